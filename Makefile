@@ -1,0 +1,67 @@
+# Needs Python 3.11 or newer and make, nothing else: every target builds its own .venv when it is missing or stale.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH_PIN := $(VENV)-constraints/torch.txt
+REPRODUCE_OUT := results/arithmetic-quick
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help reproduce test lint format bench constraints clean check-python
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+reproduce: $(VENV)/.installed-paper  ## The paper's arithmetic tasks, quick preset, with the report
+	$(BIN)/janossy reproduce arithmetic --preset quick --resume --out $(REPRODUCE_OUT)
+
+test: lint  ## Everything CI checks: lint, types, import rules, tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+lint: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev  ## Sort imports, fix what ruff can fix, format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.installed-dev  ## Run the benchmarks
+	$(BIN)/python -m benchmarks.run
+
+# Keeps the torch line as it stands (edit it to move torch) and takes the newest of everything else.
+constraints: check-python  ## Regenerate constraints.txt in a throwaway environment
+	$(PYTHON) -m venv --clear $(VENV)-constraints
+	grep '^torch==' constraints.txt > $(TORCH_PIN)
+	$(VENV)-constraints/bin/python -m pip install -c $(TORCH_PIN) -e '.[dev]'
+	{ sed '/^[^#]/,$$d' constraints.txt \
+	  && $(VENV)-constraints/bin/python -m pip freeze --all --exclude pip --exclude janossy \
+	     | sed 's/+[a-z0-9.]*$$//' | LC_ALL=C sort -f; } > $(VENV)-constraints/new.txt
+	grep -q '^torch==' $(VENV)-constraints/new.txt && mv $(VENV)-constraints/new.txt constraints.txt
+	rm -rf $(VENV)-constraints
+
+clean:  ## Remove environments, builds and caches (results stay)
+	rm -rf $(VENV) $(VENV)-constraints build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+check-python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "janossy needs Python 3.11 or newer, and '$(PYTHON)' is too old or missing; name one: PYTHON=python3.12 make ..." >&2; exit 1; }
+
+$(VENV)/.created: | check-python
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
+	@touch $@
+
+# dev contains paper, so either install serves `make reproduce`.
+$(VENV)/.installed-paper: pyproject.toml constraints.txt $(VENV)/.created
+	$(BIN)/python -m pip install -c constraints.txt -e '.[paper]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt $(VENV)/.created
+	$(BIN)/python -m pip install -c constraints.txt -e '.[dev]'
+	@touch $(VENV)/.installed-paper $@

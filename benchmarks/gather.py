@@ -1,0 +1,97 @@
+"""``gather`` at the paper's sizes, against the plain enumerate-stack-apply formula on a dense batch.
+
+Forward and backward, float32, B = 128: f is the paper's MLP (30 tanh units), LSTM(50) or GRU(80).
+"""
+
+from collections.abc import Iterator
+from itertools import combinations, permutations
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.harness import Row
+from janossy import (
+    GRU,
+    LSTM,
+    Combinations,
+    Gather,
+    JanossyNetwork,
+    JanossyPooling,
+    Ragged,
+    Sampled,
+    TupleMLP,
+    Tuples,
+    predict,
+)
+
+BATCH = 128
+
+
+def rows() -> Iterator[Row]:
+    """k-ary pooling for k = 1, 2, 3 and recurrences on one permutation; recurrences' prediction by 20."""
+    for n in (5, 10):
+        for k in (1, 2, 3):
+            yield _tuples(n, k, f"injective tuples, n={n} k={k}", Tuples(k), permutations)
+        for k in (2, 3):
+            yield _tuples(n, k, f"increasing tuples, n={n} k={k}", Combinations(k), combinations)
+        for f in (LSTM(100, 50), GRU(100, 80)):
+            yield _permutation(n, f)
+            yield _prediction(n, f)
+
+
+def _tuples(n: int, k: int, name: str, orderings, enumerate_tuples) -> Row:
+    d = 100 // k
+    f = TupleMLP(k, d, 30)
+    pooling = JanossyPooling(f, orderings, evaluate=Gather())
+    x = torch.randn(BATCH, n, d, requires_grad=True)
+    # Sorted beforehand, so that the reference need not sort.
+    with torch.no_grad():
+        x[:, :, 0] = x[:, :, 0].sort(1).values
+
+    def reference() -> None:
+        index = torch.tensor(list(enumerate_tuples(range(n), k)))
+        stacked = x[:, index]
+        f(stacked.flatten(0, 1)).unflatten(0, stacked.shape[:2]).mean(1).sum().backward()
+
+    return Row(name, lambda: pooling(Ragged.from_padded(x)).sum().backward(), reference)
+
+
+def _permutation(n: int, f: LSTM | GRU) -> Row:
+    pooling = JanossyPooling(f, Sampled(1), evaluate=Gather())
+    x = torch.randn(BATCH, n, 100, requires_grad=True)
+    recurrence = _torch_module(f)
+
+    def reference() -> None:
+        permuted = torch.stack([elements[torch.randperm(n)] for elements in x])
+        recurrence(permuted)[0][:, -1].sum().backward()
+
+    return Row(
+        f"{type(f).__name__}, n={n}, 1 permutation", lambda: pooling(Ragged.from_padded(x)).sum().backward(), reference
+    )
+
+
+def _prediction(n: int, f: LSTM | GRU) -> Row:
+    rho = nn.Linear(f.hidden_features, 1)
+    network = JanossyNetwork(None, JanossyPooling(f, Sampled(1), evaluate=Gather()), rho)
+    x = torch.randn(BATCH, n, 100)
+    recurrence = _torch_module(f)
+
+    @torch.no_grad()
+    def reference() -> Tensor:
+        outputs = []
+        for _ in range(20):
+            permuted = torch.stack([elements[torch.randperm(n)] for elements in x])
+            outputs.append(rho(recurrence(permuted)[0][:, -1]))
+        return torch.stack(outputs).mean(0)
+
+    return Row(
+        f"{type(f).__name__}, n={n}, predict by 20 permutations (forward)",
+        lambda: predict(network, Ragged.from_padded(x), 20),
+        reference,
+    )
+
+
+def _torch_module(f: LSTM | GRU) -> nn.Module:
+    module = getattr(nn, type(f).__name__)(f.in_features, f.hidden_features, batch_first=True)
+    module.load_state_dict(f.state_dict())
+    return module

@@ -1,0 +1,113 @@
+"""Time pairs of callables: one process, interleaved, medians and their ratio."""
+
+import gc
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+import torch
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison. Both sides do the same work; ``reference`` is the plain way."""
+
+    name: str
+    ours: Callable[[], object]
+    reference: Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds: medians, with the first and third quartiles; ``ratio`` is the median of the pairs' ratios."""
+
+    name: str
+    ours: float
+    ours_quartiles: tuple[float, float]
+    reference: float
+    reference_quartiles: tuple[float, float]
+    ratio: float
+    num_pairs: int
+
+
+def measure(rows: Iterable[Row], num_pairs: int, seconds: float) -> list[Timing]:
+    """Time each row in pairs, ours and reference in turn, until num_pairs or (after at least five) seconds are spent."""
+    timings = []
+    for row in rows:
+        for warm_up in (row.ours, row.reference) * 2:
+            warm_up()
+        pairs: list[tuple[float, float]] = []
+        start = time.perf_counter()
+        gc.disable()
+        while len(pairs) < num_pairs and (len(pairs) < 5 or time.perf_counter() - start < seconds):
+            # Who goes first alternates, so that neither always finds the other's data in the caches.
+            ours_first = len(pairs) % 2 == 0
+            first, second = (row.ours, row.reference) if ours_first else (row.reference, row.ours)
+            a, b = _milliseconds(first), _milliseconds(second)
+            pairs.append((a, b) if ours_first else (b, a))
+        gc.enable()
+        timings.append(_summary(row.name, pairs))
+    return timings
+
+
+def record(timings: list[Timing], command: str) -> dict:
+    """A JSON-able record with the machine and the versions."""
+    return {
+        "command": command,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {
+            "cpu": _cpu(),
+            "cores": os.cpu_count(),
+            "torch_threads": torch.get_num_threads(),
+            "platform": platform.platform(),
+        },
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "rows": [asdict(timing) for timing in timings],
+    }
+
+
+def table(data: dict) -> str:
+    """A record as Markdown."""
+    machine, versions = data["machine"], data["versions"]
+    lines = [
+        f"`{data['command']}` on {machine['cpu']}, {machine['cores']} cores, {machine['torch_threads']} torch threads, "
+        f"Python {versions['python']}, torch {versions['torch']}, {data['finished'][:10]}. "
+        "Medians in milliseconds, quartiles in parentheses; the ratio is the median over interleaved pairs.",
+        "",
+        "| case | janossy | reference | reference / janossy | pairs |",
+        "|---|---|---|---|---|",
+    ]
+    for row in data["rows"]:
+        ours, reference = (
+            f"{row[side]:.2f} ({row[side + '_quartiles'][0]:.2f}, {row[side + '_quartiles'][1]:.2f})"
+            for side in ("ours", "reference")
+        )
+        lines.append(f"| {row['name']} | {ours} | {reference} | {row['ratio']:.2f}× | {row['num_pairs']} |")
+    return "\n".join(lines) + "\n"
+
+
+def _milliseconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def _summary(name: str, pairs: list[tuple[float, float]]) -> Timing:
+    (ours, ours_quartiles), (reference, reference_quartiles) = (
+        (quartiles[1], (quartiles[0], quartiles[2]))
+        for quartiles in (statistics.quantiles(side, n=4) for side in zip(*pairs, strict=True))
+    )
+    ratio = statistics.median(reference / ours for ours, reference in pairs)
+    return Timing(name, ours, ours_quartiles, reference, reference_quartiles, ratio, len(pairs))
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

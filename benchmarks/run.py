@@ -1,0 +1,39 @@
+"""Run benchmarks and write their tables: ``python -m benchmarks.run [NAME ...] [--pairs N] [--seconds S]``."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from benchmarks import gather
+from benchmarks.harness import measure, record, table
+
+BENCHMARKS = {"gather": gather.rows}
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    """Measure the named benchmarks, print each table, and write it as results/NAME.json and NAME.md."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}; default all")
+    parser.add_argument("--pairs", type=int, default=50, help="pairs of runs a row, at most")
+    parser.add_argument("--seconds", type=float, default=5.0, help="seconds a row, about")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="directory of the results")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"expected some of {', '.join(BENCHMARKS)}; got {', '.join(unknown)}")
+    torch.manual_seed(0)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name in arguments.names or BENCHMARKS:
+        timings = measure(BENCHMARKS[name](), arguments.pairs, arguments.seconds)
+        data = record(timings, " ".join(["python -m benchmarks.run", *sys.argv[1:]]))
+        (arguments.out / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
+        (arguments.out / f"{name}.md").write_text(table(data))
+        print(table(data))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""JanossyNetwork: ρ ∘ pooling ∘ h (Eq. 4)."""
+
+import torch
+from torch import Tensor, nn
+
+from janossy.pooling import JanossyPooling
+from janossy.ragged import Ragged
+
+
+class JanossyNetwork(nn.Module):
+    """y(x) = ρ(f̄(h(x))) (Eq. 4).
+
+    With exact orderings this is L̄'s prediction, ρ of the average. With ``Sampled(1)``, fresh permutations at every
+    call, training it by any loss is π-SGD (Def. 2.3); ``predict`` then averages ρ∘f over permutations (Remark 2.2).
+
+    Canonical and seeded orders are those of the input x, not of h(x): a canonical order is a function of the data and
+    not of learnable parameters (Section 2.1).
+
+    Args:
+        h: maps elements (N, *features) to (N, d), such as ``nn.Embedding`` for sets of integers; None for identity.
+        pooling: a ``JanossyPooling``.
+        rho: maps pooled vectors (B, c) to outputs; None for identity.
+
+    Shapes: sets.values (N, *features) -> (B, out); with reduce=None a Ragged of ρ of the rows of each set.
+    Invariance: that of the pooling's orderings.
+
+    Example:
+        >>> pooling = JanossyPooling(TupleMLP(2, 8, 30), Tuples(2))
+        >>> network = JanossyNetwork(nn.Embedding(100, 8), pooling, nn.Linear(30, 1))
+        >>> network(Ragged.from_sets([torch.tensor([3, 1, 4]), torch.tensor([1, 5])])).shape
+        torch.Size([2, 1])
+    """
+
+    def __init__(self, h: nn.Module | None, pooling: JanossyPooling, rho: nn.Module | None) -> None:
+        super().__init__()
+        self.h = nn.Identity() if h is None else h
+        self.pooling = pooling
+        self.rho = nn.Identity() if rho is None else rho
+
+    def forward(self, sets: Ragged, *, generator: torch.Generator | None = None) -> "Tensor | Ragged":
+        elements = sets.with_values(self.h(sets.values))
+        pooled = self.pooling(elements, keys=sets, generator=generator)
+        return pooled.with_values(self.rho(pooled.values)) if isinstance(pooled, Ragged) else self.rho(pooled)

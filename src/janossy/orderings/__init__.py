@@ -1,0 +1,10 @@
+"""WHICH sequences are averaged: one strategy a file."""
+
+from janossy.orderings.all_permutations import AllPermutations
+from janossy.orderings.canonical import Canonical
+from janossy.orderings.combinations import Combinations
+from janossy.orderings.rows import Block, Orderings, Rows
+from janossy.orderings.sampled import Sampled
+from janossy.orderings.tuples import Tuples
+
+__all__ = ["AllPermutations", "Block", "Canonical", "Combinations", "Orderings", "Rows", "Sampled", "Tuples"]

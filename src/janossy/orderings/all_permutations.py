@@ -1,0 +1,37 @@
+"""All n! orderings of each set (Eq. 3)."""
+
+from dataclasses import dataclass
+from math import factorial
+
+import torch
+
+from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget
+from janossy.orderings.templates import injective_tuples
+from janossy.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class AllPermutations:
+    """All n! orderings of each set (Eq. 3).
+
+    Shapes: sets.values (N, d) -> rows (n_b!, n_b) for set b. An empty set has one row, of length 0.
+    Invariance: exact.
+    Cost: Σ_b n_b! rows; refuses more than max_rows.
+    Raises: ValueError, on enumeration, if there are more than max_rows.
+
+    Example:
+        >>> AllPermutations().num_rows(5)
+        120
+    """
+
+    max_rows: int = MAX_ROWS
+
+    def num_rows(self, n: int) -> int:
+        return factorial(n)
+
+    def row_length(self, n: int) -> int:
+        return n
+
+    def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
+        check_budget(self, keys.sizes, self.max_rows, "n! rows", "Sampled or Tuples(2)")
+        return build_rows(keys, lambda n, _: injective_tuples(n, n)[None])

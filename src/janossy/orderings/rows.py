@@ -1,0 +1,170 @@
+"""What every ordering strategy produces: the rows of positions at which f is applied.
+
+Rows are kept as dense blocks, one for each size of set in the batch, and not as one flat ragged list: f is only ever
+called on rows of equal length, and within a block the rows of a set reduce by a dense mean. ``Rows.flatten`` gives
+the flat form.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log10
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from janossy.ragged import Ragged
+
+MAX_ROWS = 10_000_000
+"""The default budget of rows in one batch."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The rows of all sets of one size n: R rows of length L for each of S sets.
+
+    Shapes:
+        local: (S, R, L), or (1, R, L) if all S sets share it; int64 positions within a set, -1 for the zero vector.
+        sets: (S,), which sets of the batch; or None for all of them, in order.
+        starts: (S,), where each of those sets begins in ``Ragged.values``.
+        order: (N,), the position in ``Ragged.values`` of each element of the sorted sets; or None to leave them be.
+    """
+
+    local: Tensor
+    sets: Tensor | None
+    starts: Tensor
+    order: Tensor | None
+    padded: bool
+    """Whether any position is -1."""
+
+    @property
+    def num_sets(self) -> int:
+        return len(self.starts)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows for each set."""
+        return self.local.shape[1]
+
+    @property
+    def length(self) -> int:
+        return self.local.shape[2]
+
+    def members(self, num_sets: int) -> Sequence[int]:
+        """The numbers of these sets, in a batch of num_sets."""
+        return range(num_sets) if self.sets is None else self.sets.tolist()
+
+    def positions(self, sets: slice = slice(None), rows: slice = slice(None)) -> Tensor:
+        """Positions in ``Ragged.values``, (S, R, L), or of some sets and rows only; -1 for the zero vector."""
+        local = (self.local if len(self.local) == 1 else self.local[sets])[:, rows]
+        positions = local + self.starts[sets, None, None]
+        if self.order is not None and len(self.order):
+            positions = self.order[positions]
+        return positions.where(local >= 0, -1) if self.padded else positions
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All rows of a batch, as blocks. Each set of the batch is in exactly one block."""
+
+    blocks: tuple[Block, ...]
+    num_sets: int
+
+    def counts(self) -> list[int]:
+        """The number of rows of each set, in the order of the sets."""
+        counts = [0] * self.num_sets
+        for block in self.blocks:
+            for b in block.members(self.num_sets):
+                counts[b] = block.num_rows
+        return counts
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """One tensor (Σ_b r_b, c) in the order of the sets, from each block's (S, r, c)."""
+        if len(parts) == 1:
+            return parts[0].flatten(0, 1)
+        sets = [block.sets for block in self.blocks if block.sets is not None]
+        owners = torch.cat([b.repeat_interleave(part.shape[1]) for b, part in zip(sets, parts, strict=True)])
+        return torch.cat([part.flatten(0, 1) for part in parts])[torch.argsort(owners, stable=True)]
+
+    def flatten(self) -> tuple[Ragged, Tensor]:
+        """The rows as (Ragged of T rows of positions, -1 for the zero vector; the set of each row (T,)).
+
+        Rows come in the order of the sets. By definition, row t is built by the loop::
+
+            positions, owners = rows.flatten()
+            row = [zero if p == -1 else sets.values[p] for p in positions[t]]    # belongs to set owners[t]
+        """
+        rows = [
+            (b, row)
+            for block in self.blocks
+            for b, rows in zip(block.members(self.num_sets), block.positions().cpu(), strict=True)
+            for row in rows
+        ]
+        rows.sort(key=lambda pair: pair[0])
+        lengths = [len(row) for _, row in rows]
+        positions = torch.cat([row for _, row in rows]) if rows else torch.zeros(0, dtype=torch.long)
+        return Ragged.from_sizes(positions, lengths), torch.tensor([b for b, _ in rows], dtype=torch.long)
+
+
+class Orderings(Protocol):
+    """WHICH sequences are averaged: a frozen dataclass with these three methods.
+
+    ``num_rows`` and ``row_length`` tell, without building anything, the rows of one set of size n.
+    """
+
+    def num_rows(self, n: int) -> int: ...
+
+    def row_length(self, n: int) -> int: ...
+
+    def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
+        """The rows for sets of these sizes. ``keys`` are the elements that a canonical order looks at."""
+        ...
+
+
+def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str) -> None:
+    """Raise a ValueError if sets of these sizes need more than max_rows rows in all."""
+    total = sum(num_sets * orderings.num_rows(n) for n, num_sets in Counter(sizes).items())
+    if total > max_rows:
+        n = max(sizes)
+        raise ValueError(
+            f"{type(orderings).__name__} needs {count}: a set of {n} needs {_text(orderings.num_rows(n))}, "
+            f"this batch of {len(sizes)} sets needs {_text(total)}, over max_rows={max_rows}; use {remedy}."
+        )
+
+
+def check_k(orderings: Orderings, k: int) -> None:
+    """Raise a ValueError if k is below 1."""
+    if k < 1:
+        raise ValueError(f"{type(orderings).__name__} expects k >= 1 elements a row; got k={k}.")
+
+
+def _text(count: int) -> str:
+    return str(count) if count < 10**15 else f"about 10^{round(log10(count))}"
+
+
+def build_rows(
+    keys: Ragged, local: Callable[[int, int], Tensor], order: Tensor | None = None, k: int | None = None
+) -> Rows:
+    """The blocks of ``local(n, S)``, positions (1 or S, R, L) within sets of size n, for every size n of the batch.
+
+    k is the fixed row length, if there is one: smaller sets have padded rows.
+    """
+    blocks = []
+    for n, sets in _by_size(keys.sizes):
+        chosen = None if sets is None else torch.tensor(sets, device=keys.device)
+        starts = keys.offsets[:-1] if chosen is None else keys.offsets[chosen]
+        positions = local(n, len(keys if sets is None else sets)).to(keys.device)
+        blocks.append(Block(positions, chosen, starts, order, padded=k is not None and n < k))
+    return Rows(tuple(blocks), len(keys))
+
+
+def _by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:
+    """The distinct sizes, each with the numbers of its sets; None for all of them. No sets are all of size 0."""
+    distinct = sorted(set(sizes)) or [0]
+    if len(distinct) == 1:
+        return [(distinct[0], None)]
+    members: dict[int, list[int]] = {n: [] for n in distinct}
+    for b, n in enumerate(sizes):
+        members[n].append(b)
+    return list(members.items())

@@ -1,0 +1,43 @@
+"""All orderings of k distinct elements of each set (Def. 2.2, Prop. 2.1)."""
+
+from dataclasses import dataclass
+from math import perm
+
+import torch
+
+from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k
+from janossy.orderings.templates import injective_tuples
+from janossy.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """All orderings of k distinct elements of each set (Def. 2.2, Prop. 2.1); k = 1 is DeepSets.
+
+    A set smaller than k gives its n! orderings, each filled up to length k with the zero vector.
+
+    Shapes: sets.values (N, d) -> rows (T, k), T = Σ_b n_b! / (n_b - k)!
+    Invariance: exact.
+    Cost: T rows; refuses more than max_rows.
+    Raises: ValueError if k < 1, or, on enumeration, if T > max_rows.
+
+    Example:
+        >>> Tuples(2).num_rows(5)
+        20
+    """
+
+    k: int
+    max_rows: int = MAX_ROWS
+
+    def __post_init__(self) -> None:
+        check_k(self, self.k)
+
+    def num_rows(self, n: int) -> int:
+        return perm(n, min(n, self.k))
+
+    def row_length(self, n: int) -> int:
+        return self.k
+
+    def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
+        check_budget(self, keys.sizes, self.max_rows, "n!/(n-k)! rows", f"Sampled(num, k={self.k}) or a smaller k")
+        return build_rows(keys, lambda n, _: injective_tuples(n, self.k)[None], k=self.k)

@@ -1,0 +1,1 @@
+"""The paper's arithmetic tasks on sets of integers (Section 4.1)."""

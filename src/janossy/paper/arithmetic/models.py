@@ -1,0 +1,90 @@
+"""The ten models of Table 3."""
+
+from dataclasses import dataclass
+from math import comb
+
+import torch
+from torch import nn
+
+from janossy import GRU, LSTM, Combinations, JanossyNetwork, JanossyPooling, Sampled, TupleMLP, Tuples
+from janossy.paper.arithmetic.tasks import Task
+
+EMBEDDING = 100
+F_FEATURES = {"mlp": 30, "lstm": 50, "gru": 80}
+RHO_FEATURES = 100
+
+
+@dataclass(frozen=True)
+class Model:
+    """One row of Table 3: f is an MLP on k integers, or (k None) an LSTM or GRU on all; ρ is linear or an MLP."""
+
+    f: str
+    k: int | None
+    rho: str
+    embedding: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.f if self.k is None else f'k{self.k}'}-{self.rho}"
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.k is None
+
+    def num_tuples(self, task: Task) -> int:
+        """Rows of one example."""
+        return 1 if self.k is None else comb(task.num_integers, self.k)
+
+    def flops(self, task: Task) -> int:
+        """Multiplications of f on one example, about: what its time is proportional to."""
+        width = F_FEATURES[self.f]
+        if self.k is not None:
+            return 2 * self.num_tuples(task) * self.k * self.embedding * width
+        gates = {"lstm": 4, "gru": 3}[self.f]
+        return task.num_integers * (self.embedding + width) * gates * width
+
+    def build(self, task: Task, reduce: str, embedding_init: str) -> JanossyNetwork:
+        """The network, freshly initialised from torch's global generator as in the paper's code.
+
+        There: Xavier uniform weights and zero biases for f's MLP and for ρ, torch's defaults for recurrences, and a
+        frozen embedding.
+        """
+        h = nn.Embedding(task.vocabulary, self.embedding)
+        if embedding_init == "uniform":
+            nn.init.uniform_(h.weight, -0.5, 0.5)
+        h.weight.requires_grad_(False)
+        width = F_FEATURES[self.f]
+        rho = nn.Sequential(
+            *([nn.Linear(width, RHO_FEATURES), nn.Tanh()] if self.rho == "mlp" else []),
+            nn.Linear(RHO_FEATURES if self.rho == "mlp" else width, 1),
+        )
+        rho.apply(_xavier)
+        if self.k is None:
+            pooling = JanossyPooling({"lstm": LSTM, "gru": GRU}[self.f](self.embedding, width), Sampled(1))
+        else:
+            f = TupleMLP(self.k, self.embedding, width, activation="tanh").apply(_xavier)
+            orderings = Tuples(1) if self.k == 1 else Combinations(self.k)
+            pooling = JanossyPooling(f, orderings, reduce=reduce)
+        return JanossyNetwork(h, pooling, rho)
+
+
+@torch.no_grad()
+def _xavier(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        nn.init.zeros_(module.bias)
+
+
+MODELS = {
+    model.name: model
+    for model in (
+        *(Model("mlp", k, rho, EMBEDDING // k) for rho in ("linear", "mlp") for k in (1, 2, 3)),
+        *(Model(f, None, rho, EMBEDDING) for rho in ("linear", "mlp") for f in ("lstm", "gru")),
+    )
+}
+"""The ten models of Table 3, by name: k1-linear … gru-mlp."""
+
+
+def num_trainable_parameters(network: nn.Module) -> int:
+    """Table 8's count: the frozen embedding is none of them."""
+    return sum(p.numel() for p in network.parameters() if p.requires_grad)

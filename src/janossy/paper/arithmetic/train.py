@@ -1,0 +1,153 @@
+"""Train and score one cell: one task, one model, one seed."""
+
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import asdict
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy import JanossyNetwork, Ragged, predict
+from janossy.paper.arithmetic.models import Model, num_trainable_parameters
+from janossy.paper.arithmetic.settings import Settings
+from janossy.paper.arithmetic.tasks import Task
+
+EVALUATION_BATCH = 1000
+
+Progress = Callable[[float], None]
+"""Called now and then with the number of epochs done since the last call, a fraction."""
+
+Examples = tuple[Tensor, Tensor]
+"""Integers (B, n) and targets (B,)."""
+
+
+def train_cell(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict:
+    """Train with each learning rate, keep the model best on validation, and score it on the test examples."""
+    start = time.perf_counter()
+    train, validation, test = (
+        task.draw(num, seed, split)
+        for split, num in enumerate((settings.num_train, settings.num_validation, settings.num_test))
+    )
+    shift, scale = (train[1].mean().item(), train[1].std().item()) if settings.standardise else (0.0, 1.0)
+    fitted = []
+    for rate in settings.learning_rates:
+        torch.manual_seed(np.random.SeedSequence((seed, *model.name.encode())).generate_state(1)[0].item())
+        network = model.build(task, settings.reduce, settings.embedding_init)
+        scaled = _Scaled(network, shift, scale)
+        fitted.append((scaled, *_fit(scaled, task, model, settings, rate, train, validation, progress)))
+    scaled, history, kept = min(fitted, key=lambda fit: _error(fit[2], task))
+    num_permutations = settings.num_permutations if model.is_sampled else 1
+    outputs = scaled.outputs(test[0], num_permutations)
+    scored = (1, num_permutations) if model.is_sampled else (1,)
+    curve = range(1, num_permutations + 1) if model.is_sampled else ()
+    return {
+        "format": 1,
+        "task": task.name,
+        "model": model.name,
+        "seed": seed,
+        "config": {**asdict(settings), "optimizer": "Adam", "learning_rate": kept["learning_rate"]},
+        "num_trainable_parameters": num_trainable_parameters(scaled.network),
+        "scores": [
+            {"num_permutations": m if model.is_sampled else None, **score(outputs[:, :m], test[1], settings.vote, task)}
+            for m in scored
+        ],
+        "curve": [{"num_permutations": m, **score(outputs[:, :m], test[1], settings.vote, task)} for m in curve],
+        "history": history,
+        "kept_epoch": kept["epoch"],
+        "seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+class _Scaled:
+    """A network and the affine map from its outputs to targets."""
+
+    def __init__(self, network: JanossyNetwork, shift: float, scale: float) -> None:
+        self.network, self.shift, self.scale = network, shift, scale
+
+    def loss(self, x: Tensor, y: Tensor, squared: bool) -> Tensor:
+        error = self.network(Ragged.from_padded(x))[:, 0] - (y - self.shift) / self.scale
+        return (error.square() if squared else error.abs()).mean()
+
+    def outputs(self, x: Tensor, num_permutations: int) -> Tensor:
+        """The prediction of each permutation, (B, num_permutations)."""
+        predictions = []
+        for batch in x.split(EVALUATION_BATCH):
+            outputs = predict(self.network, Ragged.from_padded(batch), num_permutations, keep_outputs=True).outputs
+            assert outputs is not None
+            predictions.append(outputs[:, :, 0] * self.scale + self.shift)
+        return torch.cat(predictions)
+
+
+def _fit(
+    scaled: _Scaled,
+    task: Task,
+    model: Model,
+    settings: Settings,
+    rate: float,
+    train: Examples,
+    validation: Examples,
+    progress: Progress,
+) -> tuple[list[dict], dict]:
+    """Train in place; return the history of epochs and the entry of the epoch whose weights are kept."""
+    network, (x, y) = scaled.network, train
+    squared = settings.loss == "task" and not task.is_integer
+    num_steps = -(-len(x) // settings.batch_size)
+    trainable = [p for p in network.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(trainable, lr=rate, betas=settings.betas, fused=True)
+    schedule = None
+    if settings.schedule == "one-cycle":
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer,
+            max_lr=rate,
+            epochs=settings.epochs,
+            steps_per_epoch=num_steps,
+            pct_start=0.2,
+            cycle_momentum=False,
+        )
+    history: list[dict] = []
+    kept, state = None, None
+    for epoch in range(1, settings.epochs + 1):
+        start, losses = time.perf_counter(), 0.0
+        for step, batch in enumerate(torch.randperm(len(x)).split(settings.batch_size), 1):
+            loss = scaled.loss(x[batch], y[batch], squared)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if schedule is not None:
+                schedule.step()
+            losses += loss.item() * len(batch)
+            if step % 25 == 0 or step == num_steps:
+                progress(((step - 1) % 25 + 1) / num_steps)
+        entry = {"epoch": epoch, "learning_rate": rate, "train_loss": losses / len(x)}
+        entry |= score(scaled.outputs(validation[0], 1), validation[1], settings.vote, task)
+        entry["seconds"] = round(time.perf_counter() - start, 3)
+        history.append(entry)
+        if settings.keep == "last" or kept is None or _error(entry, task) <= _error(kept, task):
+            kept = entry
+            state = deepcopy(network.state_dict()) if settings.keep == "best" else None
+    assert kept is not None
+    if state is not None:
+        network.load_state_dict(state)
+    return history, kept
+
+
+def score(outputs: Tensor, y: Tensor, vote: str, task: Task) -> dict[str, float]:
+    """Accuracy, RMSE and mean absolute error of the outputs (B, m), merged into one prediction each.
+
+    Predictions of integer targets are rounded first; so are the paper's, whose MAE is 0 where its accuracy is 1.
+    """
+    merged = outputs.mean(1) if vote == "mean" else outputs.round().mode(1).values
+    predictions = merged.round() if task.is_integer else merged
+    error = (predictions - y).double()
+    return {
+        "accuracy": (merged.round() == y).double().mean().item(),
+        "rmse": error.square().mean().sqrt().item(),
+        "mae": error.abs().mean().item(),
+    }
+
+
+def _error(entry: dict, task: Task) -> float:
+    """What validation minimises: the paper's score of the task."""
+    return 1 - entry["accuracy"] if task.is_integer else entry["rmse"]

@@ -1,0 +1,124 @@
+"""Worker processes that train cells, each on its own pipe: one that is killed takes nothing else with it."""
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import torch
+
+from janossy.paper.arithmetic.models import MODELS
+from janossy.paper.arithmetic.settings import Settings
+from janossy.paper.arithmetic.tasks import TASKS
+from janossy.paper.arithmetic.train import train_cell
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training run: names of a task and a model, a seed, and the settings."""
+
+    task: str
+    model: str
+    seed: int
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        return f"{self.task} {self.model} seed {self.seed}"
+
+    @property
+    def epoch_cost(self) -> float:
+        """Relative time of an epoch."""
+        return MODELS[self.model].flops(TASKS[self.task]) * self.settings.num_train
+
+    @property
+    def cost(self) -> float:
+        return self.epoch_cost * self.settings.epochs * len(self.settings.learning_rates)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to a cell: "started", "progress" (epochs done since), "done" (its result), "failed" (why)."""
+
+    kind: str
+    cell: Cell
+    value: Any = None
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    pipe: Connection
+    cell: Cell
+
+
+def work(cells: list[Cell], num_workers: int) -> Iterator[Event]:
+    """Train the cells, the most expensive first, and yield what happens; every worker is gone when this ends."""
+    waiting = sorted(cells, key=lambda cell: cell.cost)
+    workers: list[_Worker] = []
+    try:
+        while waiting or workers:
+            while waiting and len(workers) < num_workers:
+                workers.append(_start(waiting.pop()))
+                yield Event("started", workers[-1].cell)
+            for pipe in wait([worker.pipe for worker in workers], timeout=1.0):
+                (worker,) = (w for w in workers if w.pipe is pipe)
+                try:
+                    event = Event(*worker.pipe.recv())
+                except EOFError:
+                    worker.process.join()
+                    workers.remove(worker)
+                    reason = f"its process ended with code {worker.process.exitcode} (killed, or out of memory?)"
+                    yield Event("failed", worker.cell, reason)
+                    continue
+                yield event
+                if event.kind in ("done", "failed"):
+                    if waiting:
+                        worker.cell = waiting.pop()
+                        worker.pipe.send(worker.cell)
+                        yield Event("started", worker.cell)
+                    else:
+                        workers.remove(worker)
+                        worker.pipe.send(None)
+                        worker.process.join()
+    finally:
+        for worker in workers:
+            worker.process.kill()
+            worker.process.join()
+
+
+def _start(cell: Cell) -> _Worker:
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_train_until_none, args=(there,), daemon=True)
+    # Inherited by the child: Ctrl-C is for this process alone, which then ends its workers.
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process.start()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    there.close()
+    here.send(cell)
+    return _Worker(process, here, cell)
+
+
+def _train_until_none(pipe: Connection) -> None:
+    torch.set_num_threads(1)
+    parent = parent_process()
+    while (cell := pipe.recv()) is not None:
+
+        def progress(epochs: float, cell: Cell = cell) -> None:
+            if parent is not None and not parent.is_alive():
+                os._exit(1)
+            pipe.send(("progress", cell, epochs))
+
+        try:
+            result = train_cell(TASKS[cell.task], MODELS[cell.model], cell.seed, cell.settings, progress)
+        except Exception as error:
+            pipe.send(("failed", cell, f"{type(error).__name__}: {error}"))
+        else:
+            pipe.send(("done", cell, result))

@@ -1,0 +1,255 @@
+"""The plots of the report: scores by k and ρ, error by number of permutations, learning curves."""
+
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from math import isfinite, nan
+from statistics import fmean
+from typing import Any, cast
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from janossy.paper.patterns import DEFAULT_NUM_TEST
+from janossy.paper.tables import MODELS, ROWS, SHOWN, Cell, Row, our_score, paper_score
+
+THEMES = {
+    "light": {"paper": "#ffffff", "ink": "#1c1e21", "faint": "#dfe1e5"},
+    "dark": {"paper": "#16181c", "ink": "#e6e7ea", "faint": "#3a3d44"},
+}
+
+# Okabe and Ito's palette, told apart by colour-blind readers, in shades that stand out on white and on near-black.
+RHO_COLOURS = {"linear": "#d55e00", "mlp": "#2b83c6"}
+POOLING_COLOURS = {"k = 1": "#cc79a7", "k = 2": "#c98b00", "k = 3": "#009e73", "LSTM": "#2b83c6", "GRU": "ink"}
+"""By pooling; ink is the theme's own."""
+
+End = tuple[float, str, str]
+"""Where a line ends, its label and its colour."""
+
+Plot = Callable[[Sequence[Cell], dict[str, str]], Figure]
+
+
+def render(plot: Plot, cells: Sequence[Cell], theme: str) -> bytes:
+    """A plot as a PNG, in the colours of a theme."""
+    colours = THEMES[theme]
+    style: dict[str, Any] = {
+        "font.size": 10,
+        "axes.titlesize": 11,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.grid.axis": "y",
+        "axes.axisbelow": True,
+        "grid.color": colours["faint"],
+        "grid.linewidth": 0.8,
+        "figure.constrained_layout.h_pad": 0.07,
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor"), colours["paper"]),
+        **dict.fromkeys(
+            ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), colours["ink"]
+        ),
+    }
+    with mpl.rc_context(cast(Any, style)):
+        png = BytesIO()
+        plot(cells, colours).savefig(png, format="png", dpi=130, metadata={"Software": None})
+    return png.getvalue()
+
+
+def scores_by_k(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
+    """For each task, our score of every model as a dot and the paper's as a bar, by pooling and coloured by ρ."""
+    tasks = _tasks(cells)
+    figure, panels = _panels(tasks)
+    rows = [row for row in ROWS if row.num_permutations != 1]
+    places = {name: place for place, name in enumerate(POOLING_COLOURS)}
+    for task, axes in zip(tasks, panels, strict=True):
+        for rho, shift in (("linear", -0.16), ("mlp", 0.16)):
+            these = [row for row in rows if row.rho == rho]
+            xs = [places[row.pooling] + shift for row in these]
+            papers = [paper_score(task, row.model, row.num_permutations).mean for row in these]
+            axes.hlines(papers, [x - 0.14 for x in xs], [x + 0.14 for x in xs], RHO_COLOURS[rho], linewidth=1.6)
+            for x, row in zip(xs, these, strict=True):
+                score = our_score(cells, task, row)
+                if score and isfinite(score.mean):
+                    dot: dict[str, Any] = {
+                        "fmt": "o",
+                        "markersize": 6.5,
+                        "elinewidth": 1.2,
+                        "clip_on": False,
+                        "zorder": 3,
+                    }
+                    axes.errorbar(x, score.mean, score.std or None, color=RHO_COLOURS[rho], **dot)
+        axes.set_xticks(list(places.values()), [name.replace("k = ", "k=") for name in places])
+        axes.set_xlim(-0.5, len(places) - 0.5)
+        axes.tick_params(axis="x", length=0)
+        _score_axis(axes, task)
+    keys = [Line2D([], [], color=colour, lw=0, marker="o", markersize=6.5) for colour in RHO_COLOURS.values()]
+    keys.append(Line2D([], [], color=colours["ink"], lw=1.6))
+    _key(figure, keys, ["ours, linear ρ", "ours, MLP ρ", "the paper"])
+    return figure
+
+
+def error_by_permutations(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
+    """For each task, the test error of every LSTM and GRU against the number of permutations averaged at inference."""
+    cells = [cell for cell in cells if cell["curve"]]
+    tasks = _tasks(cells)
+    figure, panels = _panels(tasks)
+    for task, axes in zip(tasks, panels, strict=True):
+        of_task = [cell for cell in cells if cell["task"] == task]
+        num_test = max(cell["config"].get("num_test", DEFAULT_NUM_TEST) for cell in of_task)
+        none_wrong = 0.5 / num_test if SHOWN[task] == "accuracy" else 0.0
+        ends = []
+        for row in (Row(model, None) for model in MODELS):
+            lines = [
+                [(entry["num_permutations"], _error(entry, task, none_wrong)) for entry in cell["curve"]]
+                for cell in of_task
+                if cell["model"] == row.model
+            ]
+            ends += _draw(axes, lines, row, f"{row.pooling} {row.rho_name}", colours, dashed=row.rho == "linear")
+        longest = max(entry["num_permutations"] for cell in of_task for entry in cell["curve"])
+        axes.set_xlim(1, max(longest, 2))
+        axes.set_xticks([m for m in (1, 5, 10, 15, 20) if m <= longest])
+        axes.set_title(f"{_name(task)}, {'wrong answers' if none_wrong else 'RMSE'}")
+        _log_axis(axes)
+        if any(y <= none_wrong for y, *_ in ends):
+            axes.set_ylim(bottom=none_wrong / 1.6)
+            axes.axhline(none_wrong, color=colours["ink"], linewidth=0.8, linestyle=":")
+            axes.text(1.3, none_wrong * 1.08, f"none of {num_test:,}", fontsize=8, va="bottom")
+        _label_ends(axes, ends)
+    figure.supxlabel("permutations averaged at inference", fontsize=10)
+    return figure
+
+
+def learning_curves(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
+    """For each task and either ρ, the validation score of every model after each epoch."""
+    cells = [cell for cell in cells if cell["history"]]
+    tasks = _tasks(cells)
+    figure = Figure(figsize=(10, 0.5 + 2.3 * len(tasks)), layout="constrained")
+    for task, pair in zip(tasks, figure.subplots(len(tasks), 2, squeeze=False, sharey="row"), strict=True):
+        ends: dict[Axes, list[End]] = {}
+        for rho, axes in zip(RHO_COLOURS, pair, strict=True):
+            ends[axes] = []
+            for row in (Row(model, None) for model in MODELS if model.endswith(f"-{rho}")):
+                lines = [
+                    [(entry["epoch"], _number(entry[SHOWN[task]])) for entry in cell["history"]]
+                    for cell in cells
+                    if (cell["task"], cell["model"]) == (task, row.model)
+                ]
+                ends[axes] += _draw(axes, lines, row, row.pooling, colours)
+            _score_axis(axes, task, f", {Row(f'k1-{rho}', None).rho_name} ρ")
+            axes.margins(x=0)
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        for axes in pair:  # once both panels have settled the scale they share
+            _label_ends(axes, ends[axes])
+    figure.supxlabel("epoch", fontsize=10)
+    return figure
+
+
+PLOTS: dict[str, Plot] = {
+    "scores-by-k": scores_by_k,
+    "error-by-permutations": error_by_permutations,
+    "learning-curves": learning_curves,
+}
+"""By file name. Each needs a cell of a known task, the second a cell with a curve, the third one with a history."""
+
+
+def _tasks(cells: Sequence[Cell]) -> list[str]:
+    return [task for task in SHOWN if any(cell["task"] == task for cell in cells)]
+
+
+def _name(task: str) -> str:
+    return task.replace("_", " ")
+
+
+def _number(value: float | None) -> float:
+    return nan if value is None else value
+
+
+def _error(entry: dict[str, float | None], task: str, none_wrong: float) -> float:
+    """The share of wrong answers, raised to ``none_wrong`` so that a log axis can show it; for variance the RMSE."""
+    value = _number(entry[SHOWN[task]])
+    return value if SHOWN[task] == "rmse" else max(1 - value, none_wrong)
+
+
+def _panels(tasks: Sequence[str]) -> tuple[Figure, list[Axes]]:
+    """A panel for each task, three in a line."""
+    columns = min(3, len(tasks))
+    lines = -(-len(tasks) // columns)
+    figure = Figure(figsize=(0.4 + 3.4 * columns, 0.5 + 2.9 * lines), layout="constrained")
+    panels = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for unused in panels[len(tasks) :]:
+        unused.remove()
+    return figure, panels[: len(tasks)]
+
+
+def _score_axis(axes: Axes, task: str, title: str = "") -> None:
+    """Accuracy from 0 to 1, RMSE on a log scale."""
+    if SHOWN[task] == "accuracy":
+        axes.set_ylim(0, 1.02)
+        axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+        axes.set_title(f"{_name(task)}, accuracy{title}")
+    else:
+        axes.set_title(f"{_name(task)}, RMSE{title}")
+        _log_axis(axes)
+
+
+def _log_axis(axes: Axes) -> None:
+    """A log scale, ticked in plain numbers as densely as its span allows."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    span = high / low
+    subs = (1, 2, 5) if span < 300 else (1,)
+    axes.yaxis.set_major_locator(MaxNLocator(4) if span < 6 else LogLocator(subs=subs))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(axis="y", which="minor", length=0)
+
+
+def _draw(
+    axes: Axes,
+    lines: Sequence[Sequence[tuple[float, float]]],
+    row: Row,
+    label: str,
+    colours: dict[str, str],
+    dashed: bool = False,
+) -> list[End]:
+    """Draw the mean over seeds, each seed faintly behind it; return where to label it, if anything was drawn."""
+    style: dict[str, Any] = {"color": colours.get(POOLING_COLOURS[row.pooling], POOLING_COLOURS[row.pooling])}
+    style["linestyle"] = "--" if dashed else "-"
+    by_x: dict[float, list[float]] = {}
+    for line in lines:
+        if len(lines) > 1:
+            axes.plot(*zip(*line, strict=True), linewidth=0.8, alpha=0.35, **style)
+        for x, y in line:
+            by_x.setdefault(x, []).extend([y] if isfinite(y) else [])
+    mean = [(x, fmean(ys)) for x, ys in sorted(by_x.items()) if ys]
+    if not mean:
+        return []
+    axes.plot(*zip(*mean, strict=True), linewidth=1.6, **style)
+    return [(mean[-1][1], label, style["color"])]
+
+
+def _label_ends(axes: Axes, ends: Sequence[End]) -> None:
+    """Write labels to the right of the axes at the height of their lines, pushed apart where they would overlap."""
+    gap = 10.5 / 72 / axes.get_window_extent().height * axes.figure.dpi
+    to_axes = axes.transData + axes.transAxes.inverted()
+    heights = [to_axes.transform((1, y))[1] for y, *_ in ends]
+    order = sorted(range(len(ends)), key=lambda i: heights[i])
+    settled: list[float] = []
+    for i in order:
+        settled.append(max(heights[i], settled[-1] + gap) if settled else heights[i])
+    excess = max(0.0, settled[-1] - 1.0) if settled else 0.0
+    for position in range(len(settled) - 1, -1, -1):
+        ceiling = settled[position + 1] - gap if position + 1 < len(settled) else settled[-1] - excess
+        settled[position] = min(settled[position], ceiling)
+    for i, place in zip(order, settled, strict=True):
+        _, label, colour = ends[i]
+        axes.text(1.03, place, label, color=colour, transform=axes.transAxes, va="center", fontsize=8.5)
+
+
+def _key(figure: Figure, handles: Sequence[Line2D], labels: Sequence[str]) -> None:
+    figure.legend(
+        handles, labels, loc="outside upper left", ncols=len(labels), frameon=False, handlelength=1.3, columnspacing=1.2
+    )

@@ -1,0 +1,163 @@
+"""The report of a results directory: report.md, report.html and the plots."""
+
+import os
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from janossy.paper.patterns import Check, pattern_checks
+from janossy.paper.results import read_cells
+from janossy.paper.summary import duration, summarise
+from janossy.paper.tables import DIGITS, ROWS, SHOWN, Cell, comparison
+
+try:
+    import jinja2
+
+    from janossy.paper.plots import PLOTS, render
+except ImportError as error:
+    _ABSENT: ImportError | None = error
+else:
+    _ABSENT = None
+
+NEEDS = {"scores-by-k": "scores", "error-by-permutations": "curve", "learning-curves": "history"}
+"""What a cell must have for a plot to show it."""
+
+CAPTIONS = {
+    "scores-by-k": "Test accuracy by k and ρ (LSTM and GRU with 20 permutations at inference), for variance the RMSE "
+    "on a log scale. Dots are ours, with the standard deviation over seeds if there are several; bars are the paper's.",
+    "error-by-permutations": "Test error of LSTM and GRU against the number of permutations averaged at inference, on "
+    "a log scale: dashed with linear ρ, solid with an MLP as ρ; seeds, if several, are faint lines behind their mean.",
+    "learning-curves": "Score on the validation set after each epoch: accuracy, for variance the RMSE on a log scale. "
+    "Seeds, if several, are faint lines behind their mean.",
+}
+ALTS = {
+    "scores-by-k": "One panel a task: dots for our score of every model, bars for the paper's. The same numbers are in "
+    "the first table.",
+    "error-by-permutations": "One panel a task: lines of the test error of the LSTM and GRU models against 1 to 20 "
+    "permutations.",
+    "learning-curves": "Two panels a task, linear and MLP ρ: lines of the validation score of every model by epoch.",
+}
+MAE_NOTE = (
+    "The paper's mean absolute errors of the integer tasks are of rounded predictions, as its 0.000 beside an accuracy "
+    "of 1.00 shows. Its RMSE of the GRU with MLP ρ on variance (0.42 and 0.40) is below its mean absolute error (0.594 "
+    "and 0.517), which no set of predictions can have, so those tables are not of the same runs."
+)
+
+
+def write_report(directory: Path) -> list[Path]:
+    """Write report.md, report.html and the plots into a directory of results; return their paths.
+
+    Raises: ValueError if it has no readable result; ImportError without the extra ``paper``; OSError.
+    """
+    if _ABSENT is not None:
+        raise ImportError("The report needs matplotlib and jinja2: pip install janossy[paper]") from _ABSENT
+    cells, damaged = read_cells(directory)
+    cells = [cell for cell in cells if cell["task"] in SHOWN]
+    if not cells:
+        also = f" ({len(damaged)} damaged)" if damaged else ""
+        raise ValueError(
+            f"{directory} holds no results{also}; janossy reproduce arithmetic --out {directory} makes some."
+        )
+    plots = [name for name, part in NEEDS.items() if any(cell[part] for cell in cells)]
+    images = {name: {theme: render(PLOTS[name], cells, theme) for theme in ("light", "dark")} for name in plots}
+    context = _context(cells, [line.replace(f"{directory}{os.sep}", "") for line in damaged], directory)
+    uris = {name: {theme: _data_uri(png) for theme, png in themes.items()} for name, themes in images.items()}
+    contents: dict[str, str | bytes] = {
+        "report.md": _fill("report.md.j2", context, plots=plots),
+        "report.html": _fill("report.html.j2", context, plots=plots, images=uris),
+        **{f"{name}.png": themes["light"] for name, themes in images.items()},
+    }
+    return [_write(directory / name, content) for name, content in contents.items()]
+
+
+def _context(cells: Sequence[Cell], damaged: Sequence[str], directory: Path) -> dict[str, Any]:
+    """What both templates say."""
+    tasks = [task for task in SHOWN if any(cell["task"] == task for cell in cells)]
+    checks = pattern_checks(cells)
+    return {
+        "run": summarise(cells, directory),
+        "num_cells": len(cells),
+        "tasks": tasks,
+        "titles": {task: task.replace("_", " ") for task in tasks},
+        "shown": SHOWN,
+        "tables": {"score": comparison(cells), "mae": comparison(cells, "mae")},
+        "checks": checks,
+        "tally": _tally(checks),
+        "damaged": damaged,
+        "captions": CAPTIONS,
+        "alts": ALTS,
+        "mae_note": MAE_NOTE,
+        "score_heading": "accuracy" if "variance" not in tasks else "accuracy, for variance RMSE",
+        "cells": [_cell_line(cell) for cell in sorted(cells, key=_place)],
+    }
+
+
+def _tally(checks: Sequence[Check]) -> str:
+    """Of the 14 patterns of the paper, 9 hold, 3 do not hold, …"""
+    verdicts = Counter(check.holds for check in checks)
+    phrases = ((True, "hold"), (False, "do not hold"), (None, "cannot be decided from these cells"))
+    parts = [f"{verdicts[holds]} {phrase}" for holds, phrase in phrases if verdicts[holds]]
+    return f"Of the paper's {len(checks)} patterns below, {', '.join(parts)}."
+
+
+def _place(cell: Cell) -> tuple[int, int, int]:
+    order = [row.model for row in ROWS]
+    return (
+        list(SHOWN).index(cell["task"]),
+        order.index(cell["model"]) if cell["model"] in order else len(order),
+        cell["seed"],
+    )
+
+
+def _cell_line(cell: Cell) -> dict[str, str]:
+    """A row of the list of cells."""
+    metric = SHOWN[cell["task"]]
+    scores = [
+        ("" if score["num_permutations"] is None else f"×{score['num_permutations']}: ")
+        + _number(score[metric], metric)
+        for score in cell["scores"]
+    ]
+    return {
+        "task": cell["task"],
+        "model": cell["model"],
+        "seed": str(cell["seed"]),
+        "score": ", ".join(scores),
+        "epochs": str(cell["config"].get("epochs", "–")),
+        "time": duration(cell["seconds"]),
+        "finished": str(cell.get("finished", "–")),
+    }
+
+
+def _number(value: float | None, metric: str) -> str:
+    return "NaN" if value is None or value != value else f"{value:.{DIGITS[metric]}f}"
+
+
+def _fill(name: str, context: dict[str, Any], **more: Any) -> str:
+    environment = jinja2.Environment(
+        autoescape=name.endswith(".html.j2"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    source = files("janossy.paper").joinpath(name).read_text(encoding="utf-8")
+    return environment.from_string(source).render(context | more)
+
+
+def _data_uri(png: bytes) -> str:
+    return f"data:image/png;base64,{b64encode(png).decode()}"
+
+
+def _write(path: Path, content: str | bytes) -> Path:
+    """Write beside ``path`` and rename, so that a full disk leaves an earlier report whole."""
+    partial = path.with_suffix(f"{path.suffix}.partial")
+    try:
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+    return path

@@ -1,0 +1,52 @@
+"""Result files: one JSON file a cell, written whole or not at all."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+CELLS = "cells"
+REQUIRED = ("task", "model", "seed", "config", "scores", "curve", "history", "seconds", "versions")
+
+
+def cell_path(directory: Path, task: str, model: str, seed: int) -> Path:
+    """Where the result of a cell is written."""
+    return directory / CELLS / f"{task}-{model}-seed{seed}.json"
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """Write to a temporary file beside ``path``, then rename it: a full disk or a kill leaves the old file whole.
+
+    Raises: OSError if it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def read_cells(directory: Path, set_aside: bool = False) -> tuple[list[dict[str, Any]], list[str]]:
+    """The finished cells below a directory, by file name, and one line for each file that is damaged.
+
+    ``set_aside`` renames damaged files to *.damaged.
+    """
+    cells, damaged = [], []
+    for path in sorted((directory / CELLS).glob("*.json")):
+        try:
+            cell = json.loads(path.read_text(encoding="utf-8"))
+            missing = [key for key in REQUIRED if not isinstance(cell, dict) or key not in cell]
+            if missing:
+                raise ValueError(f"it lacks {', '.join(missing)}")
+            cells.append(cell)
+        except (ValueError, TypeError, OSError) as error:
+            damaged.append(f"{path} is damaged: {error}")
+            if set_aside:
+                path.replace(path.with_suffix(".damaged"))
+    return cells, damaged

@@ -1,0 +1,251 @@
+"""The paper's arithmetic results (Tables 3 to 8), and ours beside them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from math import isnan, nan
+from statistics import fmean, stdev
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Cell = Mapping[str, Any]
+"""One result file: a trained (task, model, seed)."""
+
+SHOWN = {"sum": "accuracy", "range": "accuracy", "unique_sum": "accuracy", "unique_count": "accuracy"}
+SHOWN |= {"variance": "rmse"}
+"""The tasks, in the paper's order, and the metric that Table 3 shows of each."""
+
+DIGITS = {"accuracy": 3, "rmse": 2, "mae": 3}
+"""Decimals of our numbers, by metric. The paper's are shown as printed."""
+
+_PRINTED = (  # key in tables.json, metric (None: that of SHOWN), embedding dimension (None: floor(100/k)), decimals
+    ("table_1_and_3_accuracy", None, None, 2),
+    ("table_4_and_5_mean_absolute_error", "mae", None, 3),
+    ("table_6_accuracy_embedding_100", None, 100, 2),
+    ("table_7_mean_absolute_error_embedding_100", "mae", 100, 2),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of Table 3: a model, and for an LSTM or GRU the number of permutations at inference."""
+
+    model: str
+    num_permutations: int | None
+
+    @property
+    def is_sampled(self) -> bool:
+        return not self.model.startswith("k")
+
+    @property
+    def rho(self) -> str:
+        return self.model.split("-")[1]
+
+    @property
+    def pooling(self) -> str:
+        """The model without its ρ: k = 1, k = 2, k = 3, LSTM or GRU."""
+        name = self.model.split("-")[0]
+        return f"k = {name[1:]}" if name.startswith("k") else name.upper()
+
+    @property
+    def rho_name(self) -> str:
+        return {"linear": "linear", "mlp": "MLP"}[self.rho]
+
+    @property
+    def label(self) -> str:
+        permutations = {None: "", 1: ", 1 permutation"}.get(
+            self.num_permutations, f", {self.num_permutations} permutations"
+        )
+        return f"{self.pooling}, {self.rho_name} ρ{permutations}"
+
+
+ROWS = (
+    *(Row(f"k{k}-{rho}", None) for rho in ("linear", "mlp") for k in (1, 2, 3)),
+    *(Row(f"{f}-{rho}", m) for rho in ("linear", "mlp") for f in ("lstm", "gru") for m in (1, 20)),
+)
+"""The fourteen rows of Table 3, in its order."""
+
+MODELS = tuple(dict.fromkeys(row.model for row in ROWS))
+
+
+@dataclass(frozen=True)
+class Score:
+    """The mean over runs, and their standard deviation, None of a single run."""
+
+    mean: float
+    std: float | None
+    digits: int
+
+    def __str__(self) -> str:
+        return f"{self.short} {self.spread}".rstrip()
+
+    @property
+    def short(self) -> str:
+        return "NaN" if isnan(self.mean) else f"{self.mean:.{self.digits}f}"
+
+    @property
+    def spread(self) -> str:
+        return "" if self.std is None else f"({self.std:.{self.digits}f})"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Our score, None if the cell is missing, beside the paper's."""
+
+    ours: Score | None
+    paper: Score
+
+
+Compared = list[tuple[Row, dict[str, Pair]]]
+"""The rows of a table, each with its pairs by task."""
+
+
+def paper_score(
+    task: str, model: str, num_permutations: int | None = None, metric: str | None = None, embedding: int | None = None
+) -> Score:
+    """The paper's mean and standard deviation over 15 runs, from Tables 3 to 7.
+
+    Args:
+        num_permutations: at inference, 1 or 20 for an LSTM or GRU; None for k = 1, 2, 3.
+        metric: "accuracy" ("rmse" for variance), the default, or "mae".
+        embedding: 100 for Tables 6 and 7, whose embeddings are as wide for k = 2 and 3 as for k = 1.
+    Raises: ValueError if the paper does not print it.
+    """
+    metric = metric or SHOWN.get(task, "score")
+    try:
+        return _paper_scores()[task, model, num_permutations, metric, embedding]
+    except KeyError:
+        at = "" if num_permutations is None else f" with {num_permutations} permutations"
+        raise ValueError(f"The paper prints no {metric} of {model!r}{at} on {task!r}.") from None
+
+
+def paper_parameters(model: str, embedding: int | None = None) -> int:
+    """The number of trainable parameters, from Table 8; embedding as in ``paper_score``."""
+    for row in paper_tables()["table_8_trainable_parameters"]:
+        narrow = 100 if row["k"] == "all" else 100 // row["k"]
+        if _model(row) == model and row["embedding_dim"] == (embedding or narrow):
+            return row["trainable_parameters"]
+    raise ValueError(f"The paper prints no number of parameters of {model!r}.")
+
+
+@cache
+def paper_tables() -> dict[str, Any]:
+    """tables.json: every table of the paper, with notes."""
+    return json.loads(files("janossy.paper").joinpath("tables.json").read_text(encoding="utf-8"))
+
+
+@cache
+def _paper_scores() -> dict[tuple[str, str, int | None, str, int | None], Score]:
+    return {
+        (task, _model(row), row.get("inference_permutations"), metric or shown, embedding): Score(
+            row[task]["mean"], row[task]["std"], digits
+        )
+        for table, metric, embedding, digits in _PRINTED
+        for row in paper_tables()[table]
+        for task, shown in SHOWN.items()
+    }
+
+
+def _model(row: Mapping[str, Any]) -> str:
+    """Our name of the model in a row of tables.json: mlp30, 2, mlp100 -> k2-mlp; gru80, all, linear -> gru-linear."""
+    f, rho = (row[part].rstrip("0123456789") for part in ("f", "rho"))
+    return f"{f if row['k'] == 'all' else 'k' + str(row['k'])}-{rho}"
+
+
+def our_values(cells: Sequence[Cell], task: str, row: Row, metric: str | None = None) -> list[float]:
+    """Our test scores for a cell of Table 3, one a seed; NaN for a training run that diverged."""
+    metric = metric or SHOWN[task]
+    return [
+        nan if score.get(metric) is None else float(score[metric])
+        for cell in cells
+        if (cell["task"], cell["model"]) == (task, row.model)
+        for score in cell["scores"]
+        if score["num_permutations"] == row.num_permutations
+    ]
+
+
+def our_score(cells: Sequence[Cell], task: str, row: Row, metric: str | None = None) -> Score | None:
+    """Their mean and standard deviation; None without cells."""
+    values = our_values(cells, task, row, metric)
+    if not values:
+        return None
+    spread = None if len(values) == 1 or any(map(isnan, values)) else stdev(values)
+    return Score(fmean(values), spread, DIGITS[metric or SHOWN[task]])
+
+
+def comparison(cells: Sequence[Cell], metric: str | None = None) -> Compared:
+    """Table 3 (with metric "mae", Tables 4 and 5): for each row, by task, ours beside the paper's."""
+    return [
+        (
+            row,
+            {
+                task: Pair(
+                    our_score(cells, task, row, metric), paper_score(task, row.model, row.num_permutations, metric)
+                )
+                for task in SHOWN
+            },
+        )
+        for row in ROWS
+    ]
+
+
+def print_comparison(console: Console, cells: Sequence[Cell]) -> None:
+    """Table 3, ours in bold beside the paper's, of the tasks that were run; standard deviations where they fit."""
+    tasks = [task for task in SHOWN if any(cell["task"] == task for cell in cells)]
+    if not tasks:
+        return
+    rows = comparison(cells)
+    whole = _table(rows, tasks, with_spread=True)
+    with_spread = _fits(console, whole)
+    for table in [whole] if with_spread else _fitting(console, rows, tasks):
+        console.print(table)
+    spread = ", with the standard deviation over runs" if with_spread else ""
+    notes = f"Test accuracy, for variance RMSE{spread}. ×1, ×20: permutations at inference."
+    console.print(notes, style="dim", highlight=False)
+
+
+def _fits(console: Console, table: Table) -> bool:
+    return table.__rich_measure__(console, console.options.update(max_width=1000)).maximum <= console.width
+
+
+def _fitting(console: Console, rows: Compared, tasks: Sequence[str]) -> list[Table]:
+    """One table of means, or on a narrow console several, each of fewer tasks."""
+    table = _table(rows, tasks, with_spread=False)
+    if len(tasks) == 1 or _fits(console, table):
+        return [table]
+    half = (len(tasks) + 1) // 2
+    return _fitting(console, rows, tasks[:half]) + _fitting(console, rows, tasks[half:])
+
+
+def _table(rows: Compared, tasks: Sequence[str], with_spread: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("ρ", vertical="bottom", no_wrap=True)
+    columns = []
+    for task in tasks:
+        pairs = [pairs[task] for _, pairs in rows]
+        ours, paper = (
+            [heading, *("–" if score is None else str(score) if with_spread else score.short for score in scores)]
+            for heading, scores in (("ours", [pair.ours for pair in pairs]), ("paper", [pair.paper for pair in pairs]))
+        )
+        wide, narrow = (max(map(len, texts)) for texts in (ours, paper))
+        head, *texts = [
+            Text.assemble((f"{mine:>{wide}}", "bold"), " ", (f"{theirs:>{narrow}}", "dim"))
+            for mine, theirs in zip(ours, paper, strict=True)
+        ]
+        table.add_column(Text(f"{task.replace('_', ' ')}\n").append_text(head), justify="right", no_wrap=True)
+        columns.append(texts)
+    for place, (row, _) in enumerate(rows):
+        times = "" if row.num_permutations is None else f" ×{row.num_permutations}"
+        ends = place + 1 < len(rows) and (rows[place + 1][0].rho, rows[place + 1][0].is_sampled) != (
+            row.rho,
+            row.is_sampled,
+        )
+        table.add_row(row.pooling + times, row.rho_name, *(texts[place] for texts in columns), end_section=ends)
+    return table

@@ -1,0 +1,101 @@
+"""JanossyPooling: orderings + function + evaluator + reduce (Eq. 3)."""
+
+import torch
+from torch import Tensor, nn
+
+from janossy.evaluate import REDUCTIONS, Evaluator, Function, candidates, named
+from janossy.orderings import Orderings
+from janossy.ragged import Ragged
+
+
+class JanossyPooling(nn.Module):
+    """f̄(h) = the mean of f(h_π) over the orderings π (Eq. 3).
+
+    Args:
+        f: WHAT is applied to a sequence: any module mapping rows (T, L, d) to (T, c).
+        orderings: WHICH sequences are averaged: AllPermutations, Tuples, Combinations, Sampled or Canonical.
+        evaluate: HOW: "auto" for the cheapest evaluator that applies, the name of one, or one, such as
+            ``Gather(memory_budget=2**28)``.
+        reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities), or None
+            to keep the rows.
+        append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
+            then takes d + 1 features.
+
+    Shapes: sets.values (N, d) -> (B, c); with reduce=None a Ragged of values (T, c), the rows of each set.
+    Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
+        matrix product's blocking. An empty set has one row: of length 0 and value 0, or, for k elements, f(0, …, 0).
+    Cost: see ``explain``.
+    Raises: ValueError for an unknown reduce or evaluate, too many rows, or an f that does not fit the elements.
+
+    Example:
+        >>> pool = JanossyPooling(GRU(4, 16), Sampled(num=5))
+        >>> pool(Ragged.from_sets([torch.randn(3, 4), torch.randn(0, 4)])).shape
+        torch.Size([2, 16])
+    """
+
+    def __init__(
+        self,
+        f: Function,
+        orderings: Orderings,
+        evaluate: str | Evaluator = "auto",
+        reduce: str | None = "mean",
+        *,
+        append_size: bool = False,
+    ) -> None:
+        super().__init__()
+        if reduce not in REDUCTIONS:
+            raise ValueError(f"reduce expects one of {', '.join(map(repr, REDUCTIONS))}; got {reduce!r}.")
+        self.f = f
+        self.orderings = orderings
+        self.evaluator = named(evaluate)
+        self.reduce = reduce
+        self.append_size = append_size
+
+    def forward(
+        self, sets: Ragged, *, keys: Ragged | None = None, generator: torch.Generator | None = None
+    ) -> "Tensor | Ragged":
+        """Pool each set.
+
+        ``keys``: the same sets of other elements, which canonical and seeded orders look at instead, such as the
+        network's raw input. ``generator``: the source of the permutations, on the sets' device.
+        """
+        keys = sets if keys is None else keys
+        if keys.sizes != sets.sizes:
+            raise ValueError(f"keys must have the sizes of the sets; got {keys!r} for {sets!r}.")
+        elements = self._elements(sets)
+        rows = self.orderings.enumerate(keys, generator)
+        return self._evaluator(elements)(self.f, elements, rows, self.reduce)
+
+    def explain(self, sets: Ragged) -> str:
+        """Which evaluator computes these sets, what each would cost, and why one does not apply."""
+        elements = self._elements(sets)
+        num_rows = sum(self.orderings.num_rows(n) for n in sets.sizes)
+        chosen = self._evaluator(elements)
+        why = "the cheapest that applies" if self.evaluator is None else "as asked"
+        lines = [f"{chosen.name} ({why}): {num_rows} rows of {len(sets)} sets by {self.orderings}"]
+        for candidate in candidates(self.f, self.orderings, elements):
+            if candidate.cost is None:
+                lines.append(f"  {candidate.evaluator.name}: does not apply: {candidate.refusal}")
+            else:
+                flops, num_bytes = candidate.cost.flops, candidate.cost.bytes
+                lines.append(
+                    f"  {candidate.evaluator.name}: at most {flops:.3g} flops, {num_bytes:.3g} bytes if unchunked"
+                )
+        return "\n".join(lines)
+
+    def _evaluator(self, elements: Ragged) -> Evaluator:
+        return self.evaluator or candidates(self.f, self.orderings, elements)[0].evaluator
+
+    def _elements(self, sets: Ragged) -> Ragged:
+        if not self.append_size:
+            return sets
+        if sets.values.dim() != 2:
+            raise ValueError(f"append_size expects elements (N, d); got {tuple(sets.values.shape)}.")
+        owners = sets.to_index()[1]
+        sizes = sets.offsets.diff()[owners, None].to(sets.dtype)
+        return sets.with_values(torch.cat((sets.values, sizes), dim=1))
+
+    def extra_repr(self) -> str:
+        evaluate = "auto" if self.evaluator is None else self.evaluator.name
+        size = ", append_size=True" if self.append_size else ""
+        return f"orderings={self.orderings}, evaluate={evaluate}, reduce={self.reduce}{size}"

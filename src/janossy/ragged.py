@@ -1,0 +1,263 @@
+"""Ragged: a batch of variable-size sets."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+
+class Ragged:
+    """A batch of B variable-size sets, stored end to end.
+
+    Set b is ``values[offsets[b] : offsets[b + 1]]``. Empty sets, and batches of no sets, are legal.
+    The sizes are also kept on the host, because the shapes of everything that follows depend on them.
+
+    Shapes: values (N, *features), any dtype; offsets (B + 1,), int64, from 0 up to N.
+    Raises: TypeError or ValueError if the offsets do not describe N elements.
+
+    ``sizes`` skips the check of ``offsets`` and the read from their device: pass it only when known to be right.
+
+    Example:
+        >>> sets = Ragged.from_sets([torch.ones(3, 2), torch.zeros(0, 2)])
+        >>> sets.sizes
+        (3, 0)
+    """
+
+    def __init__(self, values: Tensor, offsets: Tensor, *, sizes: Sequence[int] | None = None) -> None:
+        if sizes is None:
+            if not isinstance(offsets, Tensor):
+                raise TypeError(
+                    f"Ragged expects offsets as an integer tensor (B + 1,); got {type(offsets).__name__}. "
+                    "Ragged.from_sizes takes the sizes of the sets as numbers."
+                )
+            offsets = offsets.to(device=values.device)
+            sizes = _checked_sizes(values, offsets)
+            offsets = offsets.long()
+        self.values = values
+        self.offsets = offsets
+        self.sizes = tuple(sizes)
+
+    # Constructors
+
+    @classmethod
+    def from_sets(cls, sets: Sequence[Tensor]) -> Self:
+        """Batch tensors of shapes (n_b, *features), which must agree in all but the first dimension.
+
+        Usable as a ``collate_fn`` of ``torch.utils.data.DataLoader``.
+        """
+        sets = list(sets)
+        if not sets:
+            raise ValueError("Ragged.from_sets needs at least one tensor, to know the feature shape; got none.")
+        features, dtype, device = sets[0].shape[1:], sets[0].dtype, sets[0].device
+        for b, x in enumerate(sets):
+            if x.dim() == 0 or x.shape[1:] != features:
+                raise ValueError(
+                    f"Ragged.from_sets expects every set of shape (n, {_dims(features)}), as set 0; "
+                    f"set {b} has shape {tuple(x.shape)}. Give an empty set the shape (0, {_dims(features)})."
+                )
+            if x.dtype != dtype or x.device != device:
+                raise ValueError(
+                    f"Ragged.from_sets expects every set in {dtype} on {device}, as set 0; "
+                    f"set {b} is {x.dtype} on {x.device}. Convert it with .to()."
+                )
+        return cls.from_sizes(torch.cat(sets), [len(x) for x in sets])
+
+    @classmethod
+    def from_sizes(cls, values: Tensor, sizes: Sequence[int]) -> Self:
+        """Batch values (N, *features) by the sizes of the sets, B numbers that sum to N."""
+        offsets = torch.tensor([0, *sizes], dtype=torch.long).cumsum(0).to(values.device)
+        if min(sizes, default=0) < 0 or sum(sizes) != len(values):
+            raise ValueError(
+                f"Ragged.from_sizes expects sizes >= 0 that sum to the number of elements, {len(values)}; "
+                f"got a sum of {sum(sizes)} and a smallest of {min(sizes, default=0)}."
+            )
+        return cls(values, offsets, sizes=sizes)
+
+    @classmethod
+    def from_padded(cls, x: Tensor, mask: Tensor | None = None) -> Self:
+        """Batch x (B, n, *features), keeping the elements where mask (B, n) is True; all of them without a mask."""
+        if x.dim() < 2:
+            raise ValueError(f"Ragged.from_padded expects x of shape (B, n, *features); got {tuple(x.shape)}.")
+        num_sets, n = x.shape[:2]
+        if mask is None:
+            offsets = torch.arange(num_sets + 1, device=x.device) * n
+            return cls(x.flatten(0, 1), offsets, sizes=(n,) * num_sets)
+        if mask.dtype != torch.bool or mask.shape != x.shape[:2]:
+            raise ValueError(
+                f"Ragged.from_padded expects a bool mask of shape {tuple(x.shape[:2])}, True where real; "
+                f"got {mask.dtype} of shape {tuple(mask.shape)}."
+            )
+        return cls.from_sizes(x[mask], mask.sum(1).tolist())
+
+    @classmethod
+    def from_index(cls, x: Tensor, index: Tensor, num_sets: int | None = None) -> Self:
+        """Batch x (N, *features) by the set number of each element, index (N,), in any order.
+
+        Elements of one set keep their order. Sets without elements are empty; num_sets defaults to max(index) + 1.
+        """
+        if index.dim() != 1 or len(index) != len(x) or index.is_floating_point() or index.dtype == torch.bool:
+            raise ValueError(
+                f"Ragged.from_index expects an integer index of shape ({len(x)},), one set number an element; "
+                f"got {index.dtype} of shape {tuple(index.shape)}."
+            )
+        low, high = (int(index.min()), int(index.max())) if len(index) else (0, -1)
+        num_sets = high + 1 if num_sets is None else num_sets
+        if low < 0 or high >= num_sets:
+            raise ValueError(
+                f"Ragged.from_index expects set numbers from 0 to num_sets - 1 = {num_sets - 1}; "
+                f"got {low} to {high}. Raise num_sets or drop those elements."
+            )
+        sizes = torch.bincount(index.long(), minlength=num_sets).tolist()
+        return cls.from_sizes(x[torch.argsort(index, stable=True)], sizes)
+
+    @classmethod
+    def from_ptr(cls, x: Tensor, ptr: Tensor) -> Self:
+        """Batch x (N, *features) by the boundaries ptr (B + 1,), as in CSR: set b is x[ptr[b]:ptr[b + 1]]."""
+        return cls(x, ptr)
+
+    @classmethod
+    def from_nested(cls, nt: Tensor) -> Self:
+        """Batch a ``torch.nested`` tensor of layout ``torch.jagged`` and shape (B, jagged, *features)."""
+        if not nt.is_nested or nt.layout != torch.jagged:
+            raise ValueError(
+                f"Ragged.from_nested expects a nested tensor of layout torch.jagged; got layout {nt.layout}. "
+                "Build it with torch.nested.nested_tensor(tensors, layout=torch.jagged)."
+            )
+        return cls.from_sets(nt.unbind()) if len(nt) else cls.from_sizes(nt.values()[:0], [])
+
+    # Conversions back
+
+    def to_sets(self) -> list[Tensor]:
+        """The sets as a list of tensors (n_b, *features), views of ``values``."""
+        return list(self.values.split(list(self.sizes)))
+
+    def to_padded(self, fill: float = 0) -> tuple[Tensor, Tensor]:
+        """x (B, max n, *features), filled behind each set, and the mask (B, max n), True where real."""
+        n = max(self.sizes, default=0)
+        mask = torch.arange(n, device=self.device) < self.offsets.diff()[:, None]
+        x = self.values.new_full((len(self), n, *self.values.shape[1:]), fill)
+        x[mask] = self.values
+        return x, mask
+
+    def to_index(self) -> tuple[Tensor, Tensor]:
+        """The values (N, *features) and the set number of each element (N,)."""
+        index = torch.arange(len(self), device=self.device)
+        return self.values, index.repeat_interleave(self.offsets.diff(), output_size=len(self.values))
+
+    def to_ptr(self) -> tuple[Tensor, Tensor]:
+        """The values (N, *features) and the boundaries (B + 1,)."""
+        return self.values, self.offsets
+
+    def to_nested(self) -> Tensor:
+        """A ``torch.nested`` tensor of layout ``torch.jagged``, sharing the values."""
+        return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
+
+    # The same sets with other values
+
+    def with_values(self, values: Tensor) -> "Ragged":
+        """The same sets of other elements: values (N, *any features)."""
+        if len(values) != len(self.values):
+            raise ValueError(
+                f"with_values expects {len(self.values)} elements, one for each of these sets'; got {len(values)}."
+            )
+        return Ragged(values, self.offsets, sizes=self.sizes)
+
+    def to(self, *args: Any, **kwargs: Any) -> "Ragged":
+        """Move or convert the values as ``torch.Tensor.to`` does; the offsets follow the device."""
+        values = self.values.to(*args, **kwargs)
+        return Ragged(values, self.offsets.to(values.device), sizes=self.sizes)
+
+    def pin_memory(self) -> "Ragged":
+        """Copy to page-locked memory, as ``DataLoader(pin_memory=True)`` asks for."""
+        return Ragged(self.values.pin_memory(), self.offsets.pin_memory(), sizes=self.sizes)
+
+    def detach(self) -> "Ragged":
+        return self.with_values(self.values.detach())
+
+    # Choosing and joining sets
+
+    def __getitem__(self, key: int | slice | Sequence[int] | Tensor) -> "Tensor | Ragged":
+        """One set (n, *features) for an int; the chosen sets for a slice, a list, or an int or bool tensor."""
+        if isinstance(key, int | Integral) or (isinstance(key, Tensor) and key.dim() == 0):
+            (b,) = _chosen([int(key)], len(self))
+            start = sum(self.sizes[:b])
+            return self.values[start : start + self.sizes[b]]
+        chosen = _chosen(key, len(self))
+        starts = self.offsets[torch.tensor(chosen, dtype=torch.long, device=self.device)]
+        sizes = [self.sizes[b] for b in chosen]
+        positions = Ragged.from_sizes(torch.arange(sum(sizes), device=self.device), sizes)
+        shift = (starts - positions.offsets[:-1]).repeat_interleave(positions.offsets.diff(), output_size=sum(sizes))
+        return positions.with_values(self.values[positions.values + shift])
+
+    @staticmethod
+    def cat(batches: Sequence["Ragged"]) -> "Ragged":
+        """The sets of several batches, in order, as one batch."""
+        if not batches:
+            raise ValueError("Ragged.cat needs at least one batch; got none.")
+        for i, batch in enumerate(batches):
+            if batch.values.shape[1:] != batches[0].values.shape[1:]:
+                raise ValueError(f"Ragged.cat expects the features of batch 0, {batches[0]!r}; batch {i} is {batch!r}.")
+        values = torch.cat([batch.values for batch in batches])
+        return Ragged.from_sizes(values, [n for batch in batches for n in batch.sizes])
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.to_sets())
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.values.device
+
+    def __repr__(self) -> str:
+        low, high = min(self.sizes, default=0), max(self.sizes, default=0)
+        each = f"{low}" if low == high else f"{low} to {high}"
+        return (
+            f"Ragged({len(self)} sets of {each} elements, {len(self.values)} in all, "
+            f"features {tuple(self.values.shape[1:])}, {self.dtype}, {self.device})"
+        )
+
+
+def _checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
+    if values.dim() == 0:
+        raise ValueError("Ragged expects values of shape (N, *features); got a scalar.")
+    if offsets.dim() != 1 or len(offsets) == 0 or offsets.is_floating_point() or offsets.dtype == torch.bool:
+        raise ValueError(
+            "Ragged expects integer offsets of shape (B + 1,), starting with 0; "
+            f"got {offsets.dtype} of shape {tuple(offsets.shape)}."
+        )
+    bounds = offsets.tolist()
+    sizes = [end - start for start, end in pairwise(bounds)]
+    if bounds[0] != 0 or bounds[-1] != len(values) or min(sizes, default=0) < 0:
+        raise ValueError(
+            f"Ragged expects offsets that rise from 0 to the number of elements, {len(values)}; "
+            f"got {bounds if len(bounds) < 10 else f'{bounds[0]} … {bounds[-1]}'}"
+            + (", which falls somewhere." if min(sizes, default=0) < 0 else ".")
+        )
+    return sizes
+
+
+def _chosen(key: slice | Sequence[int] | Tensor, num_sets: int) -> list[int]:
+    if isinstance(key, slice):
+        return list(range(num_sets)[key])
+    key = (key if isinstance(key, Tensor) else torch.as_tensor(key, dtype=None if len(key) else torch.long)).reshape(-1)
+    if key.dtype == torch.bool:
+        if len(key) != num_sets:
+            raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got {len(key)}.")
+        key = key.nonzero()[:, 0]
+    try:
+        return [range(num_sets)[b] for b in key.tolist()]
+    except (IndexError, TypeError):
+        raise IndexError(f"expected set numbers from {-num_sets} to {num_sets - 1}; got {key.tolist()}.") from None
+
+
+def _dims(features: torch.Size) -> str:
+    return ", ".join(map(str, features))

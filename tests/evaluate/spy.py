@@ -1,0 +1,30 @@
+"""An f that notes what it is called with, and budgets counted in rows."""
+
+from torch import nn
+
+from janossy import (
+    Gather,
+    Sampled,
+)
+from tests.examples import (
+    distinct_sets,
+)
+
+
+class Spy(nn.Module):
+    """Notes every x that f is called with."""
+
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+        self.seen = []
+
+    def forward(self, x):
+        self.seen.append(x.detach().clone())
+        return self.f(x)
+
+
+def budget_for(rows, f, length=2):
+    """A memory budget that fits this many rows, and not one more."""
+    elements = distinct_sets((1,))
+    return int(rows * Gather().cost(f, Sampled(1, k=length), elements).bytes)

@@ -1,0 +1,83 @@
+"""Half precision accumulates in float32; autocast."""
+
+import pytest
+import torch
+
+from janossy import (
+    Gather,
+    JanossyPooling,
+    Tuples,
+)
+from tests.examples import (
+    distinct_sets,
+    pooling,
+)
+from tests.laws import close, value_and_gradients
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+BIG = 60
+
+
+@pytest.mark.parametrize("reduce", ["mean", "sum", "logmeanexp"])
+@pytest.mark.parametrize("budget", [2**30, 2**16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_accumulates_in_float32(dtype, budget, reduce):
+    """3540 rows of about 1: beyond 256 a bfloat16 sum does not notice another 1."""
+
+    def f(x):
+        return 1 + 0.1 * x.sum((1, 2))[:, None].tanh()
+
+    sets = distinct_sets((BIG,)).to(dtype)
+    got = JanossyPooling(f, Tuples(2), Gather(budget), reduce)(sets)
+    rows = JanossyPooling(f, Tuples(2), reduce=None)(sets).values
+    assert got.dtype == rows.dtype == dtype
+    wide = rows.double()
+    exact = {"mean": wide.mean(), "sum": wide.sum(), "logmeanexp": wide.exp().mean().log()}[reduce]
+    error = abs(got.double().item() - exact.item()) / abs(exact.item())
+    assert error <= torch.finfo(dtype).eps
+
+    if dtype == torch.bfloat16 and reduce == "sum":
+        naive = torch.zeros(1, dtype=dtype)
+        for row in rows:
+            naive += row
+        assert abs(naive.item() - exact.item()) / exact.item() > 50 * error
+
+
+@pytest.mark.parametrize("function", ["tuple_mlp", "rnn", "gru", "lstm", "transformer", "convolution"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_lower_precision_is_close_to_float64(function, dtype):
+    layer = pooling("tuples_2", function)
+    sets = distinct_sets((5, 0, 1, 3))
+    expected = value_and_gradients(layer, sets)
+    tolerance = 60 * torch.finfo(dtype).eps
+    for got, want in zip(value_and_gradients(layer.to(dtype), sets.to(dtype)), expected, strict=True):
+        assert got.dtype == dtype
+        close(got.double(), want, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("budget", [2**30, 1])
+@pytest.mark.parametrize("function", ["tuple_mlp", "gru", "lstm", "transformer"])
+def test_autocast(function, budget):
+    layer = JanossyPooling(pooling("tuples_2", function).f, Tuples(2), Gather(budget)).float()
+    sets = distinct_sets((4, 0, 2)).to(torch.float32)
+    sets.values.requires_grad_()
+    expected = layer(sets)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        result = layer(sets)
+    assert result.dtype == torch.float32
+    close(result, expected, atol=0.03, rtol=0.03)
+    result.sum().backward()
+    assert sets.values.grad.dtype == torch.float32 and sets.values.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("budget", [2**30, 20_000])
+def test_half_precision_gradients_accumulate_in_float32(budget):
+    """Over hundreds of chunks too: bfloat16 would lose a tenth."""
+    layer = JanossyPooling(pooling("tuples_2", "tuple_mlp").f, Tuples(2), Gather(budget))
+    sets = distinct_sets((150,))
+    expected = value_and_gradients(layer, sets)
+    rounded = value_and_gradients(layer.to(torch.bfloat16), sets.to(torch.bfloat16))
+    for got, want in zip(rounded, expected, strict=True):
+        assert (got.double() - want).norm() <= 0.02 * want.norm()

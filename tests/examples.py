@@ -1,0 +1,152 @@
+"""The example lists that feed every law: one line for each ordering, function and evaluator. Add yours here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from janossy import (
+    GRU,
+    LSTM,
+    RNN,
+    AllPermutations,
+    Canonical,
+    Combinations,
+    Gather,
+    JanossyPooling,
+    Ragged,
+    Sampled,
+    TupleMLP,
+    Tuples,
+)
+
+D = 2
+"""Features of an element in the examples."""
+
+SIZES = (3, 0, 5, 1, 2, 3)
+"""{0, 1, k − 1, k, 5} for k = 3 (and most of it for k = 2), with two sets of one size."""
+
+
+def tying_key(x: Tensor) -> Tensor:
+    """A key that ties often: the sign of the first feature, descending."""
+    return -x[:, 0].sign()
+
+
+ORDERINGS = {
+    "all_permutations": AllPermutations(),
+    "tuples_1": Tuples(1),
+    "tuples_2": Tuples(2),
+    "tuples_3": Tuples(3),
+    "combinations_2": Combinations(2),
+    "combinations_3_tying_key": Combinations(3, key=tying_key),
+    "canonical": Canonical(),
+    "canonical_tying_key": Canonical(key=tying_key),
+    "sampled_1": Sampled(),
+    "sampled_4": Sampled(4),
+    "sampled_4_first_2": Sampled(4, k=2),
+    "sampled_4_seeded": Sampled(4, seed=7),
+    "sampled_4_first_3_seeded": Sampled(4, k=3, seed=7),
+}
+
+EXACT = [name for name in ORDERINGS if not name.startswith("sampled")]
+SEEDED = [name for name in ORDERINGS if name.endswith("seeded")]
+RANDOM = [name for name in ORDERINGS if name not in EXACT + SEEDED]
+SORTED = [name for name in ORDERINGS if name.startswith(("canonical", "combinations"))] + SEEDED
+"""Those that sort each set first, and so are invariant to the last bit."""
+
+
+class Transformer(nn.Module):
+    """A Transformer encoder with learned positions as f: the mean over positions of its outputs."""
+
+    def __init__(self, in_features: int = D, width: int = 4, max_length: int = 8) -> None:
+        super().__init__()
+        self.embed = nn.Linear(in_features, width)
+        self.positions = nn.Parameter(torch.randn(max_length, width))
+        layer = nn.TransformerEncoderLayer(width, 2, dim_feedforward=6, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, num_layers=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.encoder(self.embed(x) + self.positions[: x.shape[1]]).mean(1)
+
+
+class Convolution(nn.Module):
+    """A 1-D CNN as f: convolve along the sequence, average over it."""
+
+    def __init__(self, in_features: int = D, width: int = 4) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(in_features, width, kernel_size=3, padding=1)
+        self.second = nn.Conv1d(width, width, kernel_size=2, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(self.first(x.mT).tanh()).tanh().mean(2)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A function; ``build(k)`` makes one for rows of k elements, or, with k None, of any length."""
+
+    build: Callable[[int | None], nn.Module]
+    needs_k: bool = False
+
+
+FUNCTIONS = {
+    "tuple_mlp": Example(lambda k: TupleMLP(k, D, 4), needs_k=True),
+    **{
+        f"tuple_mlp_{activation}": Example(lambda k, a=activation: TupleMLP(k, D, (5, 4), 3, a), needs_k=True)
+        for activation in ("tanh", "sigmoid", "relu", "gelu", "silu", "softplus", "sine")
+    },
+    "rnn": Example(lambda k: RNN(D, 3)),
+    "gru": Example(lambda k: GRU(D, 3)),
+    "lstm": Example(lambda k: LSTM(D, 3)),
+    "lstm_deep_bidirectional": Example(lambda k: LSTM(D, 3, num_layers=2, bidirectional=True)),
+    "gru_unrolled": Example(lambda k: GRU(D, 3, unrolled=True)),
+    "transformer": Example(lambda k: Transformer()),
+    "convolution": Example(lambda k: Convolution()),
+}
+
+EVALUATORS = {
+    "gather": Gather(),
+    "gather_a_few_rows_at_once": Gather(memory_budget=4000),
+    "gather_each_row_alone": Gather(memory_budget=1),
+}
+
+REDUCES = ("mean", "sum", "max", "logmeanexp", None)
+
+FITTING = [
+    (ordering, function)
+    for ordering in ORDERINGS
+    for function in FUNCTIONS
+    if not FUNCTIONS[function].needs_k or getattr(ORDERINGS[ordering], "k", None) is not None
+]
+"""Every ordering × function that fit each other."""
+
+
+def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str | None = "mean") -> JanossyPooling:
+    """The layer of these examples; the same weights at every call."""
+    torch.manual_seed(1)
+    orderings = ORDERINGS[ordering]
+    f = FUNCTIONS[function].build(getattr(orderings, "k", None))
+    return JanossyPooling(f, orderings, EVALUATORS[evaluator], reduce)
+
+
+def distinct_sets(sizes=SIZES, seed: int = 2) -> Ragged:
+    """Sets of these sizes whose elements all differ."""
+    values = torch.randn(sum(sizes), D, generator=torch.Generator().manual_seed(seed))
+    return Ragged.from_sizes(values, sizes)
+
+
+def tied_sets(sizes=SIZES, seed: int = 3) -> Ragged:
+    """Sets of these sizes with equal elements, and with unequal elements whose keys tie."""
+    values = torch.randint(-1, 2, (sum(sizes), D), generator=torch.Generator().manual_seed(seed))
+    return Ragged.from_sizes(values.to(torch.get_default_dtype()), sizes)
+
+
+def generator(seed: int = 4) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def drawing(orderings, seed: int = 4) -> dict:
+    """The arguments that make these orderings repeatable: a generator if they draw, nothing otherwise."""
+    draws = isinstance(orderings, Sampled) and orderings.seed is None
+    return {"generator": generator(seed)} if draws else {}

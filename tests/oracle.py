@@ -1,0 +1,80 @@
+"""Brute force from the definitions: itertools, one row at a time, float64, no code shared with the library."""
+
+from itertools import combinations, permutations
+
+import torch
+from torch import Tensor
+
+from janossy import AllPermutations, Canonical, Combinations, JanossyPooling, Ragged, Sampled, Tuples
+from tests.examples import drawing
+
+
+def rows_by_definition(orderings, x: Tensor) -> list[Tensor]:
+    """The sequences (L, d) that the ordering averages for one set x (n, d)."""
+    k = getattr(orderings, "k", None)
+    match orderings:
+        case AllPermutations():  # Eq. 3
+            return [_take(x, order) for order in permutations(range(len(x)))]
+        case Tuples():  # Def. 2.2: the first k of every permutation, each distinct prefix once
+            prefixes = dict.fromkeys(order[:k] for order in permutations(range(len(x))))
+            return [_fill(_take(x, prefix), k) for prefix in prefixes]
+        case Canonical(key=key):  # Section 2.1
+            return [_take(x, _sorted(x, key))]
+        case Combinations(key=key):  # increasing subsequences of the sorted set
+            return [_fill(_take(x, chosen), k) for chosen in combinations(_sorted(x, key), min(k, len(x)))]
+    raise NotImplementedError(orderings)
+
+
+def drawn_rows(orderings: Sampled, sets: Ragged) -> list[list[Tensor]]:
+    """For each set, the sequences that ``drawing(orderings)`` draws, by the loop in ``Rows.flatten``."""
+    positions, owners = orderings.enumerate(sets, **drawing(orderings)).flatten()
+    zero = torch.zeros_like(sets.values[:1].sum(0))
+    rows: list[list[Tensor]] = [[] for _ in sets]
+    for t, owner in enumerate(owners.tolist()):
+        elements = [zero if p == -1 else sets.values[p] for p in positions[t].tolist()]
+        rows[owner].append(torch.stack(elements) if elements else sets.values[:0])
+    return rows
+
+
+def pool_by_definition(pooling: JanossyPooling, sets: Ragged) -> list[Tensor]:
+    """For each set the reduction of f over its rows; (rows, c) if reduce is None."""
+    if isinstance(pooling.orderings, Sampled):
+        rows = drawn_rows(pooling.orderings, sets)
+    else:
+        rows = [rows_by_definition(pooling.orderings, x) for x in sets]
+    width = pooling.f(
+        sets.values.new_zeros(1, getattr(pooling.orderings, "k", None) or 1, *sets.values.shape[1:])
+    ).shape[1]
+    return [_reduce(torch.stack([_value(pooling.f, row, width) for row in each]), pooling.reduce) for each in rows]
+
+
+def _take(x: Tensor, order) -> Tensor:
+    return x[torch.tensor(order, dtype=torch.long)]
+
+
+def _fill(row: Tensor, k: int) -> Tensor:
+    return torch.cat((row, row.new_zeros(k - len(row), *row.shape[1:])))
+
+
+def _sorted(x: Tensor, key) -> list[int]:
+    keys = [()] * len(x) if key is None else [(number,) for number in key(x).tolist()]
+    return sorted(range(len(x)), key=lambda i: (keys[i], x[i].tolist()))
+
+
+def _value(f, row: Tensor, width: int) -> Tensor:
+    return f(row[None])[0] if len(row) else row.new_zeros(width)
+
+
+def _reduce(values: Tensor, reduce: str | None) -> Tensor:
+    match reduce:
+        case "mean":
+            return sum(values) / len(values)
+        case "sum":
+            return sum(values)
+        case "max":
+            return torch.stack([max(column) for column in values.T])
+        case "logmeanexp":
+            return (sum(values.exp()) / len(values)).log()
+        case None:
+            return values
+    raise NotImplementedError(reduce)

@@ -1,0 +1,109 @@
+"""No strategy without its line in the examples and its export; no public name without its documentation."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import janossy
+from tests import examples
+
+SOURCE = Path(janossy.__file__).parent
+
+EXAMPLES = {
+    "orderings": {type(orderings).__name__ for orderings in examples.ORDERINGS.values()},
+    "functions": {type(example.build(2)).__name__ for example in examples.FUNCTIONS.values()},
+    "evaluate": {type(evaluator).__name__ for evaluator in examples.EVALUATORS.values()},
+}
+
+MARK = {"orderings": "enumerate", "functions": "forward", "evaluate": "refuses"}
+"""What makes a public class a strategy: it, or a class of its file that it inherits from, defines this method."""
+
+
+def strategies(folder: Path, method: str) -> set[str]:
+    """The public strategy classes that the files of this folder define, read from their text."""
+    found = set()
+    for file in folder.glob("*.py"):
+        classes = {node.name: node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ClassDef)}
+        for name, node in classes.items():
+            bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
+            bodies = [node, *(classes[base] for base in bases if base in classes)]
+            methods = {item.name for body in bodies for item in body.body if isinstance(item, ast.FunctionDef)}
+            if method in methods and "Protocol" not in bases and not name.startswith("_"):
+                found.add(name)
+    return found
+
+
+def law_complete(folder: Path, method: str, exampled: set[str], exported: list[str]) -> None:
+    found = strategies(folder, method)
+    assert found, f"no strategy in {folder}"
+    assert found <= exampled, f"not in tests/examples.py: {found - exampled}"
+    assert found <= set(exported), f"not exported: {found - set(exported)}"
+
+
+@pytest.mark.parametrize("folder", MARK)
+def test_every_strategy_is_exampled_and_exported(folder):
+    exported = importlib.import_module(f"janossy.{folder}").__all__
+    law_complete(SOURCE / folder, MARK[folder], EXAMPLES[folder], exported)
+    law_complete(SOURCE / folder, MARK[folder], EXAMPLES[folder], janossy.__all__)
+
+
+@pytest.mark.parametrize("exampled, exported", [(set(), ["New"]), ({"New"}, [])])
+def test_a_forgotten_strategy_is_found(tmp_path, exampled, exported):
+    source = """
+        class _Shared(nn.Module):
+            def forward(self, x): ...
+
+        class New(_Shared):
+            pass
+    """
+    (tmp_path / "new.py").write_text(textwrap.dedent(source))
+    law_complete(tmp_path, "forward", {"New"}, ["New"])
+    with pytest.raises(AssertionError, match="New"):
+        law_complete(tmp_path, "forward", exampled, exported)
+    with pytest.raises(AssertionError, match="no strategy"):
+        law_complete(tmp_path, "enumerate", {"New"}, ["New"])
+
+
+def law_documented(thing, headings: tuple[str, ...]) -> None:
+    documentation = thing.__doc__ or ""
+    first = documentation.strip().split("\n")[0]
+    assert first.endswith((".", ":")) or "\n\n" in documentation, f"{thing.__name__} has no first sentence"
+    missing = [heading for heading in headings if f"{heading}:" not in documentation]
+    assert not missing, f"{thing.__name__} does not document {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("name", janossy.__all__)
+def test_every_public_name_is_documented(name):
+    law_documented(getattr(janossy, name), ("Applies to",) if name in EXAMPLES["evaluate"] else ("Shapes",))
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES["orderings"]))
+def test_every_ordering_declares_itself(name):
+    law_documented(getattr(janossy, name), ("Shapes", "Invariance", "Cost", "Raises", "Example"))
+
+
+def test_an_undocumented_name_is_found():
+    class Silent:
+        pass
+
+    class Terse:
+        """Something."""
+
+    for thing in (Silent, Terse):
+        with pytest.raises(AssertionError):
+            law_documented(thing, ("Shapes",))
+
+
+@pytest.mark.parametrize("name", janossy.__all__)
+def test_the_examples_in_docstrings_run(name):
+    thing = getattr(janossy, name)
+    names = {"torch": torch, "nn": nn, **{name: getattr(janossy, name) for name in janossy.__all__}}
+    for test in doctest.DocTestFinder(recurse=False).find(thing, name, module=inspect.getmodule(thing), globs=names):
+        assert doctest.DocTestRunner().run(test).failed == 0

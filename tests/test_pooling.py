@@ -1,0 +1,162 @@
+"""JanossyPooling: its options, its copies, its explanation, its errors."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+
+from janossy import GRU, AllPermutations, Canonical, Gather, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
+from janossy.evaluate import choose
+from tests.examples import FITTING, D, distinct_sets, pooling, tied_sets
+from tests.laws import close, law_invariant, pooled
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def test_reduce():
+    f = TupleMLP(2, D, 4)
+    sets = distinct_sets((4, 2))
+    rows = JanossyPooling(f, Tuples(2), reduce=None)(sets)
+    assert isinstance(rows, Ragged) and rows.sizes == (12, 2) and rows.values.shape == (14, 4)
+    expected = {
+        "mean": lambda r: r.mean(0),
+        "sum": lambda r: r.sum(0),
+        "max": lambda r: r.amax(0),
+        "logmeanexp": lambda r: r.exp().mean(0).log(),
+    }
+    for reduce, formula in expected.items():
+        close(JanossyPooling(f, Tuples(2), reduce=reduce)(sets), torch.stack([formula(r) for r in rows]))
+
+
+@pytest.mark.parametrize("budget", [2**30, 1])
+def test_logmeanexp_does_not_overflow(budget):
+    layer = JanossyPooling(lambda x: 1000 * x.sum((1, 2))[:, None], Tuples(2), Gather(budget), "logmeanexp")
+    close(layer(Ragged.from_sets([torch.full((3, 1), 5.0)])), torch.tensor([[10_000.0]]))
+
+
+def test_append_size():
+    seen = []
+
+    def f(x):
+        seen.append(x)
+        return x.sum(1)
+
+    sets = distinct_sets((3, 0, 1))
+    result = JanossyPooling(f, Tuples(2), append_size=True)(sets)
+    assert all(x.shape[1:] == (2, D + 1) for x in seen)
+    close(result[:, D], torch.tensor([6.0, 0, 1]))  # the zero vector has size 0
+    close(result[:, :D], JanossyPooling(f, Tuples(2))(sets))
+
+
+def test_append_size_tells_sizes_apart_and_stays_invariant():
+    layer = JanossyPooling(GRU(D + 1, 3), AllPermutations(), append_size=True)
+    law_invariant(layer, tied_sets())
+    constant = Ragged.from_sizes(torch.zeros(5, D), [2, 3])
+    mean = JanossyPooling(lambda x: x.mean(1), AllPermutations(), append_size=True)(constant)
+    close(mean[:, D], torch.tensor([2.0, 3.0]))
+
+
+def test_append_size_needs_vectors():
+    with pytest.raises(ValueError, match=r"append_size expects elements \(N, d\); got \(3,\)"):
+        JanossyPooling(GRU(2, 3), Canonical(), append_size=True)(Ragged.from_sizes(torch.zeros(3), [3]))
+
+
+def test_keys_decide_the_order():
+    f = pooling("canonical", "gru").f
+    sets, keys = distinct_sets((4, 3)), distinct_sets((4, 3), seed=8)
+    by_keys = JanossyPooling(f, Canonical())(sets, keys=keys)
+    sorted_by_hand = Ragged.from_sets(
+        [
+            x[torch.tensor(sorted(range(len(x)), key=lambda i: key[i].tolist()))]
+            for x, key in zip(sets, keys, strict=True)
+        ]
+    )
+    for b, x in enumerate(sorted_by_hand):
+        close(by_keys[b], f(x[None])[0])
+    with pytest.raises(ValueError, match=r"keys must have the sizes of the sets; got Ragged.* for Ragged"):
+        JanossyPooling(f, Canonical())(sets, keys=distinct_sets((3, 4)))
+
+
+@pytest.mark.parametrize(("ordering", "function"), FITTING)
+def test_copies_agree(ordering, function, tmp_path):
+    layer = pooling(ordering, function)
+    sets = distinct_sets((3, 0, 2))
+    expected = pooled(layer, sets)
+    copies = [copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))]
+    fresh = pooling(ordering, function)
+    for parameter in fresh.parameters():
+        torch.nn.init.zeros_(parameter)
+    assert not torch.equal(pooled(fresh, sets), expected)
+    torch.save(layer.state_dict(), tmp_path / "weights.pt")
+    fresh.load_state_dict(torch.load(tmp_path / "weights.pt", weights_only=True))
+    for other in (*copies, fresh):
+        assert torch.equal(pooled(other, sets), expected)
+        assert other.orderings == layer.orderings
+
+
+@pytest.mark.parametrize(("ordering", "function"), FITTING)
+def test_devices(ordering, function, device):
+    layer = pooling(ordering, function).to(device)
+    sets = distinct_sets().to(device)
+    draws = ordering in ("sampled_1", "sampled_4", "sampled_4_first_2")
+    source = {"generator": torch.Generator(device).manual_seed(1)} if draws else {}
+    result = layer(sets, **source)
+    assert result.device.type == device and result.isfinite().all()
+    if not draws:
+        close(result.cpu(), layer.cpu()(sets.to("cpu")), atol=1e-10, rtol=1e-10)
+
+
+def test_explain():
+    layer = pooling("tuples_2", "tuple_mlp")
+    sets = distinct_sets((4, 0, 3))
+    first, second = layer.explain(sets).split("\n")
+    assert first == f"gather (as asked): 19 rows of 3 sets by {Tuples(2)}"
+    assert second.startswith("  gather: at most ") and second.endswith(" bytes if unchunked")
+    auto = JanossyPooling(layer.f, Tuples(2))
+    assert "gather (the cheapest that applies): 19 rows" in auto.explain(sets)
+    assert "as asked" in JanossyPooling(layer.f, Tuples(2), "gather").explain(sets)
+
+
+class OnlyAllPermutations(Gather):
+    """An evaluator that is free, and applies to one ordering."""
+
+    name = "quick"
+
+    def refuses(self, f, orderings):
+        return None if orderings == AllPermutations() else f"needs AllPermutations, not {type(orderings).__name__}"
+
+    def cost(self, f, orderings, elements):
+        return choose.Cost(0, 0)
+
+
+def test_auto_takes_the_cheapest_that_applies_and_explains_the_rest(monkeypatch):
+    monkeypatch.setattr(choose, "EVALUATORS", (Gather(), OnlyAllPermutations()))
+    f, sets = GRU(D, 3), distinct_sets((3,))
+    assert JanossyPooling(f, AllPermutations()).explain(sets).startswith("quick (the cheapest that applies)")
+    lines = JanossyPooling(f, Tuples(2)).explain(sets).split("\n")
+    assert lines[0].startswith("gather (the cheapest")
+    assert lines[2] == "  quick: does not apply: needs AllPermutations, not Tuples"
+    assert JanossyPooling(f, AllPermutations(), "quick").explain(sets).startswith("quick (as asked)")
+
+
+def test_repr():
+    assert "orderings=Sampled(num=3, " in repr(JanossyPooling(GRU(2, 3), Sampled(3)))
+    assert "evaluate=auto, reduce=mean" in repr(JanossyPooling(GRU(2, 3), Sampled(3)))
+    assert "reduce=None, append_size=True" in repr(JanossyPooling(GRU(3, 3), Sampled(3), reduce=None, append_size=True))
+
+
+def test_unknown_names():
+    with pytest.raises(
+        ValueError, match="reduce expects one of 'mean', 'sum', 'max', 'logmeanexp', None; got 'median'"
+    ):
+        JanossyPooling(GRU(2, 3), Canonical(), reduce="median")
+    with pytest.raises(ValueError, match="evaluate expects 'auto', an evaluator, or one of gather; got 'magic'"):
+        JanossyPooling(GRU(2, 3), Canonical(), evaluate="magic")
+
+
+def test_fresh_permutations_at_every_call():
+    layer, sets = JanossyPooling(GRU(D, 3), Sampled(1)), distinct_sets((8,))
+    assert not torch.equal(layer(sets), layer(sets))
+    seeded = JanossyPooling(layer.f, Sampled(1, seed=0))
+    assert torch.equal(seeded(sets), seeded(sets))

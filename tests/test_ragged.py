@@ -1,0 +1,202 @@
+"""Ragged: constructors and conversions back, choosing and joining sets, errors."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.autograd import gradcheck
+
+from janossy import Ragged
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+sizes = st.lists(st.integers(0, 4), max_size=6)
+features = st.sampled_from([(), (2,), (2, 3)])
+
+
+def sets_of(sizes, features=(2,), dtype=torch.float64) -> Ragged:
+    n = sum(sizes)
+    values = torch.arange(n * int(np.prod(features)), dtype=dtype).reshape(n, *features)
+    return Ragged.from_sizes(values, sizes)
+
+
+def same(a: Ragged, b: Ragged) -> None:
+    assert isinstance(a, Ragged) and isinstance(b, Ragged)
+    assert a.sizes == b.sizes and len(a) == len(b.sizes)
+    assert a.offsets.dtype == torch.int64
+    assert torch.equal(a.offsets, b.offsets)
+    assert a.dtype == b.dtype and torch.equal(a.values, b.values)
+
+
+def test_same_can_fail():
+    for other in (sets_of([2, 1]), sets_of([1, 2], (3,)), sets_of([1, 2]).to(torch.float32)):
+        with pytest.raises(AssertionError):
+            same(sets_of([1, 2]), other)
+
+
+CONVERSIONS = {
+    "sets": lambda s: Ragged.from_sets(s.to_sets()),
+    "iteration": lambda s: Ragged.from_sets(list(s)),
+    "sizes": lambda s: Ragged.from_sizes(s.values, s.sizes),
+    "padded": lambda s: Ragged.from_padded(*s.to_padded(fill=-1)),
+    "index": lambda s: Ragged.from_index(*s.to_index(), num_sets=len(s)),
+    "ptr": lambda s: Ragged.from_ptr(*s.to_ptr()),
+    "offsets": lambda s: Ragged(s.values, s.offsets.int()),
+    "nested": lambda s: Ragged.from_nested(s.to_nested()),
+    "slice": lambda s: s[:],
+    "list": lambda s: s[list(range(len(s)))],
+    "bool tensor": lambda s: s[torch.ones(len(s), dtype=torch.bool)],
+    "negative tensor": lambda s: s[torch.arange(len(s)) - len(s)],
+    "halves": lambda s: Ragged.cat([s[: len(s) // 2], s[len(s) // 2 :]]),
+    "with_values": lambda s: s.with_values(s.values.clone()),
+    "pickle": lambda s: pickle.loads(pickle.dumps(s)),
+    "detach": lambda s: s.detach(),
+}
+
+
+@pytest.mark.parametrize("conversion", CONVERSIONS)
+@given(sizes=sizes, features=features)
+def test_round_trip(conversion, sizes, features):
+    sets = sets_of(sizes, features)
+    if sizes or conversion not in ("sets", "iteration"):  # no tensor, no feature shape
+        same(CONVERSIONS[conversion](sets), sets)
+
+
+@pytest.mark.parametrize("conversion", [name for name in CONVERSIONS if name not in ("pickle", "detach")])
+def test_gradients_flow_through(conversion):
+    sets = sets_of([2, 0, 1])
+
+    def run(values):
+        return CONVERSIONS[conversion](sets.with_values(values)).values.sin()
+
+    assert gradcheck(run, sets.values.clone().requires_grad_())
+
+
+def test_values_by_definition():
+    x = torch.arange(12.0).reshape(6, 2)
+    sets = Ragged.from_index(x, torch.tensor([3, 0, 3, 1, 0, 3]), num_sets=5)
+    assert sets.sizes == (2, 1, 0, 3, 0)
+    assert torch.equal(sets[0], x[[1, 4]]) and torch.equal(sets[3], x[[0, 2, 5]])
+    assert Ragged.from_index(x, torch.tensor([3, 0, 3, 1, 0, 3])).sizes == (2, 1, 0, 3)
+
+    padded, mask = sets.to_padded(fill=7)
+    assert padded.shape == (5, 3, 2) and mask.tolist()[1] == [True, False, False]
+    assert torch.equal(padded[1], torch.stack((x[3], torch.full((2,), 7.0), torch.full((2,), 7.0))))
+    shuffled = Ragged.from_padded(padded.flip(1), mask.flip(1))
+    assert shuffled.sizes == sets.sizes and torch.equal(shuffled[3], sets[3].flip(0))
+    assert Ragged.from_padded(padded).sizes == (3,) * 5
+    assert Ragged.from_padded(torch.zeros(2, 0, 3)).sizes == (0, 0)
+
+    assert sets.to_index()[1].tolist() == [0, 0, 1, 3, 3, 3]
+    assert sets.to_ptr()[1].tolist() == [0, 2, 3, 3, 6, 6]
+
+
+@given(sizes=st.lists(st.integers(0, 4), min_size=1, max_size=6), data=st.data())
+def test_indexing(sizes, data):
+    sets = sets_of(sizes)
+    expected = sets.to_sets()
+    b = data.draw(st.integers(-len(sizes), len(sizes) - 1))
+    for key in (b, torch.tensor(b), np.int64(b)):
+        assert torch.equal(sets[key], expected[b])
+    chosen = data.draw(st.lists(st.integers(-len(sizes), len(sizes) - 1), max_size=5))
+    for key in (chosen, tuple(chosen), torch.tensor(chosen, dtype=torch.long), np.array(chosen, dtype=int)):
+        assert sets[key].sizes == tuple(sizes[b] for b in chosen)
+        assert all(torch.equal(x, expected[b]) for x, b in zip(sets[key], chosen, strict=True))
+    flags = data.draw(st.lists(st.booleans(), min_size=len(sizes), max_size=len(sizes)))
+    for key in (flags, torch.tensor(flags)):
+        same(sets[key], sets[[b for b, flag in enumerate(flags) if flag]])
+    step = data.draw(st.sampled_from([-2, -1, 1, 2]))
+    same(sets[::step], sets[list(range(len(sizes)))[::step]])
+
+
+def test_to_converts_the_values_only():
+    sets = sets_of([2, 0, 1]).to(torch.bfloat16)
+    assert sets.dtype == torch.bfloat16 and sets.offsets.dtype == torch.int64 and sets.sizes == (2, 0, 1)
+    assert sets.device == torch.device("cpu")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_to_moves_everything():
+    sets = sets_of([2, 0, 1]).pin_memory().to("cuda", non_blocking=True)
+    assert sets.values.is_cuda and sets.offsets.is_cuda
+    same(sets[[2, 0]].to("cpu"), sets_of([2, 0, 1])[[2, 0]])
+
+
+def test_repr():
+    assert repr(sets_of([2, 0, 1]).to(torch.float32)) == (
+        "Ragged(3 sets of 0 to 2 elements, 3 in all, features (2,), torch.float32, cpu)"
+    )
+    assert repr(sets_of([2, 2], ())).startswith("Ragged(2 sets of 2 elements, 4 in all, features ()")
+    assert repr(sets_of([])).startswith("Ragged(0 sets of 0 elements")
+
+
+x = torch.zeros(3, 2)
+ERRORS = {
+    "no sets": (lambda: Ragged.from_sets([]), "needs at least one tensor"),
+    "scalar set": (lambda: Ragged.from_sets([torch.tensor(1.0)]), r"expects every set of shape"),
+    "feature mismatch": (lambda: Ragged.from_sets([x, torch.zeros(1, 3)]), r"shape \(n, 2\).*set 1 has shape \(1, 3\)"),
+    "flat empty set": (lambda: Ragged.from_sets([x, torch.zeros(0)]), r"Give an empty set the shape \(0, 2\)"),
+    "dtype mismatch": (lambda: Ragged.from_sets([x, x.double()]), r"set 1 is torch.float64.*Convert it with \.to"),
+    "sizes off": (lambda: Ragged.from_sizes(x, [1, 1]), "sum to the number of elements, 3; got a sum of 2"),
+    "negative size": (lambda: Ragged.from_sizes(x, [4, -1]), "a smallest of -1"),
+    "padded 1-D": (lambda: Ragged.from_padded(torch.zeros(3)), r"shape \(B, n, \*features\); got \(3,\)"),
+    "mask shape": (lambda: Ragged.from_padded(x, torch.ones(2, 3, dtype=torch.bool)), r"\(3, 2\).*got.*\(2, 3\)"),
+    "mask dtype": (lambda: Ragged.from_padded(x, torch.ones(3, 2)), "bool mask.*got torch.float"),
+    "index length": (lambda: Ragged.from_index(x, torch.zeros(2, dtype=torch.long)), r"shape \(3,\).*shape \(2,\)"),
+    "index 2-D": (lambda: Ragged.from_index(x, torch.zeros(3, 1, dtype=torch.long)), r"got.*\(3, 1\)"),
+    "index float": (lambda: Ragged.from_index(x, torch.zeros(3)), "integer index.*got torch.float"),
+    "index bool": (lambda: Ragged.from_index(x, torch.zeros(3, dtype=torch.bool)), "got torch.bool"),
+    "index high": (lambda: Ragged.from_index(x, torch.tensor([0, 5, 1]), 5), "got 0 to 5. Raise num_sets"),
+    "index low": (lambda: Ragged.from_index(x, torch.tensor([0, -1, 1])), "got -1 to 1"),
+    "ptr float": (lambda: Ragged.from_ptr(x, torch.tensor([0.0, 3.0])), r"integer offsets.*got torch\.float"),
+    "ptr empty": (lambda: Ragged.from_ptr(x, torch.zeros(0, dtype=torch.long)), r"shape \(B \+ 1,\).*shape \(0,\)"),
+    "ptr 2-D": (lambda: Ragged.from_ptr(x, torch.zeros(1, 2, dtype=torch.long)), r"got.*\(1, 2\)"),
+    "ptr start": (lambda: Ragged.from_ptr(x, torch.tensor([1, 3])), r"from 0.*got \[1, 3\]"),
+    "ptr end": (lambda: Ragged.from_ptr(x, torch.tensor([0, 2])), r"number of elements, 3; got \[0, 2\]"),
+    "ptr falls": (lambda: Ragged.from_ptr(x, torch.tensor([0, 3, 2, 3])), "falls somewhere"),
+    "long ptr": (lambda: Ragged.from_ptr(x, torch.arange(20)), "got 0 … 19"),
+    "scalar values": (lambda: Ragged(torch.tensor(1.0), torch.tensor([0])), "got a scalar"),
+    "not nested": (lambda: Ragged.from_nested(x), "torch.jagged; got layout torch.strided. Build it with"),
+    "not jagged": (lambda: Ragged.from_nested(torch.nested.nested_tensor([x])), "layout torch.jagged; got"),
+    "with_values": (lambda: Ragged.from_sizes(x, [3]).with_values(x[:2]), "expects 3 elements.*got 2"),
+    "cat of nothing": (lambda: Ragged.cat([]), "at least one batch"),
+    "cat mismatch": (lambda: Ragged.cat([sets_of([1]), sets_of([1], (3,))]), r"features of batch 0.*batch 1 is"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    bad, message = ERRORS[name]
+    with pytest.raises(ValueError, match=message) as raised:
+        bad()
+    assert "\n" not in str(raised.value)
+
+
+def test_offsets_that_are_no_tensor():
+    with pytest.raises(TypeError, match=r"integer tensor.*got list\. Ragged"):
+        Ragged(x, [0, 3])
+
+
+@pytest.mark.parametrize("key", [3, -4, [0, 3], torch.tensor([-4]), [0.5], torch.tensor([1.0])])
+def test_set_numbers_out_of_range(key):
+    with pytest.raises(IndexError, match="expected set numbers from -3 to 2; got"):
+        sets_of([1, 2, 0])[key]
+
+
+def test_flags_of_the_wrong_length():
+    with pytest.raises(IndexError, match="3 sets needs one flag a set; got 2"):
+        sets_of([1, 2, 0])[torch.tensor([True, False])]
+
+
+@given(sizes=st.lists(st.integers(0, 4), min_size=1, max_size=5), data=st.data())
+def test_a_corrupted_ptr_is_refused(sizes, data):
+    sets = sets_of(sizes)
+    ptr = sets.offsets.clone()
+    place = data.draw(st.integers(0, len(sizes)))
+    wrong = data.draw(st.sampled_from([-1, int(ptr[-1]) + 1]))
+    ptr[place] = wrong
+    with pytest.raises(ValueError, match="Ragged expects offsets that rise from 0 to the number of elements"):
+        Ragged.from_ptr(sets.values, ptr)
