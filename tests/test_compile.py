@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, Ragged
 from tests.examples import ORDERINGS, distinct_sets, pooling
 from tests.laws import close, value_and_gradients
 
@@ -56,6 +57,23 @@ class _As:
 @pytest.mark.parametrize(("ordering", "function"), list(pairs()))
 def test_no_graph_break(ordering, function):
     compiled_equals_eager(ordering, function, "aot_eager", 1e-12)
+
+
+@pytest.mark.parametrize(("ordering", "function"), [("tuples_2", "tuple_mlp"), ("all_permutations", "gru")])
+def test_other_sizes_compile_anew(ordering, function):
+    """Sizes that change from call to call, unequal ones and empty sets among them."""
+    layer = pooling(ordering, function)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for sizes in [(3, 3), (4, 4), (4, 4, 4), (2, 0, 3, 2), (5,)]:
+        sets = distinct_sets(sizes)
+        close(compiled(sets), layer(sets))
+
+
+def test_network():
+    network = JanossyNetwork(torch.nn.Embedding(9, 3), JanossyPooling(GRU(3, 4), Canonical()), torch.nn.Linear(4, 1))
+    compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
+    sets = Ragged.from_padded(torch.tensor([[3, 1, 4], [1, 5, 0]]))
+    close(compiled(sets), network(sets))
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import torch
 from torch import Tensor
@@ -175,9 +175,16 @@ class Ragged:
         return Ragged(self.values.pin_memory(), self.offsets.pin_memory(), sizes=self.sizes)
 
     def detach(self) -> "Ragged":
+        """The same sets, cut from the graph of gradients."""
         return self.with_values(self.values.detach())
 
     # Choosing and joining sets
+
+    @overload
+    def __getitem__(self, key: int) -> Tensor: ...
+
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | Tensor) -> "Ragged": ...
 
     def __getitem__(self, key: int | slice | Sequence[int] | Tensor) -> "Tensor | Ragged":
         """One set (n, *features) for an int; the chosen sets for a slice, a list, or an int or bool tensor."""
