@@ -35,7 +35,7 @@ class Timing:
 
 
 def measure(rows: Iterable[Row], num_pairs: int, seconds: float) -> list[Timing]:
-    """Time each row in pairs, ours and reference in turn, until num_pairs or (after at least five) seconds are spent."""
+    """Time each row in pairs, in turn, until num_pairs or (after at least five) so many seconds are spent."""
     timings = []
     for row in rows:
         for warm_up in (row.ours, row.reference) * 2:
