@@ -54,9 +54,10 @@ def measure(rows: Iterable[Row], num_pairs: int, seconds: float) -> list[Timing]
     return timings
 
 
-def record(timings: list[Timing], command: str) -> dict:
+def record(timings: list[Timing], about: str, command: str) -> dict:
     """A JSON-able record with the machine and the versions."""
     return {
+        "about": about,
         "command": command,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {
@@ -74,6 +75,8 @@ def table(data: dict) -> str:
     """A record as Markdown."""
     machine, versions = data["machine"], data["versions"]
     lines = [
+        data["about"].strip(),
+        "",
         f"`{data['command']}` on {machine['cpu']}, {machine['cores']} cores, {machine['torch_threads']} torch threads, "
         f"Python {versions['python']}, torch {versions['torch']}, {data['finished'][:10]}. "
         "Medians in milliseconds, quartiles in parentheses; the ratio is the median over interleaved pairs.",

@@ -10,7 +10,7 @@ import torch
 from benchmarks import gather
 from benchmarks.harness import measure, record, table
 
-BENCHMARKS = {"gather": gather.rows}
+BENCHMARKS = {"gather": gather}
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -28,8 +28,8 @@ def main() -> None:
     torch.manual_seed(0)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.names or BENCHMARKS:
-        timings = measure(BENCHMARKS[name](), arguments.pairs, arguments.seconds)
-        data = record(timings, " ".join(["python -m benchmarks.run", *sys.argv[1:]]))
+        timings = measure(BENCHMARKS[name].rows(), arguments.pairs, arguments.seconds)
+        data = record(timings, BENCHMARKS[name].__doc__ or "", " ".join(["python -m benchmarks.run", *sys.argv[1:]]))
         (arguments.out / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
         (arguments.out / f"{name}.md").write_text(table(data))
         print(table(data))
