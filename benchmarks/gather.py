@@ -49,12 +49,12 @@ def _tuples(n: int, k: int, name: str, orderings, enumerate_tuples) -> Row:
     with torch.no_grad():
         x[:, :, 0] = x[:, :, 0].sort(1).values
 
-    def reference() -> None:
+    def reference() -> Tensor:
         index = torch.tensor(list(enumerate_tuples(range(n), k)))
         stacked = x[:, index]
-        f(stacked.flatten(0, 1)).unflatten(0, stacked.shape[:2]).mean(1).sum().backward()
+        return _backward(f(stacked.flatten(0, 1)).unflatten(0, stacked.shape[:2]).mean(1))
 
-    return Row(name, lambda: pooling(Ragged.from_padded(x)).sum().backward(), reference)
+    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference)
 
 
 def _permutation(n: int, f: LSTM | GRU) -> Row:
@@ -62,13 +62,12 @@ def _permutation(n: int, f: LSTM | GRU) -> Row:
     x = torch.randn(BATCH, n, 100, requires_grad=True)
     recurrence = _torch_module(f)
 
-    def reference() -> None:
+    def reference() -> Tensor:
         permuted = torch.stack([elements[torch.randperm(n)] for elements in x])
-        recurrence(permuted)[0][:, -1].sum().backward()
+        return _backward(recurrence(permuted)[0][:, -1])
 
-    return Row(
-        f"{type(f).__name__}, n={n}, 1 permutation", lambda: pooling(Ragged.from_padded(x)).sum().backward(), reference
-    )
+    name = f"{type(f).__name__}, n={n}, 1 permutation"
+    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference)
 
 
 def _prediction(n: int, f: LSTM | GRU) -> Row:
@@ -87,9 +86,14 @@ def _prediction(n: int, f: LSTM | GRU) -> Row:
 
     return Row(
         f"{type(f).__name__}, n={n}, predict by 20 permutations (forward)",
-        lambda: predict(network, Ragged.from_padded(x), 20),
+        lambda: predict(network, Ragged.from_padded(x), 20).mean,
         reference,
     )
+
+
+def _backward(pooled: Tensor) -> Tensor:
+    pooled.sum().backward()
+    return pooled.detach()
 
 
 def _torch_module(f: LSTM | GRU) -> nn.Module:

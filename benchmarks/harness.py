@@ -10,15 +10,16 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 import torch
+from torch import Tensor
 
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison. Both sides do the same work; ``reference`` is the plain way."""
+    """One comparison. Both sides do the same work and return its result; ``reference`` is the plain way."""
 
     name: str
-    ours: Callable[[], object]
-    reference: Callable[[], object]
+    ours: Callable[[], Tensor]
+    reference: Callable[[], Tensor]
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def table(data: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _milliseconds(call: Callable[[], object]) -> float:
+def _milliseconds(call: Callable[[], Tensor]) -> float:
     start = time.perf_counter()
     call()
     return 1e3 * (time.perf_counter() - start)

@@ -104,3 +104,11 @@ def test_pi_sgd_learns():
         optimizer.step()
         losses.append(loss.item())
     assert sum(losses[-20:]) < 0.1 * sum(losses[:20])
+
+
+@pytest.mark.parametrize(("sets", "got"), [(torch.zeros(4, 3, 2), r"shape \(4, 3, 2\)"), ([torch.zeros(3, 2)], "list")])
+def test_what_is_not_a_batch_of_sets_is_refused(sets, got):
+    layer = JanossyPooling(TupleMLP(2, 2, 3), Tuples(2))
+    for takes_sets in (layer, JanossyNetwork(None, layer, None)):
+        with pytest.raises(TypeError, match=f"{type(takes_sets).__name__} expects a Ragged.*{got}.*from_padded"):
+            takes_sets(sets)

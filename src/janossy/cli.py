@@ -76,7 +76,7 @@ def arithmetic(
     (out / "cells").mkdir(parents=True, exist_ok=True)
     console.print(f"{len(cells) - len(missing)} of {len(cells)} cells are finished in {out}; {workers} at a time.")
     try:
-        failures = run_cells(missing, out, workers, console)
+        failures = run_cells(missing, out, workers, console) if missing else []
     except KeyboardInterrupt:
         console.print(f"Stopped. Finished cells are kept in {out}; the same command with --resume goes on from there.")
         raise typer.Exit(130) from None

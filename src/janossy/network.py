@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged
+from janossy.ragged import Ragged, check_ragged
 
 
 class JanossyNetwork(nn.Module):
@@ -38,6 +38,7 @@ class JanossyNetwork(nn.Module):
         self.rho = nn.Identity() if rho is None else rho
 
     def forward(self, sets: Ragged, *, generator: torch.Generator | None = None) -> "Tensor | Ragged":
+        check_ragged(sets, "JanossyNetwork")
         elements = sets.with_values(self.h(sets.values))
         pooled = self.pooling(elements, keys=sets, generator=generator)
         return pooled.with_values(self.rho(pooled.values)) if isinstance(pooled, Ragged) else self.rho(pooled)

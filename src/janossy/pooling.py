@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from janossy.evaluate import REDUCTIONS, Evaluator, Function, candidates, named
 from janossy.orderings import Orderings
-from janossy.ragged import Ragged
+from janossy.ragged import Ragged, check_ragged
 
 
 class JanossyPooling(nn.Module):
@@ -59,6 +59,7 @@ class JanossyPooling(nn.Module):
         ``keys``: the same sets of other elements, which canonical and seeded orders look at instead, such as the
         network's raw input. ``generator``: the source of the permutations, on the sets' device.
         """
+        check_ragged(sets, "JanossyPooling")
         keys = sets if keys is None else keys
         if keys.sizes != sets.sizes:
             raise ValueError(f"keys must have the sizes of the sets; got {keys!r} for {sets!r}.")

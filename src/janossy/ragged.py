@@ -233,6 +233,16 @@ class Ragged:
         )
 
 
+def check_ragged(sets: Any, owner: str) -> None:
+    """Raise a TypeError if these are not sets as ``owner`` takes them."""
+    if not isinstance(sets, Ragged):
+        got = f"a tensor of shape {tuple(sets.shape)}" if isinstance(sets, Tensor) else type(sets).__name__
+        raise TypeError(
+            f"{owner} expects a Ragged batch of sets; got {got}. "
+            "Ragged.from_padded(x, mask) makes one of a dense batch, Ragged.from_sets of a list of tensors."
+        )
+
+
 def _checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
     if values.dim() == 0:
         raise ValueError("Ragged expects values of shape (N, *features); got a scalar.")

@@ -24,7 +24,7 @@ def unfinished(cells: list[Cell], directory: Path, console: Console) -> list[Cel
     """
     results, damaged = read_cells(directory, set_aside=True)
     for line in damaged:
-        console.print(f"[yellow]{line}; set aside, its cell runs again[/]")
+        console.print(f"{line}; set aside, its cell runs again", style="yellow", markup=False)
     finished = {(result["task"], result["model"], result["seed"]): result["config"] for result in results}
     for cell in cells:
         there = finished.get((cell.task, cell.model, cell.seed))
@@ -64,7 +64,7 @@ def run_cells(cells: list[Cell], directory: Path, num_workers: int, console: Con
                     console.print(_finished_line(event.value))
                 else:
                     failures.append(f"{cell.name}: {event.value}")
-                    console.print(f"[red]{failures[-1]}[/]")
+                    console.print(failures[-1], style="red", markup=False)
                 progress.remove_task(bars.pop(cell))
     return failures
 

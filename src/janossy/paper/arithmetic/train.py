@@ -36,7 +36,7 @@ def train_cell(task: Task, model: Model, seed: int, settings: Settings, progress
         torch.manual_seed(np.random.SeedSequence((seed, *model.name.encode())).generate_state(1)[0].item())
         network = model.build(task, settings.reduce, settings.embedding_init)
         scaled = _Scaled(network, shift, scale)
-        fitted.append((scaled, *_fit(scaled, task, model, settings, rate, train, validation, progress)))
+        fitted.append((scaled, *_fit(scaled, task, settings, rate, train, validation, progress)))
     scaled, history, kept = min(fitted, key=lambda fit: _error(fit[2], task))
     num_permutations = settings.num_permutations if model.is_sampled else 1
     outputs = scaled.outputs(test[0], num_permutations)
@@ -83,7 +83,6 @@ class _Scaled:
 def _fit(
     scaled: _Scaled,
     task: Task,
-    model: Model,
     settings: Settings,
     rate: float,
     train: Examples,
