@@ -8,15 +8,11 @@ import torch
 from benchmarks.harness import Row, measure, record, table
 from benchmarks.run import BENCHMARKS, RESULTS
 
-
-def rows():
-    for name, benchmark in BENCHMARKS.items():
-        torch.manual_seed(0)
-        for row in benchmark.rows():
-            yield pytest.param(row, id=f"{name}: {row.name}")
+torch.manual_seed(0)
+ROWS = {f"{name}: {row.name}": row for name, benchmark in BENCHMARKS.items() for row in benchmark.rows()}
 
 
-@pytest.mark.parametrize("row", rows())
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_both_sides_agree(row):
     ours, reference = row.ours(), row.reference()
     assert ours.shape == reference.shape
