@@ -1,5 +1,7 @@
 """Gather's memory budget: rows at once, bytes saved against the cost model, recomputation."""
 
+from itertools import accumulate
+
 import pytest
 import torch
 from torch import nn
@@ -156,3 +158,25 @@ def test_weights_changed_before_backward_are_an_error():
         layer.f.output.weight.zero_()
     with pytest.raises(RuntimeError, match=r"weight output\.weight was modified in place.*call backward before"):
         result.backward()
+
+
+def peak_bytes(run) -> int:
+    """The most that tensors allocated by ``run()`` take at one time."""
+    run()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
+        run()
+    changes = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+    held = accumulate(event.nbytes() for event in sorted(changes, key=lambda event: event.start_ns()))
+    return max(held)
+
+
+@pytest.mark.parametrize("function", ["tuple_mlp", "gru", "lstm", "transformer"])
+def test_the_peak_is_within_the_budget(function):
+    """Forward and backward, positions and temporaries included."""
+    budget = 2**19
+    sets = distinct_sets((30,) * 12)
+    sets.values.requires_grad_()
+    f = pooling("tuples_2", function).f
+    whole, chunked = (JanossyPooling(f, Tuples(2), Gather(b)) for b in (2**30, budget))
+    assert peak_bytes(lambda: whole(sets).sum().backward()) > 2 * budget
+    assert peak_bytes(lambda: chunked(sets).sum().backward()) <= budget
