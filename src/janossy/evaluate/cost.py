@@ -23,11 +23,11 @@ def flops_per_row(f: Function, length: int) -> int:
 
 
 def elements_per_row(f: Function, length: int, num_features: int) -> int:
-    """Estimate of the numbers held for backward: at each position the input and each matrix's output, thrice.
+    """Upper estimate of the numbers that one row takes: at each position the input and each matrix's output, thrice.
 
-    Before and after an activation, and what oneDNN's LSTM (float32 on a CPU) adds: up to another half, and an initial
-    state as large as a position. Attention adds its (heads, L, L) scores. It is an upper estimate, but for that LSTM
-    with over twice as many inputs as hidden units, which keeps every state at the width of the input.
+    Before and after an activation, and on the way back; attention adds its (heads, L, L) scores. oneDNN's LSTM (float32
+    on a CPU) keeps up to another half, and an initial state as large as a position. With over twice as many inputs as
+    hidden units it keeps every state at the width of the input, beyond this estimate.
     """
     outputs = sum(weight.shape[0] for weight in _matrices(f))
     heads = sum(m.num_heads for m in _modules(f) if isinstance(m, nn.MultiheadAttention))

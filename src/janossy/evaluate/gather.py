@@ -25,7 +25,8 @@ class Gather:
     backward.
 
     Applies to: everything.      Tolerance: none, it is the definition.
-    Cost: f on every row; memory for one chunk of rows, and for the result.
+    Cost: f on every row; memory for one chunk of rows, for the result, and 5 kB a chunk (the state of the random
+        generator, so that dropout recomputes alike).
     Raises: ValueError if memory_budget < 1, or if f does not return (T, c); RuntimeError, in backward, if rows were
         chunked and f's weights modified in place since forward.
     """
