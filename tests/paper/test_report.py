@@ -246,10 +246,10 @@ def test_a_full_disk_leaves_the_earlier_report_whole(full, tmp_path, monkeypatch
     write_report(tmp_path)
     before = (tmp_path / "report.md").read_text(encoding="utf-8")
 
-    def full_disk(path, content):
+    def full_disk(file):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", full_disk)
+    monkeypatch.setattr("os.fsync", full_disk)
     with pytest.raises(OSError, match="No space"):
         write_report(tmp_path)
     assert (tmp_path / "report.md").read_text(encoding="utf-8") == before

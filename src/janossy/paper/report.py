@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from janossy.paper.patterns import Check, pattern_checks
-from janossy.paper.results import read_cells
+from janossy.paper.results import read_cells, write_whole
 from janossy.paper.summary import duration, summarise
 from janossy.paper.tables import DIGITS, ROWS, SHOWN, Cell, comparison
 
@@ -65,12 +65,14 @@ def write_report(directory: Path) -> list[Path]:
     images = {name: {theme: render(PLOTS[name], cells, theme) for theme in ("light", "dark")} for name in plots}
     context = _context(cells, [line.replace(f"{directory}{os.sep}", "") for line in damaged], directory)
     uris = {name: {theme: _data_uri(png) for theme, png in themes.items()} for name, themes in images.items()}
-    contents: dict[str, str | bytes] = {
-        "report.md": _fill("report.md.j2", context, plots=plots),
-        "report.html": _fill("report.html.j2", context, plots=plots, images=uris),
+    contents = {
+        "report.md": _fill("report.md.j2", context, plots=plots).encode(),
+        "report.html": _fill("report.html.j2", context, plots=plots, images=uris).encode(),
         **{f"{name}.png": themes["light"] for name, themes in images.items()},
     }
-    return [_write(directory / name, content) for name, content in contents.items()]
+    for name, content in contents.items():
+        write_whole(directory / name, content)
+    return [directory / name for name in contents]
 
 
 def _context(cells: Sequence[Cell], damaged: Sequence[str], directory: Path) -> dict[str, Any]:
@@ -149,15 +151,3 @@ def _fill(name: str, context: dict[str, Any], **more: Any) -> str:
 
 def _data_uri(png: bytes) -> str:
     return f"data:image/png;base64,{b64encode(png).decode()}"
-
-
-def _write(path: Path, content: str | bytes) -> Path:
-    """Write beside ``path`` and rename, so that a full disk leaves an earlier report whole."""
-    partial = path.with_suffix(f"{path.suffix}.partial")
-    try:
-        partial.write_bytes(content.encode() if isinstance(content, str) else content)
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
-    return path

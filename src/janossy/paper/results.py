@@ -15,15 +15,20 @@ def cell_path(directory: Path, task: str, model: str, seed: int) -> Path:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write to a temporary file beside ``path``, then rename it: a full disk or a kill leaves the old file whole.
+    """Write a JSON file, whole or not at all. Raises: OSError if it cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(data, indent=1).encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write to a file beside ``path``, then rename it: a full disk or a kill leaves the old file whole.
 
     Raises: OSError if it cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
+    partial = path.with_name(f"{path.name}.partial")
     try:
-        with partial.open("w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1)
+        with partial.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
