@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -160,3 +161,29 @@ def test_fresh_permutations_at_every_call():
     assert not torch.equal(layer(sets), layer(sets))
     seeded = JanossyPooling(layer.f, Sampled(1, seed=0))
     assert torch.equal(seeded(sets), seeded(sets))
+
+
+def test_auto_takes_the_cheapest_that_applies(monkeypatch):
+    @dataclass(frozen=True)
+    class Priced(Gather):
+        name: str = "priced"
+        flops: float = 0.0
+        refusal: str | None = None
+
+        def refuses(self, f, orderings):
+            return self.refusal
+
+        def cost(self, f, orderings, elements):
+            return choose.Cost(self.flops, 0)
+
+    dear, cheap, free = (
+        Priced(name="dear", flops=3),
+        Priced(name="cheap", flops=2),
+        Priced(name="free", refusal="not it"),
+    )
+    monkeypatch.setattr(choose, "EVALUATORS", (dear, cheap, free))
+    layer, sets = JanossyPooling(TupleMLP(2, D, 4), Tuples(2)), distinct_sets()
+    text = layer.explain(sets)
+    assert text.startswith("cheap (the cheapest that applies)") and "free: does not apply: not it" in text
+    monkeypatch.setattr(choose, "EVALUATORS", (free, dear))
+    assert layer.explain(sets).startswith("dear ")

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate import REDUCTIONS, Evaluator, Function, candidates, named
+from janossy.evaluate import REDUCTIONS, Evaluator, Function, candidates, cheapest, named
 from janossy.orderings import Orderings
 from janossy.ragged import Ragged, check_ragged
 
@@ -85,7 +85,7 @@ class JanossyPooling(nn.Module):
         return "\n".join(lines)
 
     def _evaluator(self, elements: Ragged) -> Evaluator:
-        return self.evaluator or candidates(self.f, self.orderings, elements)[0].evaluator
+        return self.evaluator or cheapest(self.f, self.orderings, elements)
 
     def _elements(self, sets: Ragged) -> Ragged:
         if not self.append_size:

@@ -41,6 +41,14 @@ class Candidate:
     refusal: str | None
 
 
+def cheapest(f: Function, orderings: Orderings, elements: Ragged) -> Evaluator:
+    """The cheapest evaluator that applies. Runs in every forward pass, so costs are asked for only if several apply."""
+    applicable = [evaluator for evaluator in EVALUATORS if evaluator.refuses(f, orderings) is None]
+    if len(applicable) == 1:
+        return applicable[0]
+    return min(applicable, key=lambda evaluator: evaluator.cost(f, orderings, elements).flops)
+
+
 def candidates(f: Function, orderings: Orderings, elements: Ragged) -> list[Candidate]:
     """Every evaluator: those that apply first, the cheapest in front."""
     found = []

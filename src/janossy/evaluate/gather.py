@@ -11,7 +11,7 @@ from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.cost import Cost, Function, elements_per_row, flops_per_row
-from janossy.evaluate.reduce import REDUCTIONS, Reduction, widened
+from janossy.evaluate.reduce import HALF, REDUCTIONS, Reduction, widened
 from janossy.orderings.rows import Block, Orderings, Rows
 from janossy.ragged import Ragged
 
@@ -67,7 +67,7 @@ class Gather:
                 empty = example.new_zeros(block.num_sets, block.num_rows, example.shape[2])
                 parts[i] = reduction.finish(reduction.start(empty), block.num_rows)
         joined = rows.join([parts[i] for i in range(len(rows.blocks))])
-        if elements.dtype in (torch.bfloat16, torch.float16):
+        if elements.dtype in HALF:
             joined = joined.to(elements.dtype)
         return joined if reduce is not None else Ragged.from_sizes(joined, rows.counts())
 

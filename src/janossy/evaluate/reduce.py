@@ -7,6 +7,8 @@ from math import log
 import torch
 from torch import Tensor
 
+HALF = (torch.bfloat16, torch.float16)
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -27,7 +29,7 @@ def _sum(rows: Tensor) -> Tensor:
 
 def widened(x: Tensor) -> Tensor:
     """Half precision as float32, to accumulate in; everything else as it is."""
-    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+    return x.float() if x.dtype in HALF else x
 
 
 REDUCTIONS: dict[str | None, Reduction] = {
