@@ -15,11 +15,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison. Both sides do the same work and return its result; ``reference`` is the plain way."""
+    """One comparison. Both sides do the same work and return its result; ``reference`` is the plain way.
+
+    With ``agree=False`` they do different work, and only the ratio of the times is of interest.
+    """
 
     name: str
     ours: Callable[[], Tensor]
     reference: Callable[[], Tensor]
+    agree: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,14 @@ def record(timings: list[Timing], about: str, command: str) -> dict:
     return {
         "about": about,
         "command": command,
+        **about_here(),
+        "rows": [asdict(timing) for timing in timings],
+    }
+
+
+def about_here() -> dict:
+    """When, the machine and the versions: what every record says."""
+    return {
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {
             "cpu": _cpu(),
@@ -68,7 +80,6 @@ def record(timings: list[Timing], about: str, command: str) -> dict:
             "platform": platform.platform(),
         },
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
-        "rows": [asdict(timing) for timing in timings],
     }
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import gather
+from benchmarks import auto, fused, gather, spectral
 from benchmarks.harness import measure, record, table
 
-BENCHMARKS = {"gather": gather}
+BENCHMARKS = {"gather": gather, "fused": fused, "spectral": spectral, "auto": auto}
 RESULTS = Path(__file__).parent / "results"
 
 

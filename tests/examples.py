@@ -13,13 +13,20 @@ from janossy import (
     AllPermutations,
     Canonical,
     Combinations,
+    Fused,
     Gather,
     JanossyPooling,
+    Permanent,
+    Projected,
     Ragged,
     Sampled,
+    Spectral,
     TupleMLP,
+    TupleProduct,
     Tuples,
 )
+from janossy.evaluate import Problem
+from janossy.functions import ACTIVATIONS
 
 D = 2
 """Features of an element in the examples."""
@@ -82,20 +89,33 @@ class Convolution(nn.Module):
         return self.second(self.first(x.mT).tanh()).tanh().mean(2)
 
 
+def small_mlp(position: int) -> nn.Module:
+    """A factor of a TupleProduct, of another width at each position."""
+    return nn.Sequential(nn.Linear(D, 3 + position), nn.Tanh(), nn.Linear(3 + position, 4))
+
+
 @dataclass(frozen=True)
 class Example:
     """A function; ``build(k)`` makes one for rows of k elements, or, with k None, of any length."""
 
     build: Callable[[int | None], nn.Module]
     needs_k: bool = False
+    in_chunks: bool = True
+    """Whether it is worth a test by evaluators that take a few rows at once."""
 
 
 FUNCTIONS = {
     "tuple_mlp": Example(lambda k: TupleMLP(k, D, 4), needs_k=True),
     **{
         f"tuple_mlp_{activation}": Example(lambda k, a=activation: TupleMLP(k, D, (5, 4), 3, a), needs_k=True)
-        for activation in ("tanh", "sigmoid", "relu", "gelu", "silu", "softplus", "sine")
+        for activation in ("tanh", "relu", "gelu")
     },
+    **{
+        f"tuple_mlp_one_layer_{activation}": Example(lambda k, a=activation: TupleMLP(k, D, 5, 3, a), True, False)
+        for activation in ACTIVATIONS
+    },
+    "tuple_product": Example(lambda k: TupleProduct(k, D, 4), needs_k=True),
+    "tuple_product_of_mlps": Example(lambda k: TupleProduct(k, D, 4, 3, small_mlp), needs_k=True),
     "rnn": Example(lambda k: RNN(D, 3)),
     "gru": Example(lambda k: GRU(D, 3)),
     "lstm": Example(lambda k: LSTM(D, 3)),
@@ -109,6 +129,12 @@ EVALUATORS = {
     "gather": Gather(),
     "gather_a_few_rows_at_once": Gather(memory_budget=4000),
     "gather_each_row_alone": Gather(memory_budget=1),
+    "projected": Projected(),
+    "projected_a_few_rows_at_once": Projected(memory_budget=1000),
+    "fused": Fused(),
+    "spectral": Spectral(tolerance=1e-13, enumerate_up_to=0),
+    "spectral_where_cheaper": Spectral(),
+    "permanent": Permanent(),
 }
 
 REDUCES = ("mean", "sum", "max", "logmeanexp", None)
@@ -127,7 +153,7 @@ def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str
     torch.manual_seed(1)
     orderings = ORDERINGS[ordering]
     f = FUNCTIONS[function].build(getattr(orderings, "k", None))
-    return JanossyPooling(f, orderings, EVALUATORS[evaluator], reduce)
+    return JanossyPooling(f, orderings, "auto" if evaluator == "auto" else EVALUATORS[evaluator], reduce)
 
 
 def distinct_sets(sizes=SIZES, seed: int = 2) -> Ragged:
@@ -144,6 +170,27 @@ def tied_sets(sizes=SIZES, seed: int = 3) -> Ragged:
 
 def generator(seed: int = 4) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def applies(ordering: str, function: str, evaluator: str, reduce: str | None = "mean") -> bool:
+    problem = Problem(pooling(ordering, function).f, ORDERINGS[ordering], distinct_sets(), reduce=reduce)
+    return EVALUATORS[evaluator].refuses(problem) is None
+
+
+IN_CHUNKS = [name for name in EVALUATORS if name.endswith(("at_once", "alone"))]
+
+APPLICABLE = [
+    (ordering, function, evaluator)
+    for ordering, function in FITTING
+    for evaluator in EVALUATORS
+    if applies(ordering, function, evaluator) and (FUNCTIONS[function].in_chunks or evaluator not in IN_CHUNKS)
+]
+"""Every ordering × function × evaluator that fit each other."""
+
+APPLICABLE_REDUCED = [
+    (*triple, reduce) for triple in APPLICABLE for reduce in REDUCES if reduce == "mean" or applies(*triple, reduce)
+]
+"""The same, with each way to reduce that the evaluator knows."""
 
 
 def drawing(orderings, seed: int = 4) -> dict:

@@ -3,7 +3,7 @@ test_laws_can_fail.py."""
 
 from collections import Counter
 from copy import deepcopy
-from itertools import permutations
+from itertools import accumulate, permutations
 
 import torch
 from torch import Tensor
@@ -144,3 +144,13 @@ def saved_bytes(run, parameters=()) -> int:
         result = run()
     del result
     return sum(size for address, size in storages.items() if address not in ours)
+
+
+def peak_bytes(run) -> int:
+    """The most that tensors allocated by ``run()`` take at one time."""
+    run()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
+        run()
+    changes = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+    held = accumulate(event.nbytes() for event in sorted(changes, key=lambda event: event.start_ns()))
+    return max(held)

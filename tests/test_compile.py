@@ -1,9 +1,13 @@
 """torch.compile: no graph break for sets of one size, forward and backward as without it."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
-from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, Ragged
+from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, Ragged, TupleMLP, TupleProduct, Tuples
+from janossy.evaluate import operators
 from tests.examples import ORDERINGS, distinct_sets, pooling
 from tests.laws import close, value_and_gradients
 
@@ -22,13 +26,16 @@ def pairs():
         yield ordering, "gru"
         if getattr(ORDERINGS[ordering], "k", None):
             yield ordering, "tuple_mlp"
-    yield from (("tuples_2", function) for function in ("rnn", "lstm_deep_bidirectional", "transformer", "convolution"))
+    others = ("rnn", "lstm_deep_bidirectional", "transformer", "convolution", "tuple_mlp_gelu")
+    yield from (("tuples_2", function) for function in others)
 
 
-def compiled_equals_eager(ordering, function, backend, tolerance):
-    layer = pooling(ordering, function)
-    compiled = torch.compile(layer, fullgraph=True, backend=backend)
-    sets = distinct_sets((3, 3, 3))
+def compiled_equals_eager(
+    ordering, function, backend, tolerance, evaluator="auto", reduce="mean", sizes=(3, 3, 3), fullgraph=True
+):
+    layer = pooling(ordering, function, evaluator, reduce)
+    compiled = torch.compile(layer, fullgraph=fullgraph, backend=backend)
+    sets = distinct_sets(sizes)
     if ordering in ("sampled_1", "sampled_4", "sampled_4_first_2"):  # torch.compile takes no generator
         torch.manual_seed(5)
         result = compiled(sets)
@@ -59,10 +66,45 @@ def test_no_graph_break(ordering, function):
     compiled_equals_eager(ordering, function, "aot_eager", 1e-12)
 
 
-@pytest.mark.parametrize(("ordering", "function"), [("tuples_2", "tuple_mlp"), ("all_permutations", "gru")])
-def test_other_sizes_compile_anew(ordering, function):
+@pytest.mark.parametrize("sizes", [(3, 3, 3), (3, 0, 1, 4, 3)])
+@pytest.mark.parametrize("reduce", ["mean", "sum"])
+@pytest.mark.parametrize(
+    ("evaluator", "function"),
+    [
+        ("gather", "tuple_mlp_tanh"),
+        ("projected", "tuple_mlp_tanh"),
+        ("fused", "tuple_mlp_one_layer_tanh"),
+        ("spectral", "tuple_mlp_one_layer_tanh"),
+        ("spectral_where_cheaper", "tuple_mlp_one_layer_tanh"),
+        ("permanent", "tuple_product_of_mlps"),
+    ],
+)
+def test_no_graph_break_in_an_evaluator(evaluator, function, reduce, sizes):
+    compiled_equals_eager("combinations_2", function, "aot_eager", 1e-12, evaluator, reduce, sizes)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 3), (3, 0, 1, 4, 3)])
+@pytest.mark.parametrize("name", ["fused", "spectral", "permanent"])
+def test_no_graph_break_without_kernels(name, sizes, monkeypatch):
+    monkeypatch.setattr(operators, "_loaded", torch.compiler.assume_constant_result(lambda: False))
+    function = "tuple_product_of_mlps" if name == "permanent" else "tuple_mlp_one_layer_tanh"
+    fullgraph = name != "spectral"  # there the number of harmonics depends on the elements
+    compiled_equals_eager("tuples_2", function, "aot_eager", 1e-12, name, "mean", sizes, fullgraph)
+
+
+@pytest.mark.parametrize(
+    ("ordering", "function", "evaluator"),
+    [
+        ("tuples_2", "tuple_mlp", "auto"),
+        ("tuples_2", "tuple_mlp", "spectral"),
+        ("tuples_2", "tuple_mlp", "projected"),
+        ("tuples_2", "tuple_product_of_mlps", "permanent"),
+        ("all_permutations", "gru", "auto"),
+    ],
+)
+def test_other_sizes_compile_anew(ordering, function, evaluator):
     """Sizes that change from call to call, unequal ones and empty sets among them."""
-    layer = pooling(ordering, function)
+    layer = pooling(ordering, function, evaluator)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     for sizes in [(3, 3), (4, 4), (4, 4, 4), (2, 0, 3, 2), (5,)]:
         sets = distinct_sets(sizes)
@@ -74,6 +116,42 @@ def test_network():
     compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
     sets = Ragged.from_padded(torch.tensor([[3, 1, 4], [1, 5, 0]]))
     close(compiled(sets), network(sets))
+
+
+@pytest.mark.parametrize(
+    ("f", "chosen"),
+    [
+        (TupleMLP(3, 2, 64), ("spectral",)),
+        (TupleMLP(2, 2, 64, activation="relu"), ("fused",)),
+        (TupleMLP(2, 2, (64, 8)), ("gather", "projected")),
+        (TupleProduct(3, 2, 64), ("permanent",)),
+    ],
+)
+def test_what_auto_chooses(f, chosen):
+    f.double()
+    layer, sets = JanossyPooling(f, Tuples(f.k)), distinct_sets((40,) * 4)
+    assert layer.explain(sets).split(" ")[0] in chosen
+    for got, want in zip(
+        value_and_gradients(_As(torch.compile(layer, fullgraph=True, backend="aot_eager"), layer), sets),
+        value_and_gradients(layer, sets),
+        strict=True,
+    ):
+        close(got, want)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_kernels_that_are_loaded_while_compiling(backend):
+    """In a process of its own, as the first thing that it does; numba changes torch's number of threads otherwise."""
+    program = f"""
+import torch
+from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
+torch.set_num_threads(1)
+layer, sets = JanossyPooling(TupleMLP(2, 2, 4), Tuples(2), "fused"), Ragged.from_sizes(torch.randn(6, 2), (3, 3))
+torch.testing.assert_close(torch.compile(layer, fullgraph=True, backend="{backend}")(sets), layer(sets))
+assert torch.get_num_threads() == 1
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from janossy import Ragged
 from tests.examples import (
+    APPLICABLE,
+    APPLICABLE_REDUCED,
     EVALUATORS,
     EXACT,
     FITTING,
@@ -34,14 +36,10 @@ from tests.laws import (
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-ONE_CHUNK = [name for name in EVALUATORS if name == "gather"]
-OTHERS = [name for name in EVALUATORS if name not in ONE_CHUNK]
 sizes = st.lists(st.integers(0, 4), max_size=5)
 
 
-@pytest.mark.parametrize("reduce", REDUCES)
-@pytest.mark.parametrize("evaluator", EVALUATORS)
-@pytest.mark.parametrize(("ordering", "function"), FITTING)
+@pytest.mark.parametrize(("ordering", "function", "evaluator", "reduce"), APPLICABLE_REDUCED)
 def test_definition(ordering, function, evaluator, reduce):
     with torch.no_grad():
         law_definition(pooling(ordering, function, evaluator, reduce), tied_sets((3, 0, 1, 2, 4)))
@@ -97,15 +95,16 @@ def test_invariance_with_duplicates_and_ties(ordering, data, dtype):
     torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("evaluator", EVALUATORS)
-@pytest.mark.parametrize(("ordering", "function"), [(o, f) for o, f in FITTING if o in EXACT + SEEDED])
+@pytest.mark.parametrize(
+    ("ordering", "function", "evaluator"), [triple for triple in APPLICABLE if triple[0] in EXACT + SEEDED]
+)
 def test_independence_of_batch_mates(ordering, function, evaluator):
     law_batch_mates(pooling(ordering, function, evaluator), distinct_sets((3, 0, 4, 1, 2)))
 
 
-@pytest.mark.parametrize("reduce", REDUCES)
-@pytest.mark.parametrize("evaluator", OTHERS)
-@pytest.mark.parametrize(("ordering", "function"), FITTING)
+@pytest.mark.parametrize(
+    ("ordering", "function", "evaluator", "reduce"), [case for case in APPLICABLE_REDUCED if case[2] != "gather"]
+)
 def test_parity_of_evaluators(ordering, function, evaluator, reduce):
     sets = distinct_sets((3, 0, 1, 2, 3))
     law_parity(pooling(ordering, function, evaluator, reduce), pooling(ordering, function, "gather", reduce), sets)
@@ -127,7 +126,18 @@ def test_gradients_when_recomputed(ordering, function):
         law_gradients(pooling(ordering, function, "gather_each_row_alone"), distinct_sets((2, 0)), twice=True)
 
 
+@pytest.mark.parametrize(
+    ("ordering", "function", "evaluator"), [triple for triple in APPLICABLE if "gather" not in triple[2]]
+)
+def test_gradients_without_rows(ordering, function, evaluator):
+    law_gradients(pooling(ordering, function, evaluator), distinct_sets((3, 0, 1)), twice=True)
+
+
+def test_every_evaluator_applies_somewhere():
+    assert {evaluator for _, _, evaluator in APPLICABLE} == set(EVALUATORS)
+
+
 @pytest.mark.parametrize("reduce", REDUCES)
-@pytest.mark.parametrize("evaluator", ["gather", "gather_each_row_alone"])
+@pytest.mark.parametrize("evaluator", ["gather", "gather_each_row_alone", "projected", "projected_a_few_rows_at_once"])
 def test_gradients_of_each_reduce(evaluator, reduce):
     law_gradients(pooling("tuples_2", "tuple_mlp_tanh", evaluator, reduce), distinct_sets((2, 0)), twice=True)

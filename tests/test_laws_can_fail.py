@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from janossy import AllPermutations, Gather, JanossyPooling, Tuples
+from janossy import AllPermutations, Gather, JanossyPooling, Spectral, Tuples
 from janossy.orderings.rows import build_rows
 from tests.examples import D, distinct_sets, pooling
 from tests.laws import (
@@ -73,14 +73,14 @@ class Edited(Gather):
 
     forgets: str = "elements"
 
-    def __call__(self, f, elements, rows, reduce="mean"):
-        result = super().__call__(f, elements, rows, reduce)
+    def __call__(self, problem):
+        result = super().__call__(problem)
         if self.forgets == "elements":
-            return super().__call__(f, elements.detach(), rows, reduce)
-        for parameter in f.parameters():
+            return super().__call__(replace(problem, elements=problem.elements.detach()))
+        for parameter in problem.f.parameters():
             parameter.requires_grad_(False)
-        unfollowed = super().__call__(f, elements, rows, reduce)
-        for parameter in f.parameters():
+        unfollowed = super().__call__(problem)
+        for parameter in problem.f.parameters():
             parameter.requires_grad_(True)
         return unfollowed + 0 * result
 
@@ -123,7 +123,7 @@ class ComparesWithTheBatch(nn.Module):
         return x.mean(1) - x.mean((0, 1))
 
 
-def tuples_2(orderings=None, evaluator="auto"):
+def tuples_2(orderings=None, evaluator="gather"):
     return JanossyPooling(pooling("tuples_2", "tuple_mlp").f, orderings or Tuples(2), evaluator)
 
 
@@ -155,6 +155,11 @@ BAD = {
     "parity in the elements' gradient": lambda: law_parity(tuples_2(evaluator=Edited()), tuples_2(), few_sets()),
     "parity in the parameters' gradient": lambda: law_parity(
         tuples_2(evaluator=Edited(forgets="parameters")), tuples_2(), few_sets()
+    ),
+    "parity of an evaluator without rows, to its tolerance": lambda: law_parity(
+        pooling("tuples_2", "tuple_mlp", "spectral"),
+        JanossyPooling(pooling("tuples_2", "tuple_mlp").f, Tuples(2), Spectral(1e-3, enumerate_up_to=0)),
+        few_sets(),
     ),
     "gradients": lambda: law_gradients(
         JanossyPooling(Squares(WrongBackward.apply), AllPermutations()), few_sets(), twice=False

@@ -2,13 +2,14 @@
 
 import copy
 import pickle
+import re
 from dataclasses import dataclass
 
 import pytest
 import torch
 
 from janossy import GRU, AllPermutations, Canonical, Gather, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
-from janossy.evaluate import choose
+from janossy.evaluate import Problem, Rates, choose
 from tests.examples import FITTING, D, distinct_sets, pooling, tied_sets
 from tests.laws import close, law_invariant, pooled
 
@@ -111,12 +112,39 @@ def test_devices(ordering, function, device):
 def test_explain():
     layer = pooling("tuples_2", "tuple_mlp")
     sets = distinct_sets((4, 0, 3))
-    first, second = layer.explain(sets).split("\n")
+    first, *others = layer.explain(sets).split("\n")
     assert first == f"gather (as asked): 19 rows of 3 sets by {Tuples(2)}"
-    assert second.startswith("  gather: at most ") and second.endswith(" bytes if unchunked")
-    auto = JanossyPooling(layer.f, Tuples(2))
-    assert "gather (the cheapest that applies): 19 rows" in auto.explain(sets)
-    assert "as asked" in JanossyPooling(layer.f, Tuples(2), "gather").explain(sets)
+    assert len(others) == 2 and all(
+        re.fullmatch(r"  (gather|projected): about \S+ flops, \S+ bytes, \S+ ms", line) for line in others
+    )
+    auto = JanossyPooling(GRU(D, 3), Tuples(2))
+    assert auto.explain(sets).startswith("gather (the cheapest that applies): 19 rows")
+    assert auto.explain(sets).endswith("\n  projected: does not apply: GRU declares no additive structure")
+    assert "as asked" in JanossyPooling(layer.f, Tuples(2), "projected").explain(sets)
+
+
+def test_an_evaluator_that_was_asked_for_and_does_not_apply():
+    layer = JanossyPooling(GRU(D, 3), Tuples(2), "projected")
+    assert layer.explain(distinct_sets()).startswith("projected (as asked)")
+    with pytest.raises(ValueError, match=r"evaluate=projected does not apply: GRU declares.*; use evaluate='auto'"):
+        layer(distinct_sets())
+
+
+def test_keys_and_size_reach_the_evaluator():
+    """Canonical orders look at the sets as they came, or at the keys; f sees the size as well."""
+    seen = []
+
+    class Notes(Gather):
+        def __call__(self, problem):
+            seen.append(problem)
+            return super().__call__(problem)
+
+    sets, keys = distinct_sets((3, 1)), distinct_sets((3, 1), seed=8)
+    layer = JanossyPooling(GRU(D + 1, 3), Canonical(), Notes(), append_size=True)
+    layer(sets), layer(sets, keys=keys)
+    assert [problem.keys for problem in seen] == [sets, keys]
+    assert all(problem.elements.values.shape == (4, D + 1) for problem in seen)
+    assert Problem(layer.f, Canonical(), sets).keys is sets
 
 
 class OnlyAllPermutations(Gather):
@@ -124,10 +152,11 @@ class OnlyAllPermutations(Gather):
 
     name = "quick"
 
-    def refuses(self, f, orderings):
-        return None if orderings == AllPermutations() else f"needs AllPermutations, not {type(orderings).__name__}"
+    def refuses(self, problem):
+        name = type(problem.orderings).__name__
+        return None if problem.orderings == AllPermutations() else f"needs AllPermutations, not {name}"
 
-    def cost(self, f, orderings, elements):
+    def cost(self, problem):
         return choose.Cost(0, 0)
 
 
@@ -152,7 +181,9 @@ def test_unknown_names():
         ValueError, match="reduce expects one of 'mean', 'sum', 'max', 'logmeanexp', None; got 'median'"
     ):
         JanossyPooling(GRU(2, 3), Canonical(), reduce="median")
-    with pytest.raises(ValueError, match="evaluate expects 'auto', an evaluator, or one of gather; got 'magic'"):
+    with pytest.raises(
+        ValueError, match="evaluate expects 'auto', an evaluator, or one of gather, projected; got 'magic'"
+    ):
         JanossyPooling(GRU(2, 3), Canonical(), evaluate="magic")
 
 
@@ -168,17 +199,18 @@ def test_auto_takes_the_cheapest_that_applies(monkeypatch):
     class Priced(Gather):
         name: str = "priced"
         flops: float = 0.0
+        flops_per_second: float = 1.0
         refusal: str | None = None
 
-        def refuses(self, f, orderings):
+        def refuses(self, problem):
             return self.refusal
 
-        def cost(self, f, orderings, elements):
-            return choose.Cost(self.flops, 0)
+        def cost(self, problem):
+            return choose.Cost(self.flops, 0, rates=Rates(self.flops_per_second))
 
     dear, cheap, free = (
         Priced(name="dear", flops=3),
-        Priced(name="cheap", flops=2),
+        Priced(name="cheap", flops=4, flops_per_second=2),
         Priced(name="free", refusal="not it"),
     )
     monkeypatch.setattr(choose, "EVALUATORS", (dear, cheap, free))

@@ -1,7 +1,7 @@
 """Janossy pooling: learning functions of sets by averaging over orderings (Murphy et al., ICLR 2019)."""
 
-from janossy.evaluate import Gather
-from janossy.functions import GRU, LSTM, RNN, TupleMLP
+from janossy.evaluate import Fused, Gather, Permanent, Projected, Spectral
+from janossy.functions import GRU, LSTM, RNN, TupleMLP, TupleProduct
 from janossy.inference import Prediction, predict
 from janossy.network import JanossyNetwork
 from janossy.orderings import AllPermutations, Canonical, Combinations, Sampled, Tuples
@@ -15,13 +15,18 @@ __all__ = [
     "AllPermutations",
     "Canonical",
     "Combinations",
+    "Fused",
     "Gather",
     "JanossyNetwork",
     "JanossyPooling",
+    "Permanent",
     "Prediction",
+    "Projected",
     "Ragged",
     "Sampled",
+    "Spectral",
     "TupleMLP",
+    "TupleProduct",
     "Tuples",
     "predict",
 ]

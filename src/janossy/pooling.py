@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate import REDUCTIONS, Evaluator, Function, candidates, cheapest, named
+from janossy.evaluate import REDUCTIONS, Evaluator, Function, Problem, candidates, cheapest, named
 from janossy.orderings import Orderings
 from janossy.ragged import Ragged, check_ragged
 
@@ -25,7 +25,8 @@ class JanossyPooling(nn.Module):
     Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
         matrix product's blocking. An empty set has one row: of length 0 and value 0, or, for k elements, f(0, …, 0).
     Cost: see ``explain``.
-    Raises: ValueError for an unknown reduce or evaluate, too many rows, or an f that does not fit the elements.
+    Raises: ValueError for an unknown reduce or evaluate, an evaluator that was asked for and does not apply, too many
+        rows, or an f that does not fit the elements.
 
     Example:
         >>> pool = JanossyPooling(GRU(4, 16), Sampled(num=5))
@@ -48,6 +49,7 @@ class JanossyPooling(nn.Module):
         self.f = f
         self.orderings = orderings
         self.evaluator = named(evaluate)
+        self._last_choice: tuple[tuple, Evaluator] | None = None
         self.reduce = reduce
         self.append_size = append_size
 
@@ -63,29 +65,46 @@ class JanossyPooling(nn.Module):
         keys = sets if keys is None else keys
         if keys.sizes != sets.sizes:
             raise ValueError(f"keys must have the sizes of the sets; got {keys!r} for {sets!r}.")
-        elements = self._elements(sets)
-        rows = self.orderings.enumerate(keys, generator)
-        return self._evaluator(elements)(self.f, elements, rows, self.reduce)
+        problem = self._problem(sets, keys, generator)
+        evaluator = self._evaluator(problem)
+        refusal = evaluator.refuses(problem) if self.evaluator is not None else None
+        if refusal is not None:
+            raise ValueError(f"evaluate={evaluator.name} does not apply: {refusal}; use evaluate='auto'.")
+        return evaluator(problem)
 
     def explain(self, sets: Ragged) -> str:
-        """Which evaluator computes these sets, what each would cost, and why one does not apply."""
-        elements = self._elements(sets)
+        """Which evaluator computes these sets, what each would cost, and why one does not apply.
+
+        The seconds are a rough estimate, forward and backward, on two cores.
+        """
+        problem = self._problem(sets, sets)
         num_rows = sum(self.orderings.num_rows(n) for n in sets.sizes)
-        chosen = self._evaluator(elements)
         why = "the cheapest that applies" if self.evaluator is None else "as asked"
-        lines = [f"{chosen.name} ({why}): {num_rows} rows of {len(sets)} sets by {self.orderings}"]
-        for candidate in candidates(self.f, self.orderings, elements):
-            if candidate.cost is None:
-                lines.append(f"  {candidate.evaluator.name}: does not apply: {candidate.refusal}")
+        lines = [f"{self._evaluator(problem).name} ({why}): {num_rows} rows of {len(sets)} sets by {self.orderings}"]
+        for candidate in candidates(problem):
+            if (cost := candidate.cost) is None:
+                answer = f"does not apply: {candidate.refusal}"
             else:
-                flops, num_bytes = candidate.cost.flops, candidate.cost.bytes
-                lines.append(
-                    f"  {candidate.evaluator.name}: at most {flops:.3g} flops, {num_bytes:.3g} bytes if unchunked"
-                )
+                answer = f"about {cost.flops:.2g} flops, {cost.bytes:.2g} bytes, {1000 * cost.seconds:.2g} ms"
+            lines.append(f"  {candidate.evaluator.name}: {answer}")
         return "\n".join(lines)
 
-    def _evaluator(self, elements: Ragged) -> Evaluator:
-        return self.evaluator or cheapest(self.f, self.orderings, elements)
+    def _evaluator(self, problem: Problem) -> Evaluator:
+        """The one asked for, or the cheapest: chosen again for other sizes, or when the last one no longer applies."""
+        if self.evaluator is not None:
+            return self.evaluator
+        if torch.compiler.is_compiling():
+            return cheapest(problem)
+        case = problem.elements.sizes, problem.elements.dtype, problem.elements.device
+        last = self._last_choice
+        if last is not None and last[0] == case and last[1].refuses(problem) is None:
+            return last[1]
+        chosen = cheapest(problem)
+        self._last_choice = case, chosen
+        return chosen
+
+    def _problem(self, sets: Ragged, keys: Ragged, generator: torch.Generator | None = None) -> Problem:
+        return Problem(self.f, self.orderings, self._elements(sets), keys, self.reduce, generator)
 
     def _elements(self, sets: Ragged) -> Ragged:
         if not self.append_size:

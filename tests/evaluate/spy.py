@@ -6,6 +6,7 @@ from janossy import (
     Gather,
     Sampled,
 )
+from janossy.evaluate import Problem
 from tests.examples import (
     distinct_sets,
 )
@@ -27,4 +28,4 @@ class Spy(nn.Module):
 def budget_for(rows, f, length=2):
     """A memory budget that fits this many rows, and not one more."""
     elements = distinct_sets((1,))
-    return int(rows * Gather().cost(f, Sampled(1, k=length), elements).bytes)
+    return int(rows * Gather().cost(Problem(f, Sampled(1, k=length), elements)).bytes)

@@ -1,7 +1,5 @@
 """Gather's memory budget: rows at once, bytes saved against the cost model, recomputation."""
 
-from itertools import accumulate
-
 import pytest
 import torch
 from torch import nn
@@ -14,12 +12,14 @@ from janossy import (
     AllPermutations,
     Gather,
     JanossyPooling,
+    Projected,
     Ragged,
     Sampled,
     TupleMLP,
     Tuples,
 )
-from janossy.evaluate.cost import flops_per_row
+from janossy.evaluate import Cost, Problem, Rates
+from janossy.evaluate.cost import Work
 from tests.evaluate.spy import Spy, budget_for
 from tests.examples import (
     FUNCTIONS,
@@ -30,7 +30,7 @@ from tests.examples import (
     generator,
     pooling,
 )
-from tests.laws import close, law_saves_no_more_than, saved_bytes
+from tests.laws import close, law_saves_no_more_than, peak_bytes, saved_bytes
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -58,14 +58,13 @@ def test_one_chunk_is_not_recomputed():
     assert [len(x) for x in spy.seen] == [12]
 
 
-def law_estimate_covers(f, d, length, dtype):
-    """The cost model's bytes are no less than what Gather saves for backward, and not a hundred times more."""
+def law_estimate_covers(evaluator, f, d, length, dtype):
+    """The cost model's bytes are no less than what is saved for backward, and not a hundred times more."""
     sets = distinct_sets((length,) * 64).to(dtype)
     sets = sets.with_values(torch.randn(len(sets.values), d, dtype=dtype, requires_grad=True))
-    orderings = Sampled(4, k=length)
-    rows = orderings.enumerate(sets, generator())
-    estimate = Gather().cost(f, orderings, sets).bytes
-    measured = saved_bytes(lambda: Gather()(f, sets, rows), [*f.parameters(), sets.values])
+    problem = Problem(f, Sampled(4, k=length), sets, generator=generator())
+    estimate = evaluator.cost(problem).bytes
+    measured = saved_bytes(lambda: evaluator(problem), [*f.parameters(), sets.values])
     assert measured > estimate / 100, f"saves {measured} bytes, estimated {estimate:.0f}: that says nothing"
     assert measured <= estimate, f"saves {measured} bytes, estimated at most {estimate:.0f}"
 
@@ -73,7 +72,10 @@ def law_estimate_covers(f, d, length, dtype):
 @pytest.mark.parametrize("length", [1, 2, 5, 8])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_bytes_saved_are_within_the_estimate(function, length):
-    law_estimate_covers(FUNCTIONS[function].build(length), D, length, torch.float64)
+    f = FUNCTIONS[function].build(length)
+    law_estimate_covers(Gather(), f, D, length, torch.float64)
+    if "tuple_mlp" in function:
+        law_estimate_covers(Projected(), f, D, length, torch.float64)
 
 
 WIDE = {
@@ -92,7 +94,10 @@ WIDE = {
 @pytest.mark.parametrize("function", WIDE)
 def test_bytes_saved_at_real_widths_are_within_the_estimate(function, length):
     """float32 on a CPU: other kernels than float64's."""
-    law_estimate_covers(WIDE[function](length).float(), 16 if "narrow" in function else 100, length, torch.float32)
+    f, d = WIDE[function](length).float(), 16 if "narrow" in function else 100
+    law_estimate_covers(Gather(), f, d, length, torch.float32)
+    if function == "tuple_mlp":
+        law_estimate_covers(Projected(), f, d, length, torch.float32)
 
 
 def test_an_estimate_that_is_off_is_found():
@@ -101,24 +106,43 @@ def test_an_estimate_that_is_off_is_found():
             return (x[..., None] * torch.ones(500)).sin().sum((1, 2))
 
     with pytest.raises(AssertionError, match="estimated at most"):
-        law_estimate_covers(Hides(), D, 2, torch.float64)
+        law_estimate_covers(Gather(), Hides(), D, 2, torch.float64)
 
 
-def test_chunks_save_less():
-    layer = pooling("tuples_2", "tuple_mlp_tanh")
+@pytest.mark.parametrize("evaluator", [Gather, Projected])
+def test_chunks_save_less(evaluator):
+    layer = JanossyPooling(pooling("tuples_2", "tuple_mlp_tanh").f, Tuples(2), evaluator())
     sets = distinct_sets((30,) * 4)
     sets.values.requires_grad_()
     whole = saved_bytes(lambda: layer(sets), list(layer.parameters()))
-    chunked = JanossyPooling(layer.f, Tuples(2), Gather(whole // 20))
+    chunked = JanossyPooling(layer.f, Tuples(2), evaluator(whole // 20))
     law_saves_no_more_than(whole / 5, lambda: chunked(sets))
 
 
 def test_cost_counts():
     f = pooling("tuples_2", "tuple_mlp").f
-    assert flops_per_row(f, 2) == 2 * 2 * 4 * 2 * D  # an upper estimate: the first layer sees both elements at once
-    assert Gather().cost(f, Tuples(2), distinct_sets((4, 3))).flops == (12 + 6) * flops_per_row(f, 2)
-    assert Gather().cost(lambda x: x.sum(1), Tuples(2), distinct_sets((4,))).flops == 0
-    assert Gather().cost(f, AllPermutations(), distinct_sets(())).bytes == 0
+    problem = Problem(f, Tuples(2), distinct_sets((4, 3)))
+    assert Work.of(f, whole_rows=True).flops(2) == 2 * (2 * D) * 4
+    assert Work.of(f, whole_rows=False).flops(2) == 2 * 2 * (2 * D) * 4
+    cost = Gather().cost(problem)
+    assert (cost.flops, cost.activations) == ((12 + 6) * 2 * (2 * D) * 4, (12 + 6) * 4)
+    cost = Projected().cost(problem)  # 7 elements projected twice, and the sums of 18 rows
+    assert (cost.flops, cost.activations) == (7 * 2 * D * 2 * 4 + 18 * 2 * 4, 18 * 4)
+    deep = TupleMLP(2, D, (4, 5), 3)
+    later = [evaluator.cost(Problem(deep, Tuples(2), distinct_sets((4,)))) for evaluator in (Gather(), Projected())]
+    assert [cost.activations for cost in later] == [12 * (4 + 5 + 3)] * 2
+    assert later[1].flops == 4 * 2 * D * 2 * 4 + 12 * (2 * 4 + 2 * (4 * 5 + 5 * 3))
+    assert Gather().cost(Problem(lambda x: x.sum(1), Tuples(2), distinct_sets((4,)))).flops == 0
+    assert Gather().cost(Problem(f, AllPermutations(), distinct_sets(()))).bytes == 0
+
+
+def test_costs_of_countless_rows():
+    sets = Ragged.from_sizes(torch.zeros(1000, D), [1000])
+    assert Gather().cost(Problem(GRU(D, 3), AllPermutations(), sets)).seconds > 1e100
+
+
+def test_seconds():
+    assert Cost(4.0, 6.0, 10.0, Rates(2.0, 3.0, 5.0, 7.0)).seconds == 7 + 2 + 2 + 2
 
 
 @pytest.mark.parametrize("reduce", ["mean", "sum", "max", "logmeanexp", None])
@@ -137,7 +161,7 @@ def test_dropout_under_recomputation_is_consistent(reduce):
     assert torch.autograd.gradcheck(run, sets.values.clone().requires_grad_())
 
 
-@pytest.mark.parametrize("evaluator", [Gather(), Gather(1)], ids=["whole", "chunked"])
+@pytest.mark.parametrize("evaluator", [Gather(), Gather(1), Projected(), Projected(1)])
 def test_recomputation_uses_the_weights_of_forward(evaluator):
     """As under functional_call (of an ensemble, of a meta-learner), whose weights are gone again by backward."""
     f = TupleMLP(2, D, 4)
@@ -151,8 +175,9 @@ def test_recomputation_uses_the_weights_of_forward(evaluator):
         close(got, want)
 
 
-def test_weights_changed_before_backward_are_an_error():
-    layer = JanossyPooling(TupleMLP(2, D, 4, 3), Tuples(2), Gather(1))
+@pytest.mark.parametrize("evaluator", [Gather(1), Projected(1)])
+def test_weights_changed_before_backward_are_an_error(evaluator):
+    layer = JanossyPooling(TupleMLP(2, D, 4, 3), Tuples(2), evaluator)
     result = layer(distinct_sets((4,))).sum()
     with torch.no_grad():
         layer.f.output.weight.zero_()
@@ -160,23 +185,30 @@ def test_weights_changed_before_backward_are_an_error():
         result.backward()
 
 
-def peak_bytes(run) -> int:
-    """The most that tensors allocated by ``run()`` take at one time."""
-    run()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
-        run()
-    changes = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
-    held = accumulate(event.nbytes() for event in sorted(changes, key=lambda event: event.start_ns()))
-    return max(held)
-
-
-@pytest.mark.parametrize("function", ["tuple_mlp", "gru", "lstm", "transformer"])
-def test_the_peak_is_within_the_budget(function):
+@pytest.mark.parametrize(
+    ("function", "evaluator"),
+    [
+        *((function, Gather) for function in ("tuple_mlp", "gru", "lstm", "transformer")),
+        ("tuple_mlp", Projected),
+        ("tuple_mlp_gelu", Projected),
+    ],
+)
+def test_the_peak_is_within_the_budget(function, evaluator):
     """Forward and backward, positions and temporaries included."""
     budget = 2**21
     sets = distinct_sets((60,) * 12)
     sets.values.requires_grad_()
     f = pooling("tuples_2", function).f
-    whole, chunked = (JanossyPooling(f, Tuples(2), Gather(b)) for b in (2**30, budget))
+    whole, chunked = (JanossyPooling(f, Tuples(2), evaluator(b)) for b in (2**30, budget))
     assert peak_bytes(lambda: whole(sets).sum().backward()) > 2 * budget
     assert peak_bytes(lambda: chunked(sets).sum().backward()) <= budget
+
+
+def test_projected_never_writes_rows_of_elements():
+    sets = distinct_sets((40,))
+    sets = sets.with_values(torch.randn(40, 200).requires_grad_())
+    f = TupleMLP(2, 200, 4)
+    rows_of_elements = 40 * 39 * 2 * 200 * 8
+    gathered, projected = (JanossyPooling(f, Tuples(2), evaluator()) for evaluator in (Gather, Projected))
+    assert peak_bytes(lambda: gathered(sets).sum().backward()) > rows_of_elements
+    assert peak_bytes(lambda: projected(sets).sum().backward()) < rows_of_elements / 5

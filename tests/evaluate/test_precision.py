@@ -6,6 +6,7 @@ import torch
 from janossy import (
     Gather,
     JanossyPooling,
+    Projected,
     Tuples,
 )
 from tests.examples import (
@@ -45,10 +46,19 @@ def test_half_precision_accumulates_in_float32(dtype, budget, reduce):
         assert abs(naive.item() - exact.item()) / exact.item() > 50 * error
 
 
-@pytest.mark.parametrize("function", ["tuple_mlp", "rnn", "gru", "lstm", "transformer", "convolution"])
+@pytest.mark.parametrize(
+    ("function", "evaluator"),
+    [
+        *((function, "gather") for function in ("tuple_mlp", "rnn", "gru", "lstm", "transformer", "convolution")),
+        *(("tuple_mlp", evaluator) for evaluator in ("projected", "projected_a_few_rows_at_once", "fused", "spectral")),
+        ("tuple_mlp_one_layer_gelu", "fused"),
+        ("tuple_mlp_one_layer_gelu", "spectral"),
+        ("tuple_product_of_mlps", "permanent"),
+    ],
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_lower_precision_is_close_to_float64(function, dtype):
-    layer = pooling("tuples_2", function)
+def test_lower_precision_is_close_to_float64(function, evaluator, dtype):
+    layer = pooling("tuples_2", function, evaluator)
     sets = distinct_sets((5, 0, 1, 3))
     expected = value_and_gradients(layer, sets)
     tolerance = 60 * torch.finfo(dtype).eps
@@ -58,9 +68,15 @@ def test_lower_precision_is_close_to_float64(function, dtype):
 
 
 @pytest.mark.parametrize("budget", [2**30, 1])
-@pytest.mark.parametrize("function", ["tuple_mlp", "gru", "lstm", "transformer"])
-def test_autocast(function, budget):
-    layer = JanossyPooling(pooling("tuples_2", function).f, Tuples(2), Gather(budget)).float()
+@pytest.mark.parametrize(
+    ("function", "evaluator"),
+    [
+        *((function, Gather) for function in ("tuple_mlp", "gru", "lstm", "transformer")),
+        *((function, Projected) for function in ("tuple_mlp", "tuple_mlp_gelu")),
+    ],
+)
+def test_autocast(function, evaluator, budget):
+    layer = JanossyPooling(pooling("tuples_2", function).f, Tuples(2), evaluator(budget)).float()
     sets = distinct_sets((4, 0, 2)).to(torch.float32)
     sets.values.requires_grad_()
     expected = layer(sets)
@@ -70,6 +86,51 @@ def test_autocast(function, budget):
     close(result, expected, atol=0.03, rtol=0.03)
     result.sum().backward()
     assert sets.values.grad.dtype == torch.float32 and sets.values.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("reduce", ["mean", "sum"])
+@pytest.mark.parametrize(
+    ("function", "evaluator"),
+    [
+        *(("tuple_mlp_one_layer_gelu", evaluator) for evaluator in ("fused", "spectral", "spectral_where_cheaper")),
+        ("tuple_product_of_mlps", "permanent"),
+    ],
+)
+def test_autocast_without_rows(function, evaluator, reduce):
+    """As gather: float32 out, and bfloat16's precision (2^-8) of numbers below 1, times 12 rows for a sum."""
+    sets = distinct_sets((4, 0, 2)).to(torch.float32)
+    results = []
+    for name in (evaluator, "gather"):
+        layer = pooling("tuples_2", function, name, reduce).float()
+        values = sets.values.clone().requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            result = layer(sets.with_values(values))
+        assert result.dtype == torch.float32
+        result.sum().backward()
+        results.append([result.detach(), values.grad, *(p.grad for p in layer.parameters())])
+    scale = 12 if reduce == "sum" else 1
+    for got, want in zip(*results, strict=True):
+        assert got.dtype == want.dtype
+        close(got, want, atol=0.02 * scale, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("function", "evaluator"),
+    [
+        ("tuple_mlp_one_layer_gelu", "fused"),
+        ("tuple_mlp_one_layer_gelu", "spectral"),
+        ("tuple_product_of_mlps", "permanent"),
+    ],
+)
+def test_half_precision_without_rows_accumulates_in_float32(function, evaluator):
+    """Over 22350 tuples, in value and gradient: no less precise than gather in test above."""
+    layer = pooling("tuples_2", function, evaluator)
+    sets = distinct_sets((150,))
+    expected = value_and_gradients(layer, sets)
+    rounded = value_and_gradients(layer.to(torch.bfloat16), sets.to(torch.bfloat16))
+    for got, want in zip(rounded, expected, strict=True):
+        assert got.dtype == torch.bfloat16
+        assert (got.double() - want).norm() <= 0.02 * want.norm()
 
 
 @pytest.mark.parametrize("budget", [2**30, 20_000])

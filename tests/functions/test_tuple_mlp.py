@@ -1,6 +1,6 @@
 """TupleMLP against its formula, for each activation."""
 
-from math import erf, exp, log, sin, sqrt, tanh
+from math import cos, erf, exp, log, sin, sqrt, tanh
 
 import pytest
 import torch
@@ -18,6 +18,8 @@ FORMULAS = {
     "silu": lambda t: t / (1 + exp(-t)),
     "softplus": lambda t: log(1 + exp(t)),
     "sine": sin,
+    "cosine": cos,
+    "erf": erf,
 }
 
 
@@ -49,7 +51,7 @@ def test_formula(activation, hidden, out_features):
         ((1, 2, ()), r"at least one hidden width.*hidden_features=\(\)"),
         ((1, 2, (3, 0)), r"hidden_features=\(3, 0\)"),
         ((1, 2, 3, 0), "out_features=0"),
-        ((1, 2, 3, None, "swish"), "among tanh, sigmoid, relu, gelu, silu, softplus, sine; got 'swish'"),
+        ((1, 2, 3, None, "swish"), "among tanh, sigmoid, relu, gelu, silu, softplus, sine, cosine, erf; got 'swish'"),
     ],
 )
 def test_bad_arguments(arguments, message):

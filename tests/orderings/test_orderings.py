@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from janossy import AllPermutations, Canonical, Combinations, Ragged, Sampled, Tuples
-from tests.examples import ORDERINGS, distinct_sets, generator, tied_sets
+from janossy.orderings import EveryTuple
+from tests.examples import ORDERINGS, distinct_sets, generator, tied_sets, tying_key
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -148,3 +149,17 @@ def test_large_templates_equal_small_ones():
     assert torch.equal(positions[299 * 5], torch.tensor([5, 0]))
     assert len(Combinations(2).enumerate(tied_sets((400,))).flatten()[0]) == 400 * 399 // 2
     assert Sampled(300, seed=0).enumerate(distinct_sets((300,))).counts() == [300]
+
+
+def test_which_orderings_are_every_tuple():
+    tuples = {name for name, orderings in ORDERINGS.items() if isinstance(orderings, EveryTuple)}
+    assert tuples == {name for name in ORDERINGS if name.startswith(("tuples", "combinations"))}
+    assert not Tuples(2).increasing and Combinations(2).increasing
+    assert Tuples(2).order(distinct_sets()) is None
+
+
+@pytest.mark.parametrize("key", [None, tying_key])
+def test_the_order_of_increasing_tuples_is_that_of_their_rows(key):
+    sets = tied_sets((3, 0, 4))
+    order = Combinations(1, key).order(sets)
+    assert order.tolist() == Combinations(1, key).enumerate(sets).flatten()[0].values[[0, 1, 2, 4, 5, 6, 7]].tolist()

@@ -3,11 +3,16 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
-from janossy.evaluate.cost import Cost, Function
+from janossy.evaluate.cost import Cost
+from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
-from janossy.orderings.rows import Orderings, Rows
+from janossy.evaluate.permanent import Permanent
+from janossy.evaluate.problem import Problem
+from janossy.evaluate.projected import Projected
+from janossy.evaluate.spectral import Spectral
 from janossy.ragged import Ragged
 
 
@@ -17,19 +22,24 @@ class Evaluator(Protocol):
     @property
     def name(self) -> str: ...
 
-    def refuses(self, f: Function, orderings: Orderings) -> str | None:
-        """Why it does not apply to f over these orderings; None if it does."""
+    def refuses(self, problem: Problem) -> str | None:
+        """Why it does not apply to this f over these orderings; None if it does."""
         ...
 
-    def cost(self, f: Function, orderings: Orderings, elements: Ragged) -> Cost: ...
+    def cost(self, problem: Problem) -> Cost:
+        """What it would cost, where it applies."""
+        ...
 
-    def __call__(self, f: Function, elements: Ragged, rows: Rows, reduce: str | None = "mean") -> Tensor | Ragged:
-        """The reduced rows of each set, (B, c); or, if reduce is None, the rows themselves."""
+    def __call__(self, problem: Problem) -> Tensor | Ragged:
+        """The reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves."""
         ...
 
 
-EVALUATORS: tuple[Evaluator, ...] = (Gather(),)
-"""Those that ``evaluate="auto"`` and ``evaluate=name`` choose from."""
+EVALUATORS: tuple[Evaluator, ...] = (Gather(), Projected(), Fused(), Spectral(), Permanent())
+"""Those that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
+
+IN_FLOAT64 = tuple(Spectral(tolerance=1e-10) if isinstance(e, Spectral) else e for e in EVALUATORS)
+"""Those that "auto" chooses from for elements in float64."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +51,27 @@ class Candidate:
     refusal: str | None
 
 
-def cheapest(f: Function, orderings: Orderings, elements: Ragged) -> Evaluator:
-    """The cheapest evaluator that applies. Runs in every forward pass, so costs are asked for only if several apply."""
-    applicable = [evaluator for evaluator in EVALUATORS if evaluator.refuses(f, orderings) is None]
+def cheapest(problem: Problem) -> Evaluator:
+    """The fastest evaluator that applies. Runs in every forward pass, so costs are asked for only if several apply."""
+    applicable = [evaluator for evaluator in _for(problem) if evaluator.refuses(problem) is None]
     if len(applicable) == 1:
         return applicable[0]
-    return min(applicable, key=lambda evaluator: evaluator.cost(f, orderings, elements).flops)
+    seconds = [evaluator.cost(problem).seconds for evaluator in applicable]
+    return applicable[seconds.index(min(seconds))]
 
 
-def candidates(f: Function, orderings: Orderings, elements: Ragged) -> list[Candidate]:
-    """Every evaluator: those that apply first, the cheapest in front."""
+def candidates(problem: Problem) -> list[Candidate]:
+    """Every evaluator: those that apply first, the fastest in front."""
     found = []
-    for evaluator in EVALUATORS:
-        refusal = evaluator.refuses(f, orderings)
-        cost = evaluator.cost(f, orderings, elements) if refusal is None else None
+    for evaluator in _for(problem):
+        refusal = evaluator.refuses(problem)
+        cost = evaluator.cost(problem) if refusal is None else None
         found.append(Candidate(evaluator, cost, refusal))
-    return sorted(found, key=lambda c: c.cost.flops if c.cost else float("inf"))
+    return sorted(found, key=lambda c: c.cost.seconds if c.cost else float("inf"))
+
+
+def _for(problem: Problem) -> tuple[Evaluator, ...]:
+    return IN_FLOAT64 if problem.elements.dtype == torch.float64 else EVALUATORS
 
 
 def named(evaluate: str | Evaluator) -> Evaluator | None:

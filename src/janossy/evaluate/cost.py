@@ -1,42 +1,81 @@
 """What applying a function to rows costs, read off its weights."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import nn
 
-Function = Callable[[Tensor], Tensor]
-"""f, mapping rows (T, L, *features) to (T, c); usually an ``nn.Module``."""
+from janossy.evaluate.problem import Function
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How fast one evaluator works, forward and backward together."""
+
+    flops_per_second: float = 1e11
+    bytes_per_second: float = 1e10
+    activations_per_second: float = 1e9
+    overhead: float = 0.0
+    """Seconds of a call that has next to nothing to compute."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """An estimate for one forward pass."""
+    """An estimate for one forward pass; its seconds, for a forward and a backward one."""
 
     flops: float
     bytes: float
+    activations: float = 0.0
+    """Numbers that layers put out: the arguments of tanh and the like, which take longer than flops."""
+    rates: Rates = Rates()
+
+    @property
+    def seconds(self) -> float:
+        rates = self.rates
+        return (
+            rates.overhead
+            + self.flops / rates.flops_per_second
+            + self.bytes / rates.bytes_per_second
+            + self.activations / rates.activations_per_second
+        )
 
 
-def flops_per_row(f: Function, length: int) -> int:
-    """Upper estimate: every weight matrix multiplies once at every position of the row."""
-    return 2 * length * sum(weight.numel() for weight in _matrices(f))
+def as_float(num_rows: int) -> float:
+    """A number of rows, as n! may be too large to be a float."""
+    return float(min(num_rows, 10**200))
 
 
-def elements_per_row(f: Function, length: int, num_features: int) -> int:
-    """Upper estimate of the numbers that one row takes: at each position the input and each matrix's output, thrice.
+@dataclass(frozen=True)
+class Work:
+    """What applying f to one row takes, read off its weights."""
 
-    Before and after an activation, and on the way back; attention adds its (heads, L, L) scores. oneDNN's LSTM (float32
-    on a CPU) keeps up to another half, and an initial state as large as a position. With over twice as many inputs as
-    hidden units it keeps every state at the width of the input, beyond this estimate.
-    """
-    outputs = sum(weight.shape[0] for weight in _matrices(f))
-    heads = sum(m.num_heads for m in _modules(f) if isinstance(m, nn.MultiheadAttention))
-    return 3 * (length + 1) * (num_features + outputs + heads * length)
+    numel: int
+    """Numbers in the weight matrices."""
+    outputs: int
+    """Numbers that they put out, each matrix applied once."""
+    heads: int
+    whole_rows: bool
+    """Whether the matrices are applied to a row, and not to each of its positions."""
 
+    @classmethod
+    def of(cls, f: Function, whole_rows: bool) -> "Work":
+        modules = list(f.modules()) if isinstance(f, nn.Module) else []
+        weights = {id(w): w for m in modules for w in m._parameters.values() if w is not None and w.dim() > 1}.values()
+        heads = sum(m.num_heads for m in modules if isinstance(m, nn.MultiheadAttention))
+        return cls(sum(w.numel() for w in weights), sum(w.shape[0] for w in weights), heads, whole_rows)
 
-def _modules(f: Function) -> list[nn.Module]:
-    return list(f.modules()) if isinstance(f, nn.Module) else []
+    def flops(self, length: int) -> int:
+        """Upper estimate: every weight matrix multiplies once at every position."""
+        return 2 * self.numel * (1 if self.whole_rows else length)
 
+    def activations(self, length: int) -> int:
+        """Upper estimate: every number that a matrix puts out."""
+        return self.outputs * (1 if self.whole_rows else length)
 
-def _matrices(f: Function) -> list[Tensor]:
-    return [weight for weight in f.parameters() if weight.dim() > 1] if isinstance(f, nn.Module) else []
+    def elements(self, length: int, num_features: int) -> int:
+        """Upper estimate of the numbers kept: at each position the input and each matrix's output, thrice.
+
+        Before and after an activation, and on the way back; attention adds its (heads, L, L) scores. oneDNN's LSTM
+        (float32 on a CPU) keeps up to another half, and an initial state as large as a position. With over twice as
+        many inputs as hidden units it keeps every state at the width of the input, beyond this estimate.
+        """
+        return 3 * (length + 1) * (num_features + self.outputs + self.heads * length)

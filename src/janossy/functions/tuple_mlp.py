@@ -1,20 +1,12 @@
 """TupleMLP: a multilayer perceptron on k elements."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
-import torch
 from torch import Tensor, nn
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-    "relu": torch.relu,
-    "gelu": nn.functional.gelu,
-    "silu": nn.functional.silu,
-    "softplus": nn.functional.softplus,
-    "sine": torch.sin,
-}
+from janossy.functions.structure import ACTIVATIONS, Additive, hooked, overridden
 
 
 class TupleMLP(nn.Module):
@@ -22,7 +14,7 @@ class TupleMLP(nn.Module):
 
     ``hidden_features`` is one width or several. Without ``out_features`` f returns its last hidden activations, as
     the paper's does; with it, a linear layer follows. ``activation`` is one of tanh, sigmoid, relu, gelu (exact),
-    silu, softplus, sine.
+    silu, softplus, sine, cosine, erf.
 
     Shapes: (T, k, in_features) -> (T, out_features), or (T, last hidden width).
     Raises: ValueError for an unknown activation, a width below 1, or rows that are not (T, k, in_features).
@@ -57,15 +49,44 @@ class TupleMLP(nn.Module):
         self.output = None if out_features is None else nn.Linear(hidden[-1], out_features)
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.shape[1:] != (self.k, self.in_features):
-            raise ValueError(
-                f"this TupleMLP expects rows of shape (T, {self.k}, {self.in_features}); got {tuple(x.shape)}. "
-                "Match its k to the orderings' k, and its in_features to the elements'."
-            )
-        x = x.flatten(1)
-        for layer in self.hidden:
+        self._check(tuple(x.shape))
+        return self._rest(ACTIVATIONS[self.activation](self.hidden[0](x.flatten(1))))
+
+    def additive(self) -> Additive | None:
+        """Its first layer as a sum over positions; None if code that was put into it would then not run.
+
+        That is a forward of a subclass's, a hook, or a first layer that is more than ``nn.Linear``.
+        """
+        first, output = self.hidden[0], self.output
+        if not isinstance(first, nn.Linear) or overridden(first, nn.Linear.forward):
+            return None
+        if overridden(self, TupleMLP.forward) or hooked(self):
+            return None
+        bias = first.weight.new_zeros(len(first.weight)) if first.bias is None else first.bias
+        affine = len(self.hidden) == 1 and (output is None or not overridden(output, nn.Linear.forward))
+        project = partial(self._project, first)
+        return Additive(self.k, self.activation, project, bias, first.weight, self._rest, affine)
+
+    def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
+        """(N, d) -> (N, k, H)"""
+        self._check((len(elements), self.k, *elements.shape[1:]))
+        weight = first.weight.unflatten(1, (self.k, self.in_features)).transpose(0, 1)  # (k, H, d)
+        num_later = (self.k - 1) * weight.shape[1]
+        bias = None if first.bias is None else nn.functional.pad(first.bias, (0, num_later))
+        return nn.functional.linear(elements, weight.flatten(0, 1), bias).unflatten(1, weight.shape[:2])
+
+    def _rest(self, x: Tensor) -> Tensor:
+        """What follows the first activation."""
+        for layer in list(self.hidden)[1:]:
             x = ACTIVATIONS[self.activation](layer(x))
         return x if self.output is None else self.output(x)
+
+    def _check(self, shape: tuple[int, ...]) -> None:
+        if shape[1:] != (self.k, self.in_features):
+            raise ValueError(
+                f"this TupleMLP expects rows of shape (T, {self.k}, {self.in_features}); got {shape}. "
+                "Match its k to the orderings' k, and its in_features to the elements'."
+            )
 
     def extra_repr(self) -> str:
         return f"k={self.k}, activation={self.activation}"

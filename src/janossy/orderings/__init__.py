@@ -3,8 +3,18 @@
 from janossy.orderings.all_permutations import AllPermutations
 from janossy.orderings.canonical import Canonical
 from janossy.orderings.combinations import Combinations
-from janossy.orderings.rows import Block, Orderings, Rows
+from janossy.orderings.rows import Block, EveryTuple, Orderings, Rows
 from janossy.orderings.sampled import Sampled
 from janossy.orderings.tuples import Tuples
 
-__all__ = ["AllPermutations", "Block", "Canonical", "Combinations", "Orderings", "Rows", "Sampled", "Tuples"]
+__all__ = [
+    "AllPermutations",
+    "Block",
+    "Canonical",
+    "Combinations",
+    "EveryTuple",
+    "Orderings",
+    "Rows",
+    "Sampled",
+    "Tuples",
+]

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from math import comb
+from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k
 from janossy.orderings.sorting import Key, sort_positions
@@ -31,6 +33,7 @@ class Combinations:
     k: int
     key: Key | None = None
     max_rows: int = MAX_ROWS
+    increasing: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_k(self, self.k)
@@ -41,7 +44,9 @@ class Combinations:
     def row_length(self, n: int) -> int:
         return self.k
 
+    def order(self, keys: Ragged) -> Tensor:
+        return sort_positions(keys, self.key)
+
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "n!/(k!(n-k)!) rows", f"Sampled(num, k={self.k}) or a smaller k")
-        order = sort_positions(keys, self.key)
-        return build_rows(keys, lambda n, _: increasing_tuples(n, self.k)[None], order, k=self.k)
+        return build_rows(keys, lambda n, _: increasing_tuples(n, self.k)[None], self.order(keys), k=self.k)

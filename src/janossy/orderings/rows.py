@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log10
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -120,6 +120,32 @@ class Orderings(Protocol):
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         """The rows for sets of these sizes. ``keys`` are the elements that a canonical order looks at."""
         ...
+
+
+@runtime_checkable
+class EveryTuple(Protocol):
+    """Orderings that are every k-tuple of distinct elements of a set, or every increasing one of the sorted set.
+
+    A set smaller than k fills its rows up with the zero vector. An evaluator that recognises them need not build rows.
+    """
+
+    @property
+    def k(self) -> int: ...
+
+    @property
+    def increasing(self) -> bool:
+        """Only the tuples i_1 < … < i_k of positions in the sorted set."""
+        ...
+
+    def order(self, keys: Ragged) -> Tensor | None:
+        """The position (N,) of each element of the sorted sets; or None to leave them be."""
+        ...
+
+
+def averages_every_tuple(orderings: Orderings) -> bool:
+    """Whether they are an ``EveryTuple`` whose rows no subclass has changed."""
+    owner = next((c for c in type(orderings).__mro__ if "enumerate" in c.__dict__), object)
+    return "increasing" in owner.__dict__ and "order" in owner.__dict__
 
 
 def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str) -> None:

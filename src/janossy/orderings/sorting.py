@@ -19,18 +19,19 @@ def sort_positions(keys: Ragged, key: Key | None = None) -> Tensor:
     that leave no tie.
     """
     elements = keys.values.detach()
-    columns = [*elements.reshape(len(elements), -1).unbind(1)] if elements.numel() else []
-    if key is not None:
-        columns = [*_key_columns(key, elements), *columns]
+    features = elements.reshape(len(elements), -1) if elements.numel() else elements.new_zeros(len(elements), 0)
+    first_columns = [] if key is None else _key_columns(key, elements)
+    all_columns = len(first_columns) + features.shape[1]
     owners = keys.to_index()[1]
     # The first columns nearly always decide; torch.compile, which cannot branch on values, sorts by all.
-    num_columns = len(columns) if torch.compiler.is_compiling() else 1
+    num_columns = all_columns if torch.compiler.is_compiling() else 1
     while True:
-        deciding = [owners, *columns[:num_columns]]
+        num_features = max(0, num_columns - len(first_columns))
+        deciding = [owners, *first_columns[:num_columns], *features[:, :num_features].unbind(1)]
         order = torch.arange(len(owners), device=owners.device)
         for column in reversed(deciding):
             order = order[torch.argsort(column[order], stable=True)]
-        if num_columns >= len(columns) or not _any_tie(deciding, order):
+        if num_columns >= all_columns or not _any_tie(deciding, order):
             return order
         num_columns *= 4
 
@@ -39,7 +40,7 @@ def _any_tie(columns: list[Tensor], order: Tensor) -> bool:
     tied = torch.ones(max(0, len(order) - 1), dtype=torch.bool, device=order.device)
     for column in columns:
         a, b = column[order[1:]], column[order[:-1]]
-        tied &= (a == b) | (a.isnan() & b.isnan())
+        tied &= (a == b) | (a.isnan() & b.isnan()) if column.is_floating_point() else a == b
     return bool(tied.any())
 
 

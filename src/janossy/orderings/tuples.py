@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import perm
+from typing import ClassVar
 
 import torch
 
@@ -28,6 +29,7 @@ class Tuples:
 
     k: int
     max_rows: int = MAX_ROWS
+    increasing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_k(self, self.k)
@@ -37,6 +39,9 @@ class Tuples:
 
     def row_length(self, n: int) -> int:
         return self.k
+
+    def order(self, keys: Ragged) -> None:
+        return None
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "n!/(n-k)! rows", f"Sampled(num, k={self.k}) or a smaller k")

@@ -1,0 +1,80 @@
+"""Peak memory of one forward and backward pass, beyond the inputs, each side in a fresh process.
+
+``python -m benchmarks.memory`` writes results/memory.json and memory.md. The peak is the kernel's high-water mark of
+resident memory, reset after a first pass on a small batch (which loads the kernels), less what was resident then.
+"""
+
+import argparse
+import gc
+import json
+import subprocess
+import sys
+from itertools import permutations
+from pathlib import Path
+
+import torch
+
+from benchmarks.fused import tuples_row
+from benchmarks.harness import about_here
+from janossy import Tuples
+
+CASES = {
+    "injective tuples, B=32 n=100 d=64 H=128 k=2": (32, 100, 64, 128, 2),
+    "injective tuples, B=128 n=10 d=100 H=30 k=3": (128, 10, 100, 30, 3),
+}
+RESULTS = Path(__file__).parent / "results"
+
+
+def peak(case: str, side: str) -> float:
+    """MiB that one side's pass adds to the resident memory, at its highest."""
+    num_sets, n, d, H, k = CASES[case]
+    getattr(tuples_row(2, 5, d, H, Tuples(k), permutations), side)()
+    run = getattr(tuples_row(num_sets, n, d, H, Tuples(k), permutations), side)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _resident("VmRSS")
+    run()
+    return _resident("VmHWM") - before
+
+
+def _resident(line: str) -> float:
+    status = dict(row.split(":", 1) for row in Path("/proc/self/status").read_text().splitlines())
+    return int(status[line].split()[0]) / 1024
+
+
+def main() -> None:
+    """Measure every case, each side three times in its own process, and write the medians."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("--one", nargs=2, metavar=("CASE", "SIDE"), help="measure one side here and print it")
+    arguments = parser.parse_args()
+    if arguments.one:
+        torch.manual_seed(0)
+        print(peak(*arguments.one))
+        return
+    rows = []
+    for case in CASES:
+        ours, reference = (sorted(_elsewhere(case, side) for _ in range(3))[1] for side in ("ours", "reference"))
+        rows.append({"name": case, "ours": round(ours, 2), "reference": round(reference, 1)})
+    data = {"about": __doc__, "command": "python -m benchmarks.memory", **about_here(), "rows": rows}
+    (RESULTS / "memory.json").write_text(json.dumps(data, indent=1) + "\n")
+    (RESULTS / "memory.md").write_text(table(data))
+    print(table(data))
+
+
+def _elsewhere(case: str, side: str) -> float:
+    command = [sys.executable, "-m", "benchmarks.memory", "--one", case, side]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def table(data: dict) -> str:
+    """A record as Markdown."""
+    lines = [data["about"].strip().split("\n")[0], "", f"`{data['command']}`, {data['finished'][:10]}. MiB.", ""]
+    lines += ["| case | janossy | reference | janossy / reference |", "|---|---|---|---|"]
+    for row in data["rows"]:
+        share = row["reference"] / row["ours"]
+        lines.append(f"| {row['name']} | {row['ours']:.1f} | {row['reference']:.0f} | 1/{share:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

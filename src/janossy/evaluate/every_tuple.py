@@ -1,0 +1,42 @@
+"""What the evaluators that average over every k-tuple without building rows share."""
+
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from janossy.evaluate.problem import Problem
+from janossy.evaluate.reduce import HALF, widened
+from janossy.orderings.rows import EveryTuple, averages_every_tuple
+
+
+def why_not_every_tuple(problem: Problem, k: int) -> str | None:
+    """Why this is not the mean or sum of a function of k elements over every k-tuple; None if it is."""
+    if not averages_every_tuple(problem.orderings):
+        return f"{type(problem.orderings).__name__} does not average over every k-tuple, as Tuples and Combinations do"
+    if (theirs := cast(EveryTuple, problem.orderings).k) != k:
+        return f"f takes rows of k = {k} elements, and these orderings take {theirs}"
+    if problem.reduce not in ("mean", "sum"):
+        return f"it computes the mean and the sum, and no rows for reduce={problem.reduce!r}"
+    return None
+
+
+def is_increasing(problem: Problem) -> bool:
+    """Whether the tuples are the increasing ones."""
+    return cast(EveryTuple, problem.orderings).increasing
+
+
+def ordered_elements(problem: Problem) -> Tensor:
+    """The elements (N, d), each set in the order whose increasing tuples are averaged."""
+    order = cast(EveryTuple, problem.orderings).order(problem.keys)
+    values = problem.elements.values
+    return values if order is None else values.index_select(0, order)
+
+
+def reduced(problem: Problem, means: Tensor) -> Tensor:
+    """The means (B, c), or the sums if the problem asks for those, in the elements' precision."""
+    result = widened(means)
+    if problem.reduce == "sum":
+        counts = [float(problem.orderings.num_rows(n)) for n in problem.elements.sizes]
+        result = result * torch.tensor(counts, dtype=result.dtype, device=result.device)[:, None]
+    return result.to(problem.elements.dtype) if problem.elements.dtype in HALF else result

@@ -1,0 +1,82 @@
+"""Fused: enumerate the tuples inside a compiled kernel, which adds up activations as it makes them."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.evaluate.additive import bytes_of_projections, flops_of_projections, pool, why_not
+from janossy.evaluate.cost import Cost, Rates
+from janossy.evaluate.every_tuple import is_increasing
+from janossy.evaluate.means import tuple_mean
+from janossy.evaluate.operators import on_kernels, tuple_means
+from janossy.evaluate.problem import Problem
+from janossy.kernels.counts import num_tuples
+
+# Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/auto.py.
+RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=4e9, overhead=3.5e-4)
+RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e8, overhead=6e-4)
+
+SORTED_PAIR = 100.0
+"""Activations that one step of sorting takes as long as, in float32; the kernel knows better."""
+
+
+@dataclass(frozen=True)
+class Fused:
+    """Enumerate the tuples in registers: project each element once, and never write a tuple (DESIGN 3.1).
+
+    With p_j = W_j h, what is left of the mean of A σ(Σ_j W_j x_j + b) + a is a sum of activations for each hidden unit,
+    and A commutes with the mean. The compiled kernel makes each activation and its slope together, adds them up, and
+    keeps the slopes by each projection for backward. ReLU with k = 2 is summed by sorting, in O(n log n).
+
+    Applies to: additive functions with one hidden layer (``TupleMLP``) over all k-tuples (Tuples, Combinations),
+        reduced by mean or sum; float32 and float64 on the CPU. Elsewhere, and without numba, the same sums run in torch
+        operations, in chunks of memory_budget bytes.      Tolerance: rounding; float32 activations to 4e-7.
+    Cost: N·k projections and an activation for each tuple and hidden unit; memory for three arrays (N, k, H).
+    Raises: ValueError if memory_budget < 1.
+    """
+
+    memory_budget: int = 2**30
+    name: ClassVar[str] = "fused"
+
+    def __post_init__(self) -> None:
+        if self.memory_budget < 1:
+            raise ValueError(f"Fused expects memory_budget >= 1 byte; got {self.memory_budget}.")
+
+    def refuses(self, problem: Problem) -> str | None:
+        return why_not(problem)
+
+    def cost(self, problem: Problem) -> Cost:
+        structure, values = problem.additive, problem.elements.values
+        by_sorting = structure.activation == "relu" and structure.k == 2
+        sizes = tuple(Counter(problem.elements.sizes).items())
+        tuples = _activations(sizes, structure.k, is_increasing(problem), by_sorting)
+        return Cost(
+            flops=flops_of_projections(problem),
+            bytes=bytes_of_projections(problem),
+            activations=tuples * len(structure.bias),
+            rates=RATES if on_kernels(values) else RATES_WITHOUT_KERNELS,
+        )
+
+    def __call__(self, problem: Problem) -> Tensor:
+        in_torch = partial(tuple_mean, memory_budget=self.memory_budget)
+        return pool(problem, tuple_means, in_torch, is_increasing(problem), problem.additive.activation)
+
+
+@torch.compiler.assume_constant_result  # which does nothing for an lru_cache itself
+def _activations(sizes: tuple[tuple[int, int], ...], k: int, increasing: bool, by_sorting: bool) -> float:
+    return _count_activations(sizes, k, increasing, by_sorting)
+
+
+@lru_cache(maxsize=64)
+def _count_activations(sizes: tuple[tuple[int, int], ...], k: int, increasing: bool, by_sorting: bool) -> float:
+    """Of one hidden unit, or what sorting costs in activations; ``sizes`` are (n, the number of sets of n)."""
+    n, num_sets = np.array(sizes, dtype=np.float64).reshape(-1, 2).T
+    tuples = num_tuples(n, k, increasing)
+    if by_sorting:
+        tuples = np.minimum(tuples, SORTED_PAIR * n * np.log2(np.maximum(n, 2)))
+    return float((num_sets * tuples).sum())

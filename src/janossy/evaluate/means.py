@@ -1,0 +1,66 @@
+"""Means over all k-tuples in torch operations: what the compiled kernels compute, on any device.
+
+Slower, but differentiable as often as you like. ``p`` (N, k, H) are numbers of elements, sets end to end. A set of
+n < k elements has tuples of all n, at the first n positions; an empty set's mean is 0, for the caller to replace.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from janossy.functions.structure import ACTIVATIONS
+from janossy.orderings.templates import increasing_tuples, injective_tuples
+
+
+def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -> Tensor:
+    """``mean`` of the sets of each size, (S, n, k, H) -> (S, H), put together as (B, H)."""
+    distinct = sorted(set(sizes))
+    if len(distinct) == 1:
+        return mean(p.unflatten(0, (len(sizes), distinct[0])))
+    if not distinct:
+        return p.new_zeros(0, p.shape[2])
+    starts = [0, *accumulate(sizes)]
+    members: dict[int, list[int]] = {n: [] for n in distinct}
+    for b, n in enumerate(sizes):
+        members[n].append(b)
+    results = []
+    order: list[int] = []
+    for n, sets in members.items():
+        positions = torch.tensor([starts[b] for b in sets])[:, None] + torch.arange(n)
+        results.append(mean(p[positions.to(p.device)]))
+        order += sets
+    return torch.cat(results)[torch.tensor(order).argsort().to(p.device)]
+
+
+def tuple_mean(
+    p: Tensor, sizes: Sequence[int], increasing: bool, activation: str, memory_budget: int | None = None
+) -> Tensor:
+    """The mean of σ(Σ_j p_j[i_j]) over injective or increasing tuples, by enumerating them, (B, H).
+
+    With a budget, tuples are taken in chunks of about so many bytes, and once more in backward.
+    """
+    return by_size(p, sizes, lambda x: _tuple_mean(x, increasing, activation, memory_budget))
+
+
+def _tuple_mean(x: Tensor, increasing: bool, activation: str, memory_budget: int | None) -> Tensor:
+    num_sets, n, k, H = x.shape
+    if n == 0:
+        return x.sum((1, 2))
+    tuples = (increasing_tuples if increasing else injective_tuples)(n, k)[:, : min(n, k)].to(x.device)
+
+    def total(x: Tensor, some: Tensor) -> Tensor:
+        preactivation = x[:, some[:, 0], 0]
+        for j in range(1, some.shape[1]):
+            preactivation = preactivation + x[:, some[:, j], j]
+        return ACTIVATIONS[activation](preactivation).sum(1)
+
+    if memory_budget is None:
+        return total(x, tuples) / len(tuples)
+    step = max(1, memory_budget // max(1, 3 * num_sets * H * x.element_size()))
+    result = x.new_zeros(num_sets, H)
+    for some in tuples.split(step):
+        result = result + checkpoint(total, x, some, use_reentrant=False)
+    return result / len(tuples)

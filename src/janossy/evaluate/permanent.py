@@ -1,0 +1,82 @@
+"""Permanent: the mean over tuples of a product of one factor a position, by a recursion over sets of positions."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from janossy.evaluate.cost import Cost, Rates, Work
+from janossy.evaluate.every_tuple import is_increasing, ordered_elements, reduced, why_not_every_tuple
+from janossy.evaluate.operators import on_kernels, product_means
+from janossy.evaluate.problem import Problem
+from janossy.evaluate.product_tree import product_mean
+from janossy.evaluate.reduce import widened
+from janossy.functions.structure import Product
+from janossy.ragged import Ragged
+
+MAX_K = 10
+
+# Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/permanent.py.
+RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e9, overhead=4e-4)
+RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e7, overhead=5e-3)
+
+
+@dataclass(frozen=True)
+class Permanent:
+    """The mean over k-tuples of Π_j z_j[i_j], z_j = g_j(h): the permanent of a k × n matrix (DESIGN 3.2).
+
+    Element after element, D[S] is the sum over all ways to fill the positions S with distinct elements seen so far;
+    nothing is subtracted, so no digits are lost for n close to k, in long sets, or where one element outweighs all
+    others. Sums are in float64.
+
+    Applies to: product functions (``TupleProduct``) with k <= 10 over all k-tuples (Tuples, Combinations), reduced by
+        mean or sum. On the CPU in compiled kernels; elsewhere, and without numba, in torch operations.
+    Tolerance: rounding.
+    Cost: g_j of each element, and n·k·2^(k−1) products for a set of n and each column (n·k for Combinations); memory
+        for three arrays (N, k, R).
+    """
+
+    name: ClassVar[str] = "permanent"
+
+    def refuses(self, problem: Problem) -> str | None:
+        structure, name = problem.product, type(problem.f).__name__
+        if structure is None:
+            if not hasattr(problem.f, "product_structure"):
+                return f"{name} declares no product structure"
+            return f"{name} has a hook, a forward of its own, or factors that drop out or look at their batch"
+        if structure.k > MAX_K:
+            return f"it keeps 2^k sums, and takes k <= {MAX_K}; got k = {structure.k}"
+        return why_not_every_tuple(problem, structure.k)
+
+    def cost(self, problem: Problem) -> Cost:
+        structure, values = problem.product, problem.elements.values
+        k, columns = structure.k, structure.num_columns
+        products = k if is_increasing(problem) else k << (k - 1)
+        return Cost(
+            flops=2.0 * Work.of(problem.f, whole_rows=True).numel * len(values),
+            bytes=3.0 * values.element_size() * len(values) * k * columns,
+            activations=float(len(values) * products * columns),
+            rates=RATES if on_kernels(values) else RATES_WITHOUT_KERNELS,
+        )
+
+    def __call__(self, problem: Problem) -> Tensor:
+        structure, elements = problem.product, problem.elements
+        factors = structure.factors(ordered_elements(problem))
+        z, increasing = widened(factors), is_increasing(problem)
+        if on_kernels(z):
+            means = product_means.means(z, elements.offsets, increasing)
+        else:
+            means = product_mean(z, elements.sizes, increasing)
+        if any(n < structure.k for n in elements.sizes):
+            means = means * _missing(structure, elements)
+        return reduced(problem, structure.rest(means.to(factors.dtype)))
+
+
+def _missing(structure: Product, elements: Ragged) -> Tensor:
+    """(B, R): what the zero vector puts in the positions that a set of n < k elements leaves free."""
+    zeros = structure.factors(elements.values.new_zeros(1, *elements.values.shape[1:]))[0]
+    products = [torch.ones_like(zeros[0])]
+    for factor in reversed(widened(zeros).unbind()):
+        products.append(products[-1] * factor)
+    return torch.stack(products[::-1])[elements.offsets.diff().clamp(max=structure.k)]

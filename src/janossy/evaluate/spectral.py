@@ -1,0 +1,117 @@
+"""Spectral: expand the activation in harmonics, whose means over tuples take one pass over the elements."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.evaluate.additive import bytes_of_projections, flops_of_projections, pool, why_not
+from janossy.evaluate.cost import Cost, Rates
+from janossy.evaluate.every_tuple import is_increasing
+from janossy.evaluate.operators import on_kernels, series_means
+from janossy.evaluate.problem import Problem
+from janossy.evaluate.series import series_mean
+from janossy.kernels.counts import enumerated, num_tuples, series_cost
+from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, num_harmonics
+
+MAX_K = 6
+TYPICAL_BOUND = 8.0
+"""Pre-activations are assumed to reach so far where their number of harmonics has to be guessed."""
+
+# Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/auto.py.
+RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=4e9, overhead=3.8e-4)
+RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=5e7, overhead=3e-3)
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """Expand σ in sines or cosines, whose means over k-tuples take time linear in n for every k (DESIGN 3.1, 3.2).
+
+    On [−T, T], T ≥ |Σ_j p_j| over all tuples of a set, σ(t) = α + β t + c + Σ_{m<M} a_m trig(ω_m t) to ``tolerance``,
+    for σ and for its slope: two errors, what the periodic images of σ add at distance δ and what the harmonics beyond
+    ω_M would have added, are each below half of it by the bounds proved in kernels/expansions.py. An average over
+    tuples inherits them. M is about T·log(1/tolerance)/5, and does not depend on n. exp(iω Σ_j p_j) is a product over
+    positions, whose mean over tuples is a polynomial in sums over elements (DESIGN 3.2). docs/spectral.md tells it all.
+
+    Sets for which enumerating their tuples is cheaper are enumerated, as ``Fused`` does: each set by its own size and
+    numbers, so a set's result does not depend on its batch-mates. ``enumerate_up_to=n`` instead enumerates those of at
+    most n elements, and 0 only those of fewer than k.
+
+    Applies to: additive functions with one hidden layer (``TupleMLP``) of tanh, sigmoid, erf, softplus, silu, gelu,
+        sine or cosine (no kinks), k <= 6, over all k-tuples (Tuples, Combinations), reduced by mean or sum; float32 and
+        float64 on the CPU, and elsewhere in torch operations, in chunks of memory_budget bytes.
+    Tolerance: each mean of activations, and its slope by each pre-activation, is within ``tolerance`` (default 1e-5) of
+        the exact one, plus the rounding of the input's precision; sine and cosine are exact. For float64 elements,
+        evaluate="auto" asks for 1e-10.
+    Cost: O(n·M·2^k·H) for a set of n; memory for three arrays (N, k, H).
+    Raises: ValueError if tolerance is not in (0, 1), enumerate_up_to < -1 or memory_budget < 1; and for a set too large
+        to enumerate whose pre-activations are not finite, or reach so far that M is out of reach.
+    """
+
+    tolerance: float = 1e-5
+    enumerate_up_to: int = -1
+    memory_budget: int = 2**30
+    name: ClassVar[str] = "spectral"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < 1:
+            raise ValueError(f"Spectral expects a tolerance between 0 and 1; got {self.tolerance}.")
+        if self.enumerate_up_to < -1 or self.memory_budget < 1:
+            raise ValueError(
+                "Spectral expects enumerate_up_to >= 0, or -1 to enumerate where it is cheaper, and memory_budget >= 1 "
+                f"byte; got {self.enumerate_up_to} and {self.memory_budget}."
+            )
+
+    def refuses(self, problem: Problem) -> str | None:
+        refusal = why_not(problem)
+        if refusal is not None:
+            return refusal
+        if problem.additive.activation not in EXPANSIONS:
+            return f"{problem.additive.activation} has a kink, and its series would converge too slowly"
+        if problem.additive.k > MAX_K:
+            return f"it keeps 2^k sums, and takes k <= {MAX_K}; got k = {problem.additive.k}"
+        return None
+
+    def cost(self, problem: Problem) -> Cost:
+        structure, values = problem.additive, problem.elements.values
+        options = structure.activation, self.tolerance, self.enumerate_up_to
+        sizes = tuple(Counter(problem.elements.sizes).items())
+        work = _activations(sizes, structure.k, is_increasing(problem), *options)
+        return Cost(
+            flops=flops_of_projections(problem),
+            bytes=bytes_of_projections(problem),
+            activations=work * len(structure.bias),
+            rates=RATES if on_kernels(values) else RATES_WITHOUT_KERNELS,
+        )
+
+    def __call__(self, problem: Problem) -> Tensor:
+        in_torch = partial(series_mean, memory_budget=self.memory_budget)
+        parameters = problem.additive.activation, self.tolerance, self.enumerate_up_to
+        return pool(problem, series_means, in_torch, is_increasing(problem), *parameters)
+
+
+@torch.compiler.assume_constant_result  # which does nothing for an lru_cache itself
+def _activations(*arguments: Any) -> float:
+    return _count_activations(*arguments)
+
+
+@lru_cache(maxsize=64)
+def _count_activations(
+    sizes: tuple[tuple[int, int], ...],
+    k: int,
+    increasing: bool,
+    activation: str,
+    tolerance: float,
+    enumerate_up_to: int,
+) -> float:
+    """Of one hidden unit, or what its harmonics cost; ``sizes`` are (n, the number of sets of n)."""
+    n, num_sets = np.array(sizes, dtype=np.int64).reshape(-1, 2).T
+    tuples = num_tuples(n, k, increasing)
+    series = series_cost(n, k, increasing, num_harmonics(activation, tolerance, TYPICAL_BOUND))
+    small = enumerated(n, k, increasing, num_harmonics(activation, tolerance, SMALLEST_BOUND), enumerate_up_to)
+    best = series if enumerate_up_to >= 0 else np.minimum(series, tuples)
+    return float((num_sets * np.where(small, tuples, best)).sum())

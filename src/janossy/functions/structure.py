@@ -1,0 +1,86 @@
+"""The structure that a function may declare, for evaluators that use it; and the activations it may have."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "relu": torch.relu,
+    "gelu": nn.functional.gelu,
+    "silu": nn.functional.silu,
+    "softplus": nn.functional.softplus,
+    "sine": torch.sin,
+    "cosine": torch.cos,
+    "erf": torch.erf,
+}
+
+
+@dataclass(frozen=True)
+class Additive:
+    """f(x_1 … x_k) = rest(σ(Σ_j p_j(x_j))): a pre-activation that is a sum of one projection a position.
+
+    Of one moment: it reads the weights that f has when it is called, and is asked for again in every pass.
+
+    Shapes:
+        project: (N, d) -> (N, k, H), p_j of each element. The bias is in position 0's, so the zero vector's other
+            projections are 0.
+        bias: (H,), the pre-activation of (0, …, 0).
+        weight: (H, k·d), if the pre-activations are weight · [x_1, …, x_k] + bias; else None.
+        rest: activations (T, H) -> (T, c).
+    """
+
+    k: int
+    activation: str
+    """σ: a key of ``ACTIVATIONS``."""
+    project: Callable[[Tensor], Tensor]
+    bias: Tensor
+    weight: Tensor | None
+    rest: Callable[[Tensor], Tensor]
+    rest_is_affine: bool
+    """Whether rest is affine in the activations, so that it commutes with an average over rows."""
+
+
+def additive(f: Callable[[Tensor], Tensor]) -> Additive | None:
+    """The additive structure of f, if it declares one by a method ``additive()``."""
+    declare = getattr(f, "additive", None)
+    return None if declare is None else declare()
+
+
+@dataclass(frozen=True)
+class Product:
+    """f(x_1 … x_k) = rest(Π_j z_j(x_j)): a product of one factor a position (DESIGN 3.2).
+
+    Of one moment: it reads the weights that f has when it is called, and is asked for again in every pass.
+
+    Shapes:
+        factors: (N, d) -> (N, k, R), z_j of each element.
+        rest: products (T, R) -> (T, c), affine, so that it commutes with an average over rows.
+    """
+
+    k: int
+    num_columns: int
+    """R."""
+    factors: Callable[[Tensor], Tensor]
+    rest: Callable[[Tensor], Tensor]
+
+
+def product(f: Callable[[Tensor], Tensor]) -> Product | None:
+    """The product structure of f, if it declares one by a method ``product_structure()``."""
+    declare = getattr(f, "product_structure", None)
+    return None if declare is None else declare()
+
+
+def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:
+    """Whether the module has another forward than this one."""
+    return type(module).forward is not forward or "forward" in vars(module)
+
+
+def hooked(module: nn.Module) -> bool:
+    """Whether calling the module, or one within it, runs a hook."""
+    return any(
+        m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks for m in module.modules()
+    )

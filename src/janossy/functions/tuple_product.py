@@ -1,0 +1,142 @@
+"""TupleProduct: a sum of products of one network a position."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from janossy.functions.structure import Product, hooked, overridden
+
+
+class TupleProduct(nn.Module):
+    """f(x_1 … x_k) = Σ_r v_r Π_j g_{j,r}(x_j) + v_0: products of one network a position, ``rank`` of them.
+
+    It contains the product Π_j x_j with which the paper proves that k-ary functions are more than (k−1)-ary ones
+    (Theorem 2.1), approximates any continuous function of k elements as the rank grows, and its exact average over
+    tuples takes time linear in n for every k (the evaluator ``permanent``).
+
+    Without ``out_features`` f returns its products themselves; with it, the linear layer ``output`` (v) follows.
+    Without ``g`` each g_j is linear, and starts with bias 1 and weights of variance 1/(k·in_features): for independent
+    features of variance 1 a product's mean is then 1 and its second moment (1 + 1/k)^k, between 2 and e for every k.
+    With factors of mean 0, averages over the tuples of n elements would start at about n^(−k/2).
+
+    Args:
+        g: the networks, (N, in_features) -> (N, rank): a sequence of k modules, or a callable that makes one for each
+            j = 0 … k − 1. They must treat each row alone. Evaluators apply them once to each element, forward to each
+            position of each row; so a hook on g_j sees other batches, and while one drops out or normalises over its
+            batch, f declares no structure.
+
+    Shapes: (T, k, in_features) -> (T, out_features), or (T, rank).
+    Raises: ValueError for k, in_features, rank or out_features below 1, for a g that is not k modules, for rows that
+        are not (T, k, in_features), or for a g_j that does not return (N, rank).
+
+    Example:
+        >>> TupleProduct(2, in_features=3, rank=16, out_features=1)(torch.zeros(5, 2, 3)).shape
+        torch.Size([5, 1])
+    """
+
+    def __init__(
+        self,
+        k: int,
+        in_features: int,
+        rank: int,
+        out_features: int | None = None,
+        g: Callable[[int], nn.Module] | Sequence[nn.Module] | nn.ModuleList | None = None,
+    ) -> None:
+        super().__init__()
+        if min(k, in_features, rank, 1 if out_features is None else out_features) < 1:
+            raise ValueError(
+                "TupleProduct expects k, in_features, rank and out_features, all >= 1; "
+                f"got k={k}, in_features={in_features}, rank={rank}, out_features={out_features}."
+            )
+        self.k = k
+        self.in_features = in_features
+        self.rank = rank
+        if g is None:
+            networks: list[nn.Module] = [_about_one(in_features, rank, 1 / k) for _ in range(k)]
+        elif isinstance(g, Sequence | nn.ModuleList):
+            networks = list(g)
+        elif isinstance(g, nn.Module):
+            networks = [g]
+        else:
+            networks = [g(j) for j in range(k)]
+        single = isinstance(g, nn.Module) and not isinstance(g, nn.ModuleList)
+        if single or len(networks) != k or not all(isinstance(network, nn.Module) for network in networks):
+            names = "one module" if single else f"[{', '.join(type(network).__name__ for network in networks)}]"
+            raise ValueError(
+                f"TupleProduct expects as g a sequence of k={k} modules, or a callable that makes one for each j; "
+                f"got {names}."
+            )
+        self.g = nn.ModuleList(networks)
+        self.output = None if out_features is None else nn.Linear(rank, out_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check(tuple(x.shape))
+        product = self._factor(0, x[:, 0])
+        for j in range(1, self.k):
+            product = product * self._factor(j, x[:, j])
+        return self._rest(product)
+
+    def product_structure(self) -> Product | None:
+        """Its factors and what follows them; None if code that was put into it would then not run, or run otherwise.
+
+        That is a forward of a subclass's, a hook on f or on ``output``, or dropout and batch norm within g in training.
+        """
+        if overridden(self, TupleProduct.forward) or _has_hooks(self):
+            return None
+        if self.output is not None and (overridden(self.output, nn.Linear.forward) or hooked(self.output)):
+            return None
+        if any(_mixes_or_draws(module) for module in self.g.modules()):
+            return None
+        return Product(self.k, self.rank, self._factors, self._rest)
+
+    def _factors(self, elements: Tensor) -> Tensor:
+        """(N, d) -> (N, k, R)"""
+        self._check((len(elements), self.k, *elements.shape[1:]))
+        return torch.stack([self._factor(j, elements) for j in range(self.k)], dim=1)
+
+    def _factor(self, j: int, x: Tensor) -> Tensor:
+        """(N, d) -> (N, R)"""
+        z = self.g[j](x)
+        if z.shape != (len(x), self.rank):
+            raise ValueError(
+                f"TupleProduct expects g_{j} to map {tuple(x.shape)} to ({len(x)}, {self.rank}); got {tuple(z.shape)}. "
+                "Match its outputs to rank."
+            )
+        return z
+
+    def _rest(self, products: Tensor) -> Tensor:
+        return products if self.output is None else self.output(products)
+
+    def _check(self, shape: tuple[int, ...]) -> None:
+        if shape[1:] != (self.k, self.in_features):
+            raise ValueError(
+                f"this TupleProduct expects rows of shape (T, {self.k}, {self.in_features}); got {shape}. "
+                "Match its k to the orderings' k, and its in_features to the elements'."
+            )
+
+    def extra_repr(self) -> str:
+        return f"k={self.k}, rank={self.rank}"
+
+
+def _about_one(in_features: int, rank: int, variance: float) -> nn.Linear:
+    """A linear map whose outputs have mean 1 and this variance, for independent inputs of variance 1."""
+    layer = nn.Linear(in_features, rank)
+    nn.init.normal_(layer.weight, std=(variance / in_features) ** 0.5)
+    nn.init.ones_(layer.bias)
+    return layer
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    """Whether calling it runs a hook of its own, whatever the modules within it have."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(hooks)
+
+
+def _mixes_or_draws(module: nn.Module) -> bool:
+    """Whether its output for a row depends now on the other rows or on chance."""
+    if isinstance(module, _BatchNorm):
+        return module.training or module.running_mean is None
+    return module.training and isinstance(module, _DropoutNd | nn.RReLU)

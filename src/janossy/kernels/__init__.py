@@ -1,0 +1,35 @@
+"""Compiled CPU kernels: arrays in, arrays out. They need numba, the extra ``janossy[fast]``."""
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+
+class Kernels(NamedTuple):
+    """The functions on arrays that operators call."""
+
+    tuple_means: Callable[..., Any]
+    series_means: Callable[..., Any]
+    product_means: Callable[..., Any]
+
+
+@cache
+def load() -> Kernels | None:
+    """The kernels; None, with one warning, where numba is missing or cannot compile."""
+    try:
+        # numba is an optional extra, and takes half a second to import.
+        from janossy.kernels.compiled import check_compiler  # noqa: PLC0415
+        from janossy.kernels.products import product_means  # noqa: PLC0415
+        from janossy.kernels.series import series_means  # noqa: PLC0415
+        from janossy.kernels.tuple_sums import tuple_means  # noqa: PLC0415
+
+        check_compiler()
+    except Exception as error:  # whatever a compiler may raise on a machine we have not seen
+        missing = isinstance(error, ImportError)
+        why = "numba is not installed" if missing else f"numba cannot compile here ({type(error).__name__}: {error})"
+        remedy = "pip install 'janossy[fast]' for the compiled kernels" if missing else "please report this"
+        message = f"k-ary pooling runs in torch operations, which is slower: {why}; {remedy}."
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return None
+    return Kernels(tuple_means, series_means, product_means)

@@ -1,0 +1,117 @@
+"""Compiling kernels: numba, once for each machine, with a log line."""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from functools import cache, cached_property
+from hashlib import sha256
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+import numpy as np
+from numba import njit, prange
+
+from janossy.kernels.vector import load, load_first, store
+
+_log = logging.getLogger("janossy")
+
+_SOURCES = b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))
+VERSION = sha256(_SOURCES).hexdigest()[:12]
+"""Of the sources in this folder. numba's cache notices a change in a kernel's own file only, and not one in a function
+that the kernel calls; so this is part of the name under which a kernel is kept."""
+
+WORTH_A_THREAD = 60_000.0
+"""Activations: 30 microseconds of work. Another thread costs about 7."""
+
+_process = os.getpid()
+
+
+class Kernel:
+    """A compiled function (*arguments, first, last) over a range of independent items.
+
+    The first call of a signature compiles it, or loads it from numba's cache beside this file (or under the user's
+    cache directory, where this one cannot be written). It releases the GIL. What the function closes over must be
+    numbers or strings: numba knows its kept copy again by their values.
+    """
+
+    def __init__(self, function: Callable[..., None], name: str) -> None:
+        function.__qualname__ = f"{name}_{VERSION}"
+        self.name = name
+        self._serial = njit(nogil=True, cache=True, error_model="numpy")(function)
+
+    @cached_property
+    def _parallel(self) -> Any:
+        # The kernel is a global of this function and not in its closure, where it would spoil the name in the cache.
+        function = FunctionType(_over_ranges.__code__, {"kernel": self._serial, "prange": prange})
+        function.__qualname__ = f"{self.name}_{VERSION}_parallel"
+        function.__module__ = __name__
+        return njit(nogil=True, cache=True, error_model="numpy", parallel=True)(function)
+
+    def __call__(self, costs: np.ndarray, num_threads: int, *arguments: Any) -> None:
+        """Run over all items, whose costs (num_items,) are in activations, on up to so many threads."""
+        num_parts = int(max(1, min(num_threads, len(costs), costs.sum() / WORTH_A_THREAD)))
+        if num_parts == 1 or not _may_run_in_parallel():
+            self._timed(self._serial, *arguments, 0, len(costs))
+            return
+        num_parts = min(num_parts, numba.config.NUMBA_NUM_THREADS)
+        totals = costs.cumsum()
+        targets = np.arange(1, num_parts) * (totals[-1] / num_parts)
+        edges = np.concatenate(([0], np.searchsorted(totals, targets), [len(costs)]))
+        before = numba.get_num_threads()
+        numba.set_num_threads(num_parts)
+        try:
+            self._timed(self._parallel, edges, arguments)
+        finally:
+            numba.set_num_threads(before)
+
+    def _timed(self, compiled: Any, *arguments: Any) -> None:
+        num_signatures, start = len(compiled.overloads), time.perf_counter()
+        compiled(*arguments)
+        if len(compiled.overloads) > num_signatures and compiled.stats.cache_misses:
+            seconds = time.perf_counter() - start
+            _log.info("compiled the kernel %s in %.1f s; other processes will load it", self.name, seconds)
+
+
+def _over_ranges(edges, arguments):
+    for t in prange(len(edges) - 1):
+        # A global that is put there; and numba does not take (*arguments, edges[t], …).
+        kernel(*(arguments + (edges[t], edges[t + 1])))  # noqa: F821, RUF005
+
+
+def _may_run_in_parallel() -> bool:
+    """numba's OpenMP ends a forked child that uses it, and its own pool a process whose threads use it at once."""
+    return os.getpid() == _process and threading_layer() in ("omp", "tbb")
+
+
+@cache
+def _doubled() -> Kernel:
+    def doubled(x, first, last):
+        for i in range(first, last):
+            store(x, 16 * i, load(x, 16 * i) + load_first(x, 16 * i, 16))
+
+    return Kernel(doubled, "doubled")
+
+
+def check_compiler() -> None:
+    """Raise whatever numba raises where it cannot compile vectors; RuntimeError where they come out wrong.
+
+    Starts no threads: a forked child that has one thread for torch, as a worker of a DataLoader, may not.
+    """
+    x = np.arange(32, dtype=np.float32)
+    _doubled()._serial(x, 0, 2)
+    if not (x == 2 * np.arange(32)).all():
+        raise RuntimeError(f"twice the numbers from 0 to 31 came out as {x.tolist()}")
+
+
+@cache
+def threading_layer() -> str:
+    """What runs on numba's threads, which it starts: "omp", "tbb", "workqueue"; or "none" where it cannot."""
+    try:
+        _doubled()._parallel(np.array([0, 1, 2]), (np.zeros(32, np.float32),))
+    except Exception:  # whatever numba may raise on a machine we have not seen
+        _log.warning("kernels run on one thread only", exc_info=True)
+        return "none"
+    return numba.threading_layer()

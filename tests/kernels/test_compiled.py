@@ -1,0 +1,167 @@
+"""Kernel: it runs over every item once, on any number of threads, in a forked child; its cache; its log line."""
+
+import os
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+compiled = pytest.importorskip("janossy.kernels.compiled", reason="needs numba", exc_type=ImportError)
+
+
+@cache
+def counting():
+    def counts(seen, first, last):
+        for i in range(first, last):
+            seen[i] += i + 1
+
+    return compiled.Kernel(counts, "counts_items")
+
+
+@given(
+    costs=st.lists(st.one_of(st.just(0.0), st.floats(1.0, 1e6), st.floats(1e5, 1e9)), max_size=40),
+    num_threads=st.integers(1, 5),
+)
+def test_every_item_once(costs, num_threads):
+    """Whatever the costs: zeros, one that outweighs all others, too little for a second thread."""
+    seen = np.zeros(len(costs), np.int64)
+    counting()(np.array(costs, dtype=float), num_threads, seen)
+    np.testing.assert_array_equal(seen, np.arange(len(costs)) + 1)
+
+
+def test_several_parts_are_made_of_costs_worth_it(monkeypatch):
+    parts = []
+    kernel = compiled.Kernel(lambda seen, first, last: None, "unused")
+    monkeypatch.setattr(kernel, "_timed", lambda function, *arguments: parts.append(arguments))
+    kernel(np.full(10, compiled.WORTH_A_THREAD / 100), 2, "seen")
+    kernel(np.full(10, compiled.WORTH_A_THREAD), 1, "seen")
+    assert parts == [("seen", 0, 10), ("seen", 0, 10)]
+    if compiled.threading_layer() not in ("omp", "tbb") or compiled.numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.skip("needs two threads")
+    kernel(np.array([1, 1, 1, 3.0]) * compiled.WORTH_A_THREAD, 2, "seen")
+    (edges, arguments), (_, middle, _) = parts[2], parts[2][0].tolist()
+    assert edges.tolist() == [0, middle, 4] and middle in (2, 3) and arguments == ("seen",)
+
+
+def test_a_compiler_whose_vectors_come_out_wrong_is_found(monkeypatch):
+    compiled.check_compiler()
+    monkeypatch.setattr(compiled._doubled(), "_serial", lambda x, first, last: None)
+    with pytest.raises(RuntimeError, match=r"twice the numbers from 0 to 31 came out as \[0.0, 1.0"):
+        compiled.check_compiler()
+
+
+def test_without_threads_kernels_run_on_one(monkeypatch, caplog):
+    def broken(*arguments):
+        raise ValueError("no threading layer")
+
+    monkeypatch.setattr(compiled, "_doubled", lambda: type("Broken", (), {"_parallel": broken}))
+    compiled.threading_layer.cache_clear()
+    try:
+        assert compiled.threading_layer() == "none"
+        assert "kernels run on one thread only" in caplog.text
+        seen = np.zeros(10, np.int64)
+        counting()(np.full(10, 1e9), 2, seen)
+        np.testing.assert_array_equal(seen, np.arange(10) + 1)
+    finally:
+        compiled.threading_layer.cache_clear()
+
+
+PROGRAM = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s", stream=sys.stdout)
+import numpy as np
+from janossy.kernels.products import product_means
+z = np.arange(24.0).reshape(4, 3, 2)
+for offsets in ([0, 4], [0, 1, 4]):
+    product_means(z, np.array(offsets), True, True, 1)
+"""
+
+
+def test_the_first_process_compiles_and_says_so_and_others_load(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        said.append([line for line in done.stdout.split("\n") if line.startswith("janossy ")])
+    assert len(said[0]) == 1
+    assert said[0][0].startswith("janossy INFO compiled the kernel products_3_increasing in ")
+    assert said[0][0].endswith(" s; other processes will load it")
+    assert said[1] == []
+
+
+FORKED = """
+import os
+import torch
+from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
+torch.set_num_threads(2)
+torch.manual_seed(0)
+layer = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), "fused")
+sets = Ragged.from_sizes(torch.randn(160, 2), (80, 80))
+torch.randn(2000, 2000) @ torch.randn(2000, 2000)  # torch's own threads are awake
+expected = layer(sets) if {before} else None
+assert torch.get_num_threads() == 2
+child = os.fork()
+if child == 0:
+    torch.set_num_threads(1)  # as a DataLoader does for its workers; torch itself would hang without
+    result = layer(sets)
+    result.sum().backward()
+    one_by_one = torch.cat([layer(sets[[b]]) for b in range(2)])
+    ok = torch.allclose(result, one_by_one) and (expected is None or torch.equal(result, expected))
+    os._exit(0 if ok else 3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("before", [True, False])
+def test_a_forked_child_computes(before):
+    """After the parent has used the kernels on several threads, and before: then the child loads them."""
+    program = FORKED.format(before=before)
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.strip() == "0", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_torch_keeps_its_number_of_threads(num_threads):
+    """numba starts as many threads as there are cores, with the OpenMP that torch may share."""
+    program = f"""
+import torch
+from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
+torch.set_num_threads({num_threads})
+layer, sets = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), "fused"), Ragged.from_sizes(torch.randn(160, 2), (80, 80))
+layer(sets).sum().backward()
+print(torch.get_num_threads())
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(num_threads), "NUMBA_NUM_THREADS": "3"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == str(num_threads), done.stderr
+
+
+THREADED = """
+import torch
+from concurrent.futures import ThreadPoolExecutor
+from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
+torch.set_num_threads(2)
+torch.manual_seed(0)
+layer = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), "fused")
+sets = Ragged.from_sizes(torch.randn(160, 2), (80, 80))
+with ThreadPoolExecutor(4) as pool:
+    results = list(pool.map(lambda _: layer(sets), range(8)))
+assert all(torch.equal(result, layer(sets)) for result in results)
+print("equal")
+"""
+
+
+def test_threads_of_python_s_at_once():
+    done = subprocess.run([sys.executable, "-c", THREADED], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.strip() == "equal", done.stderr
