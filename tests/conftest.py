@@ -17,6 +17,13 @@ def float64():
     torch.set_default_dtype(torch.float32)
 
 
+@pytest.fixture
+def worth_a_thread(monkeypatch):
+    """Kernels run on as many threads as they may, however little there is to do."""
+    compiled = pytest.importorskip("janossy.kernels.compiled", reason="needs numba", exc_type=ImportError)
+    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1.0)
+
+
 @pytest.fixture(params=["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"])
 def device(request):
     return request.param

@@ -114,12 +114,14 @@ def test_explain():
     sets = distinct_sets((4, 0, 3))
     first, *others = layer.explain(sets).split("\n")
     assert first == f"gather (as asked): 19 rows of 3 sets by {Tuples(2)}"
-    assert len(others) == 2 and all(
-        re.fullmatch(r"  (gather|projected): about \S+ flops, \S+ bytes, \S+ ms", line) for line in others
+    assert len(others) == 5 and all(
+        re.fullmatch(r"  (gather|projected|fused|spectral): about \S+ flops, \S+ bytes, \S+ ms", line)
+        for line in others[:-1]
     )
+    assert others[-1] == "  permanent: does not apply: TupleMLP declares no product structure"
     auto = JanossyPooling(GRU(D, 3), Tuples(2))
     assert auto.explain(sets).startswith("gather (the cheapest that applies): 19 rows")
-    assert auto.explain(sets).endswith("\n  projected: does not apply: GRU declares no additive structure")
+    assert "\n  projected: does not apply: GRU declares no additive structure\n" in auto.explain(sets)
     assert "as asked" in JanossyPooling(layer.f, Tuples(2), "projected").explain(sets)
 
 
@@ -160,8 +162,14 @@ class OnlyAllPermutations(Gather):
         return choose.Cost(0, 0)
 
 
+def offer(monkeypatch, *evaluators):
+    """Let "auto" choose from these, in any precision."""
+    for name in ("EVALUATORS", "IN_FLOAT64"):
+        monkeypatch.setattr(choose, name, evaluators)
+
+
 def test_auto_takes_the_cheapest_that_applies_and_explains_the_rest(monkeypatch):
-    monkeypatch.setattr(choose, "EVALUATORS", (Gather(), OnlyAllPermutations()))
+    offer(monkeypatch, Gather(), OnlyAllPermutations())
     f, sets = GRU(D, 3), distinct_sets((3,))
     assert JanossyPooling(f, AllPermutations()).explain(sets).startswith("quick (the cheapest that applies)")
     lines = JanossyPooling(f, Tuples(2)).explain(sets).split("\n")
@@ -182,7 +190,8 @@ def test_unknown_names():
     ):
         JanossyPooling(GRU(2, 3), Canonical(), reduce="median")
     with pytest.raises(
-        ValueError, match="evaluate expects 'auto', an evaluator, or one of gather, projected; got 'magic'"
+        ValueError,
+        match="expects 'auto', an evaluator, or one of gather, projected, fused, spectral, permanent; got 'magic'",
     ):
         JanossyPooling(GRU(2, 3), Canonical(), evaluate="magic")
 
@@ -213,9 +222,9 @@ def test_auto_takes_the_cheapest_that_applies(monkeypatch):
         Priced(name="cheap", flops=4, flops_per_second=2),
         Priced(name="free", refusal="not it"),
     )
-    monkeypatch.setattr(choose, "EVALUATORS", (dear, cheap, free))
+    offer(monkeypatch, dear, cheap, free)
     layer, sets = JanossyPooling(TupleMLP(2, D, 4), Tuples(2)), distinct_sets()
     text = layer.explain(sets)
     assert text.startswith("cheap (the cheapest that applies)") and "free: does not apply: not it" in text
-    monkeypatch.setattr(choose, "EVALUATORS", (free, dear))
-    assert layer.explain(sets).startswith("dear ")
+    offer(monkeypatch, free, dear)
+    assert layer.explain(distinct_sets((4,))).startswith("dear ")  # chosen anew for other sizes

@@ -95,7 +95,8 @@ class JanossyPooling(nn.Module):
             return self.evaluator
         if torch.compiler.is_compiling():
             return cheapest(problem)
-        case = problem.elements.sizes, problem.elements.dtype, problem.elements.device
+        declared = self.reduce, problem.additive is None, problem.product is None  # as hooks and dropout allow
+        case = problem.elements.sizes, problem.elements.dtype, problem.elements.device, declared
         last = self._last_choice
         if last is not None and last[0] == case and last[1].refuses(problem) is None:
             return last[1]

@@ -94,6 +94,7 @@ def test_keys_order_the_elements(evaluator):
     assert not torch.allclose(got, JanossyPooling(f, Combinations(2), "gather")(sets))
 
 
+@pytest.mark.usefixtures("worth_a_thread")
 @pytest.mark.parametrize("num_threads", [1, 2])
 @each_evaluator
 def test_threads_change_nothing(evaluator, num_threads):

@@ -143,9 +143,22 @@ def test_auto_chooses(f, sizes, expected):
     assert text.split(" ", 1)[0] in expected, text
 
 
-def test_auto_gathers_little_of_what_is_no_product():
-    layer = JanossyPooling(TupleProduct(3, D, 2).float(), Tuples(3))
-    assert layer.explain(random_sets(3)).split(" ", 1)[0] in ("gather", "permanent")
+def test_auto_chooses_anew_when_more_applies():
+    """The choice is kept from call to call, but not beyond a dropout or a hook."""
+    sets = random_sets(300)  # 2.7e7 triples
+    g = [nn.Sequential(nn.Linear(D, 4), nn.Dropout()) for _ in range(3)]
+    layer = JanossyPooling(TupleProduct(3, D, 4, g=g).float(), Tuples(3))
+    with pytest.raises(ValueError, match="max_rows"):
+        layer(sets)
+    assert layer.eval()(sets).isfinite().all()
+    with pytest.raises(ValueError, match="max_rows"):
+        layer.train()(sets)
+    layer = JanossyPooling(TupleMLP(3, D, 4).float(), Tuples(3))
+    hook = layer.f.register_forward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match="max_rows"):
+        layer(sets)
+    hook.remove()
+    assert layer(sets).isfinite().all() and layer.explain(sets).startswith("spectral")
 
 
 @pytest.mark.parametrize(("f", "sizes", "expected"), CHOICES)

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 compiled = pytest.importorskip("janossy.kernels.compiled", reason="needs numba", exc_type=ImportError)
@@ -22,6 +22,8 @@ def counting():
     return compiled.Kernel(counts, "counts_items")
 
 
+@pytest.mark.usefixtures("worth_a_thread")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # one value for all examples is meant
 @given(
     costs=st.lists(st.one_of(st.just(0.0), st.floats(1.0, 1e6), st.floats(1e5, 1e9)), max_size=40),
     num_threads=st.integers(1, 5),
@@ -75,9 +77,11 @@ import logging, sys
 logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s", stream=sys.stdout)
 import numpy as np
 from janossy.kernels.products import product_means
+from janossy.kernels.tuple_sums import tuple_means
 z = np.arange(24.0).reshape(4, 3, 2)
 for offsets in ([0, 4], [0, 1, 4]):
     product_means(z, np.array(offsets), True, True, 1)
+    tuple_means(z, np.array(offsets), True, "relu", False, 1)
 """
 
 
@@ -90,9 +94,11 @@ def test_the_first_process_compiles_and_says_so_and_others_load(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         said.append([line for line in done.stdout.split("\n") if line.startswith("janossy ")])
-    assert len(said[0]) == 1
-    assert said[0][0].startswith("janossy INFO compiled the kernel products_3_increasing in ")
-    assert said[0][0].endswith(" s; other processes will load it")
+    kernels = ["products_3_increasing", "tuple_sums_relu"]
+    assert len(said[0]) == len(kernels)
+    for line, kernel in zip(said[0], kernels, strict=True):
+        assert line.startswith(f"janossy INFO compiled the kernel {kernel} in ")
+        assert line.endswith(" s; other processes will load it")
     assert said[1] == []
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from janossy.evaluate.product_tree import product_mean
+from janossy.kernels import compiled
 from tests.laws import saved_bytes
 
 SIZES = (3, 0, 7, 1, 9, 5, 2, 6, 4, 8)
@@ -226,8 +227,10 @@ def test_no_columns(mean):
     assert mean(*draw((2, 3), 2, 0)).shape == (2, 0)
 
 
+@pytest.mark.usefixtures("worth_a_thread")
 @both_kinds
-def test_threads(increasing):
+def test_threads(increasing, monkeypatch):
+    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 100.0)
     z, offsets = draw((400, 30, 0, 500, 7), 4, 20)
     one, three = (kernel(z, offsets, increasing, True, num_threads) for num_threads in (1, 3))
     for a, b in zip(one, three, strict=True):

@@ -23,8 +23,9 @@ VERSION = sha256(_SOURCES).hexdigest()[:12]
 """Of the sources in this folder. numba's cache notices a change in a kernel's own file only, and not one in a function
 that the kernel calls; so this is part of the name under which a kernel is kept."""
 
-WORTH_A_THREAD = 60_000.0
-"""Activations: 30 microseconds of work. Another thread costs about 7."""
+WORTH_A_THREAD = 1e6
+"""Activations: a third of a millisecond of work. Waking a thread costs a few microseconds, but half a millisecond while
+torch's own threads still spin on the cores."""
 
 _process = os.getpid()
 
