@@ -16,11 +16,15 @@ ROWS = {f"{name}: {row.name}": row for name, benchmark in BENCHMARKS.items() for
 def test_both_sides_agree(row):
     ours, reference = row.ours(), row.reference()
     assert ours.shape == reference.shape
+    if not row.agree:  # different work: the same function of sets of other sizes
+        assert ours.isfinite().all() and reference.isfinite().all()
+        return
     if "permutation" in row.name:  # each draws its own: the same mean over 128 sets, to a few standard errors
         spread = (ours.std() + reference.std()) / len(ours) ** 0.5
         assert (ours - reference).mean().abs() < 5 * spread
     else:
-        torch.testing.assert_close(ours, reference)
+        tolerance = {"rtol": 0, "atol": 1e-4} if "tolerance 1e-04" in row.name else {}
+        torch.testing.assert_close(ours, reference, **tolerance)
 
 
 def test_sides_take_turns_and_medians_are_reported():
