@@ -31,8 +31,9 @@ def test_sides_take_turns_and_medians_are_reported():
     calls = []
     row = Row("a row", lambda: calls.append("ours"), lambda: calls.append("reference"))
     (timing,) = measure([row], num_pairs=6, seconds=60.0)
-    assert timing.num_pairs == 6 and len(calls) == 4 + 2 * 6
-    timed = calls[4:]
+    assert timing.num_pairs == 6 and len(calls) == 4 + 2 * 2 * 6
+    timed = calls[5::2]  # each call is timed after one of its own side that is not
+    assert calls[4::2] == timed
     assert all({timed[i], timed[i + 1]} == {"ours", "reference"} for i in range(0, 12, 2))
     assert timed[0] == timed[3] == "ours"
     assert timing.ours_quartiles[0] <= timing.ours <= timing.ours_quartiles[1]

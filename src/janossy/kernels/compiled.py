@@ -23,9 +23,8 @@ VERSION = sha256(_SOURCES).hexdigest()[:12]
 """Of the sources in this folder. numba's cache notices a change in a kernel's own file only, and not one in a function
 that the kernel calls; so this is part of the name under which a kernel is kept."""
 
-WORTH_A_THREAD = 1e6
-"""Activations: a third of a millisecond of work. Waking a thread costs a few microseconds, but half a millisecond while
-torch's own threads still spin on the cores."""
+WORTH_A_THREAD = 1.5e5
+"""Activations: 50 to 80 microseconds of work. Waking a thread costs about 7, but more while torch's own threads spin."""
 
 _process = os.getpid()
 
