@@ -24,7 +24,7 @@ VERSION = sha256(_SOURCES).hexdigest()[:12]
 that the kernel calls; so this is part of the name under which a kernel is kept."""
 
 WORTH_A_THREAD = 1.5e5
-"""Activations: 50 to 80 microseconds of work. Waking a thread costs about 7, but more while torch's own threads spin."""
+"""Activations: 50 to 80 microseconds of work. Waking a thread costs 7, and more while torch's own threads spin."""
 
 _process = os.getpid()
 
