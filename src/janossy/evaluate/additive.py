@@ -5,23 +5,30 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.every_tuple import ordered_elements, reduced, why_not_every_tuple
 from janossy.evaluate.linear_means import is_plain, linear_means
 from janossy.evaluate.operators import Operator, on_kernels
-from janossy.evaluate.problem import Problem
+from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import widened
 from janossy.functions.structure import ACTIVATIONS
 
 
+def why_not_additive(f: Function) -> str:
+    """Why f, whose additive structure is None, has none."""
+    name = type(f).__name__
+    if not hasattr(f, "additive"):
+        return f"{name} declares no additive structure"
+    return f"{name} has a hook, a forward of its own or another first layer than nn.Linear, which would not run"
+
+
 def why_not(problem: Problem) -> str | None:
     """Why this is not the mean of an additive function with one hidden layer over every k-tuple; None if it is."""
-    structure, name = problem.additive, type(problem.f).__name__
+    structure = problem.additive
     if structure is None:
-        if not hasattr(problem.f, "additive"):
-            return f"{name} declares no additive structure"
-        return f"{name} has a hook, a forward of its own or another first layer than nn.Linear, which would not run"
+        return why_not_additive(problem.f)
     if not structure.rest_is_affine:
-        return f"{name} has more than one hidden layer, or another output layer than nn.Linear"
+        return f"{type(problem.f).__name__} has more than one hidden layer, or another output layer than nn.Linear"
     return why_not_every_tuple(problem, structure.k)
 
 
@@ -49,12 +56,12 @@ def pool(
     return reduced(problem, structure.rest(means))
 
 
-def flops_of_projections(problem: Problem) -> float:
-    """Multiplications and additions of ``project``."""
-    return 2.0 * problem.elements.values.numel() * problem.additive.k * len(problem.additive.bias)
-
-
-def bytes_of_projections(problem: Problem) -> float:
-    """Of the projections, their slopes and their gradients, (N, k, H) each."""
-    values = problem.elements.values
-    return 3.0 * values.element_size() * len(values) * problem.additive.k * len(problem.additive.bias)
+def cost(problem: Problem, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:
+    """Of the projections, with their slopes and gradients, and of so many activations of each hidden unit."""
+    values, H = problem.elements.values, len(problem.additive.bias)
+    return Cost(
+        flops=2.0 * values.numel() * problem.additive.k * H,
+        bytes=3.0 * values.element_size() * len(values) * problem.additive.k * H,
+        activations=activations * H,
+        rates=with_kernels if on_kernels(values) else without_kernels,
+    )

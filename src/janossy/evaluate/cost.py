@@ -79,3 +79,9 @@ class Work:
         many inputs as hidden units it keeps every state at the width of the input, beyond this estimate.
         """
         return 3 * (length + 1) * (num_features + self.outputs + self.heads * length)
+
+
+def check_memory_budget(owner: str, memory_budget: int) -> None:
+    """Raise a ValueError if not even one byte may be used."""
+    if memory_budget < 1:
+        raise ValueError(f"{owner} expects memory_budget >= 1 byte; got {memory_budget}.")

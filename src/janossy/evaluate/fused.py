@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.evaluate.additive import bytes_of_projections, flops_of_projections, pool, why_not
-from janossy.evaluate.cost import Cost, Rates
+from janossy.evaluate.additive import cost, pool, why_not
+from janossy.evaluate.cost import Cost, Rates, check_memory_budget
 from janossy.evaluate.every_tuple import is_increasing
 from janossy.evaluate.means import tuple_mean
-from janossy.evaluate.operators import on_kernels, tuple_means
+from janossy.evaluate.operators import tuple_means
 from janossy.evaluate.problem import Problem
 from janossy.kernels.counts import num_tuples
 
@@ -44,23 +44,17 @@ class Fused:
     name: ClassVar[str] = "fused"
 
     def __post_init__(self) -> None:
-        if self.memory_budget < 1:
-            raise ValueError(f"Fused expects memory_budget >= 1 byte; got {self.memory_budget}.")
+        check_memory_budget("Fused", self.memory_budget)
 
     def refuses(self, problem: Problem) -> str | None:
         return why_not(problem)
 
     def cost(self, problem: Problem) -> Cost:
-        structure, values = problem.additive, problem.elements.values
+        structure = problem.additive
         by_sorting = structure.activation == "relu" and structure.k == 2
         sizes = tuple(Counter(problem.elements.sizes).items())
         tuples = _activations(sizes, structure.k, is_increasing(problem), by_sorting)
-        return Cost(
-            flops=flops_of_projections(problem),
-            bytes=bytes_of_projections(problem),
-            activations=tuples * len(structure.bias),
-            rates=RATES if on_kernels(values) else RATES_WITHOUT_KERNELS,
-        )
+        return cost(problem, tuples, RATES, RATES_WITHOUT_KERNELS)
 
     def __call__(self, problem: Problem) -> Tensor:
         in_torch = partial(tuple_mean, memory_budget=self.memory_budget)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from janossy.evaluate.chunked import Steps, pool, with_zero
-from janossy.evaluate.cost import Cost, Rates, Work, as_float
+from janossy.evaluate.cost import Cost, Rates, Work, as_float, check_memory_budget
 from janossy.evaluate.problem import Function, Problem
 from janossy.ragged import Ragged
 
@@ -35,8 +35,7 @@ class Gather:
     name: ClassVar[str] = "gather"
 
     def __post_init__(self) -> None:
-        if self.memory_budget < 1:
-            raise ValueError(f"Gather expects memory_budget >= 1 byte; got {self.memory_budget}.")
+        check_memory_budget("Gather", self.memory_budget)
 
     def refuses(self, problem: Problem) -> str | None:
         return None

@@ -7,11 +7,11 @@ projections themselves are not kept for backward.
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.evaluate.operators import Operator, on_kernels, times_by_set
-from janossy.functions.structure import Additive
+from janossy.functions.structure import Additive, project
 
 
 def is_plain(structure: Additive, elements: Tensor) -> bool:
@@ -40,13 +40,6 @@ def linear_means(
     return _LinearMeans.apply(operator, structure.k, offsets, (*parameters, with_slopes), *inputs)
 
 
-def _project(k: int, elements: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """The projections (N, k, H), and the weights (k·H, d) that make them."""
-    stacked = weight.unflatten(1, (k, -1)).transpose(0, 1).flatten(0, 1)
-    padded = nn.functional.pad(bias, (0, (k - 1) * len(bias)))
-    return nn.functional.linear(elements, stacked, padded).unflatten(1, (k, -1)), stacked
-
-
 class _LinearMeans(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -59,7 +52,7 @@ class _LinearMeans(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor,
     ) -> Tensor:
-        projections, stacked = _project(k, elements, weight, bias)
+        projections, stacked = project(k, elements, weight, bias)
         means, slopes = operator.kernel(projections, offsets, *parameters)
         ctx.operator, ctx.k, ctx.parameters = operator, k, parameters[:-1]
         ctx.save_for_backward(offsets, slopes, stacked, elements, weight, bias)
@@ -71,7 +64,7 @@ class _LinearMeans(torch.autograd.Function):
         needed = ctx.needs_input_grad[4:]
         if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
             inputs = [x.view_as(x) for x in inputs]  # the gradient stops here: elements may depend on the weights
-            means = ctx.operator.means(_project(ctx.k, *inputs)[0], offsets, *ctx.parameters)
+            means = ctx.operator.means(project(ctx.k, *inputs)[0], offsets, *ctx.parameters)
             wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
             found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
             return None, None, None, None, *(next(found) if needs else None for needs in needed)

@@ -122,9 +122,9 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
     def mapped(info: Any, dims: tuple[Any, ...], p: Tensor, offsets: Tensor, *rest: Any) -> Any:
         if any(dim is not None for dim in dims[1:]):
             raise NotImplementedError(f"janossy::{name} can be mapped over p only; every call has the same sets.")
-        columns = p.movedim(dims[0], 2).flatten(2)  # (N, k, V·H): columns are independent
-        out, slopes = differentiable.apply(columns, offsets, *rest)
-        shape = (info.batch_size, p.shape[-1] if dims[0] != p.dim() - 1 else p.shape[-2])
+        stacked = p.movedim(dims[0], 2)  # (N, k, V, H): columns are independent
+        out, slopes = differentiable.apply(stacked.flatten(2), offsets, *rest)
+        shape = stacked.shape[2:]
         if not rest[-1]:
             return (out.unflatten(1, shape), slopes), (1, None)
         return (out.unflatten(1, shape), slopes.unflatten(2, shape)), (1, 2)

@@ -17,7 +17,7 @@ from janossy.ragged import Ragged
 
 MAX_K = 10
 
-# Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/permanent.py.
+# About what the kernel and the tree reach, float32, forward and backward, on two cores of an AMD EPYC.
 RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e9, overhead=4e-4)
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e7, overhead=5e-3)
 

@@ -8,8 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from janossy.evaluate.additive import why_not_additive
 from janossy.evaluate.chunked import Steps, pool, with_zero
-from janossy.evaluate.cost import Cost, Rates, Work, as_float
+from janossy.evaluate.cost import Cost, Rates, Work, as_float, check_memory_budget
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import widened
 from janossy.functions.structure import ACTIVATIONS, Additive, additive
@@ -38,13 +39,12 @@ class Projected:
     name: ClassVar[str] = "projected"
 
     def __post_init__(self) -> None:
-        if self.memory_budget < 1:
-            raise ValueError(f"Projected expects memory_budget >= 1 byte; got {self.memory_budget}.")
+        check_memory_budget("Projected", self.memory_budget)
 
     def refuses(self, problem: Problem) -> str | None:
         structure, k = problem.additive, getattr(problem.orderings, "k", None)
         if structure is None:
-            return _not_additive(problem.f)
+            return why_not_additive(problem.f)
         if structure.k != k:
             return f"f takes rows of k = {structure.k} elements, and these orderings have k = {k}"
         return None
@@ -98,12 +98,5 @@ def _apply(f: Function, preactivations: Tensor) -> Tensor:
 
 def _declared(f: Function, structure: Additive | None) -> Additive:
     if structure is None:
-        raise ValueError(f"projected does not apply: {_not_additive(f)}; use evaluate='auto'.")
+        raise ValueError(f"projected does not apply: {why_not_additive(f)}; use evaluate='auto'.")
     return structure
-
-
-def _not_additive(f: Function) -> str:
-    name = type(f).__name__
-    if not hasattr(f, "additive"):
-        return f"{name} declares no additive structure"
-    return f"{name} has a hook, a forward of its own or another first layer than nn.Linear, which would not run"

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.evaluate.additive import bytes_of_projections, flops_of_projections, pool, why_not
+from janossy.evaluate.additive import cost, pool, why_not
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.every_tuple import is_increasing
-from janossy.evaluate.operators import on_kernels, series_means
+from janossy.evaluate.operators import series_means
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.series import series_mean
 from janossy.kernels.counts import enumerated, num_tuples, series_cost
@@ -77,16 +77,11 @@ class Spectral:
         return None
 
     def cost(self, problem: Problem) -> Cost:
-        structure, values = problem.additive, problem.elements.values
+        structure = problem.additive
         options = structure.activation, self.tolerance, self.enumerate_up_to
         sizes = tuple(Counter(problem.elements.sizes).items())
         work = _activations(sizes, structure.k, is_increasing(problem), *options)
-        return Cost(
-            flops=flops_of_projections(problem),
-            bytes=bytes_of_projections(problem),
-            activations=work * len(structure.bias),
-            rates=RATES if on_kernels(values) else RATES_WITHOUT_KERNELS,
-        )
+        return cost(problem, work, RATES, RATES_WITHOUT_KERNELS)
 
     def __call__(self, problem: Problem) -> Tensor:
         in_torch = partial(series_mean, memory_budget=self.memory_budget)

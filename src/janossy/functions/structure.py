@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -72,6 +73,26 @@ def product(f: Callable[[Tensor], Tensor]) -> Product | None:
     """The product structure of f, if it declares one by a method ``product_structure()``."""
     declare = getattr(f, "product_structure", None)
     return None if declare is None else declare()
+
+
+def check_rows(module: Any, owner: str, shape: tuple[int, ...]) -> None:
+    """Raise a ValueError if rows of this shape are not the (T, k, in_features) that the module takes."""
+    if shape[1:] != (module.k, module.in_features):
+        raise ValueError(
+            f"this {owner} expects rows of shape (T, {module.k}, {module.in_features}); got {shape}. "
+            "Match its k to the orderings' k, and its in_features to the elements'."
+        )
+
+
+def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The projections (N, k, H) whose sum over positions is weight · [x_1, …, x_k] + bias, weight (H, k·d).
+
+    And the weights (k·H, d) that make them of each element.
+    """
+    stacked = weight.unflatten(1, (k, -1)).transpose(0, 1).flatten(0, 1)
+    if bias is not None:
+        bias = nn.functional.pad(bias, (0, (k - 1) * len(bias)))
+    return nn.functional.linear(elements, stacked, bias).unflatten(1, (k, -1)), stacked
 
 
 def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from janossy.functions.structure import ACTIVATIONS, Additive, hooked, overridden
+from janossy.functions.structure import ACTIVATIONS, Additive, check_rows, hooked, overridden, project
 
 
 class TupleMLP(nn.Module):
@@ -49,7 +49,7 @@ class TupleMLP(nn.Module):
         self.output = None if out_features is None else nn.Linear(hidden[-1], out_features)
 
     def forward(self, x: Tensor) -> Tensor:
-        self._check(tuple(x.shape))
+        check_rows(self, "TupleMLP", tuple(x.shape))
         return self._rest(ACTIVATIONS[self.activation](self.hidden[0](x.flatten(1))))
 
     def additive(self) -> Additive | None:
@@ -69,24 +69,14 @@ class TupleMLP(nn.Module):
 
     def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
         """(N, d) -> (N, k, H)"""
-        self._check((len(elements), self.k, *elements.shape[1:]))
-        weight = first.weight.unflatten(1, (self.k, self.in_features)).transpose(0, 1)  # (k, H, d)
-        num_later = (self.k - 1) * weight.shape[1]
-        bias = None if first.bias is None else nn.functional.pad(first.bias, (0, num_later))
-        return nn.functional.linear(elements, weight.flatten(0, 1), bias).unflatten(1, weight.shape[:2])
+        check_rows(self, "TupleMLP", (len(elements), self.k, *elements.shape[1:]))
+        return project(self.k, elements, first.weight, first.bias)[0]
 
     def _rest(self, x: Tensor) -> Tensor:
         """What follows the first activation."""
         for layer in list(self.hidden)[1:]:
             x = ACTIVATIONS[self.activation](layer(x))
         return x if self.output is None else self.output(x)
-
-    def _check(self, shape: tuple[int, ...]) -> None:
-        if shape[1:] != (self.k, self.in_features):
-            raise ValueError(
-                f"this TupleMLP expects rows of shape (T, {self.k}, {self.in_features}); got {shape}. "
-                "Match its k to the orderings' k, and its in_features to the elements'."
-            )
 
     def extra_repr(self) -> str:
         return f"k={self.k}, activation={self.activation}"

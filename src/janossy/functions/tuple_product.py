@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from janossy.functions.structure import Product, hooked, overridden
+from janossy.functions.structure import Product, check_rows, hooked, overridden
 
 
 class TupleProduct(nn.Module):
@@ -73,7 +73,7 @@ class TupleProduct(nn.Module):
         self.output = None if out_features is None else nn.Linear(rank, out_features)
 
     def forward(self, x: Tensor) -> Tensor:
-        self._check(tuple(x.shape))
+        check_rows(self, "TupleProduct", tuple(x.shape))
         product = self._factor(0, x[:, 0])
         for j in range(1, self.k):
             product = product * self._factor(j, x[:, j])
@@ -94,7 +94,7 @@ class TupleProduct(nn.Module):
 
     def _factors(self, elements: Tensor) -> Tensor:
         """(N, d) -> (N, k, R)"""
-        self._check((len(elements), self.k, *elements.shape[1:]))
+        check_rows(self, "TupleProduct", (len(elements), self.k, *elements.shape[1:]))
         return torch.stack([self._factor(j, elements) for j in range(self.k)], dim=1)
 
     def _factor(self, j: int, x: Tensor) -> Tensor:
@@ -109,13 +109,6 @@ class TupleProduct(nn.Module):
 
     def _rest(self, products: Tensor) -> Tensor:
         return products if self.output is None else self.output(products)
-
-    def _check(self, shape: tuple[int, ...]) -> None:
-        if shape[1:] != (self.k, self.in_features):
-            raise ValueError(
-                f"this TupleProduct expects rows of shape (T, {self.k}, {self.in_features}); got {shape}. "
-                "Match its k to the orderings' k, and its in_features to the elements'."
-            )
 
     def extra_repr(self) -> str:
         return f"k={self.k}, rank={self.rank}"
