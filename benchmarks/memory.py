@@ -9,27 +9,52 @@ import gc
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
 import torch
 
 from benchmarks.fused import tuples_row
-from benchmarks.harness import about_here
+from benchmarks.harness import Row, about_here
+from benchmarks.recurrent import as_packed, as_pyg, exact_row, power_law_row
 from janossy import Tuples
 
-CASES = {
-    "injective tuples, B=32 n=100 d=64 H=128 k=2": (32, 100, 64, 128, 2),
-    "injective tuples, B=128 n=10 d=100 H=30 k=3": (128, 10, 100, 30, 3),
+
+def _tuples(num_sets: int, n: int, d: int, H: int, k: int) -> Row:
+    return tuples_row(num_sets, n, d, H, Tuples(k), permutations)
+
+
+CASES: dict[str, tuple[Callable[[], Row], Callable[[], Row]]] = {
+    "injective tuples, B=32 n=100 d=64 H=128 k=2": (
+        partial(_tuples, 32, 100, 64, 128, 2),
+        partial(_tuples, 2, 5, 64, 128, 2),
+    ),
+    "injective tuples, B=128 n=10 d=100 H=30 k=3": (
+        partial(_tuples, 128, 10, 100, 30, 3),
+        partial(_tuples, 2, 5, 100, 30, 3),
+    ),
+    "LSTM(64, 64), 2000 sets of power-law sizes, against PyG's LSTMAggregation": (
+        partial(power_law_row, as_pyg),
+        partial(power_law_row, as_pyg, 5),
+    ),
+    "LSTM(64, 64), 2000 sets of power-law sizes, against pack_padded_sequence": (
+        partial(power_law_row, as_packed),
+        partial(power_law_row, as_packed, 5),
+    ),
+    "GRU(100, 80), 4 sets of 7, all 5040 orders, against enumerating": (exact_row, partial(exact_row, 1, 3)),
 }
+"""Each case, and one like it that is small."""
+
 RESULTS = Path(__file__).parent / "results"
 
 
 def peak(case: str, side: str) -> float:
     """MiB that one side's pass adds to the resident memory, at its highest."""
-    num_sets, n, d, H, k = CASES[case]
-    getattr(tuples_row(2, 5, d, H, Tuples(k), permutations), side)()
-    run = getattr(tuples_row(num_sets, n, d, H, Tuples(k), permutations), side)
+    large, small = CASES[case]
+    getattr(small(), side)()
+    run = getattr(large(), side)
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     before = _resident("VmRSS")

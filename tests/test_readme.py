@@ -22,7 +22,8 @@ def commands(program: str) -> list[list[str]]:
     return [words[1:] for words in lines if words and words[0] == program]
 
 
-def test_python_blocks_run():
+def test_python_blocks_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     program = blocks("python")
     assert len(program) >= 3
     names: dict[str, object] = {}

@@ -1,7 +1,9 @@
 """Janossy pooling: learning functions of sets by averaging over orderings (Murphy et al., ICLR 2019)."""
 
-from janossy.evaluate import Fused, Gather, Permanent, Projected, Spectral
-from janossy.functions import GRU, LSTM, RNN, TupleMLP, TupleProduct
+from janossy.equivariant import JanossyEquivariant
+from janossy.evaluate import Fused, Gather, Packed, Permanent, Projected, SharedPrefixes, Spectral
+from janossy.export import PaddedNetwork, export_onnx
+from janossy.functions import GRU, LSTM, RNN, BalancedTree, MinGRU, TupleMLP, TupleProduct
 from janossy.inference import Prediction, predict
 from janossy.network import JanossyNetwork
 from janossy.orderings import AllPermutations, Canonical, Combinations, Sampled, Tuples
@@ -13,21 +15,28 @@ __all__ = [
     "LSTM",
     "RNN",
     "AllPermutations",
+    "BalancedTree",
     "Canonical",
     "Combinations",
     "Fused",
     "Gather",
+    "JanossyEquivariant",
     "JanossyNetwork",
     "JanossyPooling",
+    "MinGRU",
+    "Packed",
+    "PaddedNetwork",
     "Permanent",
     "Prediction",
     "Projected",
     "Ragged",
     "Sampled",
+    "SharedPrefixes",
     "Spectral",
     "TupleMLP",
     "TupleProduct",
     "Tuples",
+    "export_onnx",
     "predict",
 ]
 

@@ -352,7 +352,7 @@ def test_pooling_goes_on_without_numba_and_says_so_once(before, warning):
     program = PROGRAM.format(before=before)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == f"k-ary pooling runs in torch operations, which {warning}"
+    assert done.stdout.strip() == f"pooling runs in torch operations, which {warning}"
 
 
 # What is kept for backward

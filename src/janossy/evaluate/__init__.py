@@ -4,10 +4,12 @@ from janossy.evaluate.choose import EVALUATORS, Evaluator, candidates, cheapest,
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
+from janossy.evaluate.packed import Packed
 from janossy.evaluate.permanent import Permanent
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.projected import Projected
 from janossy.evaluate.reduce import REDUCTIONS
+from janossy.evaluate.shared_prefixes import SharedPrefixes
 from janossy.evaluate.spectral import Spectral
 
 __all__ = [
@@ -18,10 +20,12 @@ __all__ = [
     "Function",
     "Fused",
     "Gather",
+    "Packed",
     "Permanent",
     "Problem",
     "Projected",
     "Rates",
+    "SharedPrefixes",
     "Spectral",
     "candidates",
     "cheapest",

@@ -9,9 +9,11 @@ from torch import Tensor
 from janossy.evaluate.cost import Cost
 from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
+from janossy.evaluate.packed import Packed
 from janossy.evaluate.permanent import Permanent
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.projected import Projected
+from janossy.evaluate.shared_prefixes import SharedPrefixes
 from janossy.evaluate.spectral import Spectral
 from janossy.ragged import Ragged
 
@@ -35,7 +37,15 @@ class Evaluator(Protocol):
         ...
 
 
-EVALUATORS: tuple[Evaluator, ...] = (Gather(), Projected(), Fused(), Spectral(), Permanent())
+EVALUATORS: tuple[Evaluator, ...] = (
+    Gather(),
+    Projected(),
+    Fused(),
+    Spectral(),
+    Permanent(),
+    Packed(),
+    SharedPrefixes(),
+)
 """Those that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
 
 IN_FLOAT64 = tuple(Spectral(tolerance=1e-10) if isinstance(e, Spectral) else e for e in EVALUATORS)

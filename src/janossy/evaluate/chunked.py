@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce as fold
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
+from janossy.evaluate.pieces import chunks_of, positions_of
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import HALF, REDUCTIONS, Reduction, widened
 from janossy.orderings.rows import Block, Rows
@@ -70,17 +72,17 @@ def pool(problem: Problem, rows: Rows, steps: Steps, memory_budget: int) -> Tens
 def _evaluate(f: Function, steps: Steps, block: Block, reduction: Reduction, memory_budget: int) -> Tensor:
     """The reduction of each set's rows, (S, 1, c), or (S, R, c) where rows are kept."""
     limit = max(1, memory_budget // max(1, steps.row_bytes(block.length)))
-    chunks = _chunks(block.num_sets, block.num_rows, limit)
+    chunks = chunks_of(block.num_sets, block.num_rows, limit)
     if len(chunks) == len(chunks[0][1]) == 1:
-        positions = _positions(block, len(steps.values))
+        positions = positions_of(block, len(steps.values))
         y = steps.apply(f, steps.take(steps.values, positions.flatten(0, 1)))
         return reduction.finish(reduction.start(y.unflatten(0, positions.shape[:2])), block.num_rows)
 
     # Gradients add up over the chunks, so those of half-precision values and weights do it in float32.
-    apply_now, wide_values, dtype = _with_weights_of_now(f, steps.apply), widened(steps.values), steps.values.dtype
+    apply_now, wide_values, dtype = with_weights_of_now(f, steps.apply), widened(steps.values), steps.values.dtype
 
     def start(sets: slice, rows: slice) -> Tensor:
-        positions = _positions(block, len(wide_values), sets, rows)
+        positions = positions_of(block, len(wide_values), sets, rows)
         y = apply_now(steps.take(wide_values, positions.flatten(0, 1)).to(dtype))
         return reduction.start(y.unflatten(0, positions.shape[:2]))
 
@@ -91,25 +93,19 @@ def _evaluate(f: Function, steps: Steps, block: Block, reduction: Reduction, mem
     return torch.cat(results)
 
 
-def _positions(block: Block, num_values: int, sets: slice = slice(None), rows: slice = slice(None)) -> Tensor:
-    """The positions (S, R, L) of some rows of some sets; the last one for the zero vector."""
-    positions = block.positions(sets, rows)
-    return positions.where(positions >= 0, num_values - 1) if block.padded else positions
-
-
 class _Applied(nn.Module):
     """A step of f's as a module, so that ``functional_call`` can give it f's weights."""
 
-    def __init__(self, f: nn.Module, apply: Callable[[Function, Tensor], Tensor]) -> None:
+    def __init__(self, f: nn.Module, apply: Callable[[Function, Any], Tensor]) -> None:
         super().__init__()
         self.f = f
         self.apply_step = apply
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         return self.apply_step(self.f, x)
 
 
-def _with_weights_of_now(f: Function, apply: Callable[[Function, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -> Callable[[Any], Tensor]:
     """Applies f with the weights of forward, when backward computes again and ``functional_call`` may have put others.
 
     Raises: RuntimeError, in backward, if they were modified in place meanwhile, as autograd does without chunks.
@@ -119,7 +115,7 @@ def _with_weights_of_now(f: Function, apply: Callable[[Function, Tensor], Tensor
     applied = _Applied(f, apply)
     weights = {name: (weight, weight._version, widened(weight)) for name, weight in f.named_parameters()}
 
-    def apply_now(x: Tensor) -> Tensor:
+    def apply_now(x: Any) -> Tensor:
         for name, (weight, version, _) in weights.items():
             if weight._version != version:
                 raise RuntimeError(
@@ -130,11 +126,3 @@ def _with_weights_of_now(f: Function, apply: Callable[[Function, Tensor], Tensor
         return functional_call(applied, now, (x,))
 
     return apply_now
-
-
-def _chunks(num_sets: int, num_rows: int, limit: int) -> list[tuple[slice, list[slice]]]:
-    """Pieces of at most ``limit`` rows: slices of the sets, each with slices of their rows."""
-    rows_each = min(num_rows, limit)
-    sets_each = max(1, limit // num_rows)
-    pieces = [slice(r, r + rows_each) for r in range(0, num_rows, rows_each)]
-    return [(slice(s, s + sets_each), pieces) for s in range(0, num_sets, sets_each)]

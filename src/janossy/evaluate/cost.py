@@ -27,12 +27,15 @@ class Cost:
     activations: float = 0.0
     """Numbers that layers put out: the arguments of tanh and the like, which take longer than flops."""
     rates: Rates = Rates()
+    calls: float = 0.0
+    """Seconds that go by whatever there is to compute: in calls, set by set or step by step."""
 
     @property
     def seconds(self) -> float:
         rates = self.rates
         return (
             rates.overhead
+            + self.calls
             + self.flops / rates.flops_per_second
             + self.bytes / rates.bytes_per_second
             + self.activations / rates.activations_per_second

@@ -31,6 +31,15 @@ def _loaded() -> bool:
     return load() is not None
 
 
+def on_threads(name: str, *arguments: Any) -> Any:
+    """The kernels' function of that name, on as many threads as torch has."""
+    num_threads = torch.get_num_threads()
+    result = getattr(load(), name)(*arguments, num_threads)
+    if torch.get_num_threads() != num_threads:  # numba's OpenMP may be torch's, and sets it as it starts
+        torch.set_num_threads(num_threads)
+    return result
+
+
 def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor) -> Tensor:
     """x (N, k, H) times its set's factors (B, H)."""
     num_sets, n = len(factors), len(x) // max(1, len(factors))
@@ -60,10 +69,7 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
     schema = f"(Tensor p, Tensor offsets, {parameters}, bool with_slopes) -> (Tensor, Tensor)"
 
     def on_tensors(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-        kernel, num_threads = getattr(load(), f"{name}s"), torch.get_num_threads()
-        out, slopes = kernel(p.detach().contiguous().numpy(), offsets.numpy(), *rest, num_threads)
-        if torch.get_num_threads() != num_threads:  # numba's OpenMP may be torch's, and sets it as it starts
-            torch.set_num_threads(num_threads)
+        out, slopes = on_threads(f"{name}s", p.detach().contiguous().numpy(), offsets.numpy(), *rest)
         return torch.from_numpy(out), torch.from_numpy(slopes)
 
     operator = torch.library.custom_op(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from janossy.functions.structure import Additive, Product, additive, product
+from janossy.functions.structure import Additive, Product, Recurrent, additive, product, recurrent
 from janossy.orderings.rows import Orderings
 from janossy.ragged import Ragged
 
@@ -30,6 +30,7 @@ class Problem:
     generator: torch.Generator | None = None
     additive: Additive = field(init=False)
     product: Product = field(init=False)
+    recurrent: Recurrent = field(init=False)
     """The structures that f declares; None where it does not. An evaluator that applies has seen that it does."""
 
     def __post_init__(self) -> None:
@@ -37,3 +38,4 @@ class Problem:
             object.__setattr__(self, "keys", self.elements)
         object.__setattr__(self, "additive", additive(self.f))
         object.__setattr__(self, "product", product(self.f))
+        object.__setattr__(self, "recurrent", recurrent(self.f))

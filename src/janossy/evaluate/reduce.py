@@ -20,7 +20,7 @@ class Reduction:
 
     start: Callable[[Tensor], Tensor]
     combine: Callable[[Tensor, Tensor], Tensor]
-    finish: Callable[[Tensor, int], Tensor]
+    finish: Callable[[Tensor, float], Tensor]
 
 
 def _sum(rows: Tensor) -> Tensor:

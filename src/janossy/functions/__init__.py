@@ -1,7 +1,9 @@
 """WHAT is applied to a sequence: modules mapping (T, L, d) to (T, c). Any such module will do."""
 
+from janossy.functions.balanced_tree import BalancedTree
+from janossy.functions.min_gru import MinGRU
 from janossy.functions.recurrent import GRU, LSTM, RNN
-from janossy.functions.structure import ACTIVATIONS, Additive, Product, additive, product
+from janossy.functions.structure import ACTIVATIONS, Additive, Product, Recurrent, additive, product, recurrent
 from janossy.functions.tuple_mlp import TupleMLP
 from janossy.functions.tuple_product import TupleProduct
 
@@ -11,9 +13,13 @@ __all__ = [
     "LSTM",
     "RNN",
     "Additive",
+    "BalancedTree",
+    "MinGRU",
     "Product",
+    "Recurrent",
     "TupleMLP",
     "TupleProduct",
     "additive",
     "product",
+    "recurrent",
 ]

@@ -75,6 +75,56 @@ def product(f: Callable[[Tensor], Tensor]) -> Product | None:
     return None if declare is None else declare()
 
 
+State = tuple[Tensor, ...]
+"""What a recurrence carries from step to step: (hidden,), or (hidden, memory), each (T, H)."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One layer of a recurrence in one direction, with the names and shapes of torch's weights."""
+
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor
+    bias_hh: Tensor
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """f(x_1 … x_L) = the last hidden state, or all of them, of layers of a recurrence (DESIGN 3.3).
+
+    Of one moment: it reads the weights that f has when it is called, and is asked for again in every pass.
+    """
+
+    kind: str
+    """"rnn", "gru" or "lstm"."""
+    step: Callable[[Tensor, Tensor, State], State]
+    """From the projected input and the projected hidden state (T, gates·H), and the state, the next state."""
+    num_states: int
+    layers: tuple[tuple[Direction, ...], ...]
+    dropout: float
+    """Of what goes from one layer to the next; 0 in evaluation."""
+    per_position: bool
+    """Whether f gives every position's hidden state, and not the last one."""
+    unrolled: bool
+    """Whether f asks for plain operations, which can be differentiated any number of times."""
+
+    @property
+    def in_features(self) -> int:
+        return self.layers[0][0].weight_ih.shape[1]
+
+    @property
+    def out_features(self) -> int:
+        return sum(direction.weight_hh.shape[1] for direction in self.layers[-1])
+
+
+def recurrent(f: Callable[[Tensor], Tensor]) -> Recurrent | None:
+    """The recurrence of f, if it declares one by a method ``recurrence()``."""
+    declare = getattr(f, "recurrence", None)
+    return None if declare is None else declare()
+
+
 def check_rows(module: Any, owner: str, shape: tuple[int, ...]) -> None:
     """Raise a ValueError if rows of this shape are not the (T, k, in_features) that the module takes."""
     if shape[1:] != (module.k, module.in_features):

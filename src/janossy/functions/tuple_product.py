@@ -55,7 +55,7 @@ class TupleProduct(nn.Module):
         self.in_features = in_features
         self.rank = rank
         if g is None:
-            networks: list[nn.Module] = [_about_one(in_features, rank, 1 / k) for _ in range(k)]
+            networks: list[nn.Module] = [_AboutOne(in_features, rank, 1 / k) for _ in range(k)]
         elif isinstance(g, Sequence | nn.ModuleList):
             networks = list(g)
         elif isinstance(g, nn.Module):
@@ -114,12 +114,16 @@ class TupleProduct(nn.Module):
         return f"k={self.k}, rank={self.rank}"
 
 
-def _about_one(in_features: int, rank: int, variance: float) -> nn.Linear:
-    """A linear map whose outputs have mean 1 and this variance, for independent inputs of variance 1."""
-    layer = nn.Linear(in_features, rank)
-    nn.init.normal_(layer.weight, std=(variance / in_features) ** 0.5)
-    nn.init.ones_(layer.bias)
-    return layer
+class _AboutOne(nn.Linear):
+    """A linear map whose outputs start with mean 1 and this variance, for independent inputs of variance 1."""
+
+    def __init__(self, in_features: int, rank: int, variance: float) -> None:
+        self.variance = variance  # super().__init__ draws the parameters
+        super().__init__(in_features, rank)
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=(self.variance / self.in_features) ** 0.5)
+        nn.init.ones_(self.bias)
 
 
 def _has_hooks(module: nn.Module) -> bool:

@@ -12,6 +12,9 @@ class Kernels(NamedTuple):
     tuple_means: Callable[..., Any]
     series_means: Callable[..., Any]
     product_means: Callable[..., Any]
+    run_cells: Callable[..., Any]
+    run_cells_back: Callable[..., Any]
+    sum_by_element: Callable[..., Any]
 
 
 @cache
@@ -21,6 +24,7 @@ def load() -> Kernels | None:
         # numba is an optional extra, and takes half a second to import.
         from janossy.kernels.compiled import check_compiler  # noqa: PLC0415
         from janossy.kernels.products import product_means  # noqa: PLC0415
+        from janossy.kernels.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
         from janossy.kernels.series import series_means  # noqa: PLC0415
         from janossy.kernels.tuple_sums import tuple_means  # noqa: PLC0415
 
@@ -29,7 +33,7 @@ def load() -> Kernels | None:
         missing = isinstance(error, ImportError)
         why = "numba is not installed" if missing else f"numba cannot compile here ({type(error).__name__}: {error})"
         remedy = "pip install 'janossy[fast]' for the compiled kernels" if missing else "please report this"
-        message = f"k-ary pooling runs in torch operations, which is slower: {why}; {remedy}."
+        message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
-    return Kernels(tuple_means, series_means, product_means)
+    return Kernels(tuple_means, series_means, product_means, run_cells, run_cells_back, sum_by_element)

@@ -3,7 +3,7 @@
 from janossy.orderings.all_permutations import AllPermutations
 from janossy.orderings.canonical import Canonical
 from janossy.orderings.combinations import Combinations
-from janossy.orderings.rows import Block, EveryTuple, Orderings, Rows
+from janossy.orderings.rows import Block, EveryArrangement, EveryTuple, Orderings, Rows
 from janossy.orderings.sampled import Sampled
 from janossy.orderings.tuples import Tuples
 
@@ -12,6 +12,7 @@ __all__ = [
     "Block",
     "Canonical",
     "Combinations",
+    "EveryArrangement",
     "EveryTuple",
     "Orderings",
     "Rows",

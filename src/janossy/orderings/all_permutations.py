@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import factorial
+from typing import ClassVar
 
 import torch
 
@@ -25,12 +26,16 @@ class AllPermutations:
     """
 
     max_rows: int = MAX_ROWS
+    increasing: ClassVar[bool] = False
 
     def num_rows(self, n: int) -> int:
         return factorial(n)
 
     def row_length(self, n: int) -> int:
         return n
+
+    def order(self, keys: Ragged) -> None:
+        return None
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "n! rows", "Sampled or Tuples(2)")

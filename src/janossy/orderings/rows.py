@@ -123,14 +123,11 @@ class Orderings(Protocol):
 
 
 @runtime_checkable
-class EveryTuple(Protocol):
-    """Orderings that are every k-tuple of distinct elements of a set, or every increasing one of the sorted set.
+class EveryArrangement(Protocol):
+    """Orderings that are all arrangements of ``row_length(n)`` distinct elements of a set, or all increasing ones.
 
-    A set smaller than k fills its rows up with the zero vector. An evaluator that recognises them need not build rows.
+    A smaller set fills its rows up with the zero vector. An evaluator that recognises them need not build rows.
     """
-
-    @property
-    def k(self) -> int: ...
 
     @property
     def increasing(self) -> bool:
@@ -142,10 +139,23 @@ class EveryTuple(Protocol):
         ...
 
 
-def averages_every_tuple(orderings: Orderings) -> bool:
-    """Whether they are an ``EveryTuple`` whose rows no subclass has changed."""
+@runtime_checkable
+class EveryTuple(EveryArrangement, Protocol):
+    """Those whose rows have one length, k."""
+
+    @property
+    def k(self) -> int: ...
+
+
+def averages_every_arrangement(orderings: Orderings) -> bool:
+    """Whether they are an ``EveryArrangement`` whose rows no subclass has changed."""
     owner = next((c for c in type(orderings).__mro__ if "enumerate" in c.__dict__), object)
     return "increasing" in owner.__dict__ and "order" in owner.__dict__
+
+
+def averages_every_tuple(orderings: Orderings) -> bool:
+    """Whether they are an ``EveryTuple`` whose rows no subclass has changed."""
+    return averages_every_arrangement(orderings) and isinstance(orderings, EveryTuple)
 
 
 def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str) -> None:

@@ -1,0 +1,158 @@
+"""Recurrences over sets, against what is written by hand in torch, and PyG's LSTMAggregation.
+
+Forward and backward, float32, gradients by the elements too, unless the row says otherwise. Power-law sizes: 2,000
+sets, mean 13.1, largest 800. Random permutations are drawn in both sides' time; "as stored" leaves the sets' own order.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch_geometric.nn import LSTMAggregation
+
+from benchmarks.harness import Row
+from janossy import (
+    GRU,
+    LSTM,
+    AllPermutations,
+    Canonical,
+    JanossyNetwork,
+    JanossyPooling,
+    MinGRU,
+    Ragged,
+    Sampled,
+    predict,
+)
+
+
+def rows() -> Iterator[Row]:
+    """Skewed sizes, equal sizes, the exact average, and a parallel scan."""
+    yield power_law_row(as_pyg)
+    yield power_law_row(as_packed)
+    for num_sets in (128, 1024):
+        yield equal_sizes_row(num_sets)
+        yield inference_row(num_sets)
+    yield exact_row()
+    for num_sets in (8, 32):
+        yield scan_row(num_sets)
+
+
+def power_law_sizes(num_sets: int = 2000, largest: int = 800) -> list[int]:
+    """Sizes whose tail falls off as a power, in random order."""
+    u = torch.rand(num_sets, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    sizes = (4 * (1 - u) ** (-1 / 1.35)).long().clamp(1, largest)
+    sizes[num_sets // 2] = largest
+    return sizes.tolist()
+
+
+def power_law_row(reference: Callable[[LSTM, Ragged], Callable[[Tensor], Tensor]], num_sets: int = 2000) -> Row:
+    """LSTM(64, 64) over the elements as they are sorted, so that both sides read the same sequences."""
+    f = LSTM(64, 64)
+    sizes = power_law_sizes(num_sets)
+    x = torch.randn(sum(sizes), 64)
+    x[:, 0] = torch.arange(len(x))  # sorted already: the canonical order is the stored one
+    x.requires_grad_()
+    sets = Ragged.from_sizes(x, sizes)
+    pooling = JanossyPooling(f, Canonical(key=lambda x: x[:, 0]))
+    name, theirs = reference(f, sets)
+    return Row(
+        f"LSTM(64, 64), {num_sets} sets of power-law sizes, against {name}",
+        lambda: _backward(pooling(sets)),
+        lambda: _backward(theirs(x)),
+        agree="LSTMAggregation" not in name,  # it reads padding
+    )
+
+
+def as_pyg(f: LSTM, sets: Ragged) -> tuple[str, Callable[[Tensor], Tensor]]:
+    aggregation = LSTMAggregation(f.in_features, f.hidden_features)
+    aggregation.lstm.load_state_dict(f.state_dict())
+    index = sets.to_index()[1]
+    return "PyG's LSTMAggregation", lambda x: aggregation(x, index, dim_size=len(sets))
+
+
+def as_packed(f: LSTM, sets: Ragged) -> tuple[str, Callable[[Tensor], Tensor]]:
+    module, lengths = _torch_module(f), torch.tensor(sets.sizes)
+    owners = sets.to_index()[1]
+    places = torch.cat([torch.arange(n) for n in sets.sizes])
+
+    def run(x: Tensor) -> Tensor:
+        # pad_sequence would do forward; its backward copies the whole padded batch once for every set.
+        padded = x.new_zeros(len(sets), max(sets.sizes), x.shape[1]).index_put((owners, places), x)
+        packed = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
+        return module(packed)[1][0][0]
+
+    return "pack_padded_sequence(enforce_sorted=False)", run
+
+
+def equal_sizes_row(num_sets: int) -> Row:
+    """One random permutation of ten elements, GRU(100, 80)."""
+    f = GRU(100, 80)
+    pooling, module = JanossyPooling(f, Sampled(1)), _torch_module(f)
+    x = torch.randn(num_sets, 10, 100, requires_grad=True)
+
+    def reference() -> Tensor:
+        return _backward(module(_permuted(x, 1).flatten(0, 1))[1][0])
+
+    name = f"GRU(100, 80), {num_sets} sets of 10, 1 permutation, against nn.GRU on the dense batch"
+    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference)
+
+
+def inference_row(num_sets: int) -> Row:
+    """Twenty permutations at inference, no gradients."""
+    f = GRU(100, 80)
+    network, module = JanossyNetwork(None, JanossyPooling(f, Sampled(1)), None), _torch_module(f)
+    x = torch.randn(num_sets, 10, 100)
+
+    @torch.no_grad()
+    def reference() -> Tensor:
+        return module(_permuted(x, 20).flatten(0, 1))[1][0].unflatten(0, (num_sets, 20)).mean(1)
+
+    name = f"GRU(100, 80), {num_sets} sets of 10, 20 permutations, forward, against nn.GRU on the dense batch"
+    return Row(name, lambda: predict(network, Ragged.from_padded(x), 20).mean, reference)
+
+
+def exact_row(num_sets: int = 4, n: int = 7) -> Row:
+    """The mean over all orderings, against stacking them."""
+    f = GRU(100, 80)
+    pooling, module = JanossyPooling(f, AllPermutations()), _torch_module(f)
+    x = torch.randn(num_sets, n, 100, requires_grad=True)
+    orders = torch.tensor(list(permutations(range(n))))
+
+    def reference() -> Tensor:
+        return _backward(module(x[:, orders].flatten(0, 1))[1][0].unflatten(0, (num_sets, -1)).mean(1))
+
+    name = f"GRU(100, 80), {num_sets} sets of {n}, all {len(orders)} orders, against enumerating"
+    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference)
+
+
+def scan_row(num_sets: int, n: int = 1000) -> Row:
+    """A recurrence whose gates do not see the state, against one whose gates do; other functions of as many units."""
+    f, module = MinGRU(64, 64), nn.GRU(64, 64, batch_first=True)
+    pooling = JanossyPooling(f, Sampled(1))
+    x = torch.randn(num_sets, n, 64, requires_grad=True)
+
+    def reference() -> Tensor:
+        return _backward(module(_permuted(x, 1).flatten(0, 1))[1][0])
+
+    name = f"MinGRU(64, 64), {num_sets} sets of {n}, 1 permutation, against nn.GRU(64, 64)"
+    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference, agree=False)
+
+
+def _permuted(x: Tensor, num: int) -> Tensor:
+    """Random permutations of each set (B, num, n, d)."""
+    num_sets, n, d = x.shape
+    order = torch.rand(num_sets, num, n).argsort(-1)
+    return x.gather(1, order.flatten(1, 2)[..., None].expand(-1, -1, d)).unflatten(1, (num, n))
+
+
+def _backward(pooled: Tensor) -> Tensor:
+    pooled.sum().backward()
+    return pooled.detach()
+
+
+def _torch_module(f: LSTM | GRU) -> nn.Module:
+    module = getattr(nn, type(f).__name__)(f.in_features, f.hidden_features, batch_first=True)
+    module.load_state_dict(f.state_dict())
+    return module

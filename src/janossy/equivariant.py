@@ -1,0 +1,61 @@
+"""JanossyEquivariant: an output for each element, averaged over orderings."""
+
+import torch
+from torch import nn
+
+from janossy.evaluate import Function, Problem
+from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.per_element import per_element
+from janossy.orderings import Orderings
+from janossy.ragged import Ragged, check_ragged
+
+
+class JanossyEquivariant(nn.Module):
+    """f̄(h)_i = the mean over orderings π of f(h_π) at the place where π puts element i: f̄(h_π) = f̄(h)_π.
+
+    Each element's output is put back where the element came from. With a bidirectional recurrence it depends on the
+    whole set; in one direction, on the elements that come before in each ordering.
+
+    Args:
+        f: maps rows (T, L, d) to (T, L, c), an output for each position: ``GRU(d, H, bidirectional=True,
+            per_position=True)``, or any module, such as a Transformer encoder with positions.
+        orderings: of whole sets: AllPermutations, Canonical, or Sampled without k.
+        memory_budget: in bytes; rows that need more are computed in chunks, and once more in backward.
+
+    Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets.
+    Invariance: equivariant, exactly or in expectation as the orderings are invariant. Sorted orders (``Canonical``, a
+        seed) cannot tell equal elements apart: these share the mean of their outputs. A set's outputs do not depend on
+        its batch-mates. A recurrence sees no padding, and projects each element once.
+    Cost: f on every row.
+    Raises: ValueError for orderings of k elements, memory_budget < 1, or an f that does not return (T, L, c).
+
+    Example:
+        >>> f = GRU(4, 16, bidirectional=True, per_position=True)
+        >>> outputs = JanossyEquivariant(f, Sampled(5))(Ragged.from_sets([torch.randn(3, 4), torch.randn(0, 4)]))
+        >>> outputs.values.shape, outputs.sizes
+        (torch.Size([3, 32]), (3, 0))
+    """
+
+    def __init__(self, f: Function, orderings: Orderings, *, memory_budget: int = 2**30) -> None:
+        super().__init__()
+        if getattr(orderings, "k", None) is not None:
+            raise ValueError(
+                f"JanossyEquivariant expects orderings of whole sets, as every element has an output; got {orderings}. "
+                "Use AllPermutations(), Canonical() or Sampled(num)."
+            )
+        check_memory_budget("JanossyEquivariant", memory_budget)
+        self.f = f
+        self.orderings = orderings
+        self.memory_budget = memory_budget
+
+    def forward(self, sets: Ragged, *, keys: Ragged | None = None, generator: torch.Generator | None = None) -> Ragged:
+        """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""
+        check_ragged(sets, "JanossyEquivariant")
+        keys = sets if keys is None else keys
+        if keys.sizes != sets.sizes:
+            raise ValueError(f"keys must have the sizes of the sets; got {keys!r} for {sets!r}.")
+        outputs = per_element(Problem(self.f, self.orderings, sets, keys, None, generator), self.memory_budget)
+        return sets.with_values(outputs)
+
+    def extra_repr(self) -> str:
+        return f"orderings={self.orderings}"

@@ -1,0 +1,107 @@
+"""What f puts out for each element, in whatever place it stands, averaged over the orderings: f(X_π) = f(X)_π."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from janossy.evaluate.chunked import with_weights_of_now
+from janossy.evaluate.cost import Work
+from janossy.evaluate.forest import Forest, paths
+from janossy.evaluate.pieces import Piece, batches_of, pieces_of
+from janossy.evaluate.problem import Function, Problem
+from janossy.evaluate.recurrences import cell_bytes, project, run, why_no_cells
+from janossy.evaluate.reduce import HALF, widened
+from janossy.functions.structure import recurrent
+from janossy.orderings.rows import Rows
+from janossy.ragged import Ragged
+
+
+def per_element(problem: Problem, memory_budget: int) -> Tensor:
+    """The mean of f's outputs (T, L, c) at each element's places, (N, c).
+
+    Every row holds all elements of its set. Rows that need more than memory_budget bytes are computed in chunks, and
+    once more in backward.
+    """
+    rows = problem.orderings.enumerate(problem.keys, problem.generator)
+    in_cells = why_no_cells(problem) is None and problem.recurrent.per_position
+    total = (_by_cells if in_cells else _by_rows)(problem, rows, memory_budget)
+    counts = torch.tensor(rows.counts(), dtype=total.dtype, device=total.device)[problem.elements.to_index()[1]]
+    means = total / counts[:, None]
+    order = next((block.order for block in rows.blocks if block.order is not None), None)
+    means = means if order is None else _alike_for_equals(means, problem.elements, order)
+    return means.to(problem.elements.dtype) if problem.elements.dtype in HALF else means
+
+
+def _by_cells(problem: Problem, rows: Rows, memory_budget: int) -> Tensor:
+    """The sum for each element, by runs of a recurrence over many rows."""
+    structure, num_values = problem.recurrent, len(problem.elements.values)
+    limit = max(1, memory_budget // cell_bytes(problem))
+    batches = batches_of(pieces_of(rows, limit), limit)
+    projections = project(structure, problem.elements.values)
+    forests = [paths([piece.positions(num_values) for piece in batch]) for batch in batches]
+    found = _computed(problem.f, _run_cells, [(projections, forest) for forest in forests])
+    total = projections[0].new_zeros(num_values, structure.out_features)
+    for forest, states in zip(forests, found, strict=True):
+        total = total.index_add(0, forest.elements, states)
+    return total
+
+
+def _by_rows(problem: Problem, rows: Rows, memory_budget: int) -> Tensor:
+    """The sum for each element, by calls of f on rows of one length."""
+    values = problem.elements.values
+    work = Work.of(problem.f, whole_rows=False)
+    longest = max((block.length for block in rows.blocks), default=0)
+    row_bytes = values.element_size() * work.elements(longest, values.shape[1:].numel())
+    pieces = list(pieces_of(rows, max(1, memory_budget * max(1, longest) // row_bytes)))
+    pieces = [piece for piece in pieces if piece.num_positions > 0]
+    found = _computed(problem.f, _apply, [(values, piece) for piece in pieces] or [(values, None)])
+    total = torch.zeros(len(values), found[0].shape[1], dtype=widened(found[0]).dtype, device=values.device)
+    for piece, outputs in zip(pieces, found, strict=False):
+        total = total.index_add(0, piece.positions(len(values)).flatten(), widened(outputs))
+    return total
+
+
+def _computed(f: Function, apply: Callable[[Function, Any], Tensor], arguments: Sequence) -> list[Tensor]:
+    """Apply f to each, and if there are several, compute them again in backward."""
+    if len(arguments) == 1:
+        return [apply(f, arguments[0])]
+    apply_now = with_weights_of_now(f, apply)
+    return [checkpoint(apply_now, each, use_reentrant=False) for each in arguments]
+
+
+def _run_cells(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
+    structure = recurrent(f)
+    assert structure is not None  # as why_no_cells has seen
+    return run(structure, *x, per_position=True)
+
+
+def _apply(f: Function, x: tuple[Tensor, Piece | None]) -> Tensor:
+    """The outputs at each position of a piece's rows, (S·R·L, c); none, but of f's width, without a piece."""
+    values, piece = x
+    rows = values.new_zeros(1, 1, *values.shape[1:]) if piece is None else values[piece.positions(len(values))]
+    y = f(rows)
+    if not isinstance(y, Tensor) or y.dim() != 3 or y.shape[:2] != rows.shape[:2]:
+        got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+        raise ValueError(
+            f"f must map rows {tuple(rows.shape)} to ({len(rows)}, {rows.shape[1]}, c), an output for each position; "
+            f"got {got}. RNN, GRU and LSTM do so with per_position=True."
+        )
+    return y.flatten(0, 1)[: 0 if piece is None else None]
+
+
+def _alike_for_equals(means: Tensor, elements: Ragged, order: Tensor) -> Tensor:
+    """The mean over equal elements of a set, whose places in a sorted set say nothing about them."""
+    values = elements.values.detach().flatten(1)[order]
+    owners = elements.to_index()[1]
+    starts = torch.ones(len(values), dtype=torch.bool, device=values.device)
+    starts[1:] = (values[1:] != values[:-1]).any(1) | (owners[1:] != owners[:-1])
+    if not torch.compiler.is_compiling() and bool(starts.all()):
+        return means
+    kinds = torch.empty_like(order)
+    kinds[order] = starts.cumsum(0) - 1
+    sums = torch.zeros_like(means).index_add(0, kinds, means)
+    counts = means.new_zeros(len(means)).index_add(0, kinds, torch.ones_like(means[:, 0]))
+    return (sums / counts.clamp(min=1)[:, None])[kinds]

@@ -1,0 +1,109 @@
+"""MinGRU: a gated recurrence whose gates do not see the state, evaluated by a parallel scan."""
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, pad
+
+
+class MinGRU(nn.Module):
+    """f(x_1 … x_L) = h_L, h_t = (1 − z_t) ⊙ h_{t−1} + z_t ⊙ h̃_t, h_0 = 0: the last state of a minGRU.
+
+    The gates z_t = σ(W_z x_t + b_z) and candidates h̃_t = W_h x_t + b_h are a GRU's without the state (Feng et al.,
+    2024, "Were RNNs All We Needed?", arXiv 2410.01201). So each state is affine in the one before, and steps compose
+    associatively: (a, b) then (a', b') is (a'a, a'b + b'). Neighbours are composed in pairs, pairs in pairs, and so on.
+    Nothing is divided and no logarithm taken: gates may saturate, and candidates may have any sign, so they need not
+    pass through the g with which the paper makes them positive for its scan in logarithms.
+
+    The gates and candidates of one layer see one element each; those of a second layer see the elements before it too.
+    ``dropout`` is applied between layers, in training.
+
+    Shapes: (T, L, in_features) -> (T, hidden_features); L = 0 gives zero.
+    Cost: 4·(inputs of a layer)·hidden_features flops a position and layer, in ⌈log₂ L⌉ steps and, below the top layer,
+        as many back. Backward keeps about 6·hidden_features numbers a position for the top layer, 8 for each below.
+    Raises: ValueError for a width or num_layers below 1, a dropout outside [0, 1], or rows of another shape.
+
+    Example:
+        >>> MinGRU(3, 8, num_layers=2)(torch.zeros(5, 1000, 3)).shape
+        torch.Size([5, 8])
+    """
+
+    def __init__(self, in_features: int, hidden_features: int, num_layers: int = 1, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        if min(in_features, hidden_features, num_layers) < 1 or not 0 <= dropout <= 1:
+            raise ValueError(
+                "MinGRU expects in_features, hidden_features and num_layers, all >= 1, and dropout in [0, 1]; got "
+                f"in_features={in_features}, hidden_features={hidden_features}, num_layers={num_layers}, "
+                f"dropout={dropout}."
+            )
+        self.in_features = in_features
+        self.hidden_features = hidden_features
+        self.num_layers = num_layers
+        self.dropout = dropout
+        widths = [in_features] + [hidden_features] * num_layers
+        # Not one matrix for both: backward would then keep the gates' half of its outputs alive for the candidates'.
+        self.gates = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.candidates = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.dim() != 3 or x.shape[2] != self.in_features:
+            raise ValueError(f"this MinGRU expects rows of shape (T, L, {self.in_features}); got {tuple(x.shape)}.")
+        if x.shape[1] == 0:
+            return x.new_zeros(len(x), self.hidden_features)
+        for layer in range(self.num_layers - 1):
+            x = dropout(_states(*self._steps(layer, x)), self.dropout, self.training)
+        return _last_state(*self._steps(self.num_layers - 1, x))
+
+    def _steps(self, layer: int, x: Tensor) -> tuple[Tensor, Tensor]:
+        """a and b of h_t = a_t ⊙ h_{t−1} + b_t, each (T, L, H)."""
+        z = torch.sigmoid(self.gates[layer](x))
+        return 1 - z, z * self.candidates[layer](x)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, {self.hidden_features}, num_layers={self.num_layers}, dropout={self.dropout}"
+
+
+def _last_state(a: Tensor, b: Tensor) -> Tensor:
+    """h_L (T, H) of h_t = a_t ⊙ h_{t−1} + b_t, h_0 = 0."""
+    left_over = []
+    while b.shape[1] > 1:
+        if b.shape[1] % 2:
+            (a, last_a), (b, last_b) = _split_last(a), _split_last(b)
+            left_over.append((last_a, last_b))
+        a, b = _compose(*_pairs(a), *_pairs(b))
+    for last_a, last_b in reversed(left_over):
+        b = torch.addcmul(last_b, last_a, b)
+    return b[:, 0]
+
+
+def _states(a: Tensor, b: Tensor) -> Tensor:
+    """h_1 … h_L (T, L, H) of the same: the even ones from steps composed in pairs, the odd ones from those."""
+    if b.shape[1] == 1:
+        return b
+    if b.shape[1] % 2:
+        (a, last_a), (b, last_b) = _split_last(a), _split_last(b)
+        states = _states(a, b)
+        before = states[:, -1:].clone()  # backward keeps it, and a view would keep all states
+        return torch.cat((states, torch.addcmul(last_b, last_a, before)), dim=1)
+    (first_a, second_a), (first_b, second_b) = _pairs(a), _pairs(b)
+    second = _states(*_compose(first_a, second_a, first_b, second_b))
+    first = torch.addcmul(first_b, first_a, pad(second[:, :-1], (0, 0, 1, 0)))
+    return torch.stack((first, second), dim=2).flatten(1, 2)
+
+
+def _compose(first_a: Tensor, second_a: Tensor, first_b: Tensor, second_b: Tensor) -> tuple[Tensor, Tensor]:
+    """Two steps as one."""
+    return second_a * first_a, torch.addcmul(second_b, second_a, first_b)
+
+
+# Taken apart by split and unbind, as the backward of a slice would fill a whole tensor with zeros.
+
+
+def _pairs(x: Tensor) -> tuple[Tensor, ...]:
+    """Those at even positions and those at odd ones, of an even number."""
+    return x.unflatten(1, (x.shape[1] // 2, 2)).unbind(2)
+
+
+def _split_last(x: Tensor) -> tuple[Tensor, ...]:
+    return x.split((x.shape[1] - 1, 1), dim=1)

@@ -1,0 +1,149 @@
+"""Forests of cells: paths hold the rows they are made of, and prefix trees all arrangements, each beginning once."""
+
+from collections import Counter
+from itertools import combinations, permutations
+from math import comb, factorial, perm
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from janossy.evaluate.forest import num_arrangements, num_beginnings, paths, prefix_tree, prefixes
+
+multiplicities = st.lists(st.integers(1, 3), max_size=4).filter(lambda m: sum(m) <= 6).map(tuple)
+
+
+def rows_of(forest) -> list[list[int]]:
+    """Each row's elements, read off the forest from its end to its root."""
+    rows = []
+    for cell in forest.shape.ends.tolist():
+        row = []
+        while cell >= 0:
+            row.append(int(forest.elements[cell]))
+            cell = int(forest.shape.parents[cell])
+        rows.append(row[::-1])
+    return rows
+
+
+def law_shape(shape) -> None:
+    """Cells are ordered by tree, level and parent; a parent stands one level above, in the same tree."""
+    assert shape.levels[0] == shape.trees[0] == 0
+    assert shape.levels[-1] == shape.num_cells and shape.trees[-1] == len(shape.levels) - 1
+    for first, last in zip(shape.trees, shape.trees[1:], strict=False):
+        for level in range(first, last):
+            parents = shape.parents[shape.levels[level] : shape.levels[level + 1]]
+            assert len(parents) > 0 and (np.diff(parents) >= 0).all()
+            if level == first:
+                assert (parents == -1).all()
+            else:
+                assert (parents >= shape.levels[level - 1]).all() and (parents < shape.levels[level]).all()
+    real = shape.ends[shape.ends >= 0]
+    assert len(set(real.tolist())) == len(real)
+    assert [shape.rows[end] for end in real] == np.flatnonzero(shape.ends >= 0).tolist()
+
+
+@given(lengths=st.lists(st.integers(0, 12), min_size=1, max_size=25))
+def test_paths_hold_their_rows(lengths):
+    lengths = sorted(lengths, reverse=True)
+    positions = [torch.randint(100, (1, length)) for length in lengths]
+    forest = paths(positions)
+    law_shape(forest.shape)
+    assert rows_of(forest) == [x[0].tolist() for x in positions]
+    assert forest.shape.num_cells == sum(lengths)
+
+
+def test_paths_of_blocks():
+    positions = [torch.randint(100, (num, length)) for num, length in [(3, 5), (9, 4), (0, 3), (2, 1), (4, 0)]]
+    assert rows_of(paths(positions)) == [row.tolist() for x in positions for row in x]
+
+
+def test_no_rows():
+    for positions in ([], [torch.zeros(0, 3, dtype=torch.long)], [torch.zeros(2, 0, dtype=torch.long)]):
+        forest = paths(positions)
+        law_shape(forest.shape)
+        assert rows_of(forest) == [[] for x in positions for _ in x]
+
+
+@given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=20))
+def test_mirrored_cells_read_rows_from_behind(lengths):
+    forest = paths([torch.randint(100, (1, length)) for length in sorted(lengths, reverse=True)])
+    mirrored = forest.elements[torch.from_numpy(forest.mirror)]
+    behind = [row[::-1] for row in rows_of(forest)]
+    object.__setattr__(forest, "elements", mirrored)
+    assert rows_of(forest) == behind
+
+
+@given(lengths=st.lists(st.integers(0, 7), min_size=1, max_size=20))
+def test_depths(lengths):
+    shape = paths([torch.zeros(1, length, dtype=torch.long) for length in sorted(lengths, reverse=True)]).shape
+    cells, parents, place = shape.by_depth
+    assert [len(c) for c in cells] == [sum(n > depth for n in lengths) for depth in range(max(lengths))]
+    behind_each_other = np.concatenate([*cells, np.zeros(0, np.int64)])
+    assert (behind_each_other[place] == np.arange(shape.num_cells)).all()
+    for now, above, at in zip(cells[1:], cells, parents[1:], strict=False):
+        assert (above[at] == shape.parents[now]).all()
+
+
+def arrangements(multiplicities, k) -> list[tuple[int, ...]]:
+    """By brute force: all arrangements of k elements as kinds, -1 behind, as often as they come."""
+    elements = [kind for kind, alike in enumerate(multiplicities) for _ in range(alike)]
+    real = min(k, len(elements))
+    return [(*row, *[-1] * (k - real)) for row in permutations(elements, real)]
+
+
+def rows_of_tree(tree) -> list[tuple[int, ...]]:
+    """Each row's kinds, by the forest of one set whose elements are numbered as the kinds; the zero vector is -1."""
+    num_kinds = max((int(kinds.max()) for kinds in tree.kinds), default=-1) + 1
+    forest = prefixes(tree, torch.tensor([[*range(num_kinds), -1]]))
+    law_shape(forest.shape)
+    return [tuple(row) for row in rows_of(forest)]
+
+
+@given(multiplicities=multiplicities, k=st.integers(0, 7))
+def test_a_tree_is_all_arrangements_that_look_different(multiplicities, k):
+    tree = prefix_tree(multiplicities, k, increasing=False)
+    expected = Counter(arrangements(multiplicities, k))
+    assert rows_of_tree(tree) == sorted(expected, key=lambda row: [kind if kind >= 0 else 99 for kind in row])
+    assert dict(zip(rows_of_tree(tree), tree.counts.tolist(), strict=True)) == expected
+    beginnings = {row[:length] for row in expected for length in range(1, k + 1)}
+    assert tree.num_nodes == len(beginnings) == num_beginnings(multiplicities, k)
+    real = min(k, sum(multiplicities))
+    assert num_arrangements(multiplicities, real)[real] == tree.num_rows
+
+
+@given(n=st.integers(0, 6), k=st.integers(1, 7))
+def test_an_increasing_tree(n, k):
+    tree = prefix_tree((1,) * n, k, increasing=True)
+    real = min(n, k)
+    assert rows_of_tree(tree) == [(*row, *[-1] * (k - real)) for row in combinations(range(n), real)]
+    assert (tree.counts == 1).all()
+    levels = [comb(n - real + j, j) for j in range(1, real + 1)] + [1] * (k - real)
+    assert tree.num_nodes == sum(levels)
+
+
+@given(data=st.data(), increasing=st.booleans())
+def test_parts_of_a_tree(data, increasing):
+    tree = prefix_tree((1,) * data.draw(st.integers(1, 5)), data.draw(st.integers(1, 6)), increasing=increasing)
+    rows = rows_of_tree(tree)
+    first = data.draw(st.integers(0, len(rows) - 1))
+    last = data.draw(st.integers(first + 1, len(rows)))
+    part = tree.between(first, last)
+    assert rows_of_tree(part) == rows[first:last]
+    assert part.num_nodes == len({row[:length] for row in rows[first:last] for length in range(1, len(row) + 1)})
+    assert [row for branch in tree.branches() for row in rows_of_tree(branch)] == rows
+
+
+def test_several_sets_share_a_tree():
+    tree = prefix_tree((1, 1, 1), 3, increasing=False)
+    forest = prefixes(tree, torch.tensor([[4, 5, 6, 0], [9, 8, 7, 0]]))
+    law_shape(forest.shape)
+    assert rows_of(forest) == [list(row) for row in [*permutations((4, 5, 6)), *permutations((9, 8, 7))]]
+
+
+@pytest.mark.parametrize("n", [1, 4, 7])
+def test_all_orders_take_e_times_n_factorial_cells(n):
+    """Σ_j n!/(n − j)! ≤ e·n!, where enumerating takes n·n!."""
+    num_nodes = prefix_tree((1,) * n, n, increasing=False).num_nodes
+    assert num_nodes == sum(perm(n, j) for j in range(1, n + 1)) < np.e * factorial(n)

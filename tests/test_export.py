@@ -1,0 +1,343 @@
+"""PaddedNetwork equals the Ragged network; so do its exported graphs, at sizes that export did not see."""
+
+import doctest
+import sys
+from itertools import permutations
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import functional_call, stack_module_state, vmap
+
+from janossy import (
+    GRU,
+    LSTM,
+    RNN,
+    AllPermutations,
+    Canonical,
+    JanossyNetwork,
+    JanossyPooling,
+    Ragged,
+    Sampled,
+    TupleMLP,
+    Tuples,
+)
+from janossy import export as export_module
+from janossy.export import PaddedNetwork, export_onnx
+from tests.examples import tying_key
+from tests.laws import close
+
+float64 = pytest.mark.usefixtures("float64")
+
+SIZES = [(5, 7), (1, 1), (1, 9), (6, 1), (3, 0), (0, 4), (4, 30)]
+"""Numbers of sets and of places that no export below has seen."""
+
+
+def root_key(x):
+    """A key that is NaN for some elements."""
+    return torch.stack((x[:, 1].sign(), x[:, 0].sqrt()), dim=1)
+
+
+def network(f, orderings=None, *, h=None, reduce="mean", append_size=False, out=2):
+    torch.manual_seed(1)
+    width = f.hidden_features * (2 if f.bidirectional else 1)
+    pooling = JanossyPooling(f, orderings or Canonical(), reduce=reduce, append_size=append_size)
+    return JanossyNetwork(h, pooling, nn.Sequential(nn.Linear(width, 5), nn.Tanh(), nn.Linear(5, out))).eval()
+
+
+def padded_sets(num_sets, n, features=2, seed=2):
+    """Sets with equal elements and ties, real anywhere in their row; the first is empty if there are several."""
+    source = torch.Generator().manual_seed(seed)
+    x = torch.randint(-1, 2, (num_sets, n, features), generator=source).to(torch.get_default_dtype())
+    mask = torch.rand(num_sets, n, generator=source) > 0.4
+    if num_sets > 1:
+        mask[0] = False
+    return x, mask
+
+
+def ragged(model, x, mask):
+    return model(Ragged.from_padded(x, mask))
+
+
+def by_noise(model, x, mask, noise):
+    """The definition: f of each permutation's elements, alone."""
+    rows = []
+    for each, real, noises in zip(x, mask, noise, strict=True):
+        sequences = [each[u.argsort()[real[u.argsort()]]] for u in noises]
+        values = torch.cat([model.pooling.f(model.h(sequence)[None]) for sequence in sequences])
+        rows.append(model.rho(values.mean(0)))
+    return torch.stack(rows)
+
+
+class Reciprocal(nn.Module):
+    """An h that is infinite for the zeros that stand in padding."""
+
+    def forward(self, x):
+        return x.reciprocal()
+
+
+FUNCTIONS = {
+    "rnn": lambda d: RNN(d, 3),
+    "gru": lambda d: GRU(d, 3),
+    "lstm": lambda d: LSTM(d, 3),
+    "rnn_bidirectional": lambda d: RNN(d, 3, bidirectional=True),
+    "gru_3_layers": lambda d: GRU(d, 3, num_layers=3),
+    "lstm_2_layers_bidirectional": lambda d: LSTM(d, 3, num_layers=2, bidirectional=True),
+}
+
+
+@float64
+@pytest.mark.parametrize("key", [None, tying_key, root_key])
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("append_size", [False, True])
+def test_equals_the_ragged_network(function, append_size, key):
+    model = network(FUNCTIONS[function](3 if append_size else 2), Canonical(key), append_size=append_size)
+    for sizes in SIZES:
+        x, mask = padded_sets(*sizes)
+        close(PaddedNetwork(model)(x, mask), ragged(model, x, mask))
+
+
+@float64
+@pytest.mark.parametrize("reduce", ["mean", "sum", "max", "logmeanexp"])
+def test_reduces_as_the_ragged_network(reduce):
+    """Both permutations of sets of two elements, or none, by noise: AllPermutations."""
+    model = network(LSTM(2, 3), Sampled(2), reduce=reduce)
+    exact = JanossyNetwork(None, JanossyPooling(model.pooling.f, AllPermutations(), reduce=reduce), model.rho)
+    x, noise = torch.randn(4, 2, 2), torch.tensor([[0.1, 0.2], [0.2, 0.1]]).expand(4, 2, 2)
+    mask = torch.tensor([[True, True], [False, False], [True, True], [True, True]])
+    close(PaddedNetwork(model)(x, mask, noise), ragged(exact, x, mask))
+
+
+@float64
+def test_permutations_by_noise():
+    model = network(GRU(2, 3), Sampled(5))
+    for num_sets, n in SIZES[:4]:
+        x, mask = padded_sets(num_sets, n)
+        noise = torch.rand(num_sets, 3, n)
+        close(PaddedNetwork(model)(x, mask, noise), by_noise(model, x, mask, noise))
+
+
+@float64
+def test_permutations_are_drawn_without_noise():
+    """As many as Sampled says, uniformly: within 7 standard errors of the mean over all six."""
+    model = network(GRU(2, 3), Sampled(6000))
+    model.rho = nn.Identity()
+    x, mask = torch.randn(1, 4, 2), torch.tensor([[True, False, True, True]])
+    every = torch.tensor([[a, 9.0, b, c] for a, b, c in permutations(range(3))])[:, None]
+    each = torch.cat([by_noise(model, x, mask, noise[None]) for noise in every])
+    drawn = PaddedNetwork(model)(x, mask)
+    assert (drawn - each.mean(0)).abs().le(7 * each.std(0) / 6000**0.5).all()
+    assert not torch.equal(drawn, PaddedNetwork(model)(x, mask))
+
+
+@float64
+def test_embedded_integers():
+    model = network(GRU(4, 3), h=nn.Embedding(9, 4))
+    x, mask = torch.randint(9, (5, 6)), torch.rand(5, 6) > 0.4
+    close(PaddedNetwork(model)(x, mask), ragged(model, x, mask))
+
+
+@float64
+def test_elements_of_several_dimensions():
+    model = network(GRU(6, 3), h=nn.Flatten(), orderings=Canonical(lambda x: x[:, 0]))
+    x, mask = torch.randint(2, (4, 5, 2, 3)).double(), torch.rand(4, 5) > 0.4
+    close(PaddedNetwork(model)(x, mask), ragged(model, x, mask))
+
+
+@float64
+@pytest.mark.parametrize("h", [nn.Linear(2, 2), Reciprocal()], ids=["linear", "reciprocal"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_padding_never_matters(function, h):
+    model = network(FUNCTIONS[function](2), h=h).double()
+    padded = PaddedNetwork(model)
+    x, mask = torch.randn(5, 6, 2), padded_sets(5, 6)[1]
+
+    def results(filled):
+        filled = filled.clone().requires_grad_()
+        y = padded(filled, mask)
+        return y, *torch.autograd.grad(y.square().sum(), [filled, *model.parameters()])
+
+    expected = results(x)
+    assert expected[1][mask].any() and not expected[1][~mask].any()
+    assert all(tensor.isfinite().all() for tensor in expected)
+    for fill in (torch.nan, torch.inf, 1e30):
+        for got, want in zip(results(x.masked_fill(~mask[..., None], fill)), expected, strict=True):
+            assert torch.equal(got, want)
+
+
+@float64
+@pytest.mark.parametrize("function", ["rnn", "gru", "lstm_2_layers_bidirectional"])
+def test_two_derivatives(function):
+    padded = PaddedNetwork(network(FUNCTIONS[function](2), out=1))
+    names = [name for name, _ in padded.named_parameters()]
+    x, mask = torch.randn(3, 4, 2), torch.tensor([[0, 0, 0, 0], [1, 0, 1, 1], [0, 1, 0, 1]]).bool()
+
+    def run(x, *parameters):
+        return functional_call(padded, dict(zip(names, parameters, strict=True)), (x, mask))
+
+    inputs = [tensor.detach().clone().requires_grad_() for tensor in (x, *padded.parameters())]
+    assert gradcheck(run, inputs, fast_mode=True)
+    assert gradgradcheck(run, inputs, fast_mode=True)
+
+
+@float64
+def test_vmap_over_networks():
+    models = [PaddedNetwork(network(LSTM(2, 3, num_layers=2, bidirectional=True), Sampled(2))) for _ in range(3)]
+    for i, model in enumerate(models):
+        torch.manual_seed(i)
+        nn.init.normal_(model.network.pooling.f.weight_hh_l0)
+    parameters, buffers = stack_module_state(models)
+    x, mask = padded_sets(5, 6)
+    noise = torch.rand(5, 2, 6)
+    together = vmap(lambda p, b: functional_call(models[0], (p, b), (x, mask, noise)))(parameters, buffers)
+    close(together, torch.stack([model(x, mask, noise) for model in models]))
+    assert not torch.equal(together[0], together[1])
+
+
+def dynamic(*names):
+    dims = {name: torch.export.Dim(name, min=0) for name in "Bmn"}
+    return tuple({i: dims[name] for i, name in enumerate(axes)} for axes in names)
+
+
+@float64
+def test_torch_export():
+    model = network(LSTM(3, 3, bidirectional=True), Canonical(root_key), append_size=True)
+    padded = PaddedNetwork(model)
+    program = torch.export.export(padded, padded_sets(2, 3), dynamic_shapes=dynamic("Bn", "Bn"))
+    assert sum(node.target is torch.ops.higher_order.scan for node in program.graph.nodes) == 2
+    module = program.module()
+    for sizes in SIZES:
+        x, mask = padded_sets(*sizes)
+        close(module(x, mask), ragged(model, x, mask))
+
+
+@float64
+def test_torch_export_with_noise(tmp_path):
+    """And from a file."""
+    model = network(RNN(2, 3), Sampled(2), reduce="logmeanexp")
+    padded = PaddedNetwork(model)
+    with pytest.raises(ValueError, match="noise"):
+        torch.export.export(padded, padded_sets(2, 3), dynamic_shapes=dynamic("Bn", "Bn"))
+    example = (*padded_sets(2, 3), torch.rand(2, 4, 3))
+    program = torch.export.export(padded, example, dynamic_shapes=dynamic("Bn", "Bn", "Bmn"), strict=True)
+    torch.export.save(program, tmp_path / "program.pt2")
+    module = torch.export.load(tmp_path / "program.pt2").module()
+    for num_permutations, (num_sets, n) in enumerate(SIZES, start=1):
+        inputs = (*padded_sets(num_sets, n), torch.rand(num_sets, num_permutations, n))
+        close(module(*inputs), padded(*inputs))
+
+
+def session(model, path, example):
+    """The exported model as a function of tensors."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    export_onnx(model, path, example)
+    loaded = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [given.name for given in loaded.get_inputs()]
+    assert [made.name for made in loaded.get_outputs()] == ["y"]
+
+    def run(*inputs):
+        feed = dict(zip(names, (tensor.numpy() for tensor in inputs), strict=True))
+        return torch.from_numpy(loaded.run(["y"], feed)[0])
+
+    return run
+
+
+ONNX_TOLERANCE = {"atol": 1e-5, "rtol": 0}
+
+
+@pytest.mark.filterwarnings("ignore")  # the exporter's own
+@pytest.mark.parametrize(
+    ("model", "features"),
+    [
+        (network(RNN(4, 8), h=nn.Embedding(9, 4)), None),
+        (network(GRU(4, 8), Canonical(root_key), h=nn.Linear(2, 3), append_size=True), 2),
+    ],
+    ids=["rnn_of_embedding", "gru_by_a_key_with_nan"],
+)
+def test_onnx(model, features, tmp_path):
+    def sets(num_sets, n):
+        x, mask = padded_sets(num_sets, n, features or 1)
+        return (x, mask) if features else (x[..., 0].long() + 1, mask)
+
+    run = session(model, tmp_path / "model.onnx", Ragged.from_padded(*sets(1, 5)))
+    for sizes in SIZES:
+        x, mask = sets(*sizes)
+        close(run(x, mask), ragged(model, x, mask).detach(), **ONNX_TOLERANCE)
+
+
+@pytest.mark.filterwarnings("ignore")  # the exporter's own
+def test_onnx_of_permutations(tmp_path):
+    model = network(LSTM(2, 8, num_layers=2, bidirectional=True), Sampled(2)).train()
+    run = session(model, tmp_path / "model.onnx", padded_sets(1, 1))
+    assert all(module.training for module in model.modules())
+    for num_permutations, (num_sets, n) in enumerate(SIZES, start=1):
+        x, mask = padded_sets(num_sets, n)
+        noise = torch.rand(num_sets, num_permutations, n)
+        expected = PaddedNetwork(model)(x, mask, noise).detach()
+        close(run(x.masked_fill(~mask[..., None], torch.nan), mask, noise), expected, **ONNX_TOLERANCE)
+
+
+def test_onnx_needs_its_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(ImportError, match=r"janossy\[onnx\]"):
+        export_onnx(network(GRU(2, 3)), tmp_path / "model.onnx", padded_sets(2, 3))
+
+
+class Overriding(JanossyNetwork):
+    def forward(self, sets):
+        return -super().forward(sets)
+
+
+def hooked_gru():
+    f = GRU(2, 3)
+    f.register_forward_hook(lambda *_: None)
+    return f
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (JanossyPooling(GRU(2, 3), Canonical()), "expects a JanossyNetwork.*got JanossyPooling"),
+        (Overriding(None, JanossyPooling(GRU(2, 3), Canonical()), None), "no forward of its own; got Overriding"),
+        (JanossyNetwork(None, JanossyPooling(TupleMLP(2, 2, 4), Tuples(2)), None), "RNN, GRU or LSTM.*got TupleMLP"),
+        (network(hooked_gru()), "none of its hooks; got one"),
+        (network(GRU(2, 3), Tuples(2)), r"Canonical.*got Tuples\(k=2"),
+        (network(GRU(2, 3), Sampled(2, k=2)), "without k and seed"),
+        (network(GRU(2, 3), Sampled(2, seed=1)), "without k and seed"),
+        (network(GRU(2, 3), reduce=None), "reduce among 'mean'.*got None"),
+    ],
+)
+def test_networks_it_does_not_compute(model, message):
+    with pytest.raises(ValueError, match=message):
+        PaddedNetwork(model)
+
+
+def test_inputs_it_does_not_take():
+    x, mask = padded_sets(3, 4)
+    padded, sampled = PaddedNetwork(network(GRU(2, 3))), PaddedNetwork(network(GRU(2, 3), Sampled()))
+    for bad in ((x, mask.float()), (x, mask[:, :2]), (x[0, 0], mask)):
+        with pytest.raises(ValueError, match=r"a bool mask \(B, n\)"):
+            padded(*bad)
+    with pytest.raises(ValueError, match="no noise under Canonical"):
+        padded(x, mask, torch.rand(3, 1, 4))
+    for noise in (torch.rand(3, 4), torch.rand(3, 1, 5)):
+        with pytest.raises(ValueError, match=r"noise \(B, m, n\)"):
+            sampled(x, mask, noise)
+
+
+def test_dropout_is_refused_in_training_only():
+    model = network(GRU(2, 3, num_layers=2, dropout=0.5))
+    x, mask = padded_sets(3, 4)
+    close(PaddedNetwork(model)(x, mask), ragged(model, x, mask), atol=1e-6, rtol=0)
+    with pytest.raises(ValueError, match=r"no dropout; got dropout=0\.5"):
+        PaddedNetwork(model.train())(x, mask)
+
+
+@pytest.mark.filterwarnings("ignore")  # the exporter's own
+@pytest.mark.parametrize("thing", [PaddedNetwork, export_onnx], ids=lambda thing: thing.__name__)
+def test_the_examples_in_docstrings_run(thing):
+    pytest.importorskip("onnxscript")
+    names = {"torch": torch, "nn": nn, **vars(sys.modules["janossy"]), **vars(export_module)}
+    for test in doctest.DocTestFinder(recurse=False).find(thing, thing.__name__, module=export_module, globs=names):
+        assert doctest.DocTestRunner().run(test).failed == 0
