@@ -1,7 +1,7 @@
 """Recurrences over sets, against what is written by hand in torch, and PyG's LSTMAggregation.
 
-Forward and backward, float32, gradients by the elements too, unless the row says otherwise. Power-law sizes: 2,000
-sets, mean 13.1, largest 800. Random permutations are drawn in both sides' time; "as stored" leaves the sets' own order.
+Forward and backward, float32, gradients by the elements too, unless the row says otherwise. Power-law sizes: mean 13.1,
+largest 800. Both sides read these sets in one given order; elsewhere each draws its random permutations in its time.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,6 +31,7 @@ def rows() -> Iterator[Row]:
     """Skewed sizes, equal sizes, the exact average, and a parallel scan."""
     yield power_law_row(as_pyg)
     yield power_law_row(as_packed)
+    yield power_law_row(as_packed, by_elements=False)
     for num_sets in (128, 1024):
         yield equal_sizes_row(num_sets)
         yield inference_row(num_sets)
@@ -47,18 +48,22 @@ def power_law_sizes(num_sets: int = 2000, largest: int = 800) -> list[int]:
     return sizes.tolist()
 
 
-def power_law_row(reference: Callable[[LSTM, Ragged], Callable[[Tensor], Tensor]], num_sets: int = 2000) -> Row:
-    """LSTM(64, 64) over the elements as they are sorted, so that both sides read the same sequences."""
+Reference = Callable[[LSTM, Ragged], tuple[str, Callable[[Tensor], Tensor]]]
+
+
+def power_law_row(reference: Reference, num_sets: int = 2000, *, by_elements: bool = True) -> Row:
+    """LSTM(64, 64), with gradients by the weights, and by the elements or not."""
     f = LSTM(64, 64)
     sizes = power_law_sizes(num_sets)
     x = torch.randn(sum(sizes), 64)
     x[:, 0] = torch.arange(len(x))  # sorted already: the canonical order is the stored one
-    x.requires_grad_()
+    x.requires_grad_(by_elements)
     sets = Ragged.from_sizes(x, sizes)
     pooling = JanossyPooling(f, Canonical(key=lambda x: x[:, 0]))
     name, theirs = reference(f, sets)
+    which = "" if by_elements else ", gradients by the weights only"
     return Row(
-        f"LSTM(64, 64), {num_sets} sets of power-law sizes, against {name}",
+        f"LSTM(64, 64), {num_sets} sets of power-law sizes{which}, against {name}",
         lambda: _backward(pooling(sets)),
         lambda: _backward(theirs(x)),
         agree="LSTMAggregation" not in name,  # it reads padding

@@ -123,7 +123,7 @@ FUNCTIONS = {
     "rnn": Example(lambda k: RNN(D, 3)),
     "gru": Example(lambda k: GRU(D, 3)),
     "lstm": Example(lambda k: LSTM(D, 3)),
-    "lstm_deep_bidirectional": Example(lambda k: LSTM(D, 3, num_layers=2, bidirectional=True)),
+    "lstm_deep_bidirectional": Example(lambda k: LSTM(D, 3, num_layers=2, bidirectional=True), in_chunks=False),
     "gru_unrolled": Example(lambda k: GRU(D, 3, unrolled=True)),
     "min_gru": Example(lambda k: MinGRU(D, 4)),
     "min_gru_deep": Example(lambda k: MinGRU(D, 3, num_layers=2), in_chunks=False),

@@ -1,7 +1,7 @@
 """Forests of cells: paths hold the rows they are made of, and prefix trees all arrangements, each beginning once."""
 
 from collections import Counter
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from math import comb, factorial, perm
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from janossy.evaluate.forest import num_arrangements, num_beginnings, paths, prefix_tree, prefixes
+from janossy.evaluate.forest import num_arrangements, num_nodes, paths, prefix_tree, prefixes
 
 multiplicities = st.lists(st.integers(1, 3), max_size=4).filter(lambda m: sum(m) <= 6).map(tuple)
 
@@ -31,7 +31,7 @@ def law_shape(shape) -> None:
     """Cells are ordered by tree, level and parent; a parent stands one level above, in the same tree."""
     assert shape.levels[0] == shape.trees[0] == 0
     assert shape.levels[-1] == shape.num_cells and shape.trees[-1] == len(shape.levels) - 1
-    for first, last in zip(shape.trees, shape.trees[1:], strict=False):
+    for first, last in pairwise(shape.trees):
         for level in range(first, last):
             parents = shape.parents[shape.levels[level] : shape.levels[level + 1]]
             assert len(parents) > 0 and (np.diff(parents) >= 0).all()
@@ -86,6 +86,15 @@ def test_depths(lengths):
         assert (above[at] == shape.parents[now]).all()
 
 
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=60), num_cells=st.integers(1, 80))
+def test_slabs(lengths, num_cells):
+    shape = paths([torch.zeros(1, length, dtype=torch.long) for length in sorted(lengths, reverse=True)]).shape
+    slabs = shape.slabs(num_cells)
+    assert [*slabs[0][:1], *(bound for slab in slabs for bound in slab[1:])] == shape.trees.tolist()
+    assert all(a[-1] == b[0] for a, b in pairwise(slabs))
+    assert all(shape.levels[slab[-1]] - shape.levels[slab[0]] < num_cells + shape.largest_tree for slab in slabs)
+
+
 def arrangements(multiplicities, k) -> list[tuple[int, ...]]:
     """By brute force: all arrangements of k elements as kinds, -1 behind, as often as they come."""
     elements = [kind for kind, alike in enumerate(multiplicities) for _ in range(alike)]
@@ -108,9 +117,8 @@ def test_a_tree_is_all_arrangements_that_look_different(multiplicities, k):
     assert rows_of_tree(tree) == sorted(expected, key=lambda row: [kind if kind >= 0 else 99 for kind in row])
     assert dict(zip(rows_of_tree(tree), tree.counts.tolist(), strict=True)) == expected
     beginnings = {row[:length] for row in expected for length in range(1, k + 1)}
-    assert tree.num_nodes == len(beginnings) == num_beginnings(multiplicities, k)
-    real = min(k, sum(multiplicities))
-    assert num_arrangements(multiplicities, real)[real] == tree.num_rows
+    assert tree.num_nodes == len(beginnings)
+    assert num_arrangements(multiplicities, min(k, sum(multiplicities))) == tree.num_rows
 
 
 @given(n=st.integers(0, 6), k=st.integers(1, 7))
@@ -119,8 +127,18 @@ def test_an_increasing_tree(n, k):
     real = min(n, k)
     assert rows_of_tree(tree) == [(*row, *[-1] * (k - real)) for row in combinations(range(n), real)]
     assert (tree.counts == 1).all()
-    levels = [comb(n - real + j, j) for j in range(1, real + 1)] + [1] * (k - real)
-    assert tree.num_nodes == sum(levels)
+
+
+@given(n=st.integers(0, 6), k=st.integers(0, 7), increasing=st.booleans())
+def test_nodes_are_counted_without_building_them(n, k, increasing):
+    tree = prefix_tree((1,) * n, k, increasing=increasing)
+    assert num_nodes(n, k, increasing=increasing) == (tree.num_nodes, tree.num_rows if k > 0 else 0)
+
+
+def test_counts_of_large_sets():
+    assert num_nodes(10**5, 10**5, increasing=False)[1] == 1e200
+    assert num_nodes(10**6, 2, increasing=True) == (10**6 - 1 + comb(10**6, 2), comb(10**6, 2))
+    assert num_arrangements((6, 6), 12) == 924
 
 
 @given(data=st.data(), increasing=st.booleans())
@@ -132,7 +150,11 @@ def test_parts_of_a_tree(data, increasing):
     part = tree.between(first, last)
     assert rows_of_tree(part) == rows[first:last]
     assert part.num_nodes == len({row[:length] for row in rows[first:last] for length in range(1, len(row) + 1)})
-    assert [row for branch in tree.branches() for row in rows_of_tree(branch)] == rows
+    for at_most in (1, 2, 64):
+        branches = tree.branches(at_most)
+        assert len(branches) <= at_most
+        assert [row for branch in branches for row in rows_of_tree(branch)] == rows
+        assert sum(branch.num_nodes for branch in branches) == tree.num_nodes
 
 
 def test_several_sets_share_a_tree():

@@ -19,9 +19,12 @@ from janossy import (
     Canonical,
     Combinations,
     Gather,
+    JanossyEquivariant,
+    JanossyNetwork,
     JanossyPooling,
     MinGRU,
     Packed,
+    PaddedNetwork,
     Ragged,
     Sampled,
     SharedPrefixes,
@@ -135,6 +138,15 @@ def test_an_element_is_projected_once(monkeypatch, m):
     assert projected == [len(sets.values)]
 
 
+class Padded(nn.Module):
+    def __init__(self, f):
+        super().__init__()
+        self.network = PaddedNetwork(JanossyNetwork(None, JanossyPooling(f, Canonical()), None))
+
+    def forward(self, sets):
+        return self.network(*sets.to_padded())
+
+
 EVERY_PATH = {
     "gather": lambda: JanossyPooling(GRU(D, 5), Sampled(3, seed=0), Gather()),
     "packed": lambda: JanossyPooling(GRU(D, 5), Sampled(3, seed=0), Packed()),
@@ -144,6 +156,8 @@ EVERY_PATH = {
     "unrolled": lambda: JanossyPooling(LSTM(D, 5, unrolled=True), Canonical(), Gather()),
     "shared_prefixes": lambda: JanossyPooling(GRU(D, 5, 2), Tuples(3), SharedPrefixes()),
     "shared_prefixes_merged": lambda: JanossyPooling(GRU(D, 5), Tuples(3), SharedPrefixes(merge_equal=True)),
+    "equivariant": lambda: JanossyEquivariant(GRU(D, 5, bidirectional=True, per_position=True), Sampled(3, seed=0)),
+    "padded": lambda: Padded(LSTM(D, 5, 2, bidirectional=True)),
     "min_gru": lambda: JanossyPooling(MinGRU(D, 5, 2), Sampled(3, seed=0)),
     "balanced_tree": lambda: JanossyPooling(BalancedTree(D, 5), Sampled(3, seed=0)),
 }

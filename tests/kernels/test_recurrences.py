@@ -73,6 +73,13 @@ def test_equals_torch(kind, dtype, tolerance, scale, num_threads):
     np.testing.assert_allclose(by_inputs, wanted[0], atol=20 * tolerance, rtol=0)
     there = run_cells_back(kind, arrays[1], cells, states, kept, by_ends.numpy(), nothing, num_threads)
     assert (there[cells[0]] == changes).all()
+    # The same tree by tree.
+    levels, trees = cells[3:]
+    for a in range(len(trees) - 1):
+        first, last = levels[trees[a]], levels[trees[a + 1]]
+        part = (np.arange(last - first), *cells[1:4], trees[a : a + 2])
+        got = run_cells_back(kind, arrays[1], part, states, kept, by_ends.numpy(), nothing, num_threads)
+        assert (got == changes[first:last]).all()
     # The same by the gradient of every state.
     by_states = np.zeros((len(cells[0]), 16), ends.dtype)
     by_states[cells[2] >= 0] = by_ends.numpy()[cells[2][cells[2] >= 0]]

@@ -7,7 +7,7 @@ A row is a path. Paths are kept apart (``paths``) or share their beginnings (``P
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import comb
+from math import comb, perm
 
 import numpy as np
 import torch
@@ -45,10 +45,16 @@ class Shape:
         rows[self.ends[real]] = real
         return rows
 
-    @cached_property
-    def numbers(self) -> np.ndarray:
-        """The cells' own."""
-        return np.arange(self.num_cells)
+    @property
+    def largest_tree(self) -> int:
+        """In cells."""
+        return int(np.diff(self.levels[self.trees]).max(initial=0))
+
+    def slabs(self, num_cells: int) -> list[np.ndarray]:
+        """The trees, in stretches of about so many cells."""
+        begins = self.levels[self.trees]
+        cuts = np.searchsorted(begins, np.arange(0, self.num_cells, max(1, num_cells)))
+        return [self.trees[a : b + 1] for a, b in pairwise(np.unique([*cuts, len(self.trees) - 1]))]
 
     @cached_property
     def before(self) -> np.ndarray:
@@ -168,12 +174,14 @@ class PrefixTree:
             parents.append(above - first)
         return PrefixTree(parents[::-1], kinds[::-1], counts)
 
-    def branches(self) -> list["PrefixTree"]:
-        """The parts that begin alike, in order: they share nothing."""
+    def branches(self, at_most: int = 64) -> list["PrefixTree"]:
+        """Parts that share nothing, in order."""
         starts = np.arange(self.num_rows)
         for level_parents in reversed(self.parents[1:]):
             starts = level_parents[starts]
         bounds = np.flatnonzero(np.diff(starts, prepend=-1, append=-1))
+        several = -(-(len(bounds) - 1) // at_most)
+        bounds = np.append(bounds[:-1:several], bounds[-1])
         return [self.between(a, b) for a, b in pairwise(bounds.tolist())]
 
 
@@ -182,22 +190,32 @@ def prefix_tree(multiplicities: tuple[int, ...], k: int, *, increasing: bool) ->
 
     Increasing rows take kinds of one element each, in their order.
     """
-    known = not increasing and num_beginnings(multiplicities, k) <= KEEP_CELLS
-    return (_kept_tree if known else _new_tree)(multiplicities, k, increasing)
+    num_elements = sum(multiplicities)
+    real = min(k, num_elements)
+    num_rows = comb(num_elements, real) if increasing else num_arrangements(multiplicities, real)
+    return (_kept_tree if num_rows * k <= KEEP_CELLS else _new_tree)(multiplicities, k, increasing)
 
 
-def num_arrangements(multiplicities: tuple[int, ...], k: int) -> list[int]:
-    """How many arrangements of 0, 1, … k elements look different, if there are so many elements of each kind."""
-    found = [1] + [0] * k
+@lru_cache(maxsize=1024)
+def num_arrangements(multiplicities: tuple[int, ...], k: int) -> int:
+    """How many arrangements of k elements look different, if there are so many elements of each kind."""
+    if max(multiplicities, default=1) == 1:
+        return perm(len(multiplicities), k)
+    found = [1] + [0] * k  # of 0 … k elements of the kinds so far
     for alike in multiplicities:
         found = [sum(comb(j, t) * found[j - t] for t in range(min(alike, j) + 1)) for j in range(k + 1)]
-    return found
+    return found[k]
 
 
-def num_beginnings(multiplicities: tuple[int, ...], k: int) -> int:
-    """The nodes of a tree of all arrangements of k elements, filled up with the zero vector."""
-    arrangements = num_arrangements(multiplicities, min(k, sum(multiplicities)))
-    return sum(arrangements[1:]) + (k + 1 - len(arrangements)) * arrangements[-1]
+def num_nodes(n: int, k: int, *, increasing: bool) -> tuple[float, float]:
+    """Of the tree of n unequal elements: all nodes, and those that end a row. No more than 1e200 of each length."""
+    real = min(n, k)
+    levels = [1.0]
+    for j in range(1, real + 1):
+        more = levels[-1] * (n - real + j) / j if increasing else levels[-1] * (n - j + 1)
+        levels.append(min(more, 1e200))
+    levels += levels[-1:] * (k - real)
+    return sum(levels[1:]), levels[-1] if k > 0 else 0.0
 
 
 def _new_tree(multiplicities: tuple[int, ...], k: int, increasing: bool) -> PrefixTree:
@@ -207,14 +225,15 @@ def _new_tree(multiplicities: tuple[int, ...], k: int, increasing: bool) -> Pref
     real = min(k, sum(multiplicities))
     for length in range(1, k + 1):
         if length > real:
-            level_parents, level_kinds = np.arange(len(left)), np.full(len(left), -1)
+            level_parents, level_kinds = np.arange(len(counts)), np.full(len(counts), -1)
         else:
             level_parents, level_kinds = np.nonzero(_may_follow(left, real - length, increasing))
             counts = counts[level_parents] * left[level_parents, level_kinds]
-            left = left[level_parents]
-            left[np.arange(len(left)), level_kinds] -= 1
-            if increasing:
-                left[np.arange(left.shape[1]) < level_kinds[:, None]] = 0
+            if length < real:
+                left = left[level_parents]
+                left[np.arange(len(left)), level_kinds] -= 1
+                if increasing:
+                    left[np.arange(left.shape[1]) < level_kinds[:, None]] = 0
         parents.append(level_parents)
         kinds.append(level_kinds)
     return PrefixTree(parents, kinds, counts)

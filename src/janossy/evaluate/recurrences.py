@@ -17,6 +17,9 @@ from janossy.functions.structure import Direction, Recurrent
 LANES = {torch.float32: 16, torch.float64: 8}
 """The kernels take hidden states of whole vectors."""
 
+SLAB = 2**21
+"""Gradients of gates, in numbers, that backward holds at once where elements are read many times; 8 MB in float32."""
+
 
 def why_not(problem: Problem) -> str | None:
     """Why cells cannot compute f's value for each row; None if they can."""
@@ -223,40 +226,42 @@ class _Cells(torch.autograd.Function):
             wanted = [x for x, needs in zip((inputs, weight, bias), needed, strict=True) if needs]
             found = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
             return *(None,) * 5, *(next(found) if needs else None for needs in needed)
-        H, width, before = weight.shape[1], weight.shape[0], ctx.shape.before
-        cells = elements.numpy()
-        by_inputs = by_weight = by_bias = None
+        shape, cells, (width, H) = ctx.shape, elements.numpy(), weight.shape
         if len(cells) == len(inputs) and (np.bincount(cells) == 1).all():
             # Each element is read once: the changes of its cell, kept at its place, are its gradient.
-            changes = _changes(ctx, cells, gradient, weight, states, gates)
-            by_inputs, before = changes[:, :width], before[cells.argsort()]
-        else:
-            changes = _changes(ctx, ctx.shape.numbers, gradient, weight, states, gates)
-            if needed[0]:
-                by_inputs = torch.from_numpy(
-                    on_threads("sum_by_element", changes[:, :width].numpy(), cells, len(inputs))
-                )
-        if needed[1]:
-            by_weight = _by_weight(changes, states[:, :H].index_select(0, torch.from_numpy(before)), width)
-        if needed[2] and changes.shape[1] > width:
-            by_bias = changes[:, width:].sum(0)
-        return *(None,) * 5, by_inputs, by_weight, by_bias
+            changes = _changes(ctx, shape.trees, cells, gradient, weight, states, gates)
+            by_weights = _by_weights(changes, states[:, :H], shape.before[cells.argsort()], width)
+            return *(None,) * 5, changes[:, :width], *by_weights
+        total: list[Tensor] = []
+        at_once = max(SLAB // width, torch.get_num_threads() * shape.largest_tree)
+        for trees in shape.slabs(at_once if len(cells) > 4 * len(inputs) else len(cells)):
+            first, last = shape.levels[trees[[0, -1]]]
+            changes = _changes(ctx, trees, np.arange(last - first), gradient, weight, states, gates)
+            read = changes[:, :width].numpy(), cells[first:last], len(inputs)
+            by_inputs = torch.from_numpy(on_threads("sum_by_element", *read))
+            part = [by_inputs, *_by_weights(changes, states[:, :H], shape.before[first:last], width)]
+            total = [a.add_(b) for a, b in zip(total, part, strict=True)] if total else part
+        return *(None,) * 5, *total
 
 
-def _changes(ctx: Any, places: np.ndarray, gradient: Tensor, weight: Tensor, states: Tensor, gates: Tensor) -> Tensor:
-    """The gradients by what each cell's gates are made of, (C, changes·H), each cell's at its place."""
+def _changes(
+    ctx: Any, trees: np.ndarray, places: np.ndarray, gradient: Tensor, weight: Tensor, states: Tensor, gates: Tensor
+) -> Tensor:
+    """The gradients by what the gates of these trees' cells are made of, (cells, changes·H), each at its place."""
     shape, nothing = ctx.shape, gradient.new_zeros(0, weight.shape[1])
-    cells = (places, shape.parents, shape.rows, shape.levels, shape.trees)
+    cells = (places, shape.parents, shape.rows, shape.levels, trees)
     by_ends, by_states = (nothing, gradient) if ctx.every_state else (gradient, nothing)
     arrays = (x.contiguous().numpy() for x in (states, gates, by_ends, by_states))
     weights = weight.contiguous().numpy()
     return torch.from_numpy(on_threads("run_cells_back", ctx.structure.kind, weights, cells, *arrays))
 
 
-def _by_weight(changes: Tensor, before: Tensor, width: int) -> Tensor:
-    """Σ over cells of what its product with the weights changes by, times the hidden state that it was made of."""
-    H = before.shape[1]
+def _by_weights(changes: Tensor, hidden: Tensor, before: np.ndarray, width: int) -> tuple[Tensor, Tensor]:
+    """The gradients by the weights of the states, (gates·H, H), and by the GRU's bias (H,), else zero."""
+    H = hidden.shape[1]
+    states = hidden.index_select(0, torch.from_numpy(before))
     if changes.shape[1] == width:
-        return changes.T @ before
+        return changes.T @ states, changes.new_zeros(H)
     # The GRU's new gate has a part of its own by the product, behind those by the input.
-    return torch.cat((changes[:, : width - H].T @ before, changes[:, width:].T @ before))
+    by_product = changes[:, width:]
+    return torch.cat((changes[:, : width - H].T @ states, by_product.T @ states)), by_product.sum(0)

@@ -1,17 +1,16 @@
 """Shared prefixes: all arrangements of a set's elements as one tree, each beginning read once."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import comb
 from typing import ClassVar, cast
 
 import torch
 from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates, as_float, check_memory_budget
-from janossy.evaluate.forest import num_arrangements, num_beginnings, prefix_tree, prefixes
+from janossy.evaluate.forest import num_arrangements, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.forest_pool import Grove, Part, pool
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.recurrences import cell_bytes, cost_of_cells, why_not
@@ -68,43 +67,35 @@ class SharedPrefixes:
 
     def cost(self, problem: Problem) -> Cost:
         nodes = products = 0.0
-        for n in problem.elements.sizes:
-            k = problem.orderings.row_length(n)
-            if _orderings(problem).increasing:
-                real = min(n, k)
-                levels = [comb(n - real + j, j) for j in range(1, real + 1)] + [1] * (k - real)
-                num, ends = sum(levels), (levels or [0])[-1]
-            else:
-                num, ends = num_beginnings((1,) * n, k), problem.orderings.num_rows(n)
-            nodes += as_float(num)
-            products += as_float(num - ends) if k > 0 else 0.0
+        for n, num_sets in Counter(problem.elements.sizes).items():
+            k, increasing = problem.orderings.row_length(n), _orderings(problem).increasing
+            num, ends = num_nodes(n, k, increasing=increasing)
+            nodes += num_sets * num
+            products += num_sets * (num - ends)
         cost = cost_of_cells(problem, nodes, products, RATES, RATES_WITHOUT_KERNELS)
         return replace(cost, calls=SET * len(problem.elements))
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
-        values, kinds = _kinds(problem, self.merge_equal)
-        self._check_rows(problem, kinds)
-        groves = list(_groves(problem, kinds, len(values), max(1, self.memory_budget // cell_bytes(problem))))
+        values, alike = (_merged if self.merge_equal else _as_they_are)(problem)
+        self._check_rows(problem, alike)
+        groves = list(_groves(problem, alike, len(values), max(1, self.memory_budget // cell_bytes(problem))))
         with_zero = torch.cat((values, values.new_zeros(1, *values.shape[1:])))
         return pool(problem, with_zero, groves, self.memory_budget)
 
-    def _check_rows(self, problem: Problem, kinds: list["_Kinds"]) -> None:
+    def _check_rows(self, problem: Problem, alike: "Alike") -> None:
+        """Raise a ValueError if there are more rows than the orderings' max_rows."""
         max_rows = getattr(problem.orderings, "max_rows", MAX_ROWS)
-        total = sum(_num_rows(problem, each.multiplicities) for each in kinds)
+        total = sum(_num_rows(problem, multiplicities) * len(sets) for multiplicities, sets in alike.items())
         if total > max_rows:
             raise ValueError(
                 f"shared_prefixes reads every arrangement that looks different: {as_float(total):.3g} of these "
-                f"{len(kinds)} sets, the largest of {max(problem.elements.sizes)} elements, over max_rows={max_rows}; "
-                "use Sampled or a smaller k."
+                f"{len(problem.elements)} sets, the largest of {max(problem.elements.sizes)} elements, over "
+                f"max_rows={max_rows}; use Sampled or a smaller k."
             )
 
 
-@dataclass(frozen=True)
-class _Kinds:
-    """The kinds of elements of one set: where each is among the values, and how many elements it has."""
-
-    positions: list[int]
-    multiplicities: tuple[int, ...]
+Alike = dict[tuple[int, ...], dict[int, list[int]]]
+"""By how many elements they have of each kind: sets, and where each of a set's kinds is among the values."""
 
 
 def _orderings(problem: Problem) -> EveryArrangement:
@@ -114,55 +105,59 @@ def _orderings(problem: Problem) -> EveryArrangement:
 def _num_rows(problem: Problem, multiplicities: tuple[int, ...]) -> int:
     """Arrangements of one set that look different."""
     n = sum(multiplicities)
-    if max(multiplicities, default=1) == 1:
+    if _orderings(problem).increasing:
         return problem.orderings.num_rows(n)
-    return num_arrangements(multiplicities, min(n, problem.orderings.row_length(n)))[-1]
+    return num_arrangements(multiplicities, min(n, problem.orderings.row_length(n)))
 
 
-def _kinds(problem: Problem, merge_equal: bool) -> tuple[Tensor, list[_Kinds]]:
-    """The values that nodes read, and each set's kinds among them: the rarest first, so that sets have one tree."""
+def _as_they_are(problem: Problem) -> tuple[Tensor, Alike]:
+    """The values that nodes read, in the orderings' order, every element of a kind of its own."""
+    order = _orderings(problem).order(problem.keys)
+    values = problem.elements.values
+    alike: Alike = defaultdict(dict)
+    for b, (start, end) in enumerate(pairwise(problem.elements.offsets.tolist())):
+        alike[(1,) * (end - start)][b] = list(range(start, end))
+    return values if order is None else values.index_select(0, order), alike
+
+
+def _merged(problem: Problem) -> tuple[Tensor, Alike]:
+    """The values that nodes read, one for equal elements of a set; the rarest first, so that sets have one tree."""
     elements = problem.elements
-    bounds = elements.offsets.tolist()
-    if not merge_equal:
-        order = _orderings(problem).order(problem.keys)
-        values = elements.values if order is None else elements.values.index_select(0, order)
-        return values, [_Kinds(list(range(a, b)), (1,) * (b - a)) for a, b in pairwise(bounds)]
     order = sort_positions(elements)
-    values = elements.values.index_select(0, order)
+    values, owners = elements.values.index_select(0, order), elements.to_index()[1]
     starts = torch.ones(len(values), dtype=torch.bool, device=values.device)
-    starts[1:] = (values[1:] != values[:-1]).flatten(1).any(1)
-    starts[elements.offsets[:-1][elements.offsets.diff() > 0]] = True
+    starts[1:] = (values[1:] != values[:-1]).any(1) | (owners[1:] != owners[:-1])
     kind = starts.cumsum(0) - 1
     sizes = torch.bincount(kind)
-    # Every one of equal elements gets its share of the gradient.
-    merged = values.new_zeros(len(sizes), values.shape[1]).index_add(0, kind, values) / sizes[:, None]
-    found = []
-    first_kinds = torch.cat((kind, kind.new_full((1,), len(sizes))))[elements.offsets].tolist()
-    for a, b in pairwise(first_kinds):
-        alike = sizes[a:b].tolist()
-        rarest_first = sorted(range(b - a), key=alike.__getitem__)
-        found.append(_Kinds([a + i for i in rarest_first], tuple(alike[i] for i in rarest_first)))
-    return merged, found
+    # A mean, so that every one of equal elements gets its share of the gradient.
+    means = values.new_zeros(len(sizes), values.shape[1]).index_add(0, kind, values) / sizes[:, None]
+    of_sets: dict[int, list[int]] = {b: [] for b in range(len(elements))}
+    for position, b in enumerate(owners[starts].tolist()):
+        of_sets[b].append(position)
+    counts = sizes.tolist()
+    alike: Alike = defaultdict(dict)
+    for b, positions in of_sets.items():
+        positions.sort(key=counts.__getitem__)
+        alike[tuple(counts[position] for position in positions)][b] = positions
+    return means, alike
 
 
-def _groves(problem: Problem, kinds: list[_Kinds], zero: int, limit: int) -> Iterator[Grove]:
+def _groves(problem: Problem, alike: Alike, zero: int, limit: int) -> Iterator[Grove]:
     """The trees of all sets, in slabs of about so many cells; position ``zero`` holds the zero vector."""
-    by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for b, each in enumerate(kinds):
-        by_shape[each.multiplicities].append(b)
     device = problem.elements.device
-    for multiplicities, sets in by_shape.items():
+    for multiplicities, sets in alike.items():
         k = problem.orderings.row_length(sum(multiplicities))
         tree = prefix_tree(multiplicities, k, increasing=_orderings(problem).increasing)
-        num_slabs = -(-tree.num_nodes // limit)
-        rows_each = -(-tree.num_rows // max(1, num_slabs))
+        num_slabs = max(1, -(-tree.num_nodes // limit))
+        rows_each = -(-tree.num_rows // num_slabs)
         sets_each = max(1, limit // max(1, tree.num_nodes))
-        for s in range(0, len(sets), sets_each):
-            some = sets[s : s + sets_each]
-            positions = torch.tensor([[*kinds[b].positions, zero] for b in some], device=device)
+        members = list(sets.items())
+        for s in range(0, len(members), sets_each):
+            some = members[s : s + sets_each]
+            positions = torch.tensor([[*kinds, zero] for _, kinds in some], device=device)
             for first in range(0, tree.num_rows, rows_each):
                 slab = tree.between(first, min(first + rows_each, tree.num_rows))
                 once = bool((slab.counts == 1).all())
                 weights = None if once else torch.from_numpy(slab.counts).to(device)
-                part = Part(some, slab.num_rows, continues=first > 0, weights=weights)
+                part = Part([b for b, _ in some], slab.num_rows, continues=first > 0, weights=weights)
                 yield Grove(prefixes(slab, positions), [part])

@@ -58,9 +58,10 @@ def run_cells_back(
     by_states: np.ndarray,
     num_threads: int,
 ) -> np.ndarray:
-    """The gradients by what each cell's gates are made of, (C, changes·H).
+    """The gradients by what the gates of the trees' cells are made of, (cells of these trees, changes·H).
 
-    Here a cell's first number is not the element that it reads, but the place where its gradients are put.
+    The first of a cell's numbers here is not the element that it reads, but the place where its gradients are put.
+    ``trees`` may be a stretch of all trees, and the places are those of its cells.
 
     Shapes: by_ends (num_rows, H) or (0, H), by_states (C, H) or (0, H).
     """
@@ -150,7 +151,7 @@ def _backward(kind: int) -> Kernel:
         weight, places, parents, rows, levels, trees, states, kept, by_ends, by_states, changes, H, first, last
     ):
         width, state_size = num_gates * H, num_states * H
-        widest = _widest(levels, trees, first, last)
+        widest, begin_all = _widest(levels, trees, first, last), levels[trees[0]]
         by_state = np.zeros((2 * widest + 1) * state_size, states.dtype)
         by_hidden, zero = np.empty(ROWS * width, states.dtype), np.zeros(state_size, states.dtype)
         for tree in range(first, last):
@@ -184,7 +185,7 @@ def _backward(kind: int) -> Kernel:
                             store(by_state, at + v, total)
                         step_back(
                             kind, H, above, at_above + r * state_size, states, c * state_size, kept, c * num_kept * H,
-                            by_state, at, changes, places[c] * num_changes * H, by_hidden, r * width,
+                            by_state, at, changes, places[c - begin_all] * num_changes * H, by_hidden, r * width,
                             by_state, by_above + r * state_size,
                         )  # fmt: skip
                         c += 1
