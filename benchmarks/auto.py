@@ -9,8 +9,7 @@ from math import perm
 
 import torch
 
-from benchmarks.fused import backward
-from benchmarks.harness import Row
+from benchmarks.harness import Row, backward
 from janossy import (
     GRU,
     LSTM,

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.fused import backward
-from benchmarks.harness import about_here
+from benchmarks.harness import about_here, backward
 from janossy import Fused, Gather, JanossyPooling, Ragged, Spectral, TupleMLP, Tuples
 
 SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)

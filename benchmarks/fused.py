@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import DeepSetsAggregation
 
-from benchmarks.harness import Row
+from benchmarks.harness import Row, backward
 from janossy import Combinations, JanossyPooling, Ragged, TupleMLP, Tuples
 
 
@@ -73,9 +73,3 @@ def _deep_sets(num_sets: int, n: int, d: int, H: int) -> Row:
         lambda: backward(pooling(Ragged.from_ptr(x, ptr))),
         reference,
     )
-
-
-def backward(pooled: Tensor) -> Tensor:
-    """The pooled sets, after a backward pass through their sum."""
-    pooled.sum().backward()
-    return pooled.detach()

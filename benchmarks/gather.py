@@ -10,7 +10,7 @@ from itertools import combinations, permutations
 import torch
 from torch import Tensor, nn
 
-from benchmarks.harness import Row
+from benchmarks.harness import Row, backward, torch_module
 from janossy import (
     GRU,
     LSTM,
@@ -52,29 +52,29 @@ def _tuples(n: int, k: int, name: str, orderings, enumerate_tuples) -> Row:
     def reference() -> Tensor:
         index = torch.tensor(list(enumerate_tuples(range(n), k)))
         stacked = x[:, index]
-        return _backward(f(stacked.flatten(0, 1)).unflatten(0, stacked.shape[:2]).mean(1))
+        return backward(f(stacked.flatten(0, 1)).unflatten(0, stacked.shape[:2]).mean(1))
 
-    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference)
+    return Row(name, lambda: backward(pooling(Ragged.from_padded(x))), reference)
 
 
 def _permutation(n: int, f: LSTM | GRU) -> Row:
     pooling = JanossyPooling(f, Sampled(1), evaluate=Gather())
     x = torch.randn(BATCH, n, 100, requires_grad=True)
-    recurrence = _torch_module(f)
+    recurrence = torch_module(f)
 
     def reference() -> Tensor:
         permuted = torch.stack([elements[torch.randperm(n)] for elements in x])
-        return _backward(recurrence(permuted)[0][:, -1])
+        return backward(recurrence(permuted)[0][:, -1])
 
     name = f"{type(f).__name__}, n={n}, 1 permutation"
-    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference)
+    return Row(name, lambda: backward(pooling(Ragged.from_padded(x))), reference)
 
 
 def _prediction(n: int, f: LSTM | GRU) -> Row:
     rho = nn.Linear(f.hidden_features, 1)
     network = JanossyNetwork(None, JanossyPooling(f, Sampled(1), evaluate=Gather()), rho)
     x = torch.randn(BATCH, n, 100)
-    recurrence = _torch_module(f)
+    recurrence = torch_module(f)
 
     @torch.no_grad()
     def reference() -> Tensor:
@@ -89,14 +89,3 @@ def _prediction(n: int, f: LSTM | GRU) -> Row:
         lambda: predict(network, Ragged.from_padded(x), 20).mean,
         reference,
     )
-
-
-def _backward(pooled: Tensor) -> Tensor:
-    pooled.sum().backward()
-    return pooled.detach()
-
-
-def _torch_module(f: LSTM | GRU) -> nn.Module:
-    module = getattr(nn, type(f).__name__)(f.in_features, f.hidden_features, batch_first=True)
-    module.load_state_dict(f.state_dict())
-    return module

@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from janossy import GRU, LSTM
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,19 @@ def table(data: dict) -> str:
         )
         lines.append(f"| {row['name']} | {ours} | {reference} | {row['ratio']:.2f}× | {row['num_pairs']} |")
     return "\n".join(lines) + "\n"
+
+
+def backward(pooled: Tensor) -> Tensor:
+    """The pooled sets, after a backward pass through their sum."""
+    pooled.sum().backward()
+    return pooled.detach()
+
+
+def torch_module(f: LSTM | GRU) -> nn.Module:
+    """torch's module with f's weights, of rows (T, L, d)."""
+    module = getattr(nn, type(f).__name__)(f.in_features, f.hidden_features, batch_first=True)
+    module.load_state_dict(f.state_dict())
+    return module
 
 
 def _milliseconds(call: Callable[[], Tensor]) -> float:

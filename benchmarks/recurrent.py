@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch_geometric.nn import LSTMAggregation
 
-from benchmarks.harness import Row
+from benchmarks.harness import Row, backward, torch_module
 from janossy import (
     GRU,
     LSTM,
@@ -64,8 +64,8 @@ def power_law_row(reference: Reference, num_sets: int = 2000, *, by_elements: bo
     which = "" if by_elements else ", gradients by the weights only"
     return Row(
         f"LSTM(64, 64), {num_sets} sets of power-law sizes{which}, against {name}",
-        lambda: _backward(pooling(sets)),
-        lambda: _backward(theirs(x)),
+        lambda: backward(pooling(sets)),
+        lambda: backward(theirs(x)),
         agree="LSTMAggregation" not in name,  # it reads padding
     )
 
@@ -78,7 +78,7 @@ def as_pyg(f: LSTM, sets: Ragged) -> tuple[str, Callable[[Tensor], Tensor]]:
 
 
 def as_packed(f: LSTM, sets: Ragged) -> tuple[str, Callable[[Tensor], Tensor]]:
-    module, lengths = _torch_module(f), torch.tensor(sets.sizes)
+    module, lengths = torch_module(f), torch.tensor(sets.sizes)
     owners = sets.to_index()[1]
     places = torch.cat([torch.arange(n) for n in sets.sizes])
 
@@ -94,20 +94,20 @@ def as_packed(f: LSTM, sets: Ragged) -> tuple[str, Callable[[Tensor], Tensor]]:
 def equal_sizes_row(num_sets: int) -> Row:
     """One random permutation of ten elements, GRU(100, 80)."""
     f = GRU(100, 80)
-    pooling, module = JanossyPooling(f, Sampled(1)), _torch_module(f)
+    pooling, module = JanossyPooling(f, Sampled(1)), torch_module(f)
     x = torch.randn(num_sets, 10, 100, requires_grad=True)
 
     def reference() -> Tensor:
-        return _backward(module(_permuted(x, 1).flatten(0, 1))[1][0])
+        return backward(module(_permuted(x, 1).flatten(0, 1))[1][0])
 
     name = f"GRU(100, 80), {num_sets} sets of 10, 1 permutation, against nn.GRU on the dense batch"
-    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference)
+    return Row(name, lambda: backward(pooling(Ragged.from_padded(x))), reference)
 
 
 def inference_row(num_sets: int) -> Row:
     """Twenty permutations at inference, no gradients."""
     f = GRU(100, 80)
-    network, module = JanossyNetwork(None, JanossyPooling(f, Sampled(1)), None), _torch_module(f)
+    network, module = JanossyNetwork(None, JanossyPooling(f, Sampled(1)), None), torch_module(f)
     x = torch.randn(num_sets, 10, 100)
 
     @torch.no_grad()
@@ -121,15 +121,15 @@ def inference_row(num_sets: int) -> Row:
 def exact_row(num_sets: int = 4, n: int = 7) -> Row:
     """The mean over all orderings, against stacking them."""
     f = GRU(100, 80)
-    pooling, module = JanossyPooling(f, AllPermutations()), _torch_module(f)
+    pooling, module = JanossyPooling(f, AllPermutations()), torch_module(f)
     x = torch.randn(num_sets, n, 100, requires_grad=True)
     orders = torch.tensor(list(permutations(range(n))))
 
     def reference() -> Tensor:
-        return _backward(module(x[:, orders].flatten(0, 1))[1][0].unflatten(0, (num_sets, -1)).mean(1))
+        return backward(module(x[:, orders].flatten(0, 1))[1][0].unflatten(0, (num_sets, -1)).mean(1))
 
     name = f"GRU(100, 80), {num_sets} sets of {n}, all {len(orders)} orders, against enumerating"
-    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference)
+    return Row(name, lambda: backward(pooling(Ragged.from_padded(x))), reference)
 
 
 def scan_row(num_sets: int, n: int = 1000) -> Row:
@@ -139,10 +139,10 @@ def scan_row(num_sets: int, n: int = 1000) -> Row:
     x = torch.randn(num_sets, n, 64, requires_grad=True)
 
     def reference() -> Tensor:
-        return _backward(module(_permuted(x, 1).flatten(0, 1))[1][0])
+        return backward(module(_permuted(x, 1).flatten(0, 1))[1][0])
 
     name = f"MinGRU(64, 64), {num_sets} sets of {n}, 1 permutation, against nn.GRU(64, 64)"
-    return Row(name, lambda: _backward(pooling(Ragged.from_padded(x))), reference, agree=False)
+    return Row(name, lambda: backward(pooling(Ragged.from_padded(x))), reference, agree=False)
 
 
 def _permuted(x: Tensor, num: int) -> Tensor:
@@ -150,14 +150,3 @@ def _permuted(x: Tensor, num: int) -> Tensor:
     num_sets, n, d = x.shape
     order = torch.rand(num_sets, num, n).argsort(-1)
     return x.gather(1, order.flatten(1, 2)[..., None].expand(-1, -1, d)).unflatten(1, (num, n))
-
-
-def _backward(pooled: Tensor) -> Tensor:
-    pooled.sum().backward()
-    return pooled.detach()
-
-
-def _torch_module(f: LSTM | GRU) -> nn.Module:
-    module = getattr(nn, type(f).__name__)(f.in_features, f.hidden_features, batch_first=True)
-    module.load_state_dict(f.state_dict())
-    return module

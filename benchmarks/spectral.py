@@ -11,8 +11,7 @@ from math import ceil, pi
 import torch
 from torch import Tensor
 
-from benchmarks.fused import backward
-from benchmarks.harness import Row
+from benchmarks.harness import Row, backward
 from janossy import Combinations, JanossyPooling, Ragged, Spectral, TupleMLP, Tuples
 from janossy.kernels.expansions import EXPANSIONS, margins
 

@@ -10,7 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from janossy.evaluate.forest import num_arrangements, num_nodes, paths, prefix_tree, prefixes
+from janossy.evaluate.forest import paths
+from janossy.evaluate.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
 
 multiplicities = st.lists(st.integers(1, 3), max_size=4).filter(lambda m: sum(m) <= 6).map(tuple)
 
