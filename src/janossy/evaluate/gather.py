@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from janossy.evaluate.chunked import Steps, pool, with_zero
@@ -12,8 +13,8 @@ from janossy.evaluate.cost import Cost, Rates, Work, as_float, check_memory_budg
 from janossy.evaluate.problem import Function, Problem
 from janossy.ragged import Ragged
 
-STEP = 6e-5
-"""Seconds of a step of torch's recurrences on a few rows, forward and backward."""
+STEP, STEP_OF_ONEDNN = 6e-5, 5e-6
+"""Seconds of a step of torch's recurrences on a few rows, forward and backward; oneDNN has the LSTM in float32."""
 
 # Fitted to TupleMLPs of 8 to 100 units on up to 100,000 tuples, float32, on two cores of an AMD EPYC.
 RATES = Rates(flops_per_second=4e10, bytes_per_second=1.6e10, activations_per_second=1e9, overhead=3e-4)
@@ -53,14 +54,23 @@ class Gather:
             flops += as_float(num) * work.flops(length)
             num_bytes += as_float(num) * _row_bytes(work, problem.elements.values, length)
             activations += as_float(num) * work.activations(length)
-        runs = 0 if problem.recurrent is None else sum(len(layer) for layer in problem.recurrent.layers)
-        return Cost(flops, num_bytes, activations, RATES, calls=STEP * runs * sum(num_rows))
+        return Cost(flops, num_bytes, activations, RATES, calls=_step(problem) * sum(num_rows))
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         rows = problem.orderings.enumerate(problem.keys, problem.generator)
         values = with_zero(problem.elements.values, rows)
         steps = Steps(values, _take, _apply, partial(_row_bytes, _work(problem), values))
         return pool(problem, rows, steps, self.memory_budget)
+
+
+def _step(problem: Problem) -> float:
+    """Seconds of a step at each position, through every layer, if f is a recurrence."""
+    structure, values = problem.recurrent, problem.elements.values
+    if structure is None:
+        return 0.0
+    by_onednn = structure.kind == "lstm" and values.dtype == torch.float32 and values.device.type == "cpu"
+    each = STEP_OF_ONEDNN if by_onednn and not structure.unrolled else STEP
+    return each * sum(len(layer) for layer in structure.layers)
 
 
 def _work(problem: Problem) -> Work:

@@ -59,16 +59,24 @@ def cost_of_cells(
     problem: Problem, num_cells: float, num_products: float, with_kernels: Rates, without_kernels: Rates
 ) -> Cost:
     """Of the projections, so many cells, and so many products of a state with the weights."""
-    structure, values = problem.recurrent, widened(problem.elements.values)
-    first = sum(d.weight_ih.numel() for d in structure.layers[0])
-    later = sum(d.weight_ih.numel() for layer in structure.layers[1:] for d in layer)
-    hidden = sum(d.weight_hh.numel() for layer in structure.layers for d in layer)
-    gates = sum(len(d.weight_hh) for layer in structure.layers for d in layer)
+    values = widened(problem.elements.values)
+    with_kernels_now = on_kernels(values) and not problem.recurrent.unrolled
+    first = later = hidden = gates = 0.0
+    for i, layer in enumerate(problem.recurrent.layers):
+        for direction in layer:
+            num_units, H = direction.weight_hh.shape
+            filled = 1 + (-H % LANES.get(values.dtype, 1)) / H if with_kernels_now else 1.0
+            gates += num_units * filled
+            hidden += num_units * H * filled**2
+            if i == 0:
+                first += direction.weight_ih.numel() * filled
+            else:
+                later += direction.weight_ih.numel() * filled
     return Cost(
         flops=2.0 * (len(values) * first + num_cells * later + num_products * hidden),
         bytes=num_cells * cell_bytes(problem),
         activations=num_cells * gates,
-        rates=with_kernels if on_kernels(values) and not structure.unrolled else without_kernels,
+        rates=with_kernels if with_kernels_now else without_kernels,
     )
 
 
