@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from janossy import GRU, LSTM, RNN
+from janossy import GRU, LSTM, RNN, Canonical, JanossyPooling, Ragged
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -68,6 +68,44 @@ def test_dropout_between_layers_only_in_training(ours, torchs, unrolled):
     assert not torch.equal(f(x), f(x))
     f.eval()
     assert torch.equal(f(x), f(x))
+
+
+@pytest.mark.parametrize("shape", [{}, {"num_layers": 2, "bidirectional": True}], ids=str)
+@pytest.mark.parametrize(("ours", "torchs"), KINDS)
+def test_parametrized_weights_are_the_ones_used(ours, torchs, shape):
+    class Halved(nn.Module):
+        def forward(self, weight):
+            return weight / 2
+
+    f, halved, x = ours(2, 3, **shape), ours(2, 3, **shape), torch.randn(4, 5, 2)
+    halved.load_state_dict(f.state_dict())
+    with torch.no_grad():
+        halved.weight_hh_l0.div_(2)
+    nn.utils.parametrize.register_parametrization(f, "weight_hh_l0", Halved())
+    sets = Ragged.from_padded(x)
+    for evaluate in ("gather", "packed"):
+        layers = [JanossyPooling(each, Canonical(), evaluate) for each in (f, halved)]
+        torch.testing.assert_close(*(layer(sets) for layer in layers), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("ours", "torchs"), KINDS)
+def test_reset_parameters_draws_as_torch_does(ours, torchs):
+    f, reference = ours(2, 3, num_layers=2, bidirectional=True), torchs(2, 3, num_layers=2, bidirectional=True)
+    for module in (f, reference):
+        torch.manual_seed(6)
+        module.reset_parameters()
+    assert all(torch.equal(a, b) for a, b in zip(f.parameters(), reference.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("unrolled", [False, True])
+@pytest.mark.parametrize(("ours", "torchs"), KINDS)
+def test_every_position(ours, torchs, unrolled):
+    shape = {"num_layers": 2, "bidirectional": True}
+    f, reference = ours(2, 3, per_position=True, unrolled=unrolled, **shape), torchs(2, 3, batch_first=True, **shape)
+    f.load_state_dict(reference.state_dict())
+    x = torch.randn(4, 5, 2)
+    torch.testing.assert_close(f(x), reference(x)[0], atol=1e-12, rtol=1e-12)
+    assert f(x[:, :0]).shape == (4, 0, 6)
 
 
 @pytest.mark.parametrize(("ours", "torchs"), KINDS)

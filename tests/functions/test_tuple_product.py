@@ -163,3 +163,14 @@ def test_networks_of_another_rank():
 
 def test_repr():
     assert "k=2, rank=3" in repr(TupleProduct(2, 2, 3))
+
+
+def test_reset_parameters_draws_factors_about_one_again():
+    """As torch_geometric's layers do, which reset what is within them; within some seven standard errors."""
+    f = TupleProduct(2, 3, 4096)
+    for module in f.modules():
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()
+    products = f(torch.randn(64, 2, 3))
+    assert abs(products.mean() - 1) < 0.2
+    assert abs(products.square().mean() - 2.25) < 1

@@ -297,7 +297,7 @@ class Wrapped(nn.Module):
         return self.gru(x)[1][0]
 
 
-@pytest.mark.parametrize("build", [lambda: TupleMLP(2, D, (5, 4)), Wrapped])
+@pytest.mark.parametrize("build", [lambda: TupleMLP(2, D, (5, 4)), lambda: LSTM(D, 4), Wrapped])
 def test_reset_parameters_draws_all_of_f_anew(build):
     aggregation = JanossyAggregation(build(), orderings=Tuples(2))
     before = copy.deepcopy(aggregation.state_dict())

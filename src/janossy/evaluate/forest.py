@@ -132,7 +132,7 @@ def _new_paths(blocks: tuple[tuple[int, int], ...]) -> tuple[Shape, np.ndarray, 
     return Shape(parents, ends, levels, trees), mirror, entry
 
 
-_kept_paths = lru_cache(maxsize=64)(_new_paths)
+_kept_paths = lru_cache(maxsize=8)(_new_paths)
 
 
 def _starts(sizes: np.ndarray) -> np.ndarray:

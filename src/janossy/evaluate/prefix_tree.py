@@ -111,7 +111,7 @@ def _new_tree(multiplicities: tuple[int, ...], k: int, increasing: bool) -> Pref
     return PrefixTree(parents, kinds, counts)
 
 
-_kept_tree = lru_cache(maxsize=64)(_new_tree)
+_kept_tree = lru_cache(maxsize=16)(_new_tree)
 
 
 def _may_follow(left: np.ndarray, num_later: int, increasing: bool) -> np.ndarray:

@@ -1,6 +1,7 @@
 """RNN, GRU and LSTM as functions of a sequence: their last hidden state, or every position's."""
 
 from collections.abc import Callable
+from math import sqrt
 
 import torch
 from torch import Tensor, nn
@@ -66,7 +67,7 @@ class _Recurrence(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw the weights anew, as torch does: uniform within ±1/√H."""
-        bound = self.hidden_features**-0.5 if self.hidden_features > 0 else 0.0
+        bound = 1 / sqrt(self.hidden_features) if self.hidden_features > 0 else 0.0
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)
 
@@ -103,7 +104,8 @@ class _Recurrence(nn.Module):
             return self._unroll(x)
         zero = x.new_zeros(directions * self.num_layers, len(x), self.hidden_features)
         state = zero if self._num_states == 1 else (zero,) * self._num_states
-        weights = list(self.parameters())
+        layers = (self._direction(layer, suffix) for layer in range(self.num_layers) for suffix in self._suffixes)
+        weights = [w for each in layers for w in (each.weight_ih, each.weight_hh, each.bias_ih, each.bias_hh)]
         options = (True, self.num_layers, self.dropout, self.training, self.bidirectional, True)
         outputs, last, *_ = self._kernel(x, state, weights, *options)
         return outputs if self.per_position else last[-directions:].transpose(0, 1).flatten(1)
