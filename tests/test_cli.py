@@ -81,19 +81,26 @@ def test_version_and_help():
 def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(tmp_path):
     out = tmp_path / "out"
     arguments = ["reproduce", "arithmetic", "--preset", "smoke", "--tasks", "sum", "--models", "k1-linear,k2-linear"]
-    arguments += ["--seeds", "20", "--workers", "1", "--out", str(out)]
-    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    arguments += ["--seeds", "4", "--workers", "1", "--out", str(out)]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A background job ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 120
     while not list(out.glob("cells/*.json")) and time.monotonic() < deadline:
-        time.sleep(0.005)
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Stopped." in stdout and "Traceback" not in stdout + stderr
     kept, damaged = read_cells(out)
-    assert 1 <= len(kept) < 40 and damaged == []
+    assert 1 <= len(kept) < 8 and damaged == []
     finished = {(c["model"], c["seed"]): c["finished"] for c in kept}
     assert janossy(*arguments, "--resume").returncode == 0
     cells, _ = read_cells(out)
-    assert len(cells) == 40
+    assert len(cells) == 8
     assert finished.items() <= {(c["model"], c["seed"]): c["finished"] for c in cells}.items()
