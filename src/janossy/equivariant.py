@@ -52,8 +52,6 @@ class JanossyEquivariant(nn.Module):
         """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""
         check_ragged(sets, "JanossyEquivariant")
         keys = sets if keys is None else keys
-        if keys.sizes != sets.sizes:
-            raise ValueError(f"keys must have the sizes of the sets; got {keys!r} for {sets!r}.")
         outputs = per_element(Problem(self.f, self.orderings, sets, keys, None, generator), self.memory_budget)
         return sets.with_values(outputs)
 

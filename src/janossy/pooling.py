@@ -63,8 +63,6 @@ class JanossyPooling(nn.Module):
         """
         check_ragged(sets, "JanossyPooling")
         keys = sets if keys is None else keys
-        if keys.sizes != sets.sizes:
-            raise ValueError(f"keys must have the sizes of the sets; got {keys!r} for {sets!r}.")
         problem = self._problem(sets, keys, generator)
         evaluator = self._evaluator(problem)
         refusal = evaluator.refuses(problem) if self.evaluator is not None else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -10,10 +11,9 @@ from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.chunked import with_weights_of_now
 from janossy.evaluate.forest import Forest
-from janossy.evaluate.problem import Function, Problem
+from janossy.evaluate.problem import Problem
 from janossy.evaluate.recurrences import cell_bytes, project, run
 from janossy.evaluate.reduce import HALF, REDUCTIONS
-from janossy.functions.structure import recurrent
 from janossy.ragged import Ragged
 
 
@@ -52,7 +52,7 @@ def pool(problem: Problem, values: Tensor, groves: Sequence[Grove], memory_budge
     reduction = REDUCTIONS[problem.reduce]
     projections = project(problem.recurrent, values)
     once = sum(grove.forest.shape.num_cells for grove in groves) * cell_bytes(problem) <= memory_budget
-    apply = (lambda x: _apply(problem.f, x)) if once else with_weights_of_now(problem.f, _apply)
+    apply = partial(run, problem.f) if once else with_weights_of_now(problem.f, run)
 
     def start(grove: Grove) -> list[Tensor]:
         rows = apply((projections, grove.forest)).split([len(part.sets) * part.num_rows for part in grove.parts])
@@ -72,12 +72,6 @@ def pool(problem: Problem, values: Tensor, groves: Sequence[Grove], memory_budge
                 counts.append(part.count)
                 sets.append(part.sets)
     return _joined(problem, [reduction.finish(x, n) for x, n in zip(started, counts, strict=True)], sets)
-
-
-def _apply(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
-    structure = recurrent(f)
-    assert structure is not None  # an evaluator that applies has seen that f declares it
-    return run(structure, *x)
 
 
 def _by_set(reduce: str | None, rows: Tensor, part: Part) -> Tensor:

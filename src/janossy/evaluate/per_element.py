@@ -9,13 +9,13 @@ from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.chunked import with_weights_of_now
 from janossy.evaluate.cost import Work
-from janossy.evaluate.forest import Forest, paths
+from janossy.evaluate.forest import paths
 from janossy.evaluate.pieces import Piece, batches_of, pieces_of
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.recurrences import cell_bytes, project, run, why_no_cells
 from janossy.evaluate.reduce import HALF, widened
-from janossy.functions.structure import recurrent
 from janossy.orderings.rows import Rows
+from janossy.orderings.sorting import first_of_equals
 from janossy.ragged import Ragged
 
 
@@ -42,7 +42,7 @@ def _by_cells(problem: Problem, rows: Rows, memory_budget: int) -> Tensor:
     batches = batches_of(pieces_of(rows, limit), limit)
     projections = project(structure, problem.elements.values)
     forests = [paths([piece.positions(num_values) for piece in batch]) for batch in batches]
-    found = _computed(problem.f, _run_cells, [(projections, forest) for forest in forests])
+    found = _computed(problem.f, run, [(projections, forest) for forest in forests])
     total = projections[0].new_zeros(num_values, structure.out_features)
     for forest, states in zip(forests, found, strict=True):
         total = total.index_add(0, forest.elements, states)
@@ -72,12 +72,6 @@ def _computed(f: Function, apply: Callable[[Function, Any], Tensor], arguments: 
     return [checkpoint(apply_now, each, use_reentrant=False) for each in arguments]
 
 
-def _run_cells(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
-    structure = recurrent(f)
-    assert structure is not None  # as why_no_cells has seen
-    return run(structure, *x, per_position=True)
-
-
 def _apply(f: Function, x: tuple[Tensor, Piece | None]) -> Tensor:
     """The outputs at each position of a piece's rows, (S·R·L, c); none, but of f's width, without a piece."""
     values, piece = x
@@ -94,10 +88,7 @@ def _apply(f: Function, x: tuple[Tensor, Piece | None]) -> Tensor:
 
 def _alike_for_equals(means: Tensor, elements: Ragged, order: Tensor) -> Tensor:
     """The mean over equal elements of a set, whose places in a sorted set say nothing about them."""
-    values = elements.values.detach().flatten(1)[order]
-    owners = elements.to_index()[1]
-    starts = torch.ones(len(values), dtype=torch.bool, device=values.device)
-    starts[1:] = (values[1:] != values[:-1]).any(1) | (owners[1:] != owners[:-1])
+    starts = first_of_equals(elements, order)
     if not torch.compiler.is_compiling() and bool(starts.all()):
         return means
     kinds = torch.empty_like(order)

@@ -36,6 +36,8 @@ class Problem:
     def __post_init__(self) -> None:
         if self.keys is None:
             object.__setattr__(self, "keys", self.elements)
+        if self.keys.sizes != self.elements.sizes:
+            raise ValueError(f"keys must have the sizes of the sets; got {self.keys!r} for {self.elements!r}.")
         object.__setattr__(self, "additive", additive(self.f))
         object.__setattr__(self, "product", product(self.f))
         object.__setattr__(self, "recurrent", recurrent(self.f))

@@ -10,9 +10,9 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.forest import Forest, Shape
 from janossy.evaluate.operators import on_kernels, on_threads
-from janossy.evaluate.problem import Problem
+from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import widened
-from janossy.functions.structure import Direction, Recurrent
+from janossy.functions.structure import Direction, Recurrent, recurrent
 
 LANES = {torch.float32: 16, torch.float64: 8}
 """The kernels take hidden states of whole vectors."""
@@ -88,12 +88,14 @@ def project(structure: Recurrent, elements: Tensor) -> list[Tensor]:
     return [_project(structure, direction, elements) for direction in structure.layers[0]]
 
 
-def run(structure: Recurrent, projections: list[Tensor], forest: Forest, *, per_position: bool = False) -> Tensor:
-    """The last hidden state of each row, (rows, c); or each cell's, (C, c).
+def run(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
+    """f of a forest's rows, from the elements' projections: (rows, c); or, if f is per_position, of each cell, (C, c).
 
     Only paths are read from behind: a bidirectional structure needs a forest of them.
     """
-    device = projections[0].device
+    structure, (projections, forest) = recurrent(f), x
+    assert structure is not None  # an evaluator that applies has seen that f declares it
+    per_position, device = structure.per_position, projections[0].device
     if forest.shape.num_cells == 0:
         return projections[0].new_zeros(0 if per_position else forest.num_rows, structure.out_features)
     mirror = None if forest.mirror is None else torch.from_numpy(forest.mirror).to(device)

@@ -36,6 +36,14 @@ def sort_positions(keys: Ragged, key: Key | None = None) -> Tensor:
         num_columns *= 4
 
 
+def first_of_equals(elements: Ragged, order: Tensor) -> Tensor:
+    """Whether each element of the sorted sets (N,) differs from the one before it in its set, or is the first of it."""
+    values, owners = elements.values.detach().flatten(1)[order], elements.to_index()[1]
+    first = torch.ones(len(values), dtype=torch.bool, device=values.device)
+    first[1:] = (values[1:] != values[:-1]).any(1) | (owners[1:] != owners[:-1])
+    return first
+
+
 def _any_tie(columns: list[Tensor], order: Tensor) -> bool:
     tied = torch.ones(max(0, len(order) - 1), dtype=torch.bool, device=order.device)
     for column in columns:
