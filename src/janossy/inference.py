@@ -8,7 +8,6 @@ from torch import Tensor
 
 from janossy.network import JanossyNetwork
 from janossy.orderings import Sampled
-from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged
 
 LINKS: dict[str | None, Callable[[Tensor], Tensor]] = {
@@ -76,7 +75,7 @@ def predict(
             mean = linked(network(sets))
             return Prediction(mean, torch.zeros_like(mean), 0, mean[:, None] if keep_outputs else None)
         sampled = replace(orderings, num=num_permutations, seed=orderings.seed if seed is None else seed)
-        outputs = linked(_with_rows(network, sampled)(sets, generator=generator).values)
+        outputs = linked(network.rows(sets, orderings=sampled, generator=generator).values)
     finally:
         for module, was_training in training.items():
             module.training = was_training
@@ -85,12 +84,3 @@ def predict(
     spread = outputs.std(1) if num_permutations > 1 else torch.full_like(mean, torch.nan)
     kept = outputs if keep_outputs else None
     return Prediction(mean, spread / num_permutations**0.5, num_permutations, kept)
-
-
-def _with_rows(network: JanossyNetwork, orderings: Sampled) -> JanossyNetwork:
-    """The same network, with one output for each permutation."""
-    pooling = network.pooling
-    rows = JanossyPooling(
-        pooling.f, orderings, pooling.evaluator or "auto", reduce=None, append_size=pooling.append_size
-    )
-    return JanossyNetwork(network.h, rows, network.rho).train(network.training)

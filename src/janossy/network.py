@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from janossy.orderings import Orderings
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged, check_ragged
 
@@ -38,7 +39,21 @@ class JanossyNetwork(nn.Module):
         self.rho = nn.Identity() if rho is None else rho
 
     def forward(self, sets: Ragged, *, generator: torch.Generator | None = None) -> "Tensor | Ragged":
-        check_ragged(sets, "JanossyNetwork")
-        elements = sets.with_values(self.h(sets.values))
+        elements = self._elements(sets)
         pooled = self.pooling(elements, keys=sets, generator=generator)
         return pooled.with_values(self.rho(pooled.values)) if isinstance(pooled, Ragged) else self.rho(pooled)
+
+    def rows(
+        self, sets: Ragged, *, orderings: Orderings | None = None, generator: torch.Generator | None = None
+    ) -> Ragged:
+        """ρ(f(h(x)_π)) for each ordering π, before any are averaged: (T, out), the rows of each set.
+
+        ``orderings``: others than the pooling's own, such as more permutations than it is trained with.
+        """
+        elements = self._elements(sets)
+        rows = self.pooling.rows(elements, orderings=orderings, keys=sets, generator=generator)
+        return rows.with_values(self.rho(rows.values))
+
+    def _elements(self, sets: Ragged) -> Ragged:
+        check_ragged(sets, "JanossyNetwork")
+        return sets.with_values(self.h(sets.values))

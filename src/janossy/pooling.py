@@ -1,5 +1,7 @@
 """JanossyPooling: orderings + function + evaluator + reduce (Eq. 3)."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -62,8 +64,25 @@ class JanossyPooling(nn.Module):
         network's raw input. ``generator``: the source of the permutations, on the sets' device.
         """
         check_ragged(sets, "JanossyPooling")
-        keys = sets if keys is None else keys
-        problem = self._problem(sets, keys, generator)
+        return self._pool(self._problem(sets, keys, self.orderings, self.reduce, generator))
+
+    def rows(
+        self,
+        sets: Ragged,
+        *,
+        orderings: Orderings | None = None,
+        keys: Ragged | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Ragged:
+        """f of each ordering, before any are averaged: (T, c), the rows of each set.
+
+        ``orderings``: others than the layer's own, such as more permutations than it is trained with.
+        """
+        check_ragged(sets, "JanossyPooling")
+        orderings = self.orderings if orderings is None else orderings
+        return cast(Ragged, self._pool(self._problem(sets, keys, orderings, None, generator)))
+
+    def _pool(self, problem: Problem) -> "Tensor | Ragged":
         evaluator = self._evaluator(problem)
         refusal = evaluator.refuses(problem) if self.evaluator is not None else None
         if refusal is not None:
@@ -75,7 +94,7 @@ class JanossyPooling(nn.Module):
 
         The seconds are a rough estimate, forward and backward, on two cores.
         """
-        problem = self._problem(sets, sets)
+        problem = self._problem(sets, None, self.orderings, self.reduce)
         num_rows = sum(self.orderings.num_rows(n) for n in sets.sizes)
         why = "the cheapest that applies" if self.evaluator is None else "as asked"
         lines = [f"{self._evaluator(problem).name} ({why}): {num_rows} rows of {len(sets)} sets by {self.orderings}"]
@@ -93,8 +112,9 @@ class JanossyPooling(nn.Module):
             return self.evaluator
         if torch.compiler.is_compiling():
             return cheapest(problem)
-        declared = self.reduce, problem.additive is None, problem.product is None  # as hooks and dropout allow
-        case = problem.elements.sizes, problem.elements.dtype, problem.elements.device, declared
+        asked = problem.orderings, problem.reduce
+        declared = problem.additive is None, problem.product is None  # as hooks and dropout allow
+        case = problem.elements.sizes, problem.elements.dtype, problem.elements.device, asked, declared
         last = self._last_choice
         if last is not None and last[0] == case and last[1].refuses(problem) is None:
             return last[1]
@@ -102,8 +122,15 @@ class JanossyPooling(nn.Module):
         self._last_choice = case, chosen
         return chosen
 
-    def _problem(self, sets: Ragged, keys: Ragged, generator: torch.Generator | None = None) -> Problem:
-        return Problem(self.f, self.orderings, self._elements(sets), keys, self.reduce, generator)
+    def _problem(
+        self,
+        sets: Ragged,
+        keys: Ragged | None,
+        orderings: Orderings,
+        reduce: str | None,
+        generator: torch.Generator | None = None,
+    ) -> Problem:
+        return Problem(self.f, orderings, self._elements(sets), sets if keys is None else keys, reduce, generator)
 
     def _elements(self, sets: Ragged) -> Ragged:
         if not self.append_size:

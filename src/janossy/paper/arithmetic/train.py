@@ -26,18 +26,8 @@ Examples = tuple[Tensor, Tensor]
 def train_cell(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict:
     """Train with each learning rate, keep the model best on validation, and score it on the test examples."""
     start = time.perf_counter()
-    train, validation, test = (
-        task.draw(num, seed, split)
-        for split, num in enumerate((settings.num_train, settings.num_validation, settings.num_test))
-    )
-    shift, scale = (train[1].mean().item(), train[1].std().item()) if settings.standardise else (0.0, 1.0)
-    fitted = []
-    for rate in settings.learning_rates:
-        torch.manual_seed(np.random.SeedSequence((seed, *model.name.encode())).generate_state(1)[0].item())
-        network = model.build(task, settings.reduce, settings.embedding_init)
-        scaled = _Scaled(network, shift, scale)
-        fitted.append((scaled, *_fit(scaled, task, settings, rate, train, validation, progress)))
-    scaled, history, kept = min(fitted, key=lambda fit: _error(fit[2], task))
+    scaled, history, kept = train_network(task, model, seed, settings, progress)
+    test = task.draw(settings.num_test, seed, 2)
     num_permutations = settings.num_permutations if model.is_sampled else 1
     outputs = scaled.outputs(test[0], num_permutations)
     scored = (1, num_permutations) if model.is_sampled else (1,)
@@ -60,8 +50,24 @@ def train_cell(task: Task, model: Model, seed: int, settings: Settings, progress
     }
 
 
-class _Scaled:
-    """A network and the affine map from its outputs to targets."""
+def train_network(
+    task: Task, model: Model, seed: int, settings: Settings, progress: Progress
+) -> "tuple[Scaled, list[dict], dict]":
+    """The network best on validation, the history of its epochs, and the entry of the epoch whose weights are kept."""
+    train, validation = (
+        task.draw(num, seed, split) for split, num in enumerate((settings.num_train, settings.num_validation))
+    )
+    shift, scale = (train[1].mean().item(), train[1].std().item()) if settings.standardise else (0.0, 1.0)
+    fitted = []
+    for rate in settings.learning_rates:
+        torch.manual_seed(np.random.SeedSequence((seed, *model.name.encode())).generate_state(1)[0].item())
+        scaled = Scaled(model.build(task, settings.reduce, settings.embedding_init), shift, scale)
+        fitted.append((scaled, *_fit(scaled, task, settings, rate, train, validation, progress)))
+    return min(fitted, key=lambda fit: _error(fit[2], task))
+
+
+class Scaled:
+    """A network, and the affine map from its outputs to targets."""
 
     def __init__(self, network: JanossyNetwork, shift: float, scale: float) -> None:
         self.network, self.shift, self.scale = network, shift, scale
@@ -81,7 +87,7 @@ class _Scaled:
 
 
 def _fit(
-    scaled: _Scaled,
+    scaled: Scaled,
     task: Task,
     settings: Settings,
     rate: float,
