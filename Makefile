@@ -46,7 +46,7 @@ constraints: check-python  ## Regenerate constraints.txt in a throwaway environm
 
 clean:  ## Remove environments, builds and caches (results stay)
 	rm -rf $(VENV) $(VENV)-constraints build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests benchmarks examples docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks experiments examples docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \

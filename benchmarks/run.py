@@ -7,10 +7,17 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, fused, gather, recurrent, spectral
+from benchmarks import auto, fused, gather, recurrent, sampling, spectral
 from benchmarks.harness import measure, record, table
 
-BENCHMARKS = {"gather": gather, "fused": fused, "spectral": spectral, "recurrent": recurrent, "auto": auto}
+BENCHMARKS = {
+    "gather": gather,
+    "fused": fused,
+    "spectral": spectral,
+    "recurrent": recurrent,
+    "sampling": sampling,
+    "auto": auto,
+}
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -16,6 +16,7 @@ from janossy import (
     Combinations,
     Fused,
     Gather,
+    ImportanceSampled,
     JanossyPooling,
     MinGRU,
     Packed,
@@ -23,6 +24,7 @@ from janossy import (
     Projected,
     Ragged,
     Sampled,
+    SampledPrefixes,
     SharedPrefixes,
     Spectral,
     TupleMLP,
@@ -31,6 +33,7 @@ from janossy import (
 )
 from janossy.evaluate import Problem
 from janossy.functions import ACTIVATIONS
+from janossy.orderings import weighs_rows
 
 D = 2
 """Features of an element in the examples."""
@@ -42,6 +45,11 @@ SIZES = (3, 0, 5, 1, 2, 3)
 def tying_key(x: Tensor) -> Tensor:
     """A key that ties often: the sign of the first feature, descending."""
     return -x[:, 0].sign()
+
+
+def weight_by_sign(x: Tensor) -> Tensor:
+    """Weights in steps: they are constants to autograd, but to finite differences they would not be."""
+    return 1.5 + x[:, 0].sign()
 
 
 ORDERINGS = {
@@ -58,6 +66,9 @@ ORDERINGS = {
     "sampled_4_first_2": Sampled(4, k=2),
     "sampled_4_seeded": Sampled(4, seed=7),
     "sampled_4_first_3_seeded": Sampled(4, k=3, seed=7),
+    "sampled_3_first_3_exact_last_2": Sampled(3, k=3, exact_last=2),
+    "sampled_3_exact_last_2": Sampled(3, exact_last=2),
+    "sampled_by_importance_first_2": ImportanceSampled(4, k=2, weights=weight_by_sign),
 }
 
 EXACT = [name for name in ORDERINGS if not name.startswith("sampled")]
@@ -147,6 +158,8 @@ EVALUATORS = {
     "shared_prefixes": SharedPrefixes(),
     "shared_prefixes_a_few_rows_at_once": SharedPrefixes(memory_budget=8000),
     "shared_prefixes_merged": SharedPrefixes(merge_equal=True),
+    "sampled_prefixes": SampledPrefixes(),
+    "sampled_prefixes_a_few_rows_at_once": SampledPrefixes(memory_budget=8000),
 }
 
 REDUCES = ("mean", "sum", "max", "logmeanexp", None)
@@ -185,6 +198,8 @@ def generator(seed: int = 4) -> torch.Generator:
 
 
 def applies(ordering: str, function: str, evaluator: str, reduce: str | None = "mean") -> bool:
+    if weighs_rows(ORDERINGS[ordering]) and reduce not in ("mean", "sum"):
+        return False
     problem = Problem(pooling(ordering, function).f, ORDERINGS[ordering], distinct_sets(), reduce=reduce)
     return EVALUATORS[evaluator].refuses(problem) is None
 
@@ -207,5 +222,5 @@ APPLICABLE_REDUCED = [
 
 def drawing(orderings, seed: int = 4) -> dict:
     """The arguments that make these orderings repeatable: a generator if they draw, nothing otherwise."""
-    draws = isinstance(orderings, Sampled) and orderings.seed is None
+    draws = isinstance(orderings, Sampled | ImportanceSampled) and getattr(orderings, "seed", None) is None
     return {"generator": generator(seed)} if draws else {}

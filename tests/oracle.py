@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 import torch
 from torch import Tensor
 
-from janossy import AllPermutations, Canonical, Combinations, JanossyPooling, Ragged, Sampled, Tuples
+from janossy import AllPermutations, Canonical, Combinations, ImportanceSampled, JanossyPooling, Ragged, Sampled, Tuples
 from tests.examples import drawing
 
 
@@ -38,14 +38,21 @@ def drawn_rows(orderings: Sampled, sets: Ragged) -> list[list[Tensor]]:
 
 def pool_by_definition(pooling: JanossyPooling, sets: Ragged) -> list[Tensor]:
     """For each set the reduction of f over its rows; (rows, c) if reduce is None."""
-    if isinstance(pooling.orderings, Sampled):
+    weights = [1.0] * sum(pooling.orderings.num_rows(n) for n in sets.sizes)
+    if isinstance(pooling.orderings, Sampled | ImportanceSampled):
         rows = drawn_rows(pooling.orderings, sets)
+        if isinstance(pooling.orderings, ImportanceSampled):
+            weights = pooling.orderings.enumerate(sets, **drawing(pooling.orderings)).weights()[:, 0].tolist()
     else:
         rows = [rows_by_definition(pooling.orderings, x) for x in sets]
     width = pooling.f(
         sets.values.new_zeros(1, getattr(pooling.orderings, "k", None) or 1, *sets.values.shape[1:])
     ).shape[1]
-    return [_reduce(torch.stack([_value(pooling.f, row, width) for row in each]), pooling.reduce) for each in rows]
+    in_turn = iter(weights)
+    return [
+        _reduce(torch.stack([next(in_turn) * _value(pooling.f, row, width) for row in each]), pooling.reduce)
+        for each in rows
+    ]
 
 
 def _take(x: Tensor, order) -> Tensor:

@@ -8,7 +8,8 @@ import torch
 
 from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, Ragged, TupleMLP, TupleProduct, Tuples
 from janossy.evaluate import operators
-from tests.examples import ORDERINGS, distinct_sets, pooling
+from janossy.orderings import weighs_rows
+from tests.examples import ORDERINGS, distinct_sets, drawing, pooling
 from tests.laws import close, value_and_gradients
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -23,6 +24,8 @@ def _fresh_compiler():
 
 def pairs():
     for ordering in ORDERINGS:
+        if weighs_rows(ORDERINGS[ordering]):  # their rows are joined by code that breaks the graph
+            continue
         yield ordering, "gru"
         if getattr(ORDERINGS[ordering], "k", None):
             yield ordering, "tuple_mlp"
@@ -36,7 +39,7 @@ def compiled_equals_eager(
     layer = pooling(ordering, function, evaluator, reduce)
     compiled = torch.compile(layer, fullgraph=fullgraph, backend=backend)
     sets = distinct_sets(sizes)
-    if ordering in ("sampled_1", "sampled_4", "sampled_4_first_2"):  # torch.compile takes no generator
+    if drawing(layer.orderings):  # torch.compile takes no generator
         torch.manual_seed(5)
         result = compiled(sets)
         torch.manual_seed(5)

@@ -1,12 +1,25 @@
 """Janossy pooling: learning functions of sets by averaging over orderings (Murphy et al., ICLR 2019)."""
 
+from janossy.audit import InteractionOrder, Sensitivity, interaction_order, sensitivity
+from janossy.control import ControlVariate, fit_control_variate
 from janossy.equivariant import JanossyEquivariant
-from janossy.evaluate import Fused, Gather, Packed, Permanent, Projected, SharedPrefixes, Spectral
+from janossy.evaluate import Fused, Gather, Packed, Permanent, Projected, SampledPrefixes, SharedPrefixes, Spectral
 from janossy.export import PaddedNetwork, export_onnx
 from janossy.functions import GRU, LSTM, RNN, BalancedTree, MinGRU, TupleMLP, TupleProduct
+from janossy.history import HistoryPooling
 from janossy.inference import Prediction, predict
 from janossy.network import JanossyNetwork
-from janossy.orderings import AllPermutations, Canonical, Combinations, Sampled, Tuples
+from janossy.objective import Estimand, PermutationLoss, RobbinsMonro
+from janossy.orderings import (
+    AllPermutations,
+    Canonical,
+    Combinations,
+    ImportanceSampled,
+    Sampled,
+    Tuples,
+    norm,
+    squared_norm,
+)
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged
 
@@ -18,8 +31,13 @@ __all__ = [
     "BalancedTree",
     "Canonical",
     "Combinations",
+    "ControlVariate",
+    "Estimand",
     "Fused",
     "Gather",
+    "HistoryPooling",
+    "ImportanceSampled",
+    "InteractionOrder",
     "JanossyEquivariant",
     "JanossyNetwork",
     "JanossyPooling",
@@ -27,17 +45,26 @@ __all__ = [
     "Packed",
     "PaddedNetwork",
     "Permanent",
+    "PermutationLoss",
     "Prediction",
     "Projected",
     "Ragged",
+    "RobbinsMonro",
     "Sampled",
+    "SampledPrefixes",
+    "Sensitivity",
     "SharedPrefixes",
     "Spectral",
     "TupleMLP",
     "TupleProduct",
     "Tuples",
     "export_onnx",
+    "fit_control_variate",
+    "interaction_order",
+    "norm",
     "predict",
+    "sensitivity",
+    "squared_norm",
 ]
 
 __version__ = "0.1.0"

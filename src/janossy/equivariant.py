@@ -6,7 +6,7 @@ from torch import nn
 from janossy.evaluate import Function, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.per_element import per_element
-from janossy.orderings import Orderings
+from janossy.orderings import Orderings, weighs_rows
 from janossy.ragged import Ragged, check_ragged
 
 
@@ -27,7 +27,8 @@ class JanossyEquivariant(nn.Module):
         seed) cannot tell equal elements apart: these share the mean of their outputs. A set's outputs do not depend on
         its batch-mates. A recurrence sees no padding, and projects each element once.
     Cost: f on every row.
-    Raises: ValueError for orderings of k elements, memory_budget < 1, or an f that does not return (T, L, c).
+    Raises: ValueError for orderings of k elements or with weights, memory_budget < 1, or an f that does not return
+        (T, L, c).
 
     Example:
         >>> f = GRU(4, 16, bidirectional=True, per_position=True)
@@ -42,6 +43,11 @@ class JanossyEquivariant(nn.Module):
             raise ValueError(
                 f"JanossyEquivariant expects orderings of whole sets, as every element has an output; got {orderings}. "
                 "Use AllPermutations(), Canonical() or Sampled(num)."
+            )
+        if weighs_rows(orderings):
+            raise ValueError(
+                f"JanossyEquivariant expects orderings that count alike; got {type(orderings).__name__}, which weighs "
+                "them. Use Sampled(num)."
             )
         check_memory_budget("JanossyEquivariant", memory_budget)
         self.f = f

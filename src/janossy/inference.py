@@ -1,36 +1,78 @@
-"""predict: the mean over permutations of link(ρ∘f), and its standard error (Remark 2.2)."""
+"""predict: the mean over permutations of link(ρ∘f), with its error, until it is small enough (Remark 2.2)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import ceil, inf
+from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from janossy.error_bars import Sample, check_confidence, margin
+from janossy.evaluate.drawn import Drawn
 from janossy.network import JanossyNetwork
-from janossy.orderings import Sampled
+from janossy.orderings import ImportanceSampled, Rows, Sampled
 from janossy.ragged import Ragged
 
-LINKS: dict[str | None, Callable[[Tensor], Tensor]] = {
+Link = Callable[[Tensor], Tensor]
+
+LINKS: dict[str | None, Link] = {
     None: lambda outputs: outputs,
     "sigmoid": torch.sigmoid,
     "softmax": lambda outputs: outputs.softmax(-1),
 }
+
+BLOCKS = 5
+"""Independent blocks that an error bar is made from, by default."""
+
+FIRST_LOOK, NEXT_LOOK = 4, 1.75
+"""Blocks before the first look whether a set is finished, and the factor to the next look."""
+
+
+class Control(Protocol):
+    """A function of the same permutations whose mean over all of them is known: see ``ControlVariate``."""
+
+    def rows(self, sets: Ragged, rows: Rows) -> Tensor: ...
+
+    def mean(self, sets: Ragged) -> Tensor: ...
 
 
 @dataclass(frozen=True)
 class Prediction:
     """The result of ``predict``.
 
-    Shapes: mean and standard_error (B, out); outputs (B, num_permutations, out), or (B, 1, out) if none are sampled.
+    Shapes: mean, standard_error (B, out); num_permutations, num_blocks, finished (B,); change_probability (B,) or None;
+    outputs (B, m, out) or None, m the most permutations of a set, NaN behind those of a set that took fewer.
 
-    ``standard_error`` is that of the mean, over the draw of the permutations: NaN after one permutation, zero for a
-    network that samples none (``num_permutations`` is then 0). ``outputs``, if asked for, are those averaged.
+    ``standard_error`` is that of the mean, over the draw of the permutations. Those that were drawn together, a block,
+    depend on each other and count as one. It is NaN after a single block, and zero for a network that samples none
+    (``num_permutations`` is then 0). ``finished``: which sets met the tolerance; all, without one.
+    ``change_probability``, for link="softmax": about how probable it is that the mean over all permutations has another
+    arg-max, by Student's t for each rival class, summed.
     """
 
     mean: Tensor
     standard_error: Tensor
-    num_permutations: int
+    num_permutations: Tensor
+    num_blocks: Tensor
+    finished: Tensor
+    change_probability: Tensor | None = None
     outputs: Tensor | None = None
+
+    def margin(self, confidence: float = 0.95) -> Tensor:
+        """Half the width of each mean's confidence interval, (B, out), by Student's t over the blocks.
+
+        Raises: ValueError if confidence is not between 0 and 1, or if a set has a single block.
+        """
+        check_confidence(confidence)
+        if (self.standard_error.isnan().any(1) & (self.num_blocks == 1)).any():
+            raise ValueError(
+                "an error bar expects at least 2 independent blocks of permutations for each set; got 1. "
+                "Predict with num_permutations >= 2, and with a smaller block= if that was given."
+            )
+        return margin(self.standard_error, self.num_blocks, confidence)
 
 
 @torch.no_grad()
@@ -39,48 +81,219 @@ def predict(
     sets: Ragged,
     num_permutations: int = 20,
     *,
-    link: str | Callable[[Tensor], Tensor] | None = None,
+    link: str | Link | None = None,
+    tolerance: float | Tensor | None = None,
+    confidence: float = 0.95,
+    block: int | None = None,
+    control: Control | None = None,
     seed: int | None = None,
     generator: torch.Generator | None = None,
     keep_outputs: bool = False,
 ) -> Prediction:
     """ŷ(x) = E_π[link(ρ(f(h(x)_π)))], estimated by num_permutations permutations of each set (Eq. 11, Remark 2.2).
 
-    For a network whose orderings are ``Sampled``. h is computed once, and all permutations in one call. Under exact
-    orderings the result is link(network(sets)). The network is in evaluation mode meanwhile.
+    For a network whose orderings are ``Sampled`` or ``ImportanceSampled``. h is computed once, and without a tolerance
+    all permutations in one call. Under exact orderings the result is link(network(sets)). The network is in evaluation
+    mode meanwhile.
 
     Args:
+        num_permutations: of each set; with a tolerance, at most.
         link: applied to each permutation's output before averaging: "softmax" or "sigmoid" for a classifier that
             returns logits, any function (·, out) -> (·, out'), or None.
+        tolerance: stop with a set as soon as the interval of each of its outputs is no wider than this to either side;
+            a number, or one for each output. Nothing more is then computed for that set.
+        confidence: that all the intervals of a set's output hold at which one looks whether to stop (Bonferroni over
+            the looks, of which there are a few). ``Prediction.margin`` gives a single interval of any confidence.
+        block: permutations that are drawn together and count as one for the error bar: by default a fifth of
+            num_permutations, and pairs with a tolerance. Larger blocks make a better mean and a rougher error bar;
+            ``block=num_permutations`` the best mean and none (docs/sampling.md).
+        control: a ``ControlVariate``: subtracted from each permutation's output, and its exact mean added.
         seed: for a deterministic, exactly permutation-invariant prediction; fixes the permutations.
         generator: the source of the permutations, otherwise.
         keep_outputs: also return what was averaged.
 
     Shapes: sets.values (N, *features) -> mean (B, out).
-    Invariance: unbiased for the mean over all permutations; exact with a seed.
-    Raises: ValueError if num_permutations < 1, for an unknown link, or for reduce=None with exact orderings.
+    Invariance: unbiased for the mean over all permutations, whatever the scheme; exact with a seed. With a tolerance,
+        how many permutations are taken depends on what they gave, so that the mean is unbiased only nearly.
+    Cost: h once; f and ρ for num_permutations rows a set, or as many as the tolerance takes.
+    Raises: ValueError if num_permutations < 1, or tolerance <= 0, or there is a tolerance and a set of a single block,
+        if confidence is not between 0 and 1, for an unknown link, for reduce=None or a control with exact orderings, a
+        seed that the orderings do not take, or both a seed and a generator.
     """
-    if num_permutations < 1:
-        raise ValueError(f"predict expects num_permutations >= 1; got {num_permutations}.")
+    _check(num_permutations, tolerance, confidence)
     if isinstance(link, str) and link not in LINKS:
         raise ValueError(f"predict expects a link among {', '.join(map(repr, LINKS))} or a function; got {link!r}.")
     linked = link if callable(link) else LINKS[link]
+    with evaluating(network):
+        if not isinstance(network.pooling.orderings, Sampled | ImportanceSampled):
+            return _exact(network, sets, linked, control, keep_outputs)
+        orderings = _orderings(network.pooling.orderings, num_permutations, block, seed, pairs=tolerance is not None)
+        run = _Run(network, sets, orderings, linked, control, generator)
+        if tolerance is None:
+            sample = run.take(list(range(len(sets))), run.most_blocks)
+            finished = torch.ones(len(sets), dtype=torch.bool, device=sets.device)
+        else:
+            sample, finished = _until(run, tolerance, confidence)
+    return Prediction(
+        sample.mean,
+        sample.standard_error,
+        sample.num_permutations,
+        sample.num_blocks,
+        finished,
+        sample.change_probability() if link == "softmax" else None,
+        sample.padded() if keep_outputs else None,
+    )
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Evaluation mode meanwhile; every module's own mode afterwards."""
     training = {module: module.training for module in network.modules()}
     network.eval()
     try:
-        orderings = network.pooling.orderings
-        if not isinstance(orderings, Sampled):
-            if network.pooling.reduce is None:
-                raise ValueError("predict expects a pooling with one vector a set; got reduce=None. Choose a reduce.")
-            mean = linked(network(sets))
-            return Prediction(mean, torch.zeros_like(mean), 0, mean[:, None] if keep_outputs else None)
-        sampled = replace(orderings, num=num_permutations, seed=orderings.seed if seed is None else seed)
-        outputs = linked(network.rows(sets, orderings=sampled, generator=generator).values)
+        yield
     finally:
         for module, was_training in training.items():
             module.training = was_training
-    outputs = outputs.unflatten(0, (len(sets), num_permutations))
-    mean = outputs.mean(1)
-    spread = outputs.std(1) if num_permutations > 1 else torch.full_like(mean, torch.nan)
-    kept = outputs if keep_outputs else None
-    return Prediction(mean, spread / num_permutations**0.5, num_permutations, kept)
+
+
+class _Run:
+    """Permutations that have been drawn, and the outputs of those that were computed, block by block."""
+
+    def __init__(
+        self,
+        network: JanossyNetwork,
+        sets: Ragged,
+        orderings: Sampled | ImportanceSampled,
+        linked: Link,
+        control: Control | None,
+        generator: torch.Generator | None,
+    ) -> None:
+        self.sets, self.linked, self.control = sets, linked, control
+        self.elements = sets.with_values(network.h(sets.values))
+        self.from_h = JanossyNetwork(None, network.pooling, network.rho)
+        self.exact = None if control is None else control.mean(sets)
+        self.drawn = Drawn(orderings.enumerate(sets, generator), sets.sizes, orderings.k)
+        self.ends = {n: [0, *accumulate(orderings.blocks(n))] for n in set(sets.sizes)}
+        self.most_blocks = {n: len(ends) - 1 for n, ends in self.ends.items()}
+        self.num_blocks = dict.fromkeys(self.ends, 0)
+        self.sample: Sample | None = None
+        population = [_population(orderings, n) for n in sets.sizes]
+        self.population = torch.tensor(population, dtype=torch.float64, device=sets.device)
+
+    def take(self, active: list[int], num_blocks: dict[int, int]) -> Sample:
+        """The outputs so far, and those of these sets up to as many blocks as for their size; they have all before."""
+        first = {n: ends[self.num_blocks[n]] for n, ends in self.ends.items()}
+        last = {n: ends[num_blocks[n]] for n, ends in self.ends.items()}
+        if len(active) == len(self.sets) and num_blocks == self.most_blocks and not any(first.values()):
+            sets, elements, drawn = self.sets, self.elements, self.drawn
+        else:
+            sets, elements = self.sets[active], self.elements[active]
+            drawn = self.drawn.part(active, lambda n: slice(first[n], last[n]), sets)
+        self.num_blocks = num_blocks
+        rows = self.from_h.rows(elements, orderings=drawn)
+        outputs, owners = self.linked(rows.values), rows.to_index()[1]
+        if self.control is not None:
+            outputs = outputs - self.control.rows(sets, drawn.rows)
+        if (weights := drawn.rows.weights()) is not None:
+            outputs = outputs * weights.to(outputs)
+        numbers = torch.tensor(active, dtype=torch.long, device=outputs.device)
+        if self.exact is not None:
+            outputs = outputs + self.exact[numbers[owners]]
+        sample = Sample(outputs, numbers[owners], self._blocks(sets, rows, first), self.population)
+        self.sample = sample if self.sample is None else self.sample.and_more(sample)
+        return self.sample
+
+    def _blocks(self, sets: Ragged, rows: Ragged, first: dict[int, int]) -> Tensor:
+        """The block of each of these sets' rows, which begin with the set's ``first``."""
+        found = {}
+        for n, ends in self.ends.items():
+            places = torch.arange(first[n], ends[-1])
+            found[n] = torch.bucketize(places, torch.tensor(ends[1:]), right=True)
+        each = [found[n][:m] for n, m in zip(sets.sizes, rows.sizes, strict=True)]
+        return torch.cat(each).to(rows.device) if each else torch.zeros(0, dtype=torch.long, device=rows.device)
+
+
+def _population(orderings: Sampled | ImportanceSampled, n: int) -> float:
+    """How many permutations of a set are drawn from without replacement; infinity where they are replaced."""
+    if isinstance(orderings, Sampled) and orderings.scheme == "distinct":
+        return float(min(orderings.num_orderings(n), 10**300))
+    return inf
+
+
+def _until(run: _Run, tolerance: float | Tensor, confidence: float) -> tuple[Sample, Tensor]:
+    """Take permutations until the intervals are as narrow as this, or all are taken; and which sets' are so, (B,)."""
+    sizes, device = run.sets.sizes, run.sets.device
+    for b, n in enumerate(sizes):
+        if run.most_blocks[n] < 2 and run.ends[n][-1] < run.population[b]:
+            raise ValueError(
+                f"predict expects at least 2 independent blocks of permutations with a tolerance; got 1 for a set of "
+                f"{n}. Give a smaller block=, or a larger num_permutations."
+            )
+    # A set's looks are those of its size, whatever its batch-mates.
+    looks = {n: _looks(most) for n, most in run.most_blocks.items()}
+    confidences = torch.tensor([1 - (1 - confidence) / len(looks[n]) for n in sizes], dtype=torch.float64)
+    finished = torch.zeros(len(sizes), dtype=torch.bool, device=device)
+    active = list(range(len(sizes)))
+    for step in range(max(map(len, looks.values()), default=1)):
+        sample = run.take(active, {n: at[min(step, len(at) - 1)] for n, at in looks.items()})
+        finished = finished | (sample.margin(confidences) <= tolerance).all(1)
+        active = [b for b in (~finished).nonzero()[:, 0].tolist() if step + 1 < len(looks[sizes[b]])]
+        if not active:
+            break
+    return sample, finished
+
+
+def _looks(most_blocks: int) -> list[int]:
+    """The numbers of blocks at which one looks whether a set is finished."""
+    looks = [min(FIRST_LOOK, most_blocks)]
+    while looks[-1] < most_blocks:
+        looks.append(min(ceil(looks[-1] * NEXT_LOOK), most_blocks))
+    return looks
+
+
+def _exact(
+    network: JanossyNetwork, sets: Ragged, linked: Link, control: Control | None, keep_outputs: bool
+) -> Prediction:
+    """Of a network that draws nothing."""
+    if network.pooling.reduce is None:
+        raise ValueError("predict expects a pooling with one vector a set; got reduce=None. Choose a reduce.")
+    if control is not None:
+        raise ValueError(
+            f"predict expects a control only where permutations are sampled; got {network.pooling.orderings}, which "
+            "are exact. Leave the control out."
+        )
+    mean = linked(network(sets))
+    none = torch.zeros(len(sets), dtype=torch.long, device=mean.device)
+    return Prediction(
+        mean, torch.zeros_like(mean), none, none, none == 0, outputs=mean[:, None] if keep_outputs else None
+    )
+
+
+def _orderings(
+    orderings: Sampled | ImportanceSampled, num: int, block: int | None, seed: int | None, *, pairs: bool
+) -> Sampled | ImportanceSampled:
+    """The network's own, of so many permutations, in blocks that make an error bar."""
+    if isinstance(orderings, ImportanceSampled):
+        if seed is not None or block is not None:
+            raise ValueError(f"ImportanceSampled takes no seed and no block; got seed={seed} and block={block}.")
+        return replace(orderings, num=num)
+    if block is None and orderings.scheme != "distinct":
+        block = min(2, num // 2) if pairs else num // BLOCKS // 2 * 2 or min(2, num // 2)
+        block = orderings.block or max(1, block)
+    return replace(orderings, num=num, block=block, seed=orderings.seed if seed is None else seed)
+
+
+def _check(num_permutations: int, tolerance: float | Tensor | None, confidence: float) -> None:
+    if num_permutations < 1:
+        raise ValueError(f"predict expects num_permutations >= 1; got {num_permutations}.")
+    check_confidence(confidence)
+    if tolerance is None:
+        return
+    if not (torch.as_tensor(tolerance) > 0).all():
+        raise ValueError(f"predict expects a tolerance > 0, in the units of its outputs; got {tolerance}.")
+    if num_permutations < 2:
+        raise ValueError(
+            f"predict expects num_permutations >= 2 with a tolerance, as one permutation has no error bar; got "
+            f"{num_permutations}. It is the most that a set may take: 20, or 100."
+        )

@@ -1,12 +1,14 @@
 """JanossyPooling: orderings + function + evaluator + reduce (Eq. 3)."""
 
+from dataclasses import replace
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from janossy.evaluate import REDUCTIONS, Evaluator, Function, Problem, candidates, cheapest, named
-from janossy.orderings import Orderings
+from janossy.evaluate.drawn import Drawn
+from janossy.orderings import Orderings, weighs_rows
 from janossy.ragged import Ragged, check_ragged
 
 
@@ -64,7 +66,8 @@ class JanossyPooling(nn.Module):
         network's raw input. ``generator``: the source of the permutations, on the sets' device.
         """
         check_ragged(sets, "JanossyPooling")
-        return self._pool(self._problem(sets, keys, self.orderings, self.reduce, generator))
+        problem = self._problem(sets, keys, self.orderings, self.reduce, generator)
+        return self._weighted(problem) if weighs_rows(self.orderings) else self._pool(problem)
 
     def rows(
         self,
@@ -81,6 +84,26 @@ class JanossyPooling(nn.Module):
         check_ragged(sets, "JanossyPooling")
         orderings = self.orderings if orderings is None else orderings
         return cast(Ragged, self._pool(self._problem(sets, keys, orderings, None, generator)))
+
+    def _weighted(self, problem: Problem) -> "Tensor | Ragged":
+        """The mean or the sum of the rows, each times its weight."""
+        if problem.reduce not in ("mean", "sum"):
+            raise ValueError(
+                f"{type(problem.orderings).__name__} weighs its rows, which reduce={problem.reduce!r} cannot; "
+                "use reduce='mean' or 'sum'."
+            )
+        drawn = problem.orderings.enumerate(problem.keys, problem.generator)
+        given = replace(
+            problem,
+            orderings=Drawn(drawn, problem.keys.sizes, getattr(problem.orderings, "k", None)),
+            reduce=None,
+            generator=None,
+        )
+        rows = cast(Ragged, self._pool(given))
+        weights = cast(Tensor, drawn.weights()).to(rows.dtype)
+        total = rows.values.new_zeros(len(rows), rows.values.shape[1])
+        total = total.index_add(0, rows.to_index()[1], rows.values * weights)
+        return total if problem.reduce == "sum" else total / rows.offsets.diff()[:, None]
 
     def _pool(self, problem: Problem) -> "Tensor | Ragged":
         evaluator = self._evaluator(problem)

@@ -61,7 +61,10 @@ def test_budget_of_astronomic_counts_is_readable():
         (lambda: Sampled(1, k=0), "Sampled expects k >= 1 elements a row; got k=0"),
         (lambda: Sampled(0), "Sampled expects num >= 1 permutations; got num=0"),
         (lambda: Sampled(1, seed=-1), "Sampled expects seed >= 0; got seed=-1"),
-        (lambda: Sampled(1, scheme="cyclic"), "a scheme among independent; got 'cyclic'"),
+        (
+            lambda: Sampled(1, scheme="cyclic"),
+            "a scheme among auto, designed, .*; got 'cyclic'",
+        ),
         (lambda: Sampled(1, seed=0).enumerate(distinct_sets(), generator()), "both seed= and a generator; drop one"),
         (lambda: Canonical(lambda x: 1.0).enumerate(distinct_sets()), r"key function maps .* to a tensor .* got float"),
         (lambda: Combinations(2, lambda x: x[:1]).enumerate(distinct_sets()), r"tensor \(14,\) .* got \(1, 2\)"),
@@ -122,15 +125,17 @@ def test_integers_and_any_feature_shape_are_sorted():
     assert Canonical().enumerate(images).flatten()[0].values.tolist() == [1, 2, 0, 4, 3]
 
 
-def test_a_seed_fixes_rows_by_size_alone_and_more_permutations_extend_them():
-    def rows(num, sizes=(4,), seed=3):
+@pytest.mark.parametrize("arguments", [{}, {"block": 2}, {"exact_last": 2}, {"scheme": "independent"}, {"k": 3}])
+def test_a_seed_fixes_rows_by_the_size_and_the_arguments_alone(arguments):
+    def rows(sizes=(4,), seed=3):
         sets = Ragged.from_sets([torch.arange(float(n)) for n in sizes])
-        positions, owners = Sampled(num, seed=seed).enumerate(sets).flatten()
+        positions, owners = Sampled(5, seed=seed, **arguments).enumerate(sets).flatten()
         last = owners == len(sizes) - 1
-        return [(row - row.min()).tolist() for row, kept in zip(positions, last, strict=True) if kept]
+        begin = sum(sizes[:-1])
+        return [(row - begin).tolist() for row, kept in zip(positions, last, strict=True) if kept]
 
-    assert rows(9)[:5] == rows(5) == rows(5, sizes=(2, 4, 4))
-    assert rows(5) != rows(5, seed=4)
+    assert rows() == rows() == rows(sizes=(2, 4, 4)) == rows(sizes=(4, 0, 7, 4))
+    assert rows() != rows(seed=4)
 
 
 def test_a_generator_fixes_the_draws_and_no_two_calls_agree():

@@ -1,4 +1,7 @@
-"""π-SGD's permutations are uniform and independent. All seeded; each would fail by chance for one seed in 10^6."""
+"""π-SGD's permutations are uniform; those of different sets and calls are independent, and with scheme="independent"
+those of one set too. All seeded; each would fail by chance for one seed in 10^6.
+
+What the other schemes promise: ``test_schemes.py``."""
 
 import pytest
 import torch
@@ -21,7 +24,7 @@ def draws(orderings, n, num_sets=1, source=None):
 
 @pytest.mark.parametrize(("n", "k"), [(2, None), (4, None), (5, 2), (3, 3), (4, 1)])
 def test_every_ordering_is_equally_likely(n, k):
-    law_uniform(draws(Sampled(3000, k=k), n, source=generator())[0], n, k or n)
+    law_uniform(draws(Sampled(3000, k=k, scheme="independent"), n, source=generator())[0], n, k or n)
 
 
 def test_seeded_permutations_are_uniform_over_seeds():
@@ -43,12 +46,14 @@ def law_independent(pairs):
 
 
 def test_sets_of_one_batch_are_permuted_independently():
-    first, *_, last = draws(Sampled(2000), 3, num_sets=3, source=generator())
+    first, *_, last = draws(Sampled(2000, scheme="independent"), 3, num_sets=3, source=generator())
     law_independent(list(zip(first, last, strict=True)))
+    rows = [each[0] for each in draws(Sampled(1), 3, num_sets=4000, source=generator())]
+    law_independent(list(zip(rows[::2], rows[1::2], strict=True)))
 
 
 def test_rows_of_one_set_are_independent():
-    (rows,) = draws(Sampled(4000), 3, source=generator())
+    (rows,) = draws(Sampled(4000, scheme="independent"), 3, source=generator())
     law_independent(list(zip(rows[::2], rows[1::2], strict=True)))
 
 
@@ -59,23 +64,38 @@ def test_calls_are_independent():
 
 
 def test_dependent_draws_are_found():
-    rows = draws(Sampled(2000), 3, source=generator())[0]
+    rows = draws(Sampled(2000, scheme="independent"), 3, source=generator())[0]
     with pytest.raises(AssertionError, match="χ²"):
         law_independent(list(zip(rows, rows, strict=True)))
+    rows = draws(Sampled(2000), 3, source=generator())[0]
+    with pytest.raises(AssertionError, match="χ²"):
+        law_independent(list(zip(rows[::2], rows[1::2], strict=True)))
 
 
 def law_unbiased(sampled, exact, sets, num_deviations=6.0):
-    """The mean over many draws is within this many standard errors of the exact mean, which by chance it is not once
+    """The mean over many blocks is within this many standard errors of the exact mean, which by chance it is not once
     in 10^8 for each number compared."""
     with torch.no_grad():
         rows = sampled(sets, generator=generator())
-        for draws, mean in zip(rows, exact(sets), strict=True):
-            error = (draws.mean(0) - mean).abs()
-            assert (error <= num_deviations * draws.std(0) / len(draws) ** 0.5 + 1e-12).all(), error
+        for draws, mean, n in zip(rows, exact(sets), sets.sizes, strict=True):
+            parts = draws.split(sampled.orderings.blocks(n))
+            blocks = torch.stack([part.mean(0) for part in parts])[: len(parts) - (len(parts[-1]) < len(parts[0]))]
+            error = (blocks.mean(0) - mean).abs()
+            assert (error <= num_deviations * blocks.std(0) / len(blocks) ** 0.5 + 1e-12).all(), error
 
 
 @pytest.mark.parametrize("function", ["gru", "lstm", "transformer", "convolution"])
-@pytest.mark.parametrize(("sampled", "exact"), [(Sampled(2000), AllPermutations()), (Sampled(2000, k=2), Tuples(2))])
+@pytest.mark.parametrize(
+    ("sampled", "exact"),
+    [
+        (Sampled(2000), AllPermutations()),
+        (Sampled(2000, scheme="independent"), AllPermutations()),
+        (Sampled(2000, scheme="orthogonal"), AllPermutations()),
+        (Sampled(500, exact_last=2), AllPermutations()),
+        (Sampled(2000, k=2), Tuples(2)),
+        (Sampled(500, k=2, exact_last=1), Tuples(2)),
+    ],
+)
 def test_unbiased(function, sampled, exact):
     f = pooling("tuples_2", function).f
     sets = distinct_sets((4, 0, 1, 3))
@@ -94,7 +114,9 @@ def test_a_biased_sampler_is_found():
     f = pooling("all_permutations", "gru").f
     with pytest.raises(AssertionError):
         law_unbiased(
-            JanossyPooling(f, Biased(2000), reduce=None), JanossyPooling(f, AllPermutations()), distinct_sets((4,))
+            JanossyPooling(f, Biased(2000, scheme="independent"), reduce=None),
+            JanossyPooling(f, AllPermutations()),
+            distinct_sets((4,)),
         )
     with pytest.raises(AssertionError, match="χ²"):
         law_uniform(draws(Biased(3000), 3, source=generator())[0], 3, 3)

@@ -9,6 +9,7 @@ from janossy.evaluate.permanent import Permanent
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.projected import Projected
 from janossy.evaluate.reduce import REDUCTIONS
+from janossy.evaluate.sampled_prefixes import SampledPrefixes
 from janossy.evaluate.shared_prefixes import SharedPrefixes
 from janossy.evaluate.spectral import Spectral
 
@@ -25,6 +26,7 @@ __all__ = [
     "Problem",
     "Projected",
     "Rates",
+    "SampledPrefixes",
     "SharedPrefixes",
     "Spectral",
     "candidates",

@@ -13,6 +13,7 @@ from janossy.evaluate.packed import Packed
 from janossy.evaluate.permanent import Permanent
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.projected import Projected
+from janossy.evaluate.sampled_prefixes import SampledPrefixes
 from janossy.evaluate.shared_prefixes import SharedPrefixes
 from janossy.evaluate.spectral import Spectral
 from janossy.ragged import Ragged
@@ -45,6 +46,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     Permanent(),
     Packed(),
     SharedPrefixes(),
+    SampledPrefixes(),
 )
 """Those that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.evaluate.forest import KEEP_CELLS, Forest, Shape
+from janossy.evaluate.forest import GROUP, KEEP_CELLS, Forest, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,17 +140,72 @@ def prefixes(tree: PrefixTree, elements: Tensor) -> Forest:
         ends.append(np.arange(above, num_cells) if num_cells > begin else np.full(branch.num_rows, -1))
         trees.append(len(levels) - 1)
     num_sets = len(elements)
-    shape = Shape(
-        _repeated(np.concatenate(parents), num_sets, num_cells),
-        _repeated(np.concatenate(ends), num_sets, num_cells),
-        np.append(_repeated(np.array(levels[:-1], np.int64), num_sets, num_cells), num_sets * num_cells),
-        np.append(_repeated(np.array(trees[:-1], np.int64), num_sets, trees[-1]), num_sets * trees[-1]),
-    )
+    shape = Shape(np.concatenate(parents), np.concatenate(ends), np.array(levels), np.array(trees))
     of_kinds = torch.from_numpy(np.concatenate(kinds)).to(elements.device)
-    return Forest(shape, elements[:, of_kinds].flatten())
+    return Forest(_joined([(shape, num_sets)]), elements[:, of_kinds].flatten())
 
 
-def _repeated(numbers: np.ndarray, times: int, shift: int) -> np.ndarray:
-    """The numbers, over and over, each time shifted once more; but -1 stays."""
-    shifted = numbers + shift * np.arange(times)[:, None]
+def stems(tree: PrefixTree, elements: Tensor, length: int) -> Forest:
+    """The tree's rows behind stems of ``length`` elements: elements (S, length + kinds + 1), the zero vector's last.
+
+    Rows are numbered stem by stem. Eight stems are a tree of the forest, as many rows as a kernel multiplies at once.
+    """
+    num_stems, num_columns = elements.shape
+    whole = num_stems // GROUP
+    shapes, reads = [], []
+    for some, size in ((elements[: GROUP * whole], GROUP), (elements[GROUP * whole :], num_stems % GROUP)):
+        if len(some):
+            shape, columns = _stems(tree, length, size, num_columns)
+            shapes += [(shape, len(some) // size)]
+            reads.append(some.reshape(-1, size * num_columns)[:, torch.from_numpy(columns).to(some.device)].flatten())
+    return Forest(_joined(shapes), torch.cat(reads) if reads else elements.new_zeros(0))
+
+
+def _stems(tree: PrefixTree, length: int, size: int, num_columns: int) -> tuple[Shape, np.ndarray]:
+    """One tree of so many stems, and which of all their elements each cell reads."""
+    parents_of_levels = [np.zeros(1, np.int64)] * length + tree.parents
+    columns_of_levels = [np.array([t]) for t in range(length)] + [
+        np.where(kinds >= 0, length + kinds, num_columns - 1) for kinds in tree.kinds
+    ]
+    stem = np.arange(size)[:, None]
+    parents, columns, levels = [], [], [0]
+    above, width = -1, 0
+    for level_parents, level_columns in zip(parents_of_levels, columns_of_levels, strict=True):
+        behind = above + stem * width + level_parents if levels[1:] else np.full((size, len(level_parents)), -1)
+        parents.append(behind.reshape(-1))
+        columns.append((stem * num_columns + level_columns).reshape(-1))
+        above, width = levels[-1], len(level_parents)
+        levels.append(above + size * width)
+    num_rows = size * tree.num_rows
+    ends = np.arange(levels[-1] - num_rows, levels[-1]) if parents else np.full(num_rows, -1)
+    none = np.zeros(0, np.int64)
+    shape = Shape(
+        np.concatenate([none, *parents]), ends, np.array(levels), np.array([0, len(levels) - 1] if parents else [0])
+    )
+    return shape, np.concatenate([none, *columns])
+
+
+def _joined(shapes: list[tuple[Shape, int]]) -> Shape:
+    """Shapes behind each other, each so many times."""
+    parents, ends, levels, trees = ([np.zeros(0, np.int64)] for _ in range(4))
+    num_cells = num_levels = 0
+    for shape, times in shapes:
+        cells, deep = shape.num_cells, len(shape.levels) - 1
+        parents.append(_repeated(shape.parents, times, cells, num_cells))
+        ends.append(_repeated(shape.ends, times, cells, num_cells))
+        levels.append(_repeated(shape.levels[:-1], times, cells, num_cells))
+        trees.append(_repeated(shape.trees[:-1], times, deep, num_levels))
+        num_cells += times * cells
+        num_levels += times * deep
+    return Shape(
+        np.concatenate(parents),
+        np.concatenate(ends),
+        np.append(np.concatenate(levels), num_cells),
+        np.append(np.concatenate(trees), num_levels),
+    )
+
+
+def _repeated(numbers: np.ndarray, times: int, shift: int, first: int) -> np.ndarray:
+    """The numbers and ``first``, over and over, each time shifted once more; but -1 stays."""
+    shifted = numbers + first + shift * np.arange(times)[:, None]
     return np.where(numbers >= 0, shifted, -1).reshape(-1)

@@ -3,7 +3,8 @@
 from janossy.orderings.all_permutations import AllPermutations
 from janossy.orderings.canonical import Canonical
 from janossy.orderings.combinations import Combinations
-from janossy.orderings.rows import Block, EveryArrangement, EveryTuple, Orderings, Rows
+from janossy.orderings.importance import ImportanceSampled, norm, squared_norm
+from janossy.orderings.rows import Block, EveryArrangement, EveryTuple, Orderings, Rows, weighs_rows
 from janossy.orderings.sampled import Sampled
 from janossy.orderings.tuples import Tuples
 
@@ -14,8 +15,12 @@ __all__ = [
     "Combinations",
     "EveryArrangement",
     "EveryTuple",
+    "ImportanceSampled",
     "Orderings",
     "Rows",
     "Sampled",
     "Tuples",
+    "norm",
+    "squared_norm",
+    "weighs_rows",
 ]

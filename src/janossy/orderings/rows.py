@@ -37,6 +37,8 @@ class Block:
     order: Tensor | None
     padded: bool
     """Whether any position is -1."""
+    weights: Tensor | None = None
+    """Of the rows, (S, R): how much more often all orderings hold a row than the draw does. None where all are 1."""
 
     @property
     def num_sets(self) -> int:
@@ -70,6 +72,15 @@ class Rows:
 
     blocks: tuple[Block, ...]
     num_sets: int
+
+    def block_of(self, b: int) -> Block:
+        """The one that set b is in."""
+        return next(block for block in self.blocks if block.sets is None or b in block.members(self.num_sets))
+
+    def weights(self) -> Tensor | None:
+        """Of all rows (Σ_b r_b, 1), in the order of the sets; None where all are 1."""
+        parts = [block.weights[..., None] for block in self.blocks if block.weights is not None]
+        return self.join(parts) if parts else None
 
     def counts(self) -> list[int]:
         """The number of rows of each set, in the order of the sets."""
@@ -147,6 +158,18 @@ class EveryTuple(EveryArrangement, Protocol):
     def k(self) -> int: ...
 
 
+@runtime_checkable
+class SharedBeginnings(Protocol):
+    """Orderings whose rows come in groups that begin alike: behind each beginning, what may follow in every order.
+
+    The beginning is all but the last ``exact_last`` elements of a row; what may follow are the elements not in it. The
+    rows of a group are in the lexicographic order of the positions of ``injective_tuples``.
+    """
+
+    @property
+    def exact_last(self) -> int: ...
+
+
 def averages_every_arrangement(orderings: Orderings) -> bool:
     """Whether they are an ``EveryArrangement`` whose rows no subclass has changed."""
     owner = next((c for c in type(orderings).__mro__ if "enumerate" in c.__dict__), object)
@@ -156,6 +179,11 @@ def averages_every_arrangement(orderings: Orderings) -> bool:
 def averages_every_tuple(orderings: Orderings) -> bool:
     """Whether they are an ``EveryTuple`` whose rows no subclass has changed."""
     return averages_every_arrangement(orderings) and isinstance(orderings, EveryTuple)
+
+
+def weighs_rows(orderings: Orderings) -> bool:
+    """Whether their blocks hold ``weights``: the mean over all orderings is that of weight times f."""
+    return getattr(orderings, "weighs_rows", False)
 
 
 def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str) -> None:

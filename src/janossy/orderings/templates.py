@@ -3,10 +3,13 @@
 They are kept as arrays, for a tensor would remember the mode (inference, fake) in which it was first asked for.
 """
 
+import json
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from importlib.resources import files
 from itertools import chain, combinations, permutations
 from math import comb, perm
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,34 +18,38 @@ from torch import Tensor
 KEEP_ELEMENTS = 2**16
 """Larger templates are built at every call rather than kept (half a megabyte each)."""
 
+MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS = 16, 32
+"""What designs.json goes up to."""
+
 
 @torch.compiler.assume_constant_result
 def injective_tuples(n: int, k: int) -> Tensor:
     """All orderings of min(n, k) of n positions, lexicographic, filled with -1: (n!/(n-k)!, k)."""
     length = min(n, k)
-    return _template(perm(n, length) * k, _permutations, n, length, k)
+    return kept(perm(n, length) * k, _permutations, n, length, k)
 
 
 @torch.compiler.assume_constant_result
 def increasing_tuples(n: int, k: int) -> Tensor:
     """All increasing choices of min(n, k) of n positions, lexicographic, filled with -1: (C(n, k), k)."""
     length = min(n, k)
-    return _template(comb(n, length) * k, _combinations, n, length, k)
+    return kept(comb(n, length) * k, _combinations, n, length, k)
 
 
 @torch.compiler.assume_constant_result
-def seeded_permutations(seed: int, num: int, n: int) -> Tensor:
-    """``num`` permutations of n positions, a function of (seed, n) whose first ones do not depend on num: (num, n)."""
-    return _template(num * n, _seeded, seed, num, n)
+def design(n: int, size: int) -> Tensor:
+    """``size`` permutations of n positions that make a good mean together (designs.json), (size, n)."""
+    return kept(size * n, _design, n, size)
 
 
-def _template(num_elements: int, build: Callable[..., np.ndarray], *arguments: int) -> Tensor:
+def kept(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any) -> Tensor:
+    """The tensor of ``build(*arguments)``, which has so many elements; built once if it is small."""
     array = _kept(build, *arguments) if num_elements <= KEEP_ELEMENTS else build(*arguments)
     return torch.from_numpy(array)
 
 
 @lru_cache(maxsize=256)
-def _kept(build: Callable[..., np.ndarray], *arguments: int) -> np.ndarray:
+def _kept(build: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
     return build(*arguments)
 
 
@@ -54,8 +61,17 @@ def _combinations(n: int, length: int, k: int) -> np.ndarray:
     return _filled(combinations(range(n), length), comb(n, length), length, k)
 
 
-def _seeded(seed: int, num: int, n: int) -> np.ndarray:
-    return np.random.default_rng((seed, n)).random((num, n)).argsort(-1)
+def _design(n: int, size: int) -> np.ndarray:
+    if size <= 2 or n == 1:
+        return np.stack((np.arange(n), np.arange(n)[::-1]))[np.arange(size) % 2]
+    designs = _designs()[str(n)]
+    rows = designs[str(min(int(m) for m in designs if int(m) >= size))].split()
+    return np.array([[int(digit, 16) for digit in row] for row in rows[:size]])
+
+
+@lru_cache(maxsize=1)
+def _designs() -> dict[str, dict[str, str]]:
+    return json.loads(files("janossy.orderings").joinpath("designs.json").read_text())
 
 
 def _filled(rows: Iterable[tuple[int, ...]], num_rows: int, length: int, k: int) -> np.ndarray:

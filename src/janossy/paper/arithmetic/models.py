@@ -60,11 +60,12 @@ class Model:
         )
         rho.apply(_xavier)
         if self.k is None:
-            pooling = JanossyPooling({"lstm": LSTM, "gru": GRU}[self.f](self.embedding, width), Sampled(1))
+            f = {"lstm": LSTM, "gru": GRU}[self.f](self.embedding, width)
+            pooling = JanossyPooling(f, Sampled(1, scheme="independent"))  # as the paper's; predict draws 20 of them
         else:
-            f = TupleMLP(self.k, self.embedding, width, activation="tanh").apply(_xavier)
+            mlp = TupleMLP(self.k, self.embedding, width, activation="tanh").apply(_xavier)
             orderings = Tuples(1) if self.k == 1 else Combinations(self.k)
-            pooling = JanossyPooling(f, orderings, reduce=reduce)
+            pooling = JanossyPooling(mlp, orderings, reduce=reduce)
         return JanossyNetwork(h, pooling, rho)
 
 

@@ -1,0 +1,56 @@
+"""What drawing permutations costs, and what averaging exactly over their last positions saves.
+
+Forward passes without gradients, float32, as in prediction, unless the row says otherwise. "Drawn before": the other
+side reads permutations that were drawn beforehand; 1 / ratio is one plus the share of the time that drawing takes.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from benchmarks.harness import Row, backward
+from benchmarks.recurrent import power_law_sizes
+from janossy import GRU, LSTM, JanossyPooling, Packed, Ragged, Sampled, SampledPrefixes
+from janossy.evaluate.drawn import Drawn
+from janossy.orderings.schemes import SCHEMES
+
+
+def rows() -> Iterator[Row]:
+    """Every scheme on equal sizes, the default on skewed ones, and shared beginnings."""
+    equal = Ragged.from_padded(torch.randn(128, 10, 100))
+    for scheme in SCHEMES:
+        yield drawing_row(
+            f"GRU(100, 80), 128 sets of 10, m=20, {scheme}", GRU(100, 80), equal, Sampled(20, None, scheme)
+        )
+    sizes = power_law_sizes(500, largest=300)
+    skewed = Ragged.from_sizes(torch.randn(sum(sizes), 64), sizes)
+    for scheme in ("designed", "independent"):
+        name = f"LSTM(64, 64), 500 sets of power-law sizes, m=8, {scheme}"
+        yield drawing_row(name, LSTM(64, 64), skewed, Sampled(8, None, scheme))
+    yield drawing_row("GRU(100, 80), 128 sets of 10, m=1", GRU(100, 80), equal, Sampled(1))
+    for last in (2, 3, 4):
+        yield prefixes_row(equal, last)
+
+
+def drawing_row(name: str, f: GRU | LSTM, sets: Ragged, orderings: Sampled) -> Row:
+    """New permutations at every call, against the same ones over and over."""
+    drawn = JanossyPooling(f, Drawn(orderings.enumerate(sets), sets.sizes), Packed())
+    pooling = JanossyPooling(f, orderings, Packed())
+
+    def ours() -> torch.Tensor:
+        with torch.no_grad():
+            return pooling(sets)
+
+    def reference() -> torch.Tensor:
+        with torch.no_grad():
+            return drawn(sets)
+
+    return Row(f"{name}, against drawn before", ours, reference, agree=False)
+
+
+def prefixes_row(sets: Ragged, last: int) -> Row:
+    """Forward and backward: the ends of sampled permutations as trees, against every row by itself."""
+    f, orderings = GRU(100, 80), Sampled(4, seed=0, exact_last=last)
+    shared, packed = JanossyPooling(f, orderings, SampledPrefixes()), JanossyPooling(f, orderings, Packed())
+    name = f"GRU(100, 80), 128 sets of 10, m=4, exact in the last {last}, forward and backward, against packed rows"
+    return Row(name, lambda: backward(shared(sets)), lambda: backward(packed(sets)))

@@ -1,0 +1,16 @@
+"""How many permutations? The measurements behind docs/sampling.md.
+
+    python -m experiments.sampling.networks      trains what the others measure: about 20 minutes on two cores
+    python -m experiments.sampling.variance      docs/results/sampling/variance.md: every scheme
+    python -m experiments.sampling.coverage      … coverage.md: error bars
+    python -m experiments.sampling.stopping      … stopping.md: tolerances
+    python -m experiments.sampling.rao_blackwell … rao_blackwell.md: exact in the last positions; distinct tuples
+    python -m experiments.sampling.control       … control.md: control variates and history
+    python -m experiments.sampling.importance    … importance.md
+    python -m experiments.sampling.objectives    … objectives.md and pi-sgd.png
+    python -m experiments.sampling.audit         … sensitivity.md and interaction_order.md
+    python -m experiments.sampling.covariance    … covariance.md: what the designs are made for
+    python -m experiments.sampling.designs       src/janossy/orderings/designs.json
+
+They need the extra ``dev``, and, for PPI-GO, a folder with ppi/ppi.npz (--data).
+"""

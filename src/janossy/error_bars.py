@@ -1,0 +1,116 @@
+"""Means of permutations that were drawn in independent blocks, and how sure they are."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from scipy.special import stdtr, stdtrit
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Outputs of permutations, of several for each of B sets.
+
+    Shapes: outputs (T, out); sets (T,), the set of each; blocks (T,), its block within the set, counted from 0 without
+    gaps; population (B,), how many permutations they are drawn from without replacement, or infinity.
+    """
+
+    outputs: Tensor
+    sets: Tensor
+    blocks: Tensor
+    population: Tensor
+
+    def and_more(self, more: "Sample") -> "Sample":
+        """This sample, and further permutations of the same sets."""
+        outputs, sets, blocks = (
+            torch.cat(pair)
+            for pair in ((self.outputs, more.outputs), (self.sets, more.sets), (self.blocks, more.blocks))
+        )
+        return Sample(outputs, sets, blocks, self.population)
+
+    @cached_property
+    def num_permutations(self) -> Tensor:
+        """(B,)."""
+        return torch.bincount(self.sets, minlength=len(self.population))
+
+    @cached_property
+    def num_blocks(self) -> Tensor:
+        """(B,)."""
+        return torch.zeros_like(self.num_permutations).scatter_reduce(0, self.sets, self.blocks + 1, "amax")
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """(B, out)."""
+        total = self.outputs.new_zeros(len(self.population), self.outputs.shape[1]).index_add(
+            0, self.sets, self.outputs
+        )
+        return total / self.num_permutations[:, None]
+
+    @cached_property
+    def standard_error(self) -> Tensor:
+        """Of the mean, (B, out): NaN after one block, unless that is the whole population.
+
+        Var = q/(q − 1) · Σ_b (m_b/m)² (mean_b − mean)² over q independent blocks of m_b permutations: unbiased for
+        blocks of one size, and nearly so for others.
+        """
+        return self._error(self._deviations)
+
+    def change_probability(self) -> Tensor:
+        """About how probable it is that the true means have another arg-max, (B,): summed over the rivals."""
+        top = self.mean.argmax(1, keepdim=True)
+        lead = self.mean.gather(1, top) - self.mean
+        of_top = self._deviations.gather(2, top[:, None].expand(-1, self._deviations.shape[1], 1))
+        error = self._error(of_top - self._deviations)
+        behind = _numpy_like(stdtr, self.num_blocks[:, None] - 1, -lead / error).where(error != 0, 0)
+        return behind.scatter(1, top, 0).sum(1).clamp_max(1)
+
+    def margin(self, confidence: float | Tensor) -> Tensor:
+        """Half the width of a two-sided interval, (B, out), by Student's t of one degree less than there are blocks."""
+        return margin(self.standard_error, self.num_blocks, confidence)
+
+    def padded(self) -> Tensor:
+        """The outputs of each set in turn, (B, m, out), NaN behind those of a set that has fewer."""
+        order = torch.argsort(self.sets, stable=True)
+        begins = self.num_permutations.cumsum(0) - self.num_permutations
+        sets = self.sets[order]
+        place = torch.arange(len(order), device=sets.device) - begins[sets]
+        most = max(self.num_permutations.tolist(), default=0)
+        padded = self.outputs.new_full((len(self.population), most, self.outputs.shape[1]), torch.nan)
+        padded[sets, place] = self.outputs[order]
+        return padded
+
+    @cached_property
+    def _deviations(self) -> Tensor:
+        """Of each block, the sum of its outputs less the mean, (B, q, out)."""
+        most = max(self.num_blocks.tolist(), default=0)
+        sums = self.outputs.new_zeros(len(self.population) * most, self.outputs.shape[1])
+        sums = sums.index_add(0, self.sets * most + self.blocks, self.outputs - self.mean[self.sets])
+        return sums.unflatten(0, (len(self.population), most))
+
+    def _error(self, deviations: Tensor) -> Tensor:
+        q = self.num_blocks[:, None]
+        variance = q / (q - 1) * deviations.square().sum(1) / self.num_permutations[:, None] ** 2
+        left = 1 - self.num_permutations[:, None] / self.population[:, None]
+        return (variance * left).where(q > 1, torch.nan).where(left > 0, 0).sqrt().to(deviations)
+
+
+def margin(standard_error: Tensor, num_blocks: Tensor, confidence: float | Tensor) -> Tensor:
+    """Half the width of a two-sided interval, by Student's t of num_blocks - 1 degrees of freedom.
+
+    ``confidence``: one number, or one for each set (B,).
+    """
+    both = (1 + torch.as_tensor(confidence, dtype=torch.float64)) / 2
+    reach = _numpy_like(stdtrit, num_blocks - 1, both)[:, None].to(standard_error)
+    return (reach * standard_error).where(standard_error != 0, 0)
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise a ValueError if confidence is not between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence is expected between 0 and 1, such as 0.95; got {confidence}.")
+
+
+def _numpy_like(function: Any, first: Tensor, second: Tensor) -> Tensor:
+    return torch.as_tensor(function(first.cpu().double().numpy(), second.cpu().double().numpy())).to(second)

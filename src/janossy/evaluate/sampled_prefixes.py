@@ -1,0 +1,101 @@
+"""Sampled prefixes: permutations that are averaged exactly over their last positions, each beginning read once."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import perm
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor
+
+from janossy.evaluate.chunked import with_zero
+from janossy.evaluate.cost import Cost, Rates, check_memory_budget
+from janossy.evaluate.forest_pool import Grove, Part, pool
+from janossy.evaluate.pieces import chunks_of, positions_of
+from janossy.evaluate.prefix_tree import num_nodes, prefix_tree, stems
+from janossy.evaluate.problem import Problem
+from janossy.evaluate.recurrences import cell_bytes, cost_of_cells, why_not
+from janossy.orderings.rows import Block, Orderings, SharedBeginnings
+from janossy.ragged import Ragged
+
+# Those of shared_prefixes, whose kernels these are.
+RATES = Rates(flops_per_second=5.5e10, bytes_per_second=9e9, activations_per_second=1.8e9, overhead=9e-4)
+RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, activations_per_second=4e8, overhead=3e-3)
+
+
+@dataclass(frozen=True)
+class SampledPrefixes:
+    """Sampled permutations with every arrangement at their end: the beginning read once, the ends as a tree.
+
+    The j! rows of a permutation that is averaged exactly over its last j of n positions take n - j + Σ_i j!/(j - i)!
+    steps of the recurrence instead of n·j!: for n = 10 and j = 3, 22 instead of 60. Chunks of at most memory_budget
+    bytes are computed once more in backward.
+
+    Applies to: ``RNN``, ``GRU``, ``LSTM``, one direction, over ``Sampled`` with exact_last; not under torch.compile.
+    Tolerance: rounding.
+    Cost: the steps; memory for the states and gates of one chunk.
+    Raises: ValueError if memory_budget < 1; RuntimeError, in backward, if there were chunks and f's weights modified in
+        place since forward.
+    """
+
+    memory_budget: int = 2**30
+    name: ClassVar[str] = "sampled_prefixes"
+
+    def __post_init__(self) -> None:
+        check_memory_budget("SampledPrefixes", self.memory_budget)
+
+    def refuses(self, problem: Problem) -> str | None:
+        if not isinstance(problem.orderings, SharedBeginnings) or problem.orderings.exact_last == 0:
+            return f"{type(problem.orderings).__name__} does not average exactly over what comes last"
+        if (reason := why_not(problem)) is not None:
+            return reason
+        if any(len(layer) > 1 for layer in problem.recurrent.layers):
+            return "f reads rows from behind too, and they share no ends"
+        return None
+
+    def cost(self, problem: Problem) -> Cost:
+        cells = products = 0.0
+        for n, num_sets in Counter(problem.elements.sizes).items():
+            begin, num_kinds, end = _parts(problem.orderings, n)
+            nodes, ends = num_nodes(num_kinds, end, increasing=False)
+            num = num_sets * problem.orderings.num_rows(n) / perm(num_kinds, min(num_kinds, end))
+            cells += num * (begin + nodes)
+            products += num * (begin + nodes - ends)
+        return cost_of_cells(problem, cells, products, RATES, RATES_WITHOUT_KERNELS)
+
+    def __call__(self, problem: Problem) -> Tensor | Ragged:
+        rows = problem.orderings.enumerate(problem.keys, problem.generator)
+        values = with_zero(problem.elements.values, rows)
+        limit = max(1, self.memory_budget // cell_bytes(problem))
+        groves: list[Grove] = []
+        for block in rows.blocks:
+            members = block.members(rows.num_sets)
+            groves += _groves(problem, block, members, len(values), limit) if len(members) else []
+        return pool(problem, values, groves, self.memory_budget)
+
+
+def _parts(orderings: Orderings, n: int) -> tuple[int, int, int]:
+    """The sampled beginning's length, the elements left for behind it, and how many positions are behind it."""
+    length = orderings.row_length(n)
+    real = min(n, length)
+    begin = real - min(cast(SharedBeginnings, orderings).exact_last, real)
+    return begin, n - begin, length - begin
+
+
+def _groves(problem: Problem, block: Block, members: Sequence[int], num_values: int, limit: int) -> Iterator[Grove]:
+    """The rows of a block, in chunks of about so many cells, or of one permutation of a set."""
+    begin, num_kinds, end = _parts(problem.orderings, problem.elements.sizes[members[0]])
+    tree = prefix_tree((1,) * num_kinds, end, increasing=False)
+    each = tree.num_rows
+    groups_at_once = max(1, limit // max(1, begin + tree.num_nodes))
+    for sets, slices in chunks_of(block.num_sets, block.num_rows // each, groups_at_once):
+        for some in slices:
+            rows = slice(some.start * each, min(some.stop * each, block.num_rows))
+            positions = positions_of(block, num_values, sets, rows).unflatten(1, (-1, each)).flatten(0, 1)
+            # Rows are in lexicographic order: the first position behind the beginning shows what is left in turn.
+            left = positions[:, :: max(1, each // max(1, num_kinds)), begin : begin + 1].flatten(1)[:, :num_kinds]
+            zero = left.new_full((len(left), 1), num_values - 1)
+            elements = torch.cat((positions[:, 0, :begin], left, zero), 1)
+            part = Part(members[sets], rows.stop - rows.start, continues=some.start > 0)
+            yield Grove(stems(tree, elements, begin), [part])

@@ -1,0 +1,153 @@
+"""Random orderings that favour heavy elements, each row weighed so that means stay unbiased (Section 2.3)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from janossy.orderings.rows import MAX_ROWS, Block, Rows, build_rows, check_budget, check_k
+from janossy.ragged import Ragged
+
+Weights = Callable[[Tensor], Tensor]
+"""Maps the elements (N, *features) to how readily each is drawn, (N,) numbers >= 0; only ratios within a set count."""
+
+
+def squared_norm(elements: Tensor) -> Tensor:
+    """‖h‖² of each element, in float64: length-squared sampling (Frieze, Kannan & Vempala, JACM 2004).
+
+    Shapes: elements (N, *features) -> (N,).
+    """
+    return elements.reshape(len(elements), prod(elements.shape[1:])).double().square().sum(1)
+
+
+def norm(elements: Tensor) -> Tensor:
+    """‖h‖ of each element, in float64: the best weights for one row of k = 1 if ‖f(h)‖ is proportional to ‖h‖.
+
+    Shapes: elements (N, *features) -> (N,).
+    """
+    return squared_norm(elements).sqrt()
+
+
+@dataclass(frozen=True)
+class ImportanceSampled:
+    """``num`` random orderings of each set, or the first k elements of them, drawn where f is expected to be large.
+
+    Elements come one after the other without replacement, element i with probability q_i / (1 - Σ q of those before
+    it), where q = (1 - uniform)·w / Σw + uniform / n in a set of n. A row of probability P has the weight
+    (n - k)! / (n!·P), so the mean of weight times f is unbiased for the mean over all orderings of k elements,
+    whatever the weights w. A row of weight t or more is drawn at most once in t rows.
+
+    The variance falls where the weights follow ‖f‖, and for k = 1 is least at w ∝ ‖f(h)‖. It *rises* above that of
+    ``Sampled`` where they do not, as for f that saturates, and fast with k, as a row's weight is a product; with k=None
+    few rows of a long set carry all the weight. For f(h) = h, k = 1 and uniform = 0, ``squared_norm`` and equal weights
+    have the same variance, and ``norm`` the least; a share of uniform draws bounds the weights of light elements, for
+    k = 1 by 1 / uniform (defensive mixtures: Hesterberg, Technometrics 1995). Rows are drawn independently: for k = 1,
+    distinct elements, one row of ``Sampled(1, k=m)``, often vary less. Measured: docs/results/sampling/importance.md.
+
+    FastGCN (Chen, Ma & Xiao, ICLR 2018) takes the squared norms of the adjacency's columns, which ``weights`` can look
+    up.
+
+    ``weights`` sees the keys, which are a network's input x, not h(x); no gradient flows through it. Smaller sets are
+    filled up to length k with the zero vector, as those of ``Sampled``.
+
+    Shapes: sets.values (N, *features) -> rows (num, n_b) for set b, or (num, k), and their weights (num,) in float64.
+    Invariance: unbiased for the mean over all permutations, in value and in f's gradient.
+    Cost: num·B rows; a sort of n_b numbers for each, in float64, which MPS has not; refuses more than max_rows.
+    Raises: ValueError if num < 1, k < 1 or not 0 <= uniform <= 1; on enumeration if num·B > max_rows, if weights are
+        not (N,), or if one is negative or not finite, or, without a share of uniform draws, zero.
+
+    Example:
+        >>> pool = JanossyPooling(TupleMLP(1, 4, 16), ImportanceSampled(20, k=1))
+        >>> pool(Ragged.from_sets([torch.randn(300, 4), torch.randn(0, 4)])).shape
+        torch.Size([2, 16])
+    """
+
+    num: int
+    k: int | None = None
+    weights: Weights = norm
+    uniform: float = 0.1
+    max_rows: int = MAX_ROWS
+    weighs_rows: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.num < 1:
+            raise ValueError(f"ImportanceSampled expects num >= 1 orderings; got num={self.num}.")
+        if self.k is not None:
+            check_k(self, self.k)
+        if not 0 <= self.uniform <= 1:
+            raise ValueError(
+                f"ImportanceSampled expects a share of uniform draws from 0 to 1; got uniform={self.uniform}."
+            )
+
+    def num_rows(self, n: int) -> int:
+        return self.num
+
+    def row_length(self, n: int) -> int:
+        return n if self.k is None else self.k
+
+    def blocks(self, n: int) -> list[int]:
+        """As ``Sampled.blocks``: every row is independent of the others."""
+        return [1] * self.num
+
+    def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
+        check_budget(self, keys.sizes, self.max_rows, "num rows a set", "smaller batches or a smaller num")
+        weights = self._weights_of(keys.values.detach())
+        sets = build_rows(keys, lambda n, _: torch.arange(n)[None, None])
+        drawn = tuple(self._draw(block, weights[block.positions()[:, 0]], generator) for block in sets.blocks)
+        return replace(sets, blocks=drawn)
+
+    @torch.no_grad()
+    def _weights_of(self, elements: Tensor) -> Tensor:
+        weights = self.weights(elements)
+        if not isinstance(weights, Tensor) or weights.shape != elements.shape[:1]:
+            got = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
+            raise ValueError(
+                f"ImportanceSampled expects weights that map elements ({len(elements)}, *features) to a tensor "
+                f"({len(elements)},), one number an element; got {got}."
+            )
+        weights = weights.detach().to(elements.device, torch.float64)
+        if torch.compiler.is_compiling():  # which cannot branch on values
+            return weights
+        legal = (weights >= 0) & (weights < torch.inf)
+        if not legal.all():
+            raise ValueError(
+                f"ImportanceSampled expects finite weights >= 0; got {weights[~legal][0]} for element "
+                f"{int((~legal).nonzero()[0])}. Give magnitudes, such as those of norm."
+            )
+        if self.uniform == 0 and not weights.all():
+            raise ValueError(
+                f"ImportanceSampled expects weights > 0 with uniform=0; got 0 for element "
+                f"{int((weights == 0).nonzero()[0])}, which would never be drawn. Raise uniform, such as to 0.1."
+            )
+        return weights
+
+    def _draw(self, block: Block, weights: Tensor, generator: torch.Generator | None) -> Block:
+        """The rows and their weights, of sets whose elements have these weights (S, n)."""
+        log_q = self._log_probabilities(weights)[:, None].expand(-1, self.num, -1)
+        order = (log_q - _exponential(log_q, generator).log()).argsort(-1, descending=True)  # the Gumbel-max trick
+        n = order.shape[2]
+        length = self.row_length(n)
+        chosen = log_q.gather(2, order)
+        # The share still to be drawn, summed from the last: 1 - Σ q would cancel.
+        remaining = chosen.flip(2).logcumsumexp(2).flip(2)
+        steps = remaining - chosen - torch.arange(n, 0, -1, device=order.device, dtype=torch.float64).log()
+        local = torch.nn.functional.pad(order[:, :, :length], (0, max(0, length - n)), value=-1)
+        return replace(block, local=local, padded=n < length, weights=steps[:, :, :length].sum(2).exp())
+
+    def _log_probabilities(self, weights: Tensor) -> Tensor:
+        """log q (S, n); in a set of zeros only, all are equal."""
+        logs = weights.log().masked_fill((weights == 0).all(1, keepdim=True), 0).log_softmax(1)
+        shares = torch.tensor([1 - self.uniform, self.uniform / max(1, logs.shape[1])], dtype=torch.float64).log()
+        by_weight, by_chance = shares.to(logs.device)
+        return torch.logaddexp(logs + by_weight, by_chance)
+
+
+def _exponential(like: Tensor, generator: torch.Generator | None) -> Tensor:
+    # torch.compile takes no generator, not even None.
+    source: dict[str, Any] = {} if generator is None else {"generator": generator}
+    bits = torch.randint(2**62, like.shape, device=like.device, **source)
+    # In (0, 1], and fine near 0, where the first in a row come from: no logarithm of 0 there.
+    return -torch.log1p(-(bits.double() + 1) / 2**62)
