@@ -303,8 +303,9 @@ def hooked_gru():
         (JanossyNetwork(None, JanossyPooling(TupleMLP(2, 2, 4), Tuples(2)), None), "RNN, GRU or LSTM.*got TupleMLP"),
         (network(hooked_gru()), "none of its hooks; got one"),
         (network(GRU(2, 3), Tuples(2)), r"Canonical.*got Tuples\(k=2"),
-        (network(GRU(2, 3), Sampled(2, k=2)), "without k and seed"),
-        (network(GRU(2, 3), Sampled(2, seed=1)), "without k and seed"),
+        (network(GRU(2, 3), Sampled(2, k=2)), "without k, seed and exact_last"),
+        (network(GRU(2, 3), Sampled(2, seed=1)), "without k, seed and exact_last"),
+        (network(GRU(2, 3), Sampled(2, exact_last=2)), "without k, seed and exact_last"),
         (network(GRU(2, 3), reduce=None), "reduce among 'mean'.*got None"),
     ],
 )

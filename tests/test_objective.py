@@ -396,6 +396,8 @@ def test_errors_when_made(arguments, message):
     ("loss", "orderings", "target", "message"),
     [
         (None, AllPermutations(), (3, 2), r"Sampled; got AllPermutations.*Use loss\(network\(sets\), target\)"),
+        (None, Sampled(exact_last=2), (3, 2), "as many rows of every set as permutations; got .*exact_last=2"),
+        (None, Sampled(scheme="distinct"), (3, 2), "as many rows of every set as permutations; got .*distinct"),
         (None, Sampled(seed=0), (3, 2), "got seed=0, which fixes them. Drop the seed"),
         (None, Sampled(), (4, 2), r"one target a set, \(B, \*any\); got \(3, 2, 2\) and \(4, 2\)"),
         (None, Sampled(), (3, 1), r"the shape of the predictions, \(6, 2\); got \(6, 1\), which would be broadcast"),

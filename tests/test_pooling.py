@@ -232,3 +232,14 @@ def test_auto_takes_the_cheapest_that_applies(monkeypatch):
     assert text.startswith("cheap (the cheapest that applies)") and "free: does not apply: not it" in text
     offer(monkeypatch, free, dear)
     assert layer.explain(distinct_sets((4,))).startswith("dear ")  # chosen anew for other sizes
+
+
+def test_rows_of_other_orderings():
+    """Those of a layer that has them for its own; and nothing of them stays with the layer."""
+    layer, sets = pooling("sampled_1", "gru", "auto"), distinct_sets()
+    other = pooling("sampled_4_seeded", "gru", "auto", reduce=None)
+    rows = layer.rows(sets, orderings=other.orderings)
+    close(rows.values, other(sets).values)
+    assert rows.sizes == other(sets).sizes
+    assert layer._last_choice is None and other._last_choice is not None
+    close(torch.stack([x.mean(0) for x in rows]), pooling("sampled_4_seeded", "gru")(sets))

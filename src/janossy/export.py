@@ -33,11 +33,13 @@ class PaddedNetwork(nn.Module):
     recurrence goes cell by cell, as a loop in Python, or, when exported, as one ``scan`` of any length.
 
     Args:
-        network: whose f is an RNN, GRU or LSTM, and whose orderings are Canonical, or Sampled without k and seed.
+        network: whose f is an RNN, GRU or LSTM, and whose orderings are Canonical, or Sampled without k, seed and
+            exact_last.
 
     Shapes: x (B, n, *features), mask (B, n), bool, True where an element is real, anywhere in the set -> (B, out).
         For Sampled, noise (B, m, n) gives m permutations: permutation j of set b visits the real elements by
-        increasing noise[b, j]. Without noise they are drawn, as many as Sampled says; an exported graph needs noise.
+        increasing noise[b, j]. Without noise as many as Sampled says are drawn, independently; an exported graph needs
+        noise.
     Invariance: that of the network's orderings. What padding holds, NaN even, changes no result and no gradient. h
         and the key see zeros in its place, whose results do not count: h must look at each element alone (a BatchNorm
         does so in evaluation), and what has parameters in it must be differentiable at zero.
@@ -189,10 +191,11 @@ def _check_network(network: JanossyNetwork) -> None:
             "PaddedNetwork expects f to be janossy's RNN, GRU or LSTM, with one vector for a row; "
             f"got {type(f).__name__}. Use Ragged sets for it."
         )
-    whole = type(orderings) is Sampled and orderings.k is None and orderings.seed is None
+    # A row for each permutation, of all elements, by noise alone.
+    whole = type(orderings) is Sampled and (orderings.k, orderings.seed, orderings.exact_last) == (None, None, 0)
     if type(orderings) is not Canonical and not whole:
         raise ValueError(
-            f"PaddedNetwork expects Canonical(key), or Sampled(num) without k and seed; got {orderings}. "
+            f"PaddedNetwork expects Canonical(key), or Sampled(num) without k, seed and exact_last; got {orderings}. "
             "Build the network with one of those, which may have the same f, h and rho."
         )
     if reduce not in REDUCTIONS:

@@ -92,7 +92,7 @@ class PermutationLoss(nn.Module):
     Invariance: unbiased for a permutation-invariant objective, or a bound of one: see ``estimates``.
     Cost: m·B rows; h is computed once. All objectives are O(m).
     Raises: ValueError for an unknown objective or link, too few permutations, a loss that reduces or broadcasts, a
-        network whose orderings are not ``Sampled``, or have a seed.
+        network whose orderings are not ``Sampled``, or have a seed, exact_last or the scheme "distinct".
 
     Example:
         >>> network = JanossyNetwork(nn.Embedding(10, 4), JanossyPooling(GRU(4, 8), Sampled()), nn.Linear(8, 1))
@@ -217,6 +217,11 @@ class PermutationLoss(nn.Module):
             raise ValueError(
                 f"PermutationLoss expects a network whose orderings are Sampled; got {orderings}, which leaves nothing "
                 "to sample. Use loss(network(sets), target)."
+            )
+        if orderings.exact_last or orderings.scheme == "distinct":
+            raise ValueError(
+                f"PermutationLoss expects as many rows of every set as permutations; got {orderings}. Use Sampled "
+                "without exact_last and 'distinct' in training, and with them to predict."
             )
         if orderings.seed is not None:
             raise ValueError(

@@ -133,11 +133,10 @@ class JanossyPooling(nn.Module):
         """The one asked for, or the cheapest: chosen again for other sizes, or when the last one no longer applies."""
         if self.evaluator is not None:
             return self.evaluator
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or problem.orderings is not self.orderings:
             return cheapest(problem)
-        asked = problem.orderings, problem.reduce
         declared = problem.additive is None, problem.product is None  # as hooks and dropout allow
-        case = problem.elements.sizes, problem.elements.dtype, problem.elements.device, asked, declared
+        case = problem.elements.sizes, problem.elements.dtype, problem.elements.device, problem.reduce, declared
         last = self._last_choice
         if last is not None and last[0] == case and last[1].refuses(problem) is None:
             return last[1]
