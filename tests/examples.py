@@ -66,9 +66,8 @@ ORDERINGS = {
     "sampled_4_first_2": Sampled(4, k=2),
     "sampled_4_seeded": Sampled(4, seed=7),
     "sampled_4_first_3_seeded": Sampled(4, k=3, seed=7),
-    "sampled_3_first_3_exact_last_2": Sampled(3, k=3, exact_last=2),
     "sampled_3_exact_last_2": Sampled(3, exact_last=2),
-    "sampled_by_importance_first_2": ImportanceSampled(4, k=2, weights=weight_by_sign),
+    "sampled_by_importance": ImportanceSampled(4, weights=weight_by_sign),
 }
 
 EXACT = [name for name in ORDERINGS if not name.startswith("sampled")]

@@ -51,7 +51,7 @@ def cell(trained: Trained, num_outputs: int | None) -> dict:
             "coverage": holds.double().mean().item(),
             "median_margin": margin.median().item(),
             "rmse": (prediction.mean[:, :num_outputs] - true).square().mean().sqrt().item(),
-            "blocks": int(prediction.num_blocks.median()),
+            "blocks": int(prediction.num_blocks.double().median()),
         }
     return found
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from janossy.evaluate.forest import paths
-from janossy.evaluate.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
+from janossy.evaluate.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes, stems
 
 multiplicities = st.lists(st.integers(1, 3), max_size=4).filter(lambda m: sum(m) <= 6).map(tuple)
 
@@ -170,3 +170,32 @@ def test_all_orders_take_e_times_n_factorial_cells(n):
     """Σ_j n!/(n − j)! ≤ e·n!, where enumerating takes n·n!."""
     num_nodes = prefix_tree((1,) * n, n, increasing=False).num_nodes
     assert num_nodes == sum(perm(n, j) for j in range(1, n + 1)) < np.e * factorial(n)
+
+
+@given(
+    num_stems=st.integers(0, 19),
+    length=st.integers(0, 4),
+    num_kinds=st.integers(0, 4),
+    more=st.integers(0, 2),
+)
+def test_stems_hold_a_beginning_and_every_end(num_stems, length, num_kinds, more):
+    """Behind each stem all arrangements of what is left, and zeros behind those; the stem's cells come once."""
+    tree = prefix_tree((1,) * num_kinds, num_kinds + more, increasing=False)
+    elements = torch.randint(100, (num_stems, length + num_kinds + 1))
+    forest = stems(tree, elements, length)
+    law_shape(forest.shape)
+    expected = [
+        [*row[:length].tolist(), *end, *[int(row[-1])] * more]
+        for row in elements
+        for end in permutations(row[length : length + num_kinds].tolist())
+    ]
+    assert rows_of(forest) == expected
+    nodes, _ = num_nodes(num_kinds, num_kinds + more, increasing=False)
+    assert forest.shape.num_cells == num_stems * (length + nodes)
+
+
+def test_a_forest_of_other_stems_is_found():
+    tree = prefix_tree((1, 1), 2, increasing=False)
+    elements = torch.tensor([[5, 7, 8, 0], [6, 9, 4, 0]])
+    assert rows_of(stems(tree, elements, 1)) == [[5, 7, 8], [5, 8, 7], [6, 9, 4], [6, 4, 9]]
+    assert rows_of(stems(tree, elements.flip(0), 1)) != rows_of(stems(tree, elements, 1))

@@ -1,5 +1,7 @@
-"""Neighbourhoods of a graph as sets, for torch_geometric. Needs the extra ``graph``."""
+"""Graphs: neighbourhoods as sets, GraphSAGE, and the aggregation for torch_geometric. The extra ``graph``."""
 
 from janossy.graph.aggregation import JanossyAggregation
+from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
+from janossy.graph.sage import GraphSAGE
 
-__all__ = ["JanossyAggregation"]
+__all__ = ["GraphSAGE", "JanossyAggregation", "Neighbourhoods", "TwoHops", "two_hops"]

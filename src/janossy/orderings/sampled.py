@@ -31,7 +31,8 @@ class Sampled:
             permutations, or of all k-tuples (an incomplete U-statistic); where num is more than all of them, each comes
             once. "auto" takes what measures best (docs/sampling.md): "designed" for whole orders and "latin" for k.
         block: the most permutations that may depend on each other. Blocks are independent, and the unit of a standard
-            error; by default as large as the scheme allows, which gives the best mean.
+            error; by default as large as the scheme allows, which gives the best mean. Several blocks of up to four
+            elements are pairs if "designed".
         exact_last: average exactly over the last so many positions of each permutation (Rao–Blackwell): every order of
             what stands there is a row; with k, every choice of all elements that do not come before.
         seed: sort each set lexicographically and permute it by fixed permutations, a function of the seed and the size

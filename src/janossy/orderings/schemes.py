@@ -175,9 +175,15 @@ SCHEMES: dict[str, Scheme] = {
 }
 
 
+FEW = 4
+"""Larger designs of so few elements have means of a few values only: several would not show their spread well."""
+
+
 def block_sizes(scheme: str, num: int, n: int, block: int | None) -> list[int]:
     """The sizes of the blocks of num permutations of n elements: as few and as even as the scheme, or block, allows."""
     most = SCHEMES[scheme].most(n) or num
+    if scheme == "designed" and n <= FEW and block is not None and block < num:
+        block = min(block, 2)
     num_blocks = -(-num // max(1, min(most, num if block is None else block)))
     size = -(-num // num_blocks)
     if size % 2 and size < most and scheme != "independent" and block is None:
