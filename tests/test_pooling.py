@@ -114,14 +114,15 @@ def test_explain():
     sets = distinct_sets((4, 0, 3))
     first, *others = layer.explain(sets).split("\n")
     assert first == f"gather (as asked): 19 rows of 3 sets by {Tuples(2)}"
-    assert len(others) == 7 and all(
+    assert len(others) == 8 and all(
         re.fullmatch(r"  (gather|projected|fused|spectral): about \S+ flops, \S+ bytes, \S+ ms", line)
-        for line in others[:-3]
+        for line in others[:-4]
     )
-    assert others[-3:] == [
+    assert others[-4:] == [
         "  permanent: does not apply: TupleMLP declares no product structure",
         "  packed: does not apply: TupleMLP declares no recurrence",
         "  shared_prefixes: does not apply: TupleMLP declares no recurrence",
+        "  sampled_prefixes: does not apply: Tuples does not average exactly over what comes last",
     ]
     auto = JanossyPooling(GRU(D, 3), Tuples(2))
     assert auto.explain(sets).startswith("gather (the cheapest that applies): 19 rows")
@@ -195,7 +196,7 @@ def test_unknown_names():
         JanossyPooling(GRU(2, 3), Canonical(), reduce="median")
     with pytest.raises(
         ValueError,
-        match=r"expects 'auto', an evaluator, or one of gather, .*, packed, shared_prefixes; got 'magic'",
+        match=r"expects 'auto', an evaluator, or one of gather, .*, shared_prefixes, sampled_prefixes; got 'magic'",
     ):
         JanossyPooling(GRU(2, 3), Canonical(), evaluate="magic")
 
