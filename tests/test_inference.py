@@ -236,7 +236,6 @@ def test_append_size_and_the_evaluator_are_kept():
         ({"confidence": 1.0}, "between 0 and 1, such as 0.95; got 1.0"),
         ({"tolerance": 0.1, "num_permutations": 1}, "num_permutations >= 2 with a tolerance, as one .* got 1"),
         ({"block": 0}, "block >= 1 permutations; got block=0"),
-        # FIXME src: promised by predict, but no error: every set is unfinished.
         ({"tolerance": 0.1, "num_permutations": 6, "block": 6}, "block"),
     ],
 )
@@ -461,8 +460,6 @@ def test_these_tolerances_tell_sets_apart():
     assert len({m for count in counts for m in count}) == 4 and any(len(set(count)) > 2 for count in counts)
 
 
-# FIXME src: "distinct", "latin" and "orthogonal": the looks, and so the confidence of each, are those of the set with
-# the most blocks in the batch; where only sets without more blocks are left, a TypeError.
 @pytest.mark.parametrize(
     ("orderings", "block"),
     [
@@ -496,7 +493,6 @@ def test_a_large_tolerance_stops_all_at_the_first_look_and_a_small_one_none(sche
     close(last.mean, predict(net, sets, 20, block=None if scheme == "distinct" else 2, seed=1).mean)
 
 
-# FIXME src: take() with no set left that has blocks to take raises a TypeError.
 def test_sets_that_run_out_of_blocks_before_others():
     """Ten blocks of pairs for two elements, five for more, of which the tolerance is too small."""
     net, sets = network(Sampled(1, scheme="orthogonal")), distinct_sets((5, 2, 4, 0, 1))
@@ -558,7 +554,6 @@ def test_margin_is_students_for_each_set(confidence):
         prediction.margin(1)
 
 
-# FIXME src: the standard error of float32 outputs is float64.
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_errors_are_of_the_dtype_of_the_outputs(dtype):
     prediction = predict(network().to(dtype), distinct_sets(SETS).to(dtype), 6, link="softmax", keep_outputs=True)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from janossy.evaluate import Function
 from janossy.evaluate.drawn import Drawn
 from janossy.functions import TupleMLP
-from janossy.inference import LINKS, Link, evaluating
+from janossy.inference import Link, evaluating, named_link
 from janossy.network import JanossyNetwork
 from janossy.orderings import Block, Orderings, Rows, Sampled, Tuples
 from janossy.pooling import JanossyPooling
@@ -133,10 +133,7 @@ def fit_control_variate(
             f"num_permutations >= 2; got num_steps={num_steps}, hidden_features={hidden_features}, {len(sets)} sets "
             f"and num_permutations={num_permutations}."
         )
-    if not callable(link) and link not in LINKS:
-        known = ", ".join(map(repr, LINKS))
-        raise ValueError(f"fit_control_variate expects a link among {known} or a function; got {link!r}.")
-    linked = link if callable(link) else LINKS[link]
+    linked = named_link(link, "fit_control_variate")
     source = _Source(network, linked, _fresh(network.pooling.orderings, k, num_permutations), generator)
     num_kept = len(sets) // 8
     fitted, kept = (sets[:-num_kept], sets[-num_kept:]) if num_kept else (sets, sets)

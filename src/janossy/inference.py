@@ -107,9 +107,7 @@ def predict(
         seed that the orderings do not take, or both a seed and a generator.
     """
     _check(num_permutations, tolerance, confidence)
-    if isinstance(link, str) and link not in LINKS:
-        raise ValueError(f"predict expects a link among {', '.join(map(repr, LINKS))} or a function; got {link!r}.")
-    linked = link if callable(link) else LINKS[link]
+    linked = named_link(link, "predict")
     with evaluating(network):
         if not isinstance(network.pooling.orderings, Sampled | ImportanceSampled):
             return _exact(network, sets, linked, control, keep_outputs)
@@ -129,6 +127,18 @@ def predict(
         sample.change_probability() if link == "softmax" else None,
         sample.padded() if keep_outputs else None,
     )
+
+
+def named_link(link: str | Link | None, owner: str) -> Link:
+    """The link of that name, or the one given.
+
+    Raises: ValueError for an unknown name, in the name of ``owner``.
+    """
+    if callable(link):
+        return link
+    if link not in LINKS:
+        raise ValueError(f"{owner} expects a link among {', '.join(map(repr, LINKS))} or a function; got {link!r}.")
+    return LINKS[link]
 
 
 @contextmanager

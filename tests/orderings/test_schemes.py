@@ -315,7 +315,6 @@ def test_seeded_rows_depend_on_the_seed_the_size_and_the_arguments_alone(scheme)
     assert torch.equal(first, drawn(Sampled(6, scheme=scheme, seed=3), 7, 5))  # shared by the sets of a batch
 
 
-# FIXME src: Source.normal draws in torch's default dtype; it should name one.
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct"])
 def test_rows_do_not_depend_on_the_default_dtype(scheme, dtype):
@@ -420,7 +419,6 @@ def test_every_sample_without_replacement_is_equally_likely(n, k, num):
         law_uniform(samples(Sampled(num, k, "independent"), n, 15 * perm(population, num)), population, num)
 
 
-# FIXME src: (20, 20), and all of 2^56 to 2^62 rows: 62 random bits modulo 20! favour the smaller numbers.
 @pytest.mark.statistical
 @pytest.mark.parametrize(("n", "k"), [(8, 8), (12, 12), (19, 19), (20, 20), (20, 19), (21, 21), (30, 20), (10**4, 3)])
 def test_few_of_many_arrangements(n, k):

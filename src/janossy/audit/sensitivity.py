@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from janossy.inference import LINKS, Link, evaluating
+from janossy.inference import Link, evaluating, named_link
 from janossy.network import JanossyNetwork
 from janossy.orderings import Sampled
 from janossy.orderings.rows import Rows, build_rows
@@ -153,15 +153,13 @@ def sensitivity(
         raise ValueError(f"sensitivity expects num_permutations >= 2, to see a variance; got {num_permutations}.")
     if num_swaps < 0:
         raise ValueError(f"sensitivity expects num_swaps >= 0; got {num_swaps}.")
-    if isinstance(link, str) and link not in LINKS:
-        raise ValueError(f"sensitivity expects a link among {', '.join(map(repr, LINKS))} or a function; got {link!r}.")
+    linked = named_link(link, "sensitivity")
     orderings = network.pooling.orderings
     if not isinstance(orderings, Sampled):
         raise ValueError(
             f"sensitivity expects a network whose orderings are Sampled; got {orderings}, which draws no permutation: "
             "the variance is zero by construction. To audit its f, build a JanossyNetwork of it with Sampled()."
         )
-    linked = link if callable(link) else LINKS[link]
     with evaluating(network):
         predictions = _Predictions(network, sets.with_values(network.h(sets.values)), orderings.k, linked)
         drawn = Sampled(num_permutations, scheme="independent", max_rows=orderings.max_rows).enumerate(sets, generator)

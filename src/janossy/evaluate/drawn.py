@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -19,10 +20,15 @@ class Drawn:
     """The elements of every row, if that is one number."""
 
     def num_rows(self, n: int) -> int:
-        return self.rows.block_of(self.sizes.index(n)).num_rows
+        return self._blocks[n].num_rows
 
     def row_length(self, n: int) -> int:
-        return self.rows.block_of(self.sizes.index(n)).length
+        return self._blocks[n].length
+
+    @cached_property
+    def _blocks(self) -> dict[int, Block]:
+        """By the size of their sets, of which there is at least one."""
+        return {self.sizes[block.members(len(self.sizes))[0]]: block for block in self.rows.blocks if block.num_sets}
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         assert keys.sizes == self.sizes

@@ -9,17 +9,13 @@ from typing import ClassVar
 from torch import Tensor
 
 from janossy.evaluate.chunked import with_zero
-from janossy.evaluate.cost import Cost, Rates, as_float, check_memory_budget
+from janossy.evaluate.cost import Cost, as_float, check_memory_budget
 from janossy.evaluate.forest import paths
 from janossy.evaluate.forest_pool import Grove, Part, pool
 from janossy.evaluate.pieces import Piece, batches_of, pieces_of
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.recurrences import cell_bytes, cost_of_cells, why_not
 from janossy.ragged import Ragged
-
-# Fitted to GRUs and LSTMs of 64 to 80 units, float32, forward and backward, on two cores of an AMD EPYC.
-RATES = Rates(flops_per_second=5.5e10, bytes_per_second=9e9, activations_per_second=1.8e9, overhead=9e-4)
-RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, activations_per_second=4e8, overhead=3e-3)
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class Packed:
         cells = 0.0
         for n, num_sets in Counter(problem.elements.sizes).items():
             cells += as_float(num_sets * orderings.num_rows(n) * orderings.row_length(n))
-        return cost_of_cells(problem, cells, cells, RATES, RATES_WITHOUT_KERNELS)
+        return cost_of_cells(problem, cells, cells)
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         rows = problem.orderings.enumerate(problem.keys, problem.generator)

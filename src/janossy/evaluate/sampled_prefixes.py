@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.chunked import with_zero
-from janossy.evaluate.cost import Cost, Rates, check_memory_budget
+from janossy.evaluate.cost import Cost, check_memory_budget
 from janossy.evaluate.forest_pool import Grove, Part, pool
 from janossy.evaluate.pieces import chunks_of, positions_of
 from janossy.evaluate.prefix_tree import num_nodes, prefix_tree, stems
@@ -18,10 +18,6 @@ from janossy.evaluate.problem import Problem
 from janossy.evaluate.recurrences import cell_bytes, cost_of_cells, why_not
 from janossy.orderings.rows import Block, Orderings, SharedBeginnings
 from janossy.ragged import Ragged
-
-# Those of shared_prefixes, whose kernels these are.
-RATES = Rates(flops_per_second=5.5e10, bytes_per_second=9e9, activations_per_second=1.8e9, overhead=9e-4)
-RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, activations_per_second=4e8, overhead=3e-3)
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class SampledPrefixes:
             num = num_sets * problem.orderings.num_rows(n) / perm(num_kinds, min(num_kinds, end))
             cells += num * (begin + nodes)
             products += num * (begin + nodes - ends)
-        return cost_of_cells(problem, cells, products, RATES, RATES_WITHOUT_KERNELS)
+        return cost_of_cells(problem, cells, products)
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         rows = problem.orderings.enumerate(problem.keys, problem.generator)

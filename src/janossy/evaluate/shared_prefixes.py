@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor
 
-from janossy.evaluate.cost import Cost, Rates, as_float, check_memory_budget
+from janossy.evaluate.cost import Cost, as_float, check_memory_budget
 from janossy.evaluate.forest_pool import Grove, Part, pool
 from janossy.evaluate.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.problem import Problem
@@ -18,9 +18,6 @@ from janossy.orderings.rows import MAX_ROWS, EveryArrangement, averages_every_ar
 from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.ragged import Ragged
 
-# Fitted to a GRU of 80 units on all orders of 5 to 7 elements, float32, forward and backward, on two cores.
-RATES = Rates(flops_per_second=5.5e10, bytes_per_second=9e9, activations_per_second=1.8e9, overhead=9e-4)
-RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, activations_per_second=4e8, overhead=3e-3)
 SET = 6e-6
 """Seconds that each set takes besides, to find its tree."""
 
@@ -72,7 +69,7 @@ class SharedPrefixes:
             num, ends = num_nodes(n, k, increasing=increasing)
             nodes += num_sets * num
             products += num_sets * (num - ends)
-        cost = cost_of_cells(problem, nodes, products, RATES, RATES_WITHOUT_KERNELS)
+        cost = cost_of_cells(problem, nodes, products)
         return replace(cost, calls=SET * len(problem.elements))
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:

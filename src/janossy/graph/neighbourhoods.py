@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from janossy.orderings.distinct import arrangements
 from janossy.orderings.schemes import Source
 from janossy.ragged import Ragged
 
@@ -191,11 +192,8 @@ def _distinct(source: Source, sizes: Tensor, k: int) -> Tensor:
     What stands behind the first n is of no meaning.
     """
     left = sizes - torch.arange(k, device=sizes.device)[:, None]
-    # The digits of a Lehmer code: the j-th number among the n - j that are left.
-    drawn = source.bits(k, len(sizes)) % left.clamp(min=1)
-    for j in range(k - 2, -1, -1):
-        drawn[j + 1 :] += drawn[j + 1 :] >= drawn[j]
-    return drawn
+    # The j-th digit chooses among the n - j that are left.
+    return arrangements(source.bits(k, len(sizes)) % left.clamp(min=1))
 
 
 def _shuffled(positions: Ragged, owners: Tensor, source: Source) -> Tensor:

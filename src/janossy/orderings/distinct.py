@@ -15,13 +15,14 @@ def distinct_arrangements(source: Source, num_sets: int, num: int, n: int, k: in
     """A simple random sample without replacement, (num_sets, num, k), num <= n!/(n - k)!, in random order."""
     population = perm(n, k)
     if population > MOST_RANKS:
-        return _arrangements([source.bits(num_sets, num) % (n - j) for j in range(k)])
+        digits = [source.bits(num_sets, num) % (n - j) for j in range(k)]
+        return arrangements(torch.stack(digits)).movedim(0, -1)
     ranks = _distinct_numbers(source, num_sets, num, population)
     digits = []
     for j in range(k):
         digits.append(ranks % (n - j))
         ranks = ranks // (n - j)
-    return _arrangements(digits) if k else ranks.new_zeros(num_sets, num, 0)
+    return arrangements(torch.stack(digits)).movedim(0, -1) if k else ranks.new_zeros(num_sets, num, 0)
 
 
 def _distinct_numbers(source: Source, num_sets: int, num: int, population: int) -> Tensor:
@@ -50,9 +51,11 @@ def _below(population: int, source: Source, *shape: int) -> Tensor:
     return numbers % population
 
 
-def _arrangements(digits: list[Tensor]) -> Tensor:
-    """From j-th digits below n - j (a Lehmer code), the arrangement of as many distinct positions below n."""
-    rows = torch.stack(digits, -1)
+def arrangements(digits: Tensor) -> Tensor:
+    """From j-th digits below n - j (a Lehmer code), the arrangement of k distinct positions below n; both (k, …).
+
+    In place: the digits are gone.
+    """
     for j in range(len(digits) - 2, -1, -1):
-        rows[..., j + 1 :] += rows[..., j + 1 :] >= rows[..., j : j + 1]
-    return rows
+        digits[j + 1 :] += digits[j + 1 :] >= digits[j]
+    return digits

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from janossy.orderings.rows import MAX_ROWS, Block, Rows, build_rows, check_budget, check_k
+from janossy.orderings.schemes import Source
 from janossy.ragged import Ragged
 
 Weights = Callable[[Tensor], Tensor]
@@ -127,7 +128,8 @@ class ImportanceSampled:
     def _draw(self, block: Block, weights: Tensor, generator: torch.Generator | None) -> Block:
         """The rows and their weights, of sets whose elements have these weights (S, n)."""
         log_q = self._log_probabilities(weights)[:, None].expand(-1, self.num, -1)
-        order = (log_q - _exponential(log_q, generator).log()).argsort(-1, descending=True)  # the Gumbel-max trick
+        noise = _exponential(Source(log_q.device, generator), log_q.shape)
+        order = (log_q - noise.log()).argsort(-1, descending=True)  # the Gumbel-max trick
         n = order.shape[2]
         length = self.row_length(n)
         chosen = log_q.gather(2, order)
@@ -145,9 +147,7 @@ class ImportanceSampled:
         return torch.logaddexp(logs + by_weight, by_chance)
 
 
-def _exponential(like: Tensor, generator: torch.Generator | None) -> Tensor:
-    # torch.compile takes no generator, not even None.
-    source: dict[str, Any] = {} if generator is None else {"generator": generator}
-    bits = torch.randint(2**62, like.shape, device=like.device, **source)
+def _exponential(source: Source, shape: torch.Size) -> Tensor:
+    bits = source.bits(*shape)
     # In (0, 1], and fine near 0, where the first in a row come from: no logarithm of 0 there.
     return -torch.log1p(-(bits.double() + 1) / 2**62)

@@ -73,10 +73,6 @@ class Rows:
     blocks: tuple[Block, ...]
     num_sets: int
 
-    def block_of(self, b: int) -> Block:
-        """The one that set b is in."""
-        return next(block for block in self.blocks if block.sets is None or b in block.members(self.num_sets))
-
     def weights(self) -> Tensor | None:
         """Of all rows (Σ_b r_b, 1), in the order of the sets; None where all are 1."""
         parts = [block.weights[..., None] for block in self.blocks if block.weights is not None]

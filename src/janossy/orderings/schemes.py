@@ -186,7 +186,7 @@ def block_sizes(scheme: str, num: int, n: int, block: int | None) -> list[int]:
         block = min(block, 2)
     num_blocks = -(-num // max(1, min(most, num if block is None else block)))
     size = -(-num // num_blocks)
-    if size % 2 and size < most and scheme != "independent" and block is None:
+    if size % 2 and size < most and block is None:
         size += 1  # pairs of reverses stay together
     return [min(size, num - begin) for begin in range(0, num, size)]
 
