@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.fused import tuples_row
+from benchmarks.graph import whole_row
 from benchmarks.harness import Row, about_here
 from benchmarks.recurrent import as_packed, as_pyg, exact_row, power_law_row
 from janossy import Tuples
@@ -42,6 +43,10 @@ CASES: dict[str, tuple[Callable[[], Row], Callable[[], Row]]] = {
     "LSTM(64, 64), 2000 sets of power-law sizes, against pack_padded_sequence": (
         partial(power_law_row, as_packed),
         partial(power_law_row, as_packed, 5),
+    ),
+    "LSTM(64, 64), 2373 whole neighbourhoods, PPI's degrees, against PyG's LSTMAggregation": (
+        whole_row,
+        partial(whole_row, 5),
     ),
     "GRU(100, 80), 4 sets of 7, all 5040 orders, against enumerating": (exact_row, partial(exact_row, 1, 3)),
 }

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from janossy.cli import main
-from janossy.paper.results import read_cells
+from janossy.paper.results import ARITHMETIC, GRAPHS, read_cells
+from tests.paper.test_graphs import copied, unplug
 
 COMMAND = [sys.executable, "-c", "from janossy.cli import main; main()"]
 
@@ -17,12 +18,20 @@ def janossy(*arguments, **options):
     return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=240, **options)
 
 
+def here(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
+    """The exit code, stdout and stderr, without a process of its own."""
+    monkeypatch.setattr(sys, "argv", ["janossy", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code or 0, *capsys.readouterr()
+
+
 @pytest.mark.slow
 def test_smoke_preset_runs_everything_and_resumes_nothing(tmp_path):
     arguments = ("reproduce", "arithmetic", "--preset", "smoke", "--out", tmp_path / "out")
     result = janossy(*arguments)
     assert result.returncode == 0, result.stderr
-    cells, damaged = read_cells(tmp_path / "out")
+    cells, damaged = read_cells(tmp_path / "out", ARITHMETIC)
     assert len(cells) == 50 and damaged == []
     for name in ("report.md", "report.html"):
         assert (tmp_path / "out" / name).stat().st_size > 1000
@@ -44,6 +53,13 @@ def test_smoke_preset_runs_everything_and_resumes_nothing(tmp_path):
         (["reproduce", "arithmetic", "--seeds", "many"], "--seeds"),
         (["reproduce", "arithmetic", "--workers", "0"], "--workers"),
         (["reproduce", "arithmetic", "--no-such"], "--no-such"),
+        (["reproduce", "graphs", "--rows", "lstm-0-3"], "--rows: a row is mean, max, k2 or k3"),
+        (["reproduce", "graphs", "--rows", "mean,lstm"], "got 'lstm'"),
+        (["reproduce", "graphs", "--rows", ""], "--rows: a row is"),
+        (["reproduce", "graphs", "--dataset", "citeseer"], "--dataset expects some of cora, pubmed, ppi, ppi-go"),
+        (["reproduce", "graphs", "--preset", "slow"], "quick"),
+        (["reproduce", "graphs", "--seeds", "0"], "--seeds"),
+        (["reproduce", "graphs", "--workers", "0"], "--workers"),
         (["reproduce", "algebra"], "algebra"),
         (["report", "no/such/directory"], "not a directory"),
         (["predict"], "predict"),
@@ -52,11 +68,8 @@ def test_smoke_preset_runs_everything_and_resumes_nothing(tmp_path):
 )
 def test_bad_arguments_give_one_line_and_exit_2(arguments, says, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["janossy", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    stderr = capsys.readouterr().err
-    assert stopped.value.code == 2
+    code, _, stderr = here(monkeypatch, capsys, *arguments)
+    assert code == 2
     assert stderr.count("\n") == 1 and stderr.startswith("janossy: ") and says in stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -65,6 +78,50 @@ def test_a_report_on_nothing_gives_one_line(tmp_path):
     result = janossy("report", tmp_path)
     assert result.returncode == 2 and result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_graphs_smoke_preset_runs_and_resumes_nothing(tmp_path, monkeypatch, capsys):
+    unplug(monkeypatch)
+    out, data = tmp_path / "out", copied("cora", tmp_path / "data")
+    arguments = ("reproduce", "graphs", "--preset", "smoke", "--rows", "lstm-3-3,mean", "--workers", "1")
+    arguments += ("--data", data, "--out", out)
+    code, stdout, stderr = here(monkeypatch, capsys, *arguments)
+    assert code == 0, stderr
+    assert "0 of 2 cells are finished" in stdout.replace("\n", " ")
+    cells, damaged = read_cells(out, GRAPHS)
+    assert {(c["dataset"], c["row"], c["seed"]) for c in cells} == {("cora", "lstm-3-3", 0), ("cora", "mean", 0)}
+    assert damaged == [] and all(c["config"]["preset"] == "smoke" for c in cells)
+    for name in ("report.md", "report.html"):
+        assert (out / name).stat().st_size > 1000 and f"{name}" in stdout
+    written = {path: path.stat().st_mtime_ns for path in out.glob("cells/*")}
+    code, _, stderr = here(monkeypatch, capsys, *arguments)
+    assert code == 2 and "--resume" in stderr and stderr.count("\n") == 1
+    code, stdout, stderr = here(monkeypatch, capsys, *arguments, "--resume")
+    assert code == 0 and "2 of 2 cells are finished" in stdout.replace("\n", " "), stderr
+    code, _, stderr = here(monkeypatch, capsys, *arguments[:2], "--rows", "mean", *arguments[6:], "--resume")
+    assert code == 2 and "preset='smoke' there, 'quick' asked for" in stderr and stderr.count("\n") == 1
+    code, _, stderr = here(monkeypatch, capsys, "reproduce", "arithmetic", "--out", out, "--resume")
+    assert code == 2 and "another experiment" in stderr and stderr.count("\n") == 1
+    assert {path: path.stat().st_mtime_ns for path in out.glob("cells/*")} == written
+
+
+@pytest.mark.parametrize("dataset", ["cora", "pubmed", "ppi", "ppi-go"])
+def test_graphs_without_data_give_one_line(dataset, tmp_path, monkeypatch, capsys):
+    unplug(monkeypatch)
+    arguments = ("reproduce", "graphs", "--dataset", dataset, "--data", tmp_path / "data", "--out", tmp_path / "out")
+    code, _, stderr = here(monkeypatch, capsys, *arguments)
+    assert code == 1 and stderr.count("\n") == 1 and stderr.startswith("janossy: ")
+    assert str(tmp_path / "data") in stderr and not (tmp_path / "out").exists()
+
+
+def test_damaged_graphs_give_one_line(tmp_path, monkeypatch, capsys):
+    unplug(monkeypatch)
+    file = tmp_path / "ppi" / "ppi.npz"
+    file.parent.mkdir()
+    file.write_text("no archive")
+    code, _, stderr = here(monkeypatch, capsys, "reproduce", "graphs", "--dataset", "ppi-go", "--data", tmp_path)
+    assert code == 1 and stderr.count("\n") == 1 and stderr.startswith(f"janossy: {file} is damaged or incomplete")
 
 
 def test_an_output_that_cannot_be_written_gives_one_line(tmp_path):
@@ -97,10 +154,10 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(tmp_path):
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Stopped." in stdout and "Traceback" not in stdout + stderr
-    kept, damaged = read_cells(out)
+    kept, damaged = read_cells(out, ARITHMETIC)
     assert 1 <= len(kept) < 8 and damaged == []
     finished = {(c["model"], c["seed"]): c["finished"] for c in kept}
     assert janossy(*arguments, "--resume").returncode == 0
-    cells, _ = read_cells(out)
+    cells, _ = read_cells(out, ARITHMETIC)
     assert len(cells) == 8
     assert finished.items() <= {(c["model"], c["seed"]): c["finished"] for c in cells}.items()

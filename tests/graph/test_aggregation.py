@@ -2,6 +2,7 @@
 
 import copy
 import doctest
+import importlib
 import io
 import subprocess
 import sys
@@ -503,23 +504,31 @@ def test_without_torch_geometric_the_extra_is_named(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     for name in ("janossy.graph", "janossy.graph.aggregation"):
         monkeypatch.delitem(sys.modules, name)
+    graph = importlib.import_module("janossy.graph")
+    assert graph.GraphSAGE(2, 2).in_features == 2
     with pytest.raises(ImportError, match=r"torch_geometric: pip install janossy\[graph\]"):
-        __import__("janossy.graph")
+        _ = graph.JanossyAggregation
 
 
 def test_importing_janossy_does_not_import_torch_geometric():
     program = """if True:
         import sys
-        import janossy
-        print("torch_geometric" in sys.modules)
         import janossy.graph
+        print("torch_geometric" in sys.modules)
+        from janossy.graph import JanossyAggregation
         print("torch_geometric" in sys.modules)
     """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "True"]
 
 
+def test_what_graph_does_not_have_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Neighborhoods'"):
+        _ = janossy.graph.Neighborhoods
+
+
 def test_the_example_in_the_docstring_runs():
     names = {"torch": torch, "GRU": GRU, "JanossyAggregation": JanossyAggregation}
-    found = doctest.DocTestFinder(recurse=False).find(JanossyAggregation, module=janossy.graph.aggregation, globs=names)
+    module = sys.modules[JanossyAggregation.__module__]
+    found = doctest.DocTestFinder(recurse=False).find(JanossyAggregation, module=module, globs=names)
     assert [doctest.DocTestRunner().run(test) for test in found] == [(0, 2)]

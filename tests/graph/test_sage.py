@@ -37,9 +37,9 @@ def features() -> torch.Tensor:
     return torch.randn(7, D, generator=torch.Generator().manual_seed(7))
 
 
-def model_of(aggregation) -> GraphSAGE:
+def model_of(aggregation, **options) -> GraphSAGE:
     torch.manual_seed(3)
-    return GraphSAGE(D, C, aggregation, hidden_features=H)
+    return GraphSAGE(D, C, aggregation, hidden_features=H, **options)
 
 
 def hops_of(k_1=2, k_2=3, *, resample=False, graph=None) -> TwoHops:
@@ -114,8 +114,15 @@ def test_is_a_loop_over_vertices(aggregation, draw, resample):
 @pytest.mark.parametrize("aggregation", ["lstm", "gru"])
 def test_in_chunks(aggregation, monkeypatch):
     """As where the cells of all neighbourhoods do not fit the memory budget."""
-    monkeypatch.setattr(sage, "Packed", lambda: Packed(memory_budget=10_000))
-    law_looped(model_of(aggregation), features(), hops_of(None, None))
+    budgets = []
+
+    def packed(memory_budget):
+        budgets.append(memory_budget)
+        return Packed(memory_budget)
+
+    monkeypatch.setattr(sage, "Packed", packed)
+    law_looped(model_of(aggregation, memory_budget=10_000), features(), hops_of(None, None))
+    assert budgets == [10_000, 10_000]
 
 
 class Unlike(GraphSAGE):

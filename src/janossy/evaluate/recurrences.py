@@ -23,7 +23,8 @@ RATES = Rates(flops_per_second=5.5e10, bytes_per_second=9e9, activations_per_sec
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, activations_per_second=4e8, overhead=3e-3)
 
 SLAB = 2**21
-"""Gradients of gates, in numbers, that backward holds at once where elements are read many times; 8 MB in float32."""
+"""Gradients of gates, in numbers, that backward holds at once where elements are read many times; 8 MB in float32, or
+as much as the gradient by the projections, of which each slab adds to the whole."""
 
 
 def why_not(problem: Problem) -> str | None:
@@ -246,7 +247,7 @@ class _Cells(torch.autograd.Function):
             by_weights = _by_weights(changes, states[:, :H], shape.before[cells.argsort()], width)
             return *(None,) * 5, changes[:, :width], *by_weights
         total: list[Tensor] = []
-        at_once = max(SLAB // width, torch.get_num_threads() * shape.largest_tree)
+        at_once = max(SLAB // width, len(inputs), torch.get_num_threads() * shape.largest_tree)
         for trees in shape.slabs(at_once if len(cells) > 4 * len(inputs) else len(cells)):
             first, last = shape.levels[trees[[0, -1]]]
             changes = _changes(ctx, trees, np.arange(last - first), gradient, weight, states, gates)

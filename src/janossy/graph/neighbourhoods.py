@@ -1,6 +1,7 @@
 """Neighbourhoods: those of a graph's vertices as sets, whole or sampled; TwoHops: what two layers read."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -149,6 +150,29 @@ class TwoHops:
     first: Ragged
     second: Ragged
     targets: Tensor
+
+    @classmethod
+    def of_batch(cls, batch: Any, generator: torch.Generator | None = None) -> "TwoHops":
+        """What torch_geometric's ``NeighborLoader(data, num_neighbors=[k_2, k_1])`` has sampled, in random order.
+
+        ``model.of_hops(batch.x, TwoHops.of_batch(batch))`` are then a ``GraphSAGE``'s logits of the seeds, the first
+        batch.batch_size vertices. The loader samples for a vertex once: where ``two_hops`` draws k_1 neighbours of a
+        seed for layer one, this reads the same k_2 as in layer two.
+
+        Shapes: batch.edge_index (2, E), of places in the batch -> B = batch.batch_size sets in ``second``.
+        Raises: ValueError for what is no such batch.
+
+        ``generator``: of the orders, on the batch's device.
+        """
+        edges, size = getattr(batch, "edge_index", None), getattr(batch, "batch_size", None)
+        if edges is None or size is None:
+            raise ValueError(
+                "of_batch expects a batch of NeighborLoader, one kind of vertices with edge_index and batch_size; got "
+                f"{type(batch).__name__} without {'edge_index' if edges is None else 'batch_size'}. Of a whole graph, "
+                "use two_hops."
+            )
+        graph = Neighbourhoods.from_edge_index(edges, batch.num_nodes)
+        return two_hops(graph, torch.arange(size, device=graph.device), None, None, generator=generator)
 
 
 def two_hops(

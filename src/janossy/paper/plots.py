@@ -1,70 +1,32 @@
 """The plots of the report: scores by k and ρ, error by number of permutations, learning curves."""
 
-from collections.abc import Callable, Sequence
-from io import BytesIO
+from collections.abc import Sequence
 from math import isfinite, nan
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
-import matplotlib as mpl
+from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from janossy.paper.page import End, Plot, key, label_ends, panels
 from janossy.paper.patterns import DEFAULT_NUM_TEST
 from janossy.paper.tables import MODELS, ROWS, SHOWN, Cell, Row, our_score, paper_score
-
-THEMES = {
-    "light": {"paper": "#ffffff", "ink": "#1c1e21", "faint": "#dfe1e5"},
-    "dark": {"paper": "#16181c", "ink": "#e6e7ea", "faint": "#3a3d44"},
-}
 
 # Okabe and Ito's palette, told apart by colour-blind readers, in shades that stand out on white and on near-black.
 RHO_COLOURS = {"linear": "#d55e00", "mlp": "#2b83c6"}
 POOLING_COLOURS = {"k = 1": "#cc79a7", "k = 2": "#c98b00", "k = 3": "#009e73", "LSTM": "#2b83c6", "GRU": "ink"}
 """By pooling; ink is the theme's own."""
 
-End = tuple[float, str, str]
-"""Where a line ends, its label and its colour."""
-
-Plot = Callable[[Sequence[Cell], dict[str, str]], Figure]
-
-
-def render(plot: Plot, cells: Sequence[Cell], theme: str) -> bytes:
-    """A plot as a PNG, in the colours of a theme."""
-    colours = THEMES[theme]
-    style: dict[str, Any] = {
-        "font.size": 10,
-        "axes.titlesize": 11,
-        "axes.titleweight": "bold",
-        "axes.titlelocation": "left",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "axes.grid.axis": "y",
-        "axes.axisbelow": True,
-        "grid.color": colours["faint"],
-        "grid.linewidth": 0.8,
-        "figure.constrained_layout.h_pad": 0.07,
-        **dict.fromkeys(("figure.facecolor", "axes.facecolor"), colours["paper"]),
-        **dict.fromkeys(
-            ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), colours["ink"]
-        ),
-    }
-    with mpl.rc_context(cast(Any, style)):
-        png = BytesIO()
-        plot(cells, colours).savefig(png, format="png", dpi=130, metadata={"Software": None})
-    return png.getvalue()
-
 
 def scores_by_k(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
     """For each task, our score of every model as a dot and the paper's as a bar, by pooling and coloured by ρ."""
     tasks = _tasks(cells)
-    figure, panels = _panels(tasks)
+    figure, all_axes = panels(len(tasks))
     rows = [row for row in ROWS if row.num_permutations != 1]
     places = {name: place for place, name in enumerate(POOLING_COLOURS)}
-    for task, axes in zip(tasks, panels, strict=True):
+    for task, axes in zip(tasks, all_axes, strict=True):
         for rho, shift in (("linear", -0.16), ("mlp", 0.16)):
             these = [row for row in rows if row.rho == rho]
             xs = [places[row.pooling] + shift for row in these]
@@ -87,7 +49,7 @@ def scores_by_k(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
         _score_axis(axes, task)
     keys = [Line2D([], [], color=colour, lw=0, marker="o", markersize=6.5) for colour in RHO_COLOURS.values()]
     keys.append(Line2D([], [], color=colours["ink"], lw=1.6))
-    _key(figure, keys, ["ours, linear ρ", "ours, MLP ρ", "the paper"])
+    key(figure, keys, ["ours, linear ρ", "ours, MLP ρ", "the paper"])
     return figure
 
 
@@ -95,8 +57,8 @@ def error_by_permutations(cells: Sequence[Cell], colours: dict[str, str]) -> Fig
     """For each task, the test error of every LSTM and GRU against the number of permutations averaged at inference."""
     cells = [cell for cell in cells if cell["curve"]]
     tasks = _tasks(cells)
-    figure, panels = _panels(tasks)
-    for task, axes in zip(tasks, panels, strict=True):
+    figure, all_axes = panels(len(tasks))
+    for task, axes in zip(tasks, all_axes, strict=True):
         of_task = [cell for cell in cells if cell["task"] == task]
         num_test = max(cell["config"].get("num_test", DEFAULT_NUM_TEST) for cell in of_task)
         none_wrong = 0.5 / num_test if SHOWN[task] == "accuracy" else 0.0
@@ -117,7 +79,7 @@ def error_by_permutations(cells: Sequence[Cell], colours: dict[str, str]) -> Fig
             axes.set_ylim(bottom=none_wrong / 1.6)
             axes.axhline(none_wrong, color=colours["ink"], linewidth=0.8, linestyle=":")
             axes.text(1.3, none_wrong * 1.08, f"none of {num_test:,}", fontsize=8, va="bottom")
-        _label_ends(axes, ends)
+        label_ends(axes, ends)
     figure.supxlabel("permutations averaged at inference", fontsize=10)
     return figure
 
@@ -140,9 +102,9 @@ def learning_curves(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
                 ends[axes] += _draw(axes, lines, row, row.pooling, colours)
             _score_axis(axes, task, f", {Row(f'k1-{rho}', None).rho_name} ρ")
             axes.margins(x=0)
-            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
         for axes in pair:  # once both panels have settled the scale they share
-            _label_ends(axes, ends[axes])
+            label_ends(axes, ends[axes])
     figure.supxlabel("epoch", fontsize=10)
     return figure
 
@@ -173,17 +135,6 @@ def _error(entry: dict[str, float | None], task: str, none_wrong: float) -> floa
     return value if SHOWN[task] == "rmse" else max(1 - value, none_wrong)
 
 
-def _panels(tasks: Sequence[str]) -> tuple[Figure, list[Axes]]:
-    """A panel for each task, three in a line."""
-    columns = min(3, len(tasks))
-    lines = -(-len(tasks) // columns)
-    figure = Figure(figsize=(0.4 + 3.4 * columns, 0.5 + 2.9 * lines), layout="constrained")
-    panels = list(figure.subplots(lines, columns, squeeze=False).flat)
-    for unused in panels[len(tasks) :]:
-        unused.remove()
-    return figure, panels[: len(tasks)]
-
-
 def _score_axis(axes: Axes, task: str, title: str = "") -> None:
     """Accuracy from 0 to 1, RMSE on a log scale."""
     if SHOWN[task] == "accuracy":
@@ -201,9 +152,9 @@ def _log_axis(axes: Axes) -> None:
     low, high = axes.get_ylim()
     span = high / low
     subs = (1, 2, 5) if span < 300 else (1,)
-    axes.yaxis.set_major_locator(MaxNLocator(4) if span < 6 else LogLocator(subs=subs))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(ticker.MaxNLocator(4) if span < 6 else ticker.LogLocator(subs=subs))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
     axes.tick_params(axis="y", which="minor", length=0)
 
 
@@ -229,27 +180,3 @@ def _draw(
         return []
     axes.plot(*zip(*mean, strict=True), linewidth=1.6, **style)
     return [(mean[-1][1], label, style["color"])]
-
-
-def _label_ends(axes: Axes, ends: Sequence[End]) -> None:
-    """Write labels to the right of the axes at the height of their lines, pushed apart where they would overlap."""
-    gap = 10.5 / 72 / axes.get_window_extent().height * axes.figure.dpi
-    to_axes = axes.transData + axes.transAxes.inverted()
-    heights = [to_axes.transform((1, y))[1] for y, *_ in ends]
-    order = sorted(range(len(ends)), key=lambda i: heights[i])
-    settled: list[float] = []
-    for i in order:
-        settled.append(max(heights[i], settled[-1] + gap) if settled else heights[i])
-    excess = max(0.0, settled[-1] - 1.0) if settled else 0.0
-    for position in range(len(settled) - 1, -1, -1):
-        ceiling = settled[position + 1] - gap if position + 1 < len(settled) else settled[-1] - excess
-        settled[position] = min(settled[position], ceiling)
-    for i, place in zip(order, settled, strict=True):
-        _, label, colour = ends[i]
-        axes.text(1.03, place, label, color=colour, transform=axes.transAxes, va="center", fontsize=8.5)
-
-
-def _key(figure: Figure, handles: Sequence[Line2D], labels: Sequence[str]) -> None:
-    figure.legend(
-        handles, labels, loc="outside upper left", ncols=len(labels), frameon=False, handlelength=1.3, columnspacing=1.2
-    )

@@ -1,22 +1,20 @@
 """The report of a results directory: report.md, report.html and the plots."""
 
 import os
-from base64 import b64encode
-from collections import Counter
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from janossy.paper.patterns import Check, pattern_checks
-from janossy.paper.results import read_cells, write_whole
+from janossy.paper.patterns import pattern_checks
+from janossy.paper.results import ARITHMETIC, read_cells
 from janossy.paper.summary import duration, summarise
 from janossy.paper.tables import DIGITS, ROWS, SHOWN, Cell, comparison
 
 try:
     import jinja2
 
-    from janossy.paper.plots import PLOTS, render
+    from janossy.paper.page import tally, write_pages
+    from janossy.paper.plots import PLOTS
 except ImportError as error:
     _ABSENT: ImportError | None = error
 else:
@@ -54,25 +52,16 @@ def write_report(directory: Path) -> list[Path]:
     """
     if _ABSENT is not None:
         raise ImportError("The report needs matplotlib and jinja2: pip install janossy[paper]") from _ABSENT
-    cells, damaged = read_cells(directory)
+    cells, damaged = read_cells(directory, ARITHMETIC)
     cells = [cell for cell in cells if cell["task"] in SHOWN]
     if not cells:
         also = f" ({len(damaged)} damaged)" if damaged else ""
         raise ValueError(
             f"{directory} holds no results{also}; janossy reproduce arithmetic --out {directory} makes some."
         )
-    plots = [name for name, part in NEEDS.items() if any(cell[part] for cell in cells)]
-    images = {name: {theme: render(PLOTS[name], cells, theme) for theme in ("light", "dark")} for name in plots}
+    plots = {name: PLOTS[name] for name, part in NEEDS.items() if any(cell[part] for cell in cells)}
     context = _context(cells, [line.replace(f"{directory}{os.sep}", "") for line in damaged], directory)
-    uris = {name: {theme: _data_uri(png) for theme, png in themes.items()} for name, themes in images.items()}
-    contents = {
-        "report.md": _fill("report.md.j2", context, plots=plots).encode(),
-        "report.html": _fill("report.html.j2", context, plots=plots, images=uris).encode(),
-        **{f"{name}.png": themes["light"] for name, themes in images.items()},
-    }
-    for name, content in contents.items():
-        write_whole(directory / name, content)
-    return [directory / name for name in contents]
+    return write_pages(directory, jinja2.PackageLoader("janossy.paper", "."), context, plots, cells)
 
 
 def _context(cells: Sequence[Cell], damaged: Sequence[str], directory: Path) -> dict[str, Any]:
@@ -87,7 +76,7 @@ def _context(cells: Sequence[Cell], damaged: Sequence[str], directory: Path) -> 
         "shown": SHOWN,
         "tables": {"score": comparison(cells), "mae": comparison(cells, "mae")},
         "checks": checks,
-        "tally": _tally(checks),
+        "tally": tally(checks),
         "damaged": damaged,
         "captions": CAPTIONS,
         "alts": ALTS,
@@ -95,14 +84,6 @@ def _context(cells: Sequence[Cell], damaged: Sequence[str], directory: Path) -> 
         "score_heading": "accuracy" if "variance" not in tasks else "accuracy, for variance RMSE",
         "cells": [_cell_line(cell) for cell in sorted(cells, key=_place)],
     }
-
-
-def _tally(checks: Sequence[Check]) -> str:
-    """Of the 14 patterns of the paper, 9 hold, 3 do not hold, …"""
-    verdicts = Counter(check.holds for check in checks)
-    phrases = ((True, "hold"), (False, "do not hold"), (None, "cannot be decided from these cells"))
-    parts = [f"{verdicts[holds]} {phrase}" for holds, phrase in phrases if verdicts[holds]]
-    return f"Of the paper's {len(checks)} patterns below, {', '.join(parts)}."
 
 
 def _place(cell: Cell) -> tuple[int, int, int]:
@@ -135,19 +116,3 @@ def _cell_line(cell: Cell) -> dict[str, str]:
 
 def _number(value: float | None, metric: str) -> str:
     return "NaN" if value is None or value != value else f"{value:.{DIGITS[metric]}f}"
-
-
-def _fill(name: str, context: dict[str, Any], **more: Any) -> str:
-    environment = jinja2.Environment(
-        autoescape=name.endswith(".html.j2"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    source = files("janossy.paper").joinpath(name).read_text(encoding="utf-8")
-    return environment.from_string(source).render(context | more)
-
-
-def _data_uri(png: bytes) -> str:
-    return f"data:image/png;base64,{b64encode(png).decode()}"

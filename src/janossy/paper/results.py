@@ -2,16 +2,29 @@
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 CELLS = "cells"
-REQUIRED = ("task", "model", "seed", "config", "scores", "curve", "history", "seconds", "versions")
 
 
-def cell_path(directory: Path, task: str, model: str, seed: int) -> Path:
+@dataclass(frozen=True)
+class Kind:
+    """What the results of an experiment hold: the keys that tell them apart, and others that all have."""
+
+    place: tuple[str, str, str]
+    others: tuple[str, ...]
+
+
+ARITHMETIC = Kind(("task", "model", "seed"), ("config", "scores", "curve", "history", "seconds", "versions"))
+GRAPHS = Kind(("dataset", "row", "seed"), ("config", "scores", "curve", "losses", "seconds", "versions"))
+KINDS = (ARITHMETIC, GRAPHS)
+
+
+def cell_path(directory: Path, first: str, second: str, seed: int) -> Path:
     """Where the result of a cell is written."""
-    return directory / CELLS / f"{task}-{model}-seed{seed}.json"
+    return directory / CELLS / f"{first}-{second}-seed{seed}.json"
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
@@ -37,7 +50,7 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def read_cells(directory: Path, set_aside: bool = False) -> tuple[list[dict[str, Any]], list[str]]:
+def read_cells(directory: Path, kind: Kind, set_aside: bool = False) -> tuple[list[dict[str, Any]], list[str]]:
     """The finished cells below a directory, by file name, and one line for each file that is damaged.
 
     ``set_aside`` renames damaged files to *.damaged.
@@ -46,7 +59,7 @@ def read_cells(directory: Path, set_aside: bool = False) -> tuple[list[dict[str,
     for path in sorted((directory / CELLS).glob("*.json")):
         try:
             cell = json.loads(path.read_text(encoding="utf-8"))
-            missing = [key for key in REQUIRED if not isinstance(cell, dict) or key not in cell]
+            missing = [key for key in (*kind.place, *kind.others) if not isinstance(cell, dict) or key not in cell]
             if missing:
                 raise ValueError(f"it lacks {', '.join(missing)}")
             cells.append(cell)

@@ -1,7 +1,6 @@
 """Train and score one cell: one task, one model, one seed."""
 
 import time
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict
 
@@ -13,11 +12,9 @@ from janossy import JanossyNetwork, Ragged, predict
 from janossy.paper.arithmetic.models import Model, num_trainable_parameters
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import Task
+from janossy.paper.workers import Progress
 
 EVALUATION_BATCH = 1000
-
-Progress = Callable[[float], None]
-"""Called now and then with the number of epochs done since the last call, a fraction."""
 
 Examples = tuple[Tensor, Tensor]
 """Integers (B, n) and targets (B,)."""

@@ -2,7 +2,8 @@
 
 import os
 import platform
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import MISSING, asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,34 +13,40 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from janossy import __version__
-from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.arithmetic.workers import Cell, work
-from janossy.paper.results import cell_path, read_cells, write_json
+from janossy.paper.results import KINDS, Kind, cell_path, read_cells, write_json
+from janossy.paper.workers import Cell, name_of, work
 
 
-def unfinished(cells: list[Cell], directory: Path, console: Console) -> list[Cell]:
+def unfinished(cells: Sequence[Cell], kind: Kind, directory: Path, console: Console) -> list[Cell]:
     """The cells without a result in the directory. Damaged files are named, set aside, and run again.
 
-    Raises: ValueError if a result there has other settings.
+    Raises: ValueError if a result there has other settings, or is of another experiment.
     """
-    results, damaged = read_cells(directory, set_aside=True)
+    if any(read_cells(directory, other)[0] for other in KINDS if other != kind):
+        raise ValueError(f"{directory} holds results of another experiment; choose another --out.")
+    results, damaged = read_cells(directory, kind, set_aside=True)
     for line in damaged:
         console.print(f"{line}; set aside, its cell runs again", style="yellow", markup=False)
-    finished = {(result["task"], result["model"], result["seed"]): result["config"] for result in results}
+    finished = {tuple(result[key] for key in kind.place): result["config"] for result in results}
     for cell in cells:
-        there = finished.get((cell.task, cell.model, cell.seed))
-        if there is None:
+        if cell.place not in finished:
             continue
-        asked = {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(cell.settings).items()}
+        # A result from before a setting was there has its default.
+        defaults = {field.name: field.default for field in fields(cell.settings) if field.default is not MISSING}
+        there, asked = _as_json(defaults) | finished[cell.place], _as_json(asdict(cell.settings))
         other = [f"{key}={there.get(key)!r} there, {v!r} asked for" for key, v in asked.items() if there.get(key) != v]
         if other:
             raise ValueError(
-                f"{directory} holds {cell.name} run with other settings ({'; '.join(other)}); choose another --out."
+                f"{directory} holds {name_of(cell)} run with other settings ({'; '.join(other)}); choose another --out."
             )
-    return [cell for cell in cells if (cell.task, cell.model, cell.seed) not in finished]
+    return [cell for cell in cells if cell.place not in finished]
 
 
-def run_cells(cells: list[Cell], directory: Path, num_workers: int, console: Console) -> list[str]:
+def _as_json(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
+
+
+def run_cells(cells: Sequence[Cell], directory: Path, num_workers: int, console: Console) -> list[str]:
     """Train the cells, writing each result as it finishes; return one line for each that failed.
 
     Raises: OSError if a result cannot be written; KeyboardInterrupt. Results already written stay.
@@ -53,28 +60,19 @@ def run_cells(cells: list[Cell], directory: Path, num_workers: int, console: Con
         for event in work(cells, num_workers):
             cell = event.cell
             if event.kind == "started":
-                total = cell.settings.epochs * len(cell.settings.learning_rates)
-                bars[cell] = progress.add_task(f"  {cell.name}", total=total)
+                bars[cell] = progress.add_task(f"  {name_of(cell)}", total=cell.units)
             elif event.kind == "progress":
                 progress.advance(bars[cell], event.value)
-                progress.advance(overall, event.value * cell.epoch_cost)
+                progress.advance(overall, event.value * cell.cost / cell.units)
             else:
                 if event.kind == "done":
-                    write_json(cell_path(directory, cell.task, cell.model, cell.seed), event.value | _circumstances())
-                    console.print(_finished_line(event.value))
+                    write_json(cell_path(directory, *cell.place), event.value | _circumstances())
+                    console.print(f"{name_of(cell)}: {cell.score(event.value)} ({event.value['seconds']:.0f} s)")
                 else:
-                    failures.append(f"{cell.name}: {event.value}")
+                    failures.append(f"{name_of(cell)}: {event.value}")
                     console.print(failures[-1], style="red", markup=False)
                 progress.remove_task(bars.pop(cell))
     return failures
-
-
-def _finished_line(result: dict[str, Any]) -> str:
-    score = result["scores"][-1]
-    text = f"accuracy {score['accuracy']:.3f}" if TASKS[result["task"]].is_integer else f"RMSE {score['rmse']:.3f}"
-    permutations = score["num_permutations"]
-    how = "" if permutations is None else f" with {permutations} permutations"
-    return f"{result['task']} {result['model']} seed {result['seed']}: {text}{how} ({result['seconds']:.0f} s)"
 
 
 def _circumstances() -> dict[str, Any]:

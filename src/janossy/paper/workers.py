@@ -2,47 +2,53 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from janossy.paper.arithmetic.models import MODELS
-from janossy.paper.arithmetic.settings import Settings
-from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.arithmetic.train import train_cell
+Progress = Callable[[float], None]
+"""Called now and then with the amount of training done since the last call, in the cell's own units."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One training run: names of a task and a model, a seed, and the settings."""
-
-    task: str
-    model: str
-    seed: int
-    settings: Settings
+class Cell(Protocol):
+    """One training run, that can be sent to another process: what of, from which seed, and the settings."""
 
     @property
-    def name(self) -> str:
-        return f"{self.task} {self.model} seed {self.seed}"
+    def place(self) -> tuple[str, str, int]:
+        """What tells it from other cells: two names and the seed."""
 
     @property
-    def epoch_cost(self) -> float:
-        """Relative time of an epoch."""
-        return MODELS[self.model].flops(TASKS[self.task]) * self.settings.num_train
+    def settings(self) -> Any:
+        """The dataclass that its result keeps as "config"."""
+
+    @property
+    def units(self) -> float:
+        """How much progress there is to report."""
 
     @property
     def cost(self) -> float:
-        return self.epoch_cost * self.settings.epochs * len(self.settings.learning_rates)
+        """Relative time."""
+
+    def train(self, progress: Progress) -> dict[str, Any]:
+        """The result."""
+
+    def score(self, result: dict[str, Any]) -> str:
+        """The score of a result, for a reader."""
+
+
+def name_of(cell: Cell) -> str:
+    """The place of a cell, for a reader."""
+    return "{} {} seed {}".format(*cell.place)
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a cell: "started", "progress" (epochs done since), "done" (its result), "failed" (why)."""
+    """What happened to a cell: "started", "progress" (units done since), "done" (its result), "failed" (why)."""
 
     kind: str
     cell: Cell
@@ -56,9 +62,9 @@ class _Worker:
     cell: Cell
 
 
-def work(cells: list[Cell], num_workers: int) -> Iterator[Event]:
+def work(cells: Sequence[Cell], num_workers: int) -> Iterator[Event]:
     """Train the cells, the most expensive first, and yield what happens; every worker is gone when this ends."""
-    waiting = sorted(cells, key=lambda cell: cell.cost)
+    waiting = sorted(reversed(cells), key=lambda cell: cell.cost)  # popped from behind: equal ones as they are given
     workers: list[_Worker] = []
     try:
         while waiting or workers:
@@ -111,13 +117,13 @@ def _train_until_none(pipe: Connection) -> None:
     parent = parent_process()
     while (cell := pipe.recv()) is not None:
 
-        def progress(epochs: float, cell: Cell = cell) -> None:
+        def progress(units: float, cell: Cell = cell) -> None:
             if parent is not None and not parent.is_alive():
                 os._exit(1)
-            pipe.send(("progress", cell, epochs))
+            pipe.send(("progress", cell, units))
 
         try:
-            result = train_cell(TASKS[cell.task], MODELS[cell.model], cell.seed, cell.settings, progress)
+            result = cell.train(progress)
         except Exception as error:
             pipe.send(("failed", cell, f"{type(error).__name__}: {error}"))
         else:

@@ -1,0 +1,41 @@
+"""One training run of an arithmetic task, as workers take it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from janossy.paper.arithmetic.models import MODELS
+from janossy.paper.arithmetic.settings import Settings
+from janossy.paper.arithmetic.tasks import TASKS
+from janossy.paper.arithmetic.train import train_cell
+from janossy.paper.workers import Progress
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Names of a task and a model, a seed, and the settings. Progress is counted in epochs."""
+
+    task: str
+    model: str
+    seed: int
+    settings: Settings
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        return self.task, self.model, self.seed
+
+    @property
+    def units(self) -> float:
+        return self.settings.epochs * len(self.settings.learning_rates)
+
+    @property
+    def cost(self) -> float:
+        return MODELS[self.model].flops(TASKS[self.task]) * self.settings.num_train * self.units
+
+    def train(self, progress: Progress) -> dict[str, Any]:
+        return train_cell(TASKS[self.task], MODELS[self.model], self.seed, self.settings, progress)
+
+    def score(self, result: dict[str, Any]) -> str:
+        score = result["scores"][-1]
+        text = f"accuracy {score['accuracy']:.3f}" if TASKS[self.task].is_integer else f"RMSE {score['rmse']:.3f}"
+        permutations = score["num_permutations"]
+        return text if permutations is None else f"{text} with {permutations} permutations"

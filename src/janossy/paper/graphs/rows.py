@@ -1,0 +1,104 @@
+"""The rows of Table 2, and others like them: what aggregates, and how many neighbours; and how each is trained."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Preset = Literal["smoke", "quick", "full"]
+
+PAPER_ROWS = (
+    "lstm-3-3",
+    "lstm-5-5",
+    "lstm-10-25",
+    "lstm-25-10",
+    "lstm-25-25",
+    "lstm-all-all",
+    "mean",
+)
+"""Table 2's, in its order."""
+
+STOPPED = "-stopped"
+"""What ends the name of a row that is stopped early."""
+
+NUM_RUNS = {"cora": 30, "pubmed": 30, "ppi": 4, "ppi-go": 4}
+"""The paper's."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An aggregation of ``GraphSAGE``, reading k_1 and k_2 neighbours in layers one and two, None for all.
+
+    ``stopped``: early, which is beyond the paper: the weights kept are those that were best on the validation vertices.
+    """
+
+    aggregation: str
+    k_1: int | None = None
+    k_2: int | None = None
+    stopped: bool = False
+
+    @classmethod
+    def named(cls, name: str) -> "Row":
+        """Of "mean", "max", "k2", "k3", … over whole neighbourhoods, or "lstm-3-3", "gru-all-all", "max-10-25", ….
+
+        Any may end in "-stopped".
+
+        Raises: ValueError for another name.
+        """
+        k = "([1-9][0-9]*|all)"
+        match = re.fullmatch(f"(mean|max|k[1-6]|lstm|gru)(?:-{k}-{k})?({STOPPED})?", name)
+        if match is None or (match[1] in ("lstm", "gru") and match[2] is None):
+            raise ValueError(
+                "a row is mean, max, k2 or k3, of whole neighbourhoods, or an aggregation with the numbers of "
+                f"neighbours of layers one and two, as lstm-3-3, gru-10-25 or lstm-all-all, and perhaps -stopped; "
+                f"got {name!r}."
+            )
+        k_1, k_2 = (None if k in (None, "all") else int(k) for k in match.groups()[1:3])
+        return cls(match[1], k_1, k_2, match[4] is not None)
+
+    @property
+    def reads_in_order(self) -> bool:
+        """Whether a prediction depends on the order of the neighbours, or on which are drawn."""
+        return self.aggregation in ("lstm", "gru") or (self.k_1, self.k_2) != (None, None)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything besides the data set, the row and the seed that decides a result. Written into every result file."""
+
+    preset: str
+    learning_rate: float
+    batch_size: int
+    k_1: int | None
+    k_2: int | None
+    num_batches: int | None = None
+    """Batches in all, each a random subset of the training vertices; or else epochs are passed."""
+    epochs: int | None = None
+    keep: str = "last"
+    """Whose weights are scored: the "last", or the "best" of ten looks at the validation vertices, one pass each."""
+    hidden_features: int = 256
+    num_permutations: int = 20
+    """Passes whose probabilities are averaged: 1 where a pass has no randomness."""
+    num_test: int | None = None
+    """Test and validation vertices that are scored, None for all."""
+
+
+def settings_for(dataset: str, row: Row, preset: Preset) -> Settings:
+    """How the paper trains a row.
+
+    smoke: two steps, scored on 100 vertices, to see that everything runs. quick: as the paper on Cora and PubMed, and a
+    fifth of its epochs on PPI. full: the paper's. For all neighbours of PPI's vertices 100 are read, as in the paper.
+    """
+    is_ppi = dataset.startswith("ppi")
+    is_capped = is_ppi and row.reads_in_order
+    k_1, k_2 = (100 if k is None and is_capped else k for k in (row.k_1, row.k_2))
+    schedule = {"epochs": {"quick": 2}.get(preset, 10)} if is_ppi else {"num_batches": 100}
+    return Settings(
+        preset=preset,
+        learning_rate=0.005 if dataset == "cora" else 0.01,
+        batch_size=512 if is_ppi else 256,
+        k_1=k_1,
+        k_2=k_2,
+        keep="best" if row.stopped else "last",
+        num_permutations=(20 if preset != "smoke" else 3) if row.reads_in_order else 1,
+        **({"num_batches": 2, "num_test": 100} if preset == "smoke" else schedule),
+    )

@@ -1,0 +1,801 @@
+"""Vertex classification: the data sets and their damage, the rows of Table 2, training, and the cells of a run."""
+
+import json
+import pickle
+import shutil
+import zipfile
+from copy import deepcopy
+from dataclasses import asdict, replace
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from janossy.graph.neighbourhoods import Neighbourhoods
+from janossy.graph.sage import GraphSAGE
+from janossy.paper.graphs import cell, datasets, train
+from janossy.paper.graphs.cell import NUM_TRAIN, Cell
+from janossy.paper.graphs.datasets import FOLDERS, NAMES, SIZES, VertexData, load
+from janossy.paper.graphs.rows import NUM_RUNS, PAPER_ROWS, Row, settings_for
+from janossy.paper.graphs.train import THRESHOLDS, curves, micro_f1, train_row
+from janossy.paper.results import GRAPHS, read_cells
+from janossy.paper.run import run_cells, unfinished
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+TABLES = json.loads((resources.files("janossy.paper") / "tables.json").read_text(encoding="utf-8"))
+TABLE_9 = TABLES["table_9_graph_datasets"] | {"ppi-go": TABLES["table_9_graph_datasets"]["ppi"]}
+TABLE_10 = TABLES["table_10_graph_trainable_parameters"]
+QUIET = Console(quiet=True)
+
+
+def unplug(monkeypatch) -> None:
+    """No network for torch_geometric."""
+    pytest.importorskip("torch_geometric")
+
+    def refuse(*_, **__):
+        raise URLError("no network")
+
+    monkeypatch.setattr("torch_geometric.io.fs.cp", refuse)
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+
+
+@pytest.fixture(autouse=True)
+def _unplugged(monkeypatch):
+    unplug(monkeypatch)
+    datasets._read.cache_clear()
+
+
+def copied(name, folder) -> Path:
+    """A copy of the data set's files below the folder: torch_geometric writes what it processed beside them."""
+    part = f"{FOLDERS[name]}/ppi.npz" if name == "ppi-go" else f"{FOLDERS[name]}/raw"
+    if not (SHARED / part).exists():
+        pytest.skip(f"needs {NAMES[name]} as {SHARED / part}")
+    for source in [SHARED / part] if name == "ppi-go" else (SHARED / part).iterdir():
+        to = folder / source.relative_to(SHARED)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, to)
+    return folder
+
+
+def same(a: VertexData, b: VertexData) -> bool:
+    pairs = [(a.x, b.x), (a.y, b.y), (a.train, b.train), (a.validation, b.validation), (a.test, b.test)]
+    pairs += [(a.graph.offsets, b.graph.offsets), (a.graph.neighbours, b.graph.neighbours)]
+    return all(torch.equal(s.to_dense(), t.to_dense()) for s, t in pairs)
+
+
+def neighbour_sets(data: VertexData, vertices) -> list[set[int]]:
+    return [set(v.tolist()) for v in data.graph.whole(torch.as_tensor(vertices)).to_sets()]
+
+
+# The data sets
+
+
+@pytest.mark.parametrize("name", ["cora", "pubmed", "ppi-go"])
+def test_sizes_are_table_9(name, tmp_path):
+    data, printed = load(name, copied(name, tmp_path)), TABLE_9[name]
+    assert data.x.shape == (printed["vertices"], printed["features"]) and len(data.y) == printed["vertices"]
+    assert data.num_classes == printed["classes"] and data.multilabel == printed["multilabel"]
+    assert (len(data.train), len(data.test)) == (printed["training_vertices"], printed["test_vertices"])
+    ends, loops = len(data.graph.neighbours), 0
+    if name == "ppi-go":
+        pairs = np.load(tmp_path / "ppi" / "ppi.npz")["edges"]
+        loops = int((pairs[:, 0] == pairs[:, 1]).sum())
+    decimals = len(str(printed["average_degree"]).partition(".")[2])
+    assert round((ends + 2 * loops) / len(data.x), decimals) == printed["average_degree"]  # the paper counts loops
+    owners = torch.arange(len(data.x)).repeat_interleave(data.graph.degrees)
+    assert not (owners == data.graph.neighbours).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_progress_is_counted_by_table_9(name):
+    assert NUM_TRAIN[name] == TABLE_9[name]["training_vertices"]
+    assert SIZES[name] == tuple(TABLE_9[name][key] for key in ("vertices", "features", "classes"))
+
+
+@pytest.mark.parametrize("name", ["cora", "pubmed"])
+def test_citation_graphs_are_their_raw_files(name, tmp_path):
+    """Also the vertices of tx and ty, which test.index puts in their places."""
+    data = load(name, copied(name, tmp_path))
+    raw = {}
+    for part in ("allx", "tx", "ally", "ty", "graph"):
+        with (tmp_path / FOLDERS[name] / "raw" / f"ind.{name}.{part}").open("rb") as file:
+            raw[part] = pickle.load(file, encoding="latin1")
+    places = np.loadtxt(tmp_path / FOLDERS[name] / "raw" / f"ind.{name}.test.index", dtype=int)
+    x = np.zeros(data.x.shape, dtype=np.float32)
+    y = np.zeros(len(x), dtype=int)
+    x[: raw["allx"].shape[0]], y[: len(raw["ally"])] = raw["allx"].toarray(), raw["ally"].argmax(1)
+    x[places], y[places] = raw["tx"].toarray(), raw["ty"].argmax(1)
+    assert np.array_equal(data.x.to_dense().numpy(), x) and np.array_equal(data.y.numpy(), y)
+    expected = [set() for _ in x]
+    for source, targets in raw["graph"].items():
+        for target in set(targets) - {source}:
+            expected[target].add(source)
+    assert neighbour_sets(data, range(len(x))) == expected
+    assert data.graph.degrees.tolist() == [len(v) for v in expected]
+
+
+@pytest.mark.parametrize("name", ["cora", "pubmed"])
+def test_splits_are_disjoint_cover_all_and_are_a_function_of_the_seed(name, tmp_path):
+    copied(name, tmp_path)
+    first, again, other = (load(name, tmp_path, seed) for seed in (0, 0, 1))
+    for data in (first, other):
+        assert torch.cat((data.train, data.validation, data.test)).sort().values.equal(torch.arange(len(data.x)))
+    assert same(first, again)
+    assert not first.test.equal(other.test) and not first.train.sort().values.equal(other.train.sort().values)
+
+
+def test_ppi_go_is_its_file_split_by_graph(tmp_path):
+    data = load("ppi-go", copied("ppi-go", tmp_path))
+    splits = (data.train, data.validation, data.test)
+    assert torch.cat(splits).equal(torch.arange(len(data.x)))
+    assert [len(data.parts[vertices].unique()) for vertices in splits] == [20, 2, 2]
+    assert len(data.parts.unique()) == 24
+    assert data.parts.repeat_interleave(data.graph.degrees).equal(data.parts[data.graph.neighbours])
+    trained = data.x[data.train]
+    constant = (trained == trained[0]).all(0)
+    torch.testing.assert_close(trained.mean(0), torch.zeros(50), atol=1e-4, rtol=0)
+    torch.testing.assert_close(trained.std(0, correction=0)[~constant], torch.ones(50)[~constant], atol=1e-4, rtol=0)
+    assert constant.sum() == 1 and not data.x[:, constant].any() and data.x.abs().max() < 100
+    file = np.load(tmp_path / "ppi" / "ppi.npz")
+    binary = np.unpackbits(file["features"], axis=1)[:, :50]
+    assert np.array_equal((data.x[:, ~constant] > 0).numpy(), binary[:, ~constant.numpy()] > 0)
+    assert np.array_equal(data.y.numpy(), np.unpackbits(file["go_labels"], axis=1)[:, :121])
+    pairs = file["edges"].astype(int)
+    for vertex in (0, 1, 17_000, 44_905, 44_906, 56_943):
+        ends = pairs[(pairs == vertex).any(1)]
+        assert neighbour_sets(data, [vertex]) == [set(ends.flatten().tolist()) - {vertex}]
+
+
+@pytest.fixture
+def small_ppi(tmp_path, monkeypatch):
+    return write_ppi(tmp_path, monkeypatch, 0)
+
+
+def write_ppi(folder, monkeypatch, seed):
+    """Small files as PPI's: the folder, and what was written, vertices of all splits numbered through.
+
+    As in PPI, the first vertex of each graph has an edge: torch_geometric counts from the first that has.
+    """
+    random = np.random.default_rng(seed)
+    raw = folder / FOLDERS["ppi"] / "raw"
+    raw.mkdir(parents=True)
+    written = {"x": [], "y": [], "parts": [], "edges": set(), "ends": []}
+    total = 0
+    for split, sizes in (("train", (6, 4, 9)), ("valid", (5,)), ("test", (3, 7))):
+        num, start, links = sum(sizes), 0, []
+        for size in sizes:
+            pairs = random.integers(0, size, (2 * size, 2)).tolist()  # loops and repeated links among them
+            for a, b in [(0, 1), (1, 1), (0, 1), *pairs]:
+                links.append({"source": start + a, "target": start + b})
+                if a != b:
+                    written["edges"] |= {(total + start + a, total + start + b), (total + start + b, total + start + a)}
+            start += size
+        x, y = random.normal(2, 3, (num, 4)), random.integers(0, 2, (num, 3))
+        ids = np.repeat(np.arange(len(sizes)), sizes)
+        nodes = [{"id": i, "label": y[i].tolist(), "feature": x[i].tolist()} for i in range(num)]
+        graph = {"directed": False, "multigraph": False, "graph": {}, "nodes": nodes, "links": links}
+        (raw / f"{split}_graph.json").write_text(json.dumps(graph))
+        np.save(raw / f"{split}_feats.npy", x)
+        np.save(raw / f"{split}_labels.npy", y)
+        np.save(raw / f"{split}_graph_id.npy", ids + 1 + len(np.unique(written["parts"])))
+        written["x"].append(x)
+        written["y"].append(y)
+        written["parts"] += (ids + len(np.unique(written["parts"]))).tolist()
+        total += num
+        written["ends"].append(total)
+    written["x"], written["y"] = np.concatenate(written["x"]), np.concatenate(written["y"])
+    monkeypatch.setitem(datasets.SIZES, "ppi", (total, 4, 3))
+    monkeypatch.setitem(datasets.EDGES, "ppi", len(written["edges"]))
+    return folder, written
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ppi_is_its_raw_files(seed, tmp_path, monkeypatch):
+    folder, written = write_ppi(tmp_path, monkeypatch, seed)
+    first, second, third = written["ends"]
+    for _ in range(2):  # from the raw files, then from what torch_geometric made of them
+        datasets._read.cache_clear()
+        data = load("ppi", folder)
+        trained = written["x"][:first]
+        standardised = (written["x"] - trained.mean(0)) / trained.std(0)
+        np.testing.assert_allclose(data.x.numpy(), standardised, atol=1e-5)
+        assert np.array_equal(data.y.numpy(), written["y"]) and data.multilabel
+        assert data.parts.tolist() == written["parts"]
+        owners = torch.arange(third).repeat_interleave(data.graph.degrees)
+        pairs = list(zip(data.graph.neighbours.tolist(), owners.tolist(), strict=True))
+        assert len(pairs) == len(set(pairs)) and set(pairs) == written["edges"]
+        expected = torch.arange(first), torch.arange(first, second), torch.arange(second, third)
+        assert all(a.equal(b) for a, b in zip((data.train, data.validation, data.test), expected, strict=True))
+
+
+# Damage
+
+
+def damage(path, kind, at: float) -> None:
+    content = path.read_bytes()
+    place = min(int(at * len(content)), len(content) - 1)
+    if kind == "gone":
+        path.unlink()
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "truncated":
+        path.write_bytes(content[:place])
+    elif kind == "garbage":
+        path.write_bytes(np.random.default_rng(place).bytes(len(content)))
+    else:
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x5A]) + content[place + 1 :])
+
+
+def refusal(name, folder) -> str:
+    """The one line in which the data set is refused, which says what, where, and how to have it again."""
+    datasets._read.cache_clear()
+    with pytest.raises(ValueError) as refused:
+        load(name, folder)
+    line = str(refused.value)
+    where = folder / FOLDERS[name]
+    assert type(refused.value) is ValueError and "damaged or incomplete" in line
+    if name == "ppi-go":
+        assert line.startswith(f"{where / 'ppi.npz'} is damaged") and line.endswith("; replace it.")
+    else:
+        assert line.startswith(f"The files of {NAMES[name]} in {where} are damaged")
+        assert line.endswith("fetches again.") and "remove the folder processed there" in line
+    return line
+
+
+def is_refused_or_intact(name, folder, intact) -> None:
+    datasets._read.cache_clear()
+    try:
+        data = load(name, folder)
+    except ValueError:
+        refusal(name, folder)
+    else:
+        assert same(data, intact)
+
+
+@pytest.fixture(scope="module")
+def cora(tmp_path_factory):
+    """A folder with Cora's raw files, and what is read of them."""
+    pytest.importorskip("torch_geometric")
+    folder = copied("cora", tmp_path_factory.mktemp("cora"))
+    return folder, load("cora", folder)
+
+
+@pytest.fixture(scope="module")
+def ppi_go(tmp_path_factory):
+    folder = copied("ppi-go", tmp_path_factory.mktemp("ppi-go"))
+    return folder, load("ppi-go", folder)
+
+
+CORA_RAW = [f"ind.cora.{part}" for part in ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")]
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "at"),
+    [
+        *((part, "gone", 0) for part in CORA_RAW),
+        ("ind.cora.graph", "empty", 0),
+        ("ind.cora.allx", "truncated", 0.9),
+        ("ind.cora.ty", "garbage", 0),
+        ("ind.cora.tx", "flipped", 0.9),  # one feature's index
+        ("ind.cora.ally", "flipped", 0.5),
+        ("ind.cora.test.index", "empty", 0),
+        ("ind.cora.test.index", "truncated", 0.999),  # the last line but its end, which is not read then
+        ("ind.cora.test.index", "truncated", 0.5),
+    ],
+)
+def test_damaged_cora_is_refused(part, kind, at, tmp_path):
+    copied("cora", tmp_path)
+    damage(tmp_path / FOLDERS["cora"] / "raw" / part, kind, at)
+    refusal("cora", tmp_path)
+
+
+places = st.floats(0, 1, exclude_max=True)
+
+
+@settings(max_examples=15)
+@given(part=st.sampled_from(CORA_RAW), kind=st.sampled_from(["truncated", "flipped"]), at=places)
+def test_of_damaged_cora_nothing_half_read_comes_back(tmp_path_factory, cora, part, kind, at):
+    folder = copied("cora", tmp_path_factory.mktemp("damaged"))
+    damage(folder / FOLDERS["cora"] / "raw" / part, kind, at)
+    is_refused_or_intact("cora", folder, cora[1])
+
+
+@settings(max_examples=15)
+@example(kind="empty", at=0)
+@example(kind="garbage", at=0)
+@given(kind=st.sampled_from(["truncated", "flipped"]), at=places)
+def test_of_a_damaged_ppi_go_nothing_half_read_comes_back(tmp_path_factory, ppi_go, kind, at):
+    folder = copied("ppi-go", tmp_path_factory.mktemp("damaged"))
+    damage(folder / "ppi" / "ppi.npz", kind, at)
+    is_refused_or_intact("ppi-go", folder, ppi_go[1])
+    if kind in ("truncated", "empty", "garbage"):
+        refusal("ppi-go", folder)
+
+
+def rewritten(arrays):
+    """Whole files with something else in them."""
+    labels = arrays["go_labels"].copy()
+    labels[5, 3] ^= 1
+    yield "without a part", {key: value for key, value in arrays.items() if key != "split_ends"}
+    yield "a label", arrays | {"go_labels": labels}
+    yield "the order of the edges' ends", arrays | {"edges": arrays["edges"][:, ::-1] // 2}
+    yield "fewer vertices", arrays | {"features": arrays["features"][:-1]}
+    yield "another split", arrays | {"split_ends": arrays["split_ends"] - 1}
+
+
+def test_another_file_in_the_place_of_ppi_go_is_refused(tmp_path):
+    path = copied("ppi-go", tmp_path) / "ppi" / "ppi.npz"
+    arrays = dict(np.load(path))
+    for what, others in rewritten(arrays):
+        with zipfile.ZipFile(path, "w") as file:  # not compressed, which takes its time
+            for key, value in others.items():
+                with file.open(f"{key}.npy", "w") as part:
+                    np.save(part, value)
+        assert refusal("ppi-go", tmp_path), what
+
+
+@pytest.mark.parametrize("kind", ["gone", "empty", "garbage", "truncated"])
+@pytest.mark.parametrize("part", ["feats.npy", "graph_id.npy", "graph.json", "labels.npy"])
+def test_damaged_ppi_is_refused(part, kind, small_ppi):
+    folder, _ = small_ppi
+    raw = folder / FOLDERS["ppi"] / "raw"
+    for split in ("train", "valid", "test"):
+        path = raw / f"{split}_{part}"
+        whole = path.read_bytes()
+        for at in (0.1, 0.6, 0.9999) if kind == "truncated" else (0,):
+            damage(path, kind, at)
+            refusal("ppi", folder)
+            path.write_bytes(whole)
+            shutil.rmtree(folder / FOLDERS["ppi"] / "processed", ignore_errors=True)
+    assert load("ppi", folder).parts is not None
+
+
+def graph_without(path, key):
+    graph = json.loads(path.read_text())
+    graph[key] = graph[key][: len(graph[key]) // 2]
+    path.write_text(json.dumps(graph))
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("valid_graph.json", lambda path: graph_without(path, "links")),
+        ("test_labels.npy", lambda path: np.save(path, np.load(path) * 2)),
+        ("test_labels.npy", lambda path: np.save(path, np.load(path)[:, 0])),
+        ("train_feats.npy", lambda path: np.save(path, np.where(np.load(path) > 2, np.nan, 0))),
+        ("train_feats.npy", lambda path: np.save(path, np.load(path)[:, 1:])),
+        ("valid_feats.npy", lambda path: np.save(path, np.load(path)[1:])),
+        ("train_graph_id.npy", lambda path: np.save(path, np.load(path)[:-1])),
+        ("train_graph_id.npy", lambda path: np.save(path, np.load(path)[::-1])),
+    ],
+)
+def test_incomplete_ppi_is_refused(part, change, small_ppi):
+    folder, _ = small_ppi
+    change(folder / FOLDERS["ppi"] / "raw" / part)
+    refusal("ppi", folder)
+
+
+def test_what_was_processed_is_read_without_the_raw_content_and_refused_if_damaged(tmp_path, cora):
+    shutil.copytree(cora[0], tmp_path, dirs_exist_ok=True)
+    root = tmp_path / FOLDERS["cora"]
+    damage(root / "raw" / "ind.cora.graph", "garbage", 0)
+    assert same(load("cora", tmp_path), cora[1])
+    processed = root / "processed" / "data.pt"
+    whole = processed.read_bytes()
+    for kind, at in (("empty", 0), ("truncated", 0.5), ("truncated", 0.9999), ("garbage", 0), ("flipped", 0.4)):
+        damage(processed, kind, at)
+        refusal("cora", tmp_path)
+        processed.write_bytes(whole)
+    damage(root / "processed" / "pre_transform.pt", "empty", 0)
+    refusal("cora", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["cora", "pubmed", "ppi"])
+def test_what_is_neither_there_nor_fetched_is_missing(name, tmp_path):
+    root = tmp_path / FOLDERS[name]
+    for _ in range(2):  # the first leaves empty folders
+        with pytest.raises(OSError, match="no network") as refused:
+            load(name, tmp_path)
+        line = str(refused.value)
+        assert line.startswith(f"{NAMES[name]} is not in {root} and could not be fetched")
+        assert f"Copy its raw files into {root / 'raw'}" in line and ("ppi-go" in line) == (name == "ppi")
+
+
+def test_without_its_file_ppi_go_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="stands in for PPI") as refused:
+        load("ppi-go", tmp_path)
+    assert str(tmp_path / "ppi" / "ppi.npz") in str(refused.value)
+
+
+def test_half_a_download_is_no_dead_end(tmp_path):
+    root = tmp_path / FOLDERS["ppi"]
+    root.mkdir(parents=True)
+    (root / "ppi.zip").write_bytes(b"PK\x03\x04 half of it")  # which torch_geometric does not fetch again
+    assert "ppi.zip" in refusal("ppi", tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_no_damage(small_ppi, monkeypatch):
+    def read_only(path, *_, **__):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("torch_geometric.io.fs.makedirs", read_only)
+    with pytest.raises(OSError, match="folder of a copy that can be written") as refused:
+        load("ppi", small_ppi[0])
+    assert "damaged" not in str(refused.value)
+
+
+# Rows
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "reads_in_order"),
+    [
+        ("mean", Row("mean"), False),
+        ("max", Row("max"), False),
+        ("k2", Row("k2"), False),
+        ("k3-all-all", Row("k3"), False),
+        ("mean-all-25", Row("mean", None, 25), True),
+        ("max-10-25", Row("max", 10, 25), True),
+        ("lstm-25-10", Row("lstm", 25, 10), True),
+        ("gru-all-all", Row("gru"), True),
+        ("lstm-all-3", Row("lstm", None, 3), True),
+        ("lstm-3-3-stopped", Row("lstm", 3, 3, stopped=True), True),
+        ("mean-stopped", Row("mean", stopped=True), False),
+    ],
+)
+def test_names_of_rows(name, row, reads_in_order):
+    assert Row.named(name) == row and row.reads_in_order == reads_in_order
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "mean\n", "LSTM-3-3", "sum", "all-all", "k", "k0", "k7", "lstm", "gru", "lstm-3", "mean-3", "lstm-3-3-3"),
+        *("lstm-0-3", "lstm-3-0", "lstm--3-3", "lstm-03-3", "lstm-3.5-3", "lstm-1٣-3", "lstm-3-3 ", "lstm-none-none"),
+        *("lstm-stopped", "stopped", "mean-stopped-stopped", "mean-stopped-3-3", "lstm-3-3stopped"),
+    ],
+)
+def test_other_names_are_refused(name):
+    with pytest.raises(ValueError, match="a row is mean, max, k2 or k3") as refused:
+        Row.named(name)
+    assert repr(name) in str(refused.value)
+
+
+def test_the_papers_rows_and_runs():
+    rows = [Row.named(name) for name in PAPER_ROWS]
+    printed = TABLES["table_2_micro_f1"]
+    assert [(row.aggregation, row.k_1, row.k_2) for row in rows] == [
+        (row["f"], *(None if row["f"] == "mean" or row[k] == "all" else row[k] for k in ("k1", "k2")))
+        for row in printed
+    ]
+    assert NUM_RUNS == {"cora": 30, "pubmed": 30, "ppi": 4, "ppi-go": 4}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("row", ["lstm-3-3", "lstm-all-all", "gru-all-10", "mean", "k2", "max-10-25"])
+def test_settings_are_the_papers(name, row):
+    full = settings_for(name, Row.named(row), "full")
+    is_ppi = name in ("ppi", "ppi-go")
+    expected = {"num_batches": None, "epochs": 10} if is_ppi else {"num_batches": 100, "epochs": None}
+    expected |= {"batch_size": 512 if is_ppi else 256, "hidden_features": 256, "num_test": None, "preset": "full"}
+    expected |= {"keep": "last"}
+    expected |= {"learning_rate": 0.005 if name == "cora" else 0.01}
+    all_of_ppi = 100 if is_ppi else None
+    k_1, k_2, passes = {
+        "lstm-3-3": (3, 3, 20),
+        "lstm-all-all": (all_of_ppi, all_of_ppi, 20),
+        "gru-all-10": (all_of_ppi, 10, 20),
+        "mean": (None, None, 1),
+        "k2": (None, None, 1),
+        "max-10-25": (10, 25, 20),
+    }[row]
+    assert asdict(full) == expected | {"k_1": k_1, "k_2": k_2, "num_permutations": passes}
+    quick = replace(full, preset="quick", epochs=2) if is_ppi else replace(full, preset="quick")
+    assert settings_for(name, Row.named(row), "quick") == quick
+    assert settings_for(name, Row.named(f"{row}-stopped"), "full") == replace(full, keep="best")
+    smoke = settings_for(name, Row.named(row), "smoke")
+    assert smoke.num_batches == 2 and smoke.num_test == 100 and smoke.num_permutations == min(passes, 3)
+
+
+# Training
+
+
+def random_data(name, num=60, degree=4, seed=0) -> VertexData:
+    """Vertices as many as asked for, with features and classes as the data set has."""
+    generator = torch.Generator().manual_seed(seed)
+    _, d, c = SIZES[name]
+    edges = torch.randint(num, (2, degree * num), generator=generator)
+    x = torch.rand(num, d, generator=generator)
+    y = torch.randint(c, (num,), generator=generator)
+    if name.startswith("ppi"):
+        y = torch.rand(num, c, generator=generator).round()
+    order = torch.randperm(num, generator=generator)
+    test, validation, rest = order.split([num // 4, num // 4, num - 2 * (num // 4)])
+    return VertexData(name, x, y, Neighbourhoods.from_edge_index(edges, num), rest, validation, test)
+
+
+TINY = replace(
+    settings_for("pubmed", Row.named("lstm-3-3"), "smoke"), hidden_features=8, batch_size=10, num_permutations=2
+)
+
+
+def trained(data, row, seed=0, settings=TINY):
+    return train_row(data, row, seed, settings, lambda _: None)
+
+
+@pytest.mark.parametrize("name", ["cora", "pubmed", "ppi", "ppi-go"])
+@pytest.mark.parametrize("row", ["mean", "lstm-3-3"])
+def test_trainable_parameters_are_table_10(name, row):
+    short = {"num_batches": 1, "epochs": None, "batch_size": 4, "num_test": 2, "num_permutations": 1}
+    settings = replace(settings_for(name, Row.named(row), "full"), **short)
+    printed = TABLE_10[row.partition("-")[0]][name.partition("-")[0]]
+    assert trained(random_data(name), row, settings=settings)["num_trainable_parameters"] == printed
+
+
+def f1_by_loops(predicted, actual) -> float:
+    """2 TP / (2 TP + FP + FN) of 0 and 1 (B, c), and 0 where there is neither a label nor a prediction."""
+    right = wrong = missed = 0
+    for p, a in zip(np.ravel(predicted), np.ravel(actual), strict=True):
+        right += bool(p) and bool(a)
+        wrong += bool(p) and not a
+        missed += bool(a) and not p
+    return 2 * right / (2 * right + wrong + missed) if right + wrong + missed else 0.0
+
+
+labels = st.integers(1, 6).flatmap(
+    lambda c: st.lists(
+        st.lists(st.tuples(st.sampled_from([0.0, 0.3, 0.5, 0.51, 1.0]), st.booleans()), min_size=c, max_size=c),
+        min_size=1,
+        max_size=6,
+    )
+)
+
+
+@given(labels)
+@example([[(0.5, True)]])
+@example([[(0.0, False), (0.2, False)]])
+def test_micro_f1_of_many_labels_is_the_definition(rows):
+    pairs = torch.tensor(rows)
+    probabilities, y = pairs[..., 0], pairs[..., 1]
+    assert micro_f1(probabilities, y) == pytest.approx(f1_by_loops(probabilities.numpy() > 0.5, y.numpy()))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.permutations([0.1, 0.2, 0.3, 0.4])), min_size=1, max_size=8))
+def test_micro_f1_of_one_class_each_is_the_definition(rows):
+    y, probabilities = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    one_hot = np.eye(4)
+    expected = f1_by_loops(one_hot[probabilities.argmax(1)], one_hot[y])
+    assert micro_f1(torch.tensor(probabilities), torch.tensor(y)) == pytest.approx(expected)
+
+
+@given(labels, st.sampled_from(THRESHOLDS))
+def test_micro_f1_above_a_threshold_is_the_definition(rows, threshold):
+    pairs = torch.tensor(rows)
+    probabilities, y = pairs[..., 0], pairs[..., 1]
+    expected = f1_by_loops(probabilities.numpy() > threshold, y.numpy())
+    assert micro_f1(probabilities, y, threshold) == pytest.approx(expected)
+
+
+class Passes:
+    """A model that gives each vertex other logits in each pass."""
+
+    def __init__(self, data, settings):
+        generator = torch.Generator().manual_seed(1)
+        self.logits = 2 * torch.randn(settings.num_permutations, len(data.x), data.num_classes, generator=generator)
+        self.seen = torch.zeros(len(data.x), dtype=torch.int64)
+        self.settings, self.training, self.batches = settings, True, []
+
+    def eval(self):
+        self.training = False
+
+    def __call__(self, x, graph, batch, k_1, k_2):
+        assert not self.training and not torch.is_grad_enabled()
+        assert (k_1, k_2) == (self.settings.k_1, self.settings.k_2)
+        self.batches.append(len(batch))
+        self.seen[batch] += 1
+        return self.logits[self.seen[batch] - 1, batch]
+
+
+@pytest.mark.parametrize("name", ["pubmed", "ppi"])
+def test_the_curves_are_of_the_mean_of_the_first_passes(name, monkeypatch):
+    monkeypatch.setattr(train, "EVALUATION_BATCH", 7)
+    data, settings = random_data(name), replace(TINY, num_permutations=5, k_1=2, k_2=None, num_test=None)
+    model = Passes(data, settings)
+    found = curves(model, data, settings)
+    assert model.seen[data.test].eq(5).all() and model.seen[data.validation].eq(5).all() and model.seen.sum() == 150
+    assert max(model.batches) == 7
+    assert set(found) == {"validation_curve", "curve"} | ({"loss_curve", "tuned_curve"} if data.multilabel else set())
+    logits = model.logits.double()
+    probabilities = logits.sigmoid() if data.multilabel else logits.softmax(2)
+    for m in range(1, 6):
+        mean = sum(probabilities[:m]) / m
+        on_validation, y_validation = mean[data.validation], data.y[data.validation]
+        on_test, y = mean[data.test], data.y[data.test]
+        expected = {"validation_curve": micro_f1(on_validation, y_validation), "curve": micro_f1(on_test, y)}
+        if data.multilabel:
+            expected["loss_curve"] = -torch.where(y > 0.5, on_test, 1 - on_test).log().mean().item()
+            best = max(micro_f1(on_validation, y_validation, t) for t in THRESHOLDS)
+            tuned = next(t for t in THRESHOLDS if micro_f1(on_validation, y_validation, t) == best)
+            expected["tuned_curve"] = micro_f1(on_test, y, tuned)
+        assert {key: values[m - 1] for key, values in found.items()} == pytest.approx(expected, abs=1e-6)
+    assert all(len(values) == 5 and len(set(values)) > 1 for values in found.values())
+
+
+@pytest.mark.parametrize(("name", "row"), [("pubmed", "lstm-3-3"), ("ppi", "mean")])
+def test_a_result_is_a_function_of_the_seed(name, row):
+    data = random_data(name)
+    first = trained(data, row)
+    torch.rand(3)  # whatever was drawn before
+    again, other = trained(data, row), trained(data, row, seed=1)
+    timed = {"seconds", "vertices_per_second"}
+    assert {k: v for k, v in first.items() if k not in timed} == {k: v for k, v in again.items() if k not in timed}
+    assert other["losses"] != first["losses"]
+
+
+def test_a_result_says_everything():
+    settings = replace(TINY, num_test=None)
+    result = json.loads(json.dumps(trained(random_data("pubmed"), "lstm-3-3", 4, settings)))
+    assert result.keys() >= {*GRAPHS.place, *GRAPHS.others} - {"versions"}
+    assert (result["dataset"], result["row"], result["seed"]) == ("pubmed", "lstm-3-3", 4)
+    assert result["config"] == asdict(settings) | {"optimizer": "Adam"}
+    assert len(result["curve"]) == 2 and result["scores"]["test"] == result["curve"][-1]
+    assert set(result["scores"]) == {"validation", "test"} and len(result["losses"]) == 2
+
+
+@pytest.mark.parametrize(("num_test", "expected"), [(9, 9), (None, 15), (100, 15)])
+def test_num_test_limits_what_is_scored(num_test, expected):
+    data, settings = random_data("pubmed"), replace(TINY, num_test=num_test)
+    model = Passes(data, settings)
+    curves(model, data, settings)
+    assert set(model.batches) == {expected}
+    assert model.seen[data.test[:expected]].eq(2).all() and model.seen.sum() == 2 * 2 * expected
+
+
+def batches_of(monkeypatch, data, **changes):
+    """The vertices of every training step."""
+    drawn = []
+
+    def spy(graph, vertices, k_1, k_2):
+        assert (k_1, k_2) == (TINY.k_1, TINY.k_2)
+        drawn.append(vertices)
+        return two_hops(graph, vertices, k_1, k_2)
+
+    two_hops = train.two_hops
+    monkeypatch.setattr(train, "two_hops", spy)
+    trained(data, "lstm-3-3", settings=replace(TINY, **changes))
+    return drawn
+
+
+def test_epochs_visit_each_training_vertex_once(monkeypatch):
+    data = random_data("pubmed")  # 30 training vertices
+    drawn = batches_of(monkeypatch, data, num_batches=None, epochs=3, batch_size=8)
+    assert [len(vertices) for vertices in drawn] == [8, 8, 8, 6] * 3
+    epochs = [torch.cat(drawn[start : start + 4]) for start in (0, 4, 8)]
+    assert all(epoch.sort().values.equal(data.train.sort().values) for epoch in epochs)
+    assert not epochs[0].equal(epochs[1]) and not epochs[1].equal(epochs[2]) and not epochs[0].equal(data.train)
+
+
+def test_random_batches_are_subsets_without_repeats(monkeypatch):
+    data = random_data("pubmed")
+    drawn = batches_of(monkeypatch, data, num_batches=6, batch_size=12)
+    assert len(drawn) == 6
+    allowed = set(data.train.tolist())
+    chosen = [set(vertices.tolist()) for vertices in drawn]
+    assert all(len(vertices) == 12 and vertices <= allowed for vertices in chosen)
+    assert len({frozenset(vertices) for vertices in chosen}) == 6
+    assert any(a & b for a, b in pairwise(chosen))  # drawn anew, not parts of an epoch
+
+
+@pytest.mark.parametrize("num_batches", [20, 7])
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_the_weights_that_are_best_at_a_look_are_kept(keep, num_batches, monkeypatch):
+    scripted = iter([0.2, 0.5, 0.4, 0.5, 0.1, 0.3, 0.5, 0.0, 0.2, 0.1])
+    steps, looks = [], []
+
+    def look(model, *_):
+        looks.append((len(steps), deepcopy(model.state_dict())))
+        return next(scripted)
+
+    monkeypatch.setattr(train, "_look", look)
+    data, settings = random_data("pubmed"), replace(TINY, num_batches=num_batches, keep=keep)
+    model = GraphSAGE(data.x.shape[1], data.num_classes, "mean", hidden_features=4)
+    losses, _ = train.fit(model, data, settings, steps.append)
+    assert len(steps) == num_batches and len(losses) == min(num_batches, 10)
+    if keep == "last":
+        assert looks == []
+        return
+    assert [step for step, _ in looks] == (list(range(2, 21, 2)) if num_batches == 20 else list(range(1, 8)))
+    (best, last), kept = (looks[place][1] for place in (1, -1)), model.state_dict()
+    assert all(kept[key].equal(best[key]) for key in kept)
+    assert not any(kept[key].equal(last[key]) for key in kept)
+
+
+def test_a_look_is_the_validation_score(monkeypatch):
+    look, looks = train._look, []
+
+    def spy(*arguments):
+        looks.append(look(*arguments))
+        return looks[-1]
+
+    monkeypatch.setattr(train, "_look", spy)
+    settings = replace(TINY, num_batches=30, keep="best", num_test=None, num_permutations=1, k_1=None, k_2=None)
+    result = trained(planted(), "mean-stopped", settings=settings)
+    assert len(looks) == 10 and len(set(looks)) > 1
+    assert result["scores"]["validation"] == pytest.approx(max(looks), abs=1e-6)
+
+
+def planted(rewired=False) -> VertexData:
+    """Vertices see the right colour half of the time, one of two others else; seven of eight neighbours are alike."""
+    generator = torch.Generator().manual_seed(5)
+    num = 600
+    y = torch.arange(num) % 3
+    targets = torch.arange(num).repeat_interleave(8)
+    others = torch.randint(num // 3, (8 * num,), generator=generator) * 3
+    alike = torch.rand(8 * num, generator=generator) < 7 / 8
+    sources = others + torch.where(alike, y[targets], torch.randint(3, (8 * num,), generator=generator))
+    if rewired:
+        sources = sources[torch.randperm(8 * num, generator=generator)]
+    wrong = torch.rand(num, generator=generator) < 0.5
+    seen = torch.where(wrong, (y + torch.randint(1, 3, (num,), generator=generator)) % 3, y)
+    x = torch.nn.functional.one_hot(seen, 3).float()
+    test, validation, rest = torch.randperm(num, generator=generator).split([150, 50, 400])
+    graph = Neighbourhoods.from_edge_index(torch.stack((sources, targets)), num)
+    return VertexData("pubmed", x, y, graph, rest, validation, test)
+
+
+@pytest.mark.parametrize("row", ["lstm-3-3", "mean"])
+def test_what_neighbours_say_is_learnt(row):
+    """Of three classes; from what a vertex sees itself alone a half can be known, as the rewired graph shows."""
+    settings = replace(
+        settings_for("pubmed", Row.named(row), "full"), num_batches=60, hidden_features=64, batch_size=128
+    )
+    learnt, control = (trained(planted(rewired), row, settings=settings) for rewired in (False, True))
+    assert learnt["scores"]["test"] > 0.8 and learnt["losses"][-1] < 0.75 * learnt["losses"][0]
+    assert control["scores"]["test"] < 0.65
+
+
+# Cells
+
+
+def cell_of(folder, row="mean", seed=0, dataset="cora", **changes) -> Cell:
+    settings = settings_for(dataset, Row.named(row), "smoke")
+    return Cell(dataset, row, seed, replace(settings, hidden_features=16, **changes), folder)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "changes"),
+    [("cora", {}), ("pubmed", {"num_batches": 5}), ("ppi", {"num_batches": None, "epochs": 1, "hidden_features": 2})],
+)
+def test_progress_adds_up(dataset, changes, monkeypatch):
+    data = random_data(dataset, 100)
+    repeated = torch.arange(NUM_TRAIN[dataset]) % 100
+    monkeypatch.setattr(cell, "load", lambda *_: replace(data, train=repeated))
+    one = replace(cell_of(Path(), dataset=dataset), settings=replace(cell_of(Path()).settings, **changes))
+    steps = []
+    result = one.train(steps.append)
+    assert sum(steps) == one.units > 0
+    assert one.score(result) == f"micro-F1 {result['scores']['test']:.3f} with 1 permutations"
+
+
+def test_results_are_written_resumed_and_not_mixed(cora, tmp_path):
+    folder = cora[0]
+    cells = [cell_of(folder, "lstm-3-3", 1), cell_of(folder)]
+    assert unfinished(cells, GRAPHS, tmp_path, QUIET) == cells
+    (failure,) = run_cells([cells[0], cell_of(tmp_path / "none", dataset="ppi-go")], tmp_path, 1, QUIET)
+    assert failure.startswith("ppi-go mean seed 0: FileNotFoundError: PPI-GO expects the file") and "\n" not in failure
+    assert unfinished(cells, GRAPHS, tmp_path, QUIET) == cells[1:]
+    (result,), damaged = read_cells(tmp_path, GRAPHS)
+    assert damaged == [] and (tmp_path / "cells" / "cora-lstm-3-3-seed1.json").is_file()
+    here = train_row(load("cora", folder, 1), "lstm-3-3", 1, cells[0].settings, lambda _: None)
+    assert result["config"] == here["config"] and result["losses"] == pytest.approx(here["losses"], abs=1e-3)
+    with pytest.raises(ValueError, match=r"cora lstm-3-3 seed 1 .*num_batches=2 there, 3 asked for.*another --out"):
+        unfinished([cell_of(folder, "lstm-3-3", 1, num_batches=3)], GRAPHS, tmp_path, QUIET)
+    elsewhere = replace(cells[0], folder=tmp_path)
+    assert unfinished([elsewhere], GRAPHS, tmp_path, QUIET) == []  # where the data are is no setting
