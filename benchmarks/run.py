@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, fused, gather, recurrent, sampling, spectral
+from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral
 from benchmarks.harness import measure, record, table
 
 BENCHMARKS = {
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "spectral": spectral,
     "recurrent": recurrent,
     "sampling": sampling,
+    "graph": graph,
     "auto": auto,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -1,5 +1,6 @@
 """GraphSAGE: two layers that pool sampled neighbourhoods, and a linear classifier (Section 3.2)."""
 
+import warnings
 from typing import cast
 
 import torch
@@ -219,7 +220,9 @@ def _rows(x: Tensor, positions: Tensor) -> Tensor:
         return x.index_select(0, positions)
     if len(positions) == 0:
         return torch.zeros(0, x.shape[1], dtype=x.dtype, device=x.device)
-    return x.to_sparse_coo().index_select(0, positions).to_sparse_csr()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        return x.to_sparse_coo().index_select(0, positions).to_sparse_csr()
 
 
 def _dense(x: Tensor) -> Tensor:
