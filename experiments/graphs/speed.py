@@ -1,0 +1,120 @@
+"""Speed on the paper's graphs: a training step on Cora against a loop over vertices, and an epoch of PPI-GO.
+
+    python -m experiments.graphs.speed [--data ../shared/data] [--out docs/results/graphs]
+
+The step is the paper's: 256 vertices, k_1 = k_2 = 5, LSTM(1433, 256) and LSTM(256, 256). The loop is that of
+benchmarks/graph.py: one vertex after the other, in the style of the released code, with the same weights, reading the
+same sampled neighbours, so that its logits and gradients are the same.
+
+Of the epoch, 512 vertices a step and k_1 = k_2 = 25, the floating-point operations are those of the products: 2 for
+each multiplication, and three products for each of the forward pass: itself, and one for either gradient, of which
+the features need none.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks.graph import step_row
+from benchmarks.harness import about_here, measure, record
+from janossy.graph import GraphSAGE, TwoHops, two_hops
+from janossy.paper.graphs.datasets import VertexData, load
+from janossy.paper.graphs.rows import Row, settings_for
+from janossy.paper.graphs.train import MEMORY_BUDGET, loss_of
+
+
+def flops(data: VertexData, hops: TwoHops, H: int = 256) -> float:
+    """Of a training step by LSTMs of H units, as GraphSAGE computes it."""
+    d, c = data.x.shape[1], data.num_classes
+    read = len(hops.first.values.unique()), len(hops.second.values.unique())
+    cells = sum(len(sets.values) for sets in (hops.first, hops.second))
+    inner, B = len(hops.inner), len(hops.targets)
+    of_features = read[0] * 4 * H * d + inner * (H // 2) * d  # products of the features, which need no gradient
+    others = cells * 4 * H * H + read[1] * 4 * H * H + (inner + 2 * B) * (H // 2) * H + B * H * c
+    return 2.0 * (2 * of_features + 3 * others)
+
+
+def epoch(data: VertexData, row: str = "lstm-25-25") -> dict:
+    """One epoch of training, measured."""
+    settings = settings_for(data.name, Row.named(row), "full")
+    torch.manual_seed(0)
+    model = GraphSAGE(data.x.shape[1], data.num_classes, "lstm", memory_budget=MEMORY_BUDGET)
+    optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, fused=True)
+    seconds, drawing, total, cells = 0.0, 0.0, 0.0, 0
+    batches = data.train[torch.randperm(len(data.train))].split(settings.batch_size)
+    for batch in batches:
+        start = time.perf_counter()
+        hops = two_hops(data.graph, batch, settings.k_1, settings.k_2)
+        drawn = time.perf_counter()
+        optimizer.zero_grad()
+        loss_of(model.of_hops(data.x, hops), data.y[batch]).backward()
+        optimizer.step()
+        seconds += time.perf_counter() - start
+        drawing += drawn - start
+        total += flops(data, hops)
+        cells += len(hops.first.values) + len(hops.second.values)
+    return {
+        "dataset": data.name,
+        "row": row,
+        "steps": len(batches),
+        "vertices": len(data.train),
+        "seconds": round(seconds, 2),
+        "seconds_drawing": round(drawing, 3),
+        "lstm_steps": cells,
+        "flops": total,
+        "flops_per_second": round(total / seconds),
+        "vertices_per_second": round(len(data.train) / seconds, 1),
+    }
+
+
+def table(data: dict) -> str:
+    """The record as Markdown."""
+    about = data["machine"]
+    (step, dense), of = data["rows"], data["epoch"]
+    lines = [
+        "Speed on the paper's graphs.",
+        "",
+        f"`{data['command']}` on {about['cpu']}, {about['cores']} cores, {about['torch_threads']} torch threads, torch "
+        f"{data['versions']['torch']}, {data['finished'][:10]}.",
+        "",
+        "| a training step on Cora, 256 vertices, k_1 = k_2 = 5 | ours, ms | loop over vertices, ms | ratio | pairs |",
+        "|---|---|---|---|---|",
+    ]
+    for name, row in (("a vertex used twice embedded once", step), ("dense features, each use its own sample", dense)):
+        lines.append(
+            f"| {name} | {row['ours']:.1f} | {row['reference']:.0f} | {row['ratio']:.1f}× | {row['num_pairs']} |"
+        )
+    lines += [
+        "",
+        f"One epoch of PPI-GO, k_1 = k_2 = 25, {of['steps']} steps of 512 vertices: {of['seconds']:.0f} s, "
+        f"{of['vertices_per_second']:.0f} vertices/s, {of['lstm_steps'] / 1e6:.1f} million steps of LSTMs of 256 "
+        f"units, {of['flops'] / 1e12:.1f} Tflop, {of['flops_per_second'] / 1e9:.0f} Gflop/s; drawing neighbours took "
+        f"{of['seconds_drawing']:.1f} s of it.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure, and write speed.json and speed.md."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="as for janossy reproduce graphs")
+    parser.add_argument("--out", type=Path, default=Path("docs/results/graphs"))
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    cora = load("cora", options.data)
+    x = cora.x.to_dense()
+    steps = [step_row(x, cora.graph, sparse=True), step_row(x, cora.graph, sparse=False, resample=True)]
+    timings = measure(steps, num_pairs=11, seconds=120)
+    data = record(timings, (__doc__ or "").split("\n")[0], "python -m experiments.graphs.speed")
+    data |= {"epoch": epoch(load("ppi-go", options.data)), **about_here()}
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "speed.json").write_text(json.dumps(data, indent=1) + "\n")
+    (options.out / "speed.md").write_text(table(data))
+    print(table(data))
+
+
+if __name__ == "__main__":
+    main()
