@@ -73,18 +73,24 @@ def _resident(line: str) -> float:
 
 
 def main() -> None:
-    """Measure every case, each side three times in its own process, and write the medians."""
+    """Measure the named cases, or every case, each side three times in its own process, and write the medians.
+
+    The other cases' rows stay as they are.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="default all")
     parser.add_argument("--one", nargs=2, metavar=("CASE", "SIDE"), help="measure one side here and print it")
     arguments = parser.parse_args()
     if arguments.one:
         torch.manual_seed(0)
         print(peak(*arguments.one))
         return
-    rows = []
-    for case in CASES:
+    before = json.loads((RESULTS / "memory.json").read_text()) if arguments.cases else {"rows": []}
+    rows = {row["name"]: row for row in before["rows"]}
+    for case in arguments.cases or CASES:
         ours, reference = (sorted(_elsewhere(case, side) for _ in range(3))[1] for side in ("ours", "reference"))
-        rows.append({"name": case, "ours": round(ours, 2), "reference": round(reference, 1)})
+        rows[case] = {"name": case, "ours": round(ours, 2), "reference": round(reference, 1)}
+    rows = [rows[case] for case in CASES if case in rows]
     data = {"about": __doc__, "command": "python -m benchmarks.memory", **about_here(), "rows": rows}
     (RESULTS / "memory.json").write_text(json.dumps(data, indent=1) + "\n")
     (RESULTS / "memory.md").write_text(table(data))

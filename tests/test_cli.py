@@ -9,7 +9,7 @@ import pytest
 
 from janossy.cli import main
 from janossy.paper.results import ARITHMETIC, GRAPHS, read_cells
-from tests.paper.test_graphs import copied, unplug
+from tests.paper.graph_files import copied, unplug
 
 COMMAND = [sys.executable, "-c", "from janossy.cli import main; main()"]
 

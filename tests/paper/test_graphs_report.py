@@ -1,12 +1,14 @@
-"""The report of the graph experiments, on made-up results."""
+"""The report of the graph experiments, on made-up results and on those that are committed."""
 
 import importlib.util
 import re
+import shutil
 import sys
 import warnings
 from dataclasses import asdict, replace
 from io import StringIO
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,8 @@ from janossy.paper.results import GRAPHS, cell_path, read_cells, write_json
 from janossy.paper.tables import paper_tables
 from tests.paper.test_report import Page
 
+COMMITTED = Path(__file__).parents[2] / "docs" / "results" / "graphs"
+IMAGES = re.compile(r"data:image/png;base64,[^\"]*")
 FILES = ["report.md", "report.html", "micro-f1.png", "inference-permutations.png"]
 
 
@@ -350,3 +354,20 @@ def test_results_are_read_as_written(full):
     directory, results, *_ = full
     assert read_cells(directory, GRAPHS)[1] == []
     assert len(read_cells(directory, GRAPHS)[0]) == len(results)
+
+
+def test_the_committed_report_is_that_of_the_committed_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(COMMITTED / "cells", Path("docs/results/graphs/cells"))
+    write_report(Path("docs/results/graphs"))
+    for name in ("report.md", "report.html"):
+        text, committed = ((folder / name).read_text("utf-8") for folder in (Path("docs/results/graphs"), COMMITTED))
+        assert IMAGES.sub("", text) == IMAGES.sub("", committed)  # a plot's bytes are those of a version of matplotlib
+
+
+def test_the_committed_runs_have_todays_settings():
+    results, damaged = read_cells(COMMITTED, GRAPHS)
+    assert len(results) > 180 and damaged == []
+    for run in results:
+        today = asdict(settings_for(run["dataset"], Row.named(run["row"]), run["config"]["preset"]))
+        assert {**today, **run["config"]} == {**today, "optimizer": "Adam"}, (run["dataset"], run["row"], run["seed"])
