@@ -51,6 +51,16 @@ def without_kernels(monkeypatch):
     monkeypatch.setattr(operators, "_loaded", lambda: False)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_summed_slab_by_slab(kind, monkeypatch):
+    """Where elements are read many times, and the gates' gradients of all cells would take more than a slab."""
+    slabs, changes = [], recurrences._changes
+    monkeypatch.setattr(recurrences, "SLAB", 1)
+    monkeypatch.setattr(recurrences, "_changes", lambda ctx, *rest: slabs.append(ctx) or changes(ctx, *rest))
+    law_parity(*layers(kind(D, 8), Sampled(40, seed=1), Packed(), Gather()), distinct_sets((5, 7, 2)))
+    assert len(slabs) > 2 and all(ctx is slabs[0] for ctx in slabs)
+
+
 @pytest.mark.parametrize("H", [3, 8])
 @pytest.mark.parametrize("shape", LAYERS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
