@@ -94,9 +94,10 @@ def load(name: str, folder: Path, seed: int = 0) -> VertexData:
         raise FileNotFoundError(f"PPI-GO expects the file {root / 'ppi.npz'}, which is not there. {STAND_IN}")
     try:
         files = _read(name, root)
-    except ImportError as error:
-        raise ImportError("The graph data sets need torch_geometric: pip install janossy[graph]") from error
     except Exception as error:
+        # A damaged pickle may name modules that are nowhere.
+        if isinstance(error, ImportError) and (error.name or "").startswith("torch_geometric"):
+            raise ImportError("The graph data sets need torch_geometric: pip install janossy[graph]") from error
         raise _explained(error, name, root) from error
     x, y = files.x, files.y
     graph = Neighbourhoods.from_edge_index(files.edges, len(x))
@@ -170,11 +171,14 @@ def _planetoid(root: Path) -> _Files:
 
     class Checked(Planetoid):
         def process(self) -> None:
-            # scipy writes wherever a damaged index points, which ends the process.
+            # scipy writes wherever a damaged index points, which ends the process, and as much as a damaged shape says.
             for path in self.raw_paths:
                 if path.endswith((".x", ".tx", ".allx")):
                     with open(path, "rb") as file:
-                        pickle.load(file, encoding="latin1").check_format(full_check=True)
+                        matrix = pickle.load(file, encoding="latin1")
+                    matrix.check_format(full_check=True)
+                    if matrix.shape[1] != SIZES[root.name.lower()][1]:
+                        raise ValueError(f"{path} has rows of {matrix.shape[1]} features")
             super().process()
 
     data = Checked(str(root.parent), root.name)[0]
