@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,6 +20,7 @@ from janossy.paper.arithmetic.models import MODELS
 from janossy.paper.arithmetic.settings import settings_for
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.train import train_network
+from janossy.paper.graphs.datasets import read_ppi_go
 
 ARITHMETIC = ("range", "variance")
 GRAPH = "ppi_go"
@@ -83,21 +83,13 @@ class PPI:
     """PPI-GO: each vertex as the set of its neighbours' features, with its own; 44,906 training vertices."""
 
     def __init__(self, data: Path) -> None:
-        with np.load(data / "ppi" / "ppi.npz") as file:
-            edges, bits, ends = file["edges"], file["features"], file["split_ends"]
-            labels = file["go_labels"]
-        features = torch.from_numpy(np.unpackbits(bits, axis=1)[:, :50].astype(np.float32))
-        self.labels = torch.from_numpy(np.unpackbits(labels, axis=1)[:, :121])
-        self.train, self.test = torch.arange(int(ends[0])), torch.arange(int(ends[1]), int(ends[2]))
-        mean, std = features[self.train].mean(0), features[self.train].std(0)
-        self.features = (features - mean) / std.clamp_min(1e-6)
-        pairs = torch.from_numpy(edges.astype(np.int64)).reshape(-1, 2) if edges.shape[-1] == 2 else None
-        assert pairs is not None
-        both = torch.cat((pairs, pairs.flip(1))).unique(dim=0)
-        self.neighbours = both[:, 1]
-        self.offsets = torch.cat(
-            (torch.zeros(1, dtype=torch.long), both[:, 0].bincount(minlength=len(features)).cumsum(0))
-        )
+        files = read_ppi_go(data / "ppi")
+        self.labels = files.y
+        self.train, _, self.test = torch.arange(len(files.x)).tensor_split(files.ends)
+        mean, std = files.x[self.train].mean(0), files.x[self.train].std(0)
+        self.features = (files.x - mean) / std.clamp_min(1e-6)
+        sources, self.neighbours = files.edges
+        self.offsets = torch.cat((torch.zeros(1, dtype=torch.long), sources.bincount(minlength=len(files.x)).cumsum(0)))
 
     def neighbourhoods(self, vertices: Tensor) -> Ragged:
         """The sets of these vertices: a neighbour's features beside the vertex's own, 100 in all."""

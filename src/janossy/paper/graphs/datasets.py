@@ -195,7 +195,8 @@ def _ppi(root: Path) -> _Files:
     return _Files(whole.x, whole.y, whole.edge_index, [sizes[0], sizes[0] + sizes[1]], whole.batch)
 
 
-def _ppi_go(root: Path) -> _Files:
+def read_ppi_go(root: Path) -> _Files:
+    """What ppi.npz holds, loops included; the edges are in order."""
     with np.load(root / "ppi.npz") as file:
         features, labels = (
             torch.from_numpy(np.unpackbits(file[key], axis=1)[:, :width].astype(np.float32))
@@ -213,5 +214,5 @@ _READERS: dict[str, Callable[[Path], _Files]] = {
     "cora": _planetoid,
     "pubmed": _planetoid,
     "ppi": _ppi,
-    "ppi-go": _ppi_go,
+    "ppi-go": read_ppi_go,
 }
