@@ -11,7 +11,7 @@ import torch
 from benchmarks.harness import Row, backward
 from benchmarks.recurrent import power_law_sizes
 from janossy import GRU, LSTM, JanossyPooling, Packed, Ragged, Sampled, SampledPrefixes
-from janossy.evaluate.drawn import Drawn
+from janossy.orderings.drawn import Drawn
 from janossy.orderings.schemes import SCHEMES
 
 

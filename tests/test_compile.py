@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, Ragged, TupleMLP, TupleProduct, Tuples
-from janossy.evaluate import operators
+from janossy.evaluate import on_kernels
 from janossy.orderings import weighs_rows
 from tests.examples import ORDERINGS, distinct_sets, drawing, pooling
 from tests.laws import close, value_and_gradients
@@ -89,7 +89,7 @@ def test_no_graph_break_in_an_evaluator(evaluator, function, reduce, sizes):
 @pytest.mark.parametrize("sizes", [(3, 3, 3), (3, 0, 1, 4, 3)])
 @pytest.mark.parametrize("name", ["fused", "spectral", "permanent"])
 def test_no_graph_break_without_kernels(name, sizes, monkeypatch):
-    monkeypatch.setattr(operators, "_loaded", torch.compiler.assume_constant_result(lambda: False))
+    monkeypatch.setattr(on_kernels, "_loaded", torch.compiler.assume_constant_result(lambda: False))
     function = "tuple_product_of_mlps" if name == "permanent" else "tuple_mlp_one_layer_tanh"
     fullgraph = name != "spectral"  # there the number of harmonics depends on the elements
     compiled_equals_eager("tuples_2", function, "aot_eager", 1e-12, name, "mean", sizes, fullgraph)

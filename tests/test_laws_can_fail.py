@@ -25,8 +25,8 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def first_block_edited(rows, edit):
-    *others, last = rows.blocks
-    return replace(rows, blocks=(*others, replace(last, local=edit(last.local))))
+    *others, last = rows.buckets
+    return replace(rows, buckets=(*others, replace(last, local=edit(last.local))))
 
 
 class DropsOneTuple(Tuples):
@@ -44,13 +44,13 @@ class FillsWithTheFirst(Tuples):
 
     def enumerate(self, keys, generator=None):
         rows = super().enumerate(keys, generator)
-        return replace(rows, blocks=tuple(replace(b, padded=False, local=b.local.clamp(min=0)) for b in rows.blocks))
+        return replace(rows, buckets=tuple(replace(b, padded=False, local=b.local.clamp(min=0)) for b in rows.buckets))
 
 
 class StraysIntoItsNeighbour(Tuples):
     def enumerate(self, keys, generator=None):
         rows = super().enumerate(keys, generator)
-        return replace(rows, blocks=tuple(replace(b, starts=b.starts.roll(1)) for b in rows.blocks))
+        return replace(rows, buckets=tuple(replace(b, starts=b.starts.roll(1)) for b in rows.buckets))
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from torch import Tensor, nn
 
 from experiments.sampling.networks import ARITHMETIC, FUNCTIONS, GRAPH, PPI, Trained, load
 from janossy import JanossyNetwork, Ragged, Sampled, TupleMLP
-from janossy.control import fit_control_variate
-from janossy.evaluate.drawn import Drawn
 from janossy.history import HistoryPooling
-from janossy.orderings import Block, Rows
+from janossy.inference.control import fit_control_variate
+from janossy.orderings import Bucket, Rows
+from janossy.orderings.drawn import Drawn
 from janossy.paper.arithmetic.tasks import TASKS
 
 # Part 1
@@ -97,7 +97,7 @@ def _measured(task: str, trained: Trained, seed: int, graph: PPI) -> list[dict[s
         y = _centred(outputs(rows), len(sets))
         for k in KS:
             shared = _centred(
-                outputs(Rows(tuple(_reshuffled(b, k, generator) for b in rows.blocks), len(sets))), len(sets)
+                outputs(Rows(tuple(_reshuffled(b, k, generator) for b in rows.buckets), len(sets))), len(sets)
             )
             arguments = {"link": trained.link, "num_steps": STEPS[task], "generator": generator}
             begun = time.perf_counter()
@@ -118,12 +118,12 @@ def _measured(task: str, trained: Trained, seed: int, graph: PPI) -> list[dict[s
     return found
 
 
-def _reshuffled(block: Block, k: int, generator: torch.Generator) -> Block:
+def _reshuffled(bucket: Bucket, k: int, generator: torch.Generator) -> Bucket:
     """Other permutations with the same last k elements: outputs of both covary by what those k explain."""
-    split = max(0, block.length - k)
-    first, last = block.local[..., :split], block.local[..., split:]
+    split = max(0, bucket.length - k)
+    first, last = bucket.local[..., :split], bucket.local[..., split:]
     order = torch.rand(first.shape, generator=generator).argsort(-1)
-    return replace(block, local=torch.cat((first.gather(-1, order), last), -1))
+    return replace(bucket, local=torch.cat((first.gather(-1, order), last), -1))
 
 
 def _centred(outputs: Tensor, num_sets: int) -> Tensor:

@@ -17,7 +17,7 @@ from experiments.sampling.designs import SHARES, bounds, vectors_of
 from experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained, load, parser
 from experiments.sampling.record import Record
 from janossy import Sampled
-from janossy.evaluate.drawn import Drawn
+from janossy.orderings.drawn import Drawn
 
 NUM_SETS, NUM_PERMUTATIONS, NUM_PAIRS = 200, 200, 60
 
@@ -32,7 +32,7 @@ def shares(trained: Trained) -> dict[str, float]:
     y = outputs.unflatten(0, (NUM_SETS, -1)).double().numpy()[:, :, 0]
     y = y - y.mean(1, keepdims=True)
     y = y / (y.var() * NUM_PERMUTATIONS / (NUM_PERMUTATIONS - 1)) ** 0.5
-    orders = rows.blocks[0].local.numpy()
+    orders = rows.buckets[0].local.numpy()
     gram, right = np.zeros((len(SHARES), len(SHARES))), np.zeros(len(SHARES))
     starts = bounds(n)
     for some_orders, some_y in zip(orders, y, strict=True):

@@ -12,7 +12,7 @@ from torch import nn
 from experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained, load, parser
 from experiments.sampling.record import Record
 from janossy import JanossyPooling, Ragged, Sampled, TupleMLP
-from janossy.evaluate.prefix_tree import num_nodes
+from janossy.evaluate.cells.prefix_tree import num_nodes
 
 LAST = (0, 2, 3, 4)
 NUM, NUM_REPEATS, NUM_SETS = 4, 60, 200

@@ -1,13 +1,14 @@
 """Janossy pooling: learning functions of sets by averaging over orderings (Murphy et al., ICLR 2019)."""
 
 from janossy.audit import InteractionOrder, Sensitivity, interaction_order, sensitivity
-from janossy.control import ControlVariate, fit_control_variate
 from janossy.equivariant import JanossyEquivariant
 from janossy.evaluate import Fused, Gather, Packed, Permanent, Projected, SampledPrefixes, SharedPrefixes, Spectral
 from janossy.export import PaddedNetwork, export_onnx
 from janossy.functions import GRU, LSTM, RNN, BalancedTree, MinGRU, TupleMLP, TupleProduct
 from janossy.history import HistoryPooling
-from janossy.inference import Prediction, predict
+from janossy.inference import predict
+from janossy.inference.control import ControlVariate, fit_control_variate
+from janossy.inference.predict import Prediction
 from janossy.network import JanossyNetwork
 from janossy.objective import Estimand, PermutationLoss, RobbinsMonro
 from janossy.orderings import (

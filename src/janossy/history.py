@@ -67,7 +67,7 @@ class HistoryPooling(nn.Module):
         # A sample without replacement is how a uniform permutation begins.
         num = max(1, min(self.num, max(sets.sizes, default=1)))
         rows = Sampled(1, k=num).enumerate(sets, generator)
-        positions = rows.join([block.positions() for block in rows.blocks])
+        positions = rows.join([bucket.positions() for bucket in rows.buckets])
         drawn = positions[positions >= 0]
         y, of_zero = self._evaluate(sets, sets.values[drawn])
         remembered = self.history[ids]

@@ -1,5 +1,8 @@
 """JanossyNetwork: ρ ∘ pooling ∘ h (Eq. 4)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
@@ -57,3 +60,15 @@ class JanossyNetwork(nn.Module):
     def _elements(self, sets: Ragged) -> Ragged:
         check_ragged(sets, "JanossyNetwork")
         return sets.with_values(self.h(sets.values))
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Evaluation mode meanwhile; every module's own mode afterwards."""
+    training = {module: module.training for module in network.modules()}
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, was_training in training.items():
+            module.training = was_training

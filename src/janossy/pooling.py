@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate import REDUCTIONS, Evaluator, Function, Problem, candidates, cheapest, named
-from janossy.evaluate.drawn import Drawn
 from janossy.orderings import Orderings, weighs_rows
+from janossy.orderings.drawn import Drawn
 from janossy.ragged import Ragged, check_ragged
 
 

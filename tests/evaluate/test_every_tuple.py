@@ -25,7 +25,7 @@ from janossy import (
     TupleProduct,
     Tuples,
 )
-from janossy.evaluate import Problem, operators
+from janossy.evaluate import Problem, on_kernels
 from tests.examples import D, distinct_sets, pooling
 from tests.laws import close, law_parity, law_saves_no_more_than, peak_bytes, saved_bytes, value_and_gradients
 
@@ -264,7 +264,7 @@ def test_a_large_set_that_has_no_series_and_no_end_is_an_error():
 
 @pytest.fixture
 def without_kernels(monkeypatch):
-    monkeypatch.setattr(operators, "_loaded", lambda: False)
+    monkeypatch.setattr(on_kernels, "_loaded", lambda: False)
 
 
 CHUNKED = {
@@ -281,8 +281,8 @@ def test_torch_operations_agree_with_the_kernels(e, orderings, monkeypatch):
     f, sets = function(e.name, 3), distinct_sets((9, 0, 3, 12, 2, 12))
     expected = value_and_gradients(JanossyPooling(f, orderings, e), sets)
     called = []
-    monkeypatch.setattr(operators, "load", lambda: called.append(1))
-    monkeypatch.setattr(operators, "_loaded", lambda: False)
+    monkeypatch.setattr(on_kernels, "load", lambda: called.append(1))
+    monkeypatch.setattr(on_kernels, "_loaded", lambda: False)
     for got, want in zip(value_and_gradients(JanossyPooling(f, orderings, e), sets), expected, strict=True):
         close(got, want)
     assert not called
@@ -362,7 +362,7 @@ def test_pooling_goes_on_without_numba_and_says_so_once(before, warning):
 @pytest.mark.parametrize(("evaluator", "k"), [("fused", 2), ("fused", 3), ("spectral", 3), ("permanent", 3)])
 def test_what_is_kept_does_not_depend_on_the_number_of_tuples(evaluator, k, n):
     """At most three arrays (N, k, H), and 4 kB; gather keeps an array (T, H), T = n(n − 1) tuples a set or more."""
-    if operators.load() is None:
+    if on_kernels.load() is None:
         pytest.skip("needs numba")
     width = 50
     f, sets = function(evaluator, k, width=width), sets_of(n, n)

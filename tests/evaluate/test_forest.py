@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from janossy.evaluate.forest import paths
-from janossy.evaluate.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes, stems
+from janossy.evaluate.cells.forest import paths
+from janossy.evaluate.cells.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes, stems
 
 multiplicities = st.lists(st.integers(1, 3), max_size=4).filter(lambda m: sum(m) <= 6).map(tuple)
 

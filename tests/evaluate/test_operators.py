@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 
-from janossy.evaluate import operators
+from janossy.evaluate import on_kernels
+from janossy.evaluate.tuples import operators
 from tests.examples import distinct_sets, pooling
 from tests.laws import close
 
@@ -144,7 +145,7 @@ def slopes_asked_for(monkeypatch):
         return spy
 
     spied = type(kernels())(*(spying(kernel) for kernel in kernels()))
-    monkeypatch.setattr(operators, "load", lambda: spied)
+    monkeypatch.setattr(on_kernels, "load", lambda: spied)
     return seen
 
 

@@ -30,8 +30,9 @@ from janossy import (
     SharedPrefixes,
     Tuples,
 )
-from janossy.evaluate import Problem, operators, recurrences
-from janossy.evaluate.recurrences import cell_bytes
+from janossy.evaluate import Problem, on_kernels
+from janossy.evaluate.cells import autograd
+from janossy.evaluate.cells.cost import cell_bytes
 from tests.examples import D, distinct_sets, generator, tied_sets
 from tests.laws import close, law_gradients, law_parity, peak_bytes, saved_bytes, value_and_gradients
 
@@ -48,15 +49,15 @@ def layers(f, orderings, *evaluators, reduce="mean"):
 
 @pytest.fixture
 def without_kernels(monkeypatch):
-    monkeypatch.setattr(operators, "_loaded", lambda: False)
+    monkeypatch.setattr(on_kernels, "_loaded", lambda: False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_summed_slab_by_slab(kind, monkeypatch):
     """Where elements are read many times, and the gates' gradients of all cells would take more than a slab."""
-    slabs, changes = [], recurrences._changes
-    monkeypatch.setattr(recurrences, "SLAB", 1)
-    monkeypatch.setattr(recurrences, "_changes", lambda ctx, *rest: slabs.append(ctx) or changes(ctx, *rest))
+    slabs, changes = [], autograd._changes
+    monkeypatch.setattr(autograd, "SLAB", 1)
+    monkeypatch.setattr(autograd, "_changes", lambda ctx, *rest: slabs.append(ctx) or changes(ctx, *rest))
     law_parity(*layers(kind(D, 8), Sampled(40, seed=1), Packed(), Gather()), distinct_sets((5, 7, 2)))
     assert len(slabs) > 2 and all(ctx is slabs[0] for ctx in slabs)
 
@@ -140,9 +141,7 @@ def test_a_cell_keeps_no_more_than_estimated(kind, shape, H, dtype):
 def test_an_element_is_projected_once(monkeypatch, m):
     projected = []
     linear = nn.functional.linear
-    monkeypatch.setattr(
-        recurrences.nn.functional, "linear", lambda x, *rest: projected.append(len(x)) or linear(x, *rest)
-    )
+    monkeypatch.setattr(nn.functional, "linear", lambda x, *rest: projected.append(len(x)) or linear(x, *rest))
     sets = distinct_sets(SIZES)
     JanossyPooling(GRU(D, 8), Sampled(m), Packed())(sets)
     assert projected == [len(sets.values)]

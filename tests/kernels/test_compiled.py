@@ -76,8 +76,8 @@ PROGRAM = """
 import logging, sys
 logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s", stream=sys.stdout)
 import numpy as np
-from janossy.kernels.products import product_means
-from janossy.kernels.tuple_sums import tuple_means
+from janossy.kernels.product_means import product_means
+from janossy.kernels.tuple_means import tuple_means
 z = np.arange(24.0).reshape(4, 3, 2)
 for offsets in ([0, 4], [0, 1, 4]):
     product_means(z, np.array(offsets), True, True, 1)

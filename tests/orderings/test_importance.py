@@ -41,9 +41,9 @@ def probabilities(weights, uniform, k):
 def drawn(orderings, sets, seed=4):
     """For each set, the rows drawn as tuples of positions within it, and the weight of each."""
     found = [None] * len(sets)
-    for block in orderings.enumerate(sets, generator(seed)).blocks:
+    for bucket in orderings.enumerate(sets, generator(seed)).buckets:
         for b, rows, weights in zip(
-            block.members(len(sets)), block.local.tolist(), block.weights.tolist(), strict=True
+            bucket.members(len(sets)), bucket.local.tolist(), bucket.weights.tolist(), strict=True
         ):
             found[b] = [(tuple(i for i in row if i >= 0), w) for row, w in zip(rows, weights, strict=True)]
     return found
@@ -100,7 +100,7 @@ class Unweighed(ImportanceSampled):
 
     def enumerate(self, keys, generator=None):
         rows = super().enumerate(keys, generator)
-        return replace(rows, blocks=tuple(replace(b, weights=torch.ones_like(b.weights)) for b in rows.blocks))
+        return replace(rows, buckets=tuple(replace(b, weights=torch.ones_like(b.weights)) for b in rows.buckets))
 
 
 @pytest.mark.parametrize("uniform", [0, 0.1, 1])
@@ -163,8 +163,8 @@ def test_a_sum_is_weighed_too():
 
 @pytest.mark.parametrize("k", [1, 3, None])
 def test_all_uniform_is_plain_sampling(k):
-    for block in ImportanceSampled(20, k, uniform=1).enumerate(distinct_sets((0, 3, 40))).blocks:
-        close(block.weights, torch.ones_like(block.weights))
+    for bucket in ImportanceSampled(20, k, uniform=1).enumerate(distinct_sets((0, 3, 40))).buckets:
+        close(bucket.weights, torch.ones_like(bucket.weights))
 
 
 def heavy_tailed_sets(num_sets=20, n=60):
@@ -207,7 +207,7 @@ def test_squared_norms_alone_gain_nothing_for_the_identity_and_norms_are_best():
 
 @pytest.mark.parametrize("uniform", [0.01, 0.1, 0.5])
 def test_uniform_bounds_the_weights(uniform):
-    weights = ImportanceSampled(5000, 1, uniform=uniform).enumerate(heavy_tailed_sets()).blocks[0].weights
+    weights = ImportanceSampled(5000, 1, uniform=uniform).enumerate(heavy_tailed_sets()).buckets[0].weights
     assert 0.5 / uniform < weights.max() <= 1 / uniform + 1e-9
 
 
@@ -261,10 +261,10 @@ def test_sizes(sizes, k):
     assert rows.weights().dtype == torch.float64
     positions, owners = rows.flatten()
     assert list(positions.sizes) == [orderings.row_length(sizes[b]) for b in owners.tolist()]
-    for block in rows.blocks:
-        assert block.padded == bool(block.local.lt(0).any()) or block.num_sets == 0
-        if block.length == 0 or block.local.lt(0).all():
-            close(block.weights, torch.ones_like(block.weights))
+    for bucket in rows.buckets:
+        assert bucket.padded == bool(bucket.local.lt(0).any()) or bucket.num_sets == 0
+        if bucket.length == 0 or bucket.local.lt(0).all():
+            close(bucket.weights, torch.ones_like(bucket.weights))
     f = GRU(D, 3) if k is None else TupleMLP(k, D, 3)
     assert JanossyPooling(f, orderings)(sets).shape == (len(sizes), 3)
 
@@ -304,7 +304,7 @@ def test_on_any_device(device):
     sets = distinct_sets((3, 0, 5, 3)).to(device)
     rows = ImportanceSampled(4, 2).enumerate(sets, torch.Generator(device).manual_seed(0))
     assert rows.weights().device.type == device
-    assert {block.local.device.type for block in rows.blocks} == {device}
+    assert {bucket.local.device.type for bucket in rows.buckets} == {device}
     f = TupleMLP(2, D, 3).to(device)
     law_unbiased(
         JanossyPooling(f, ImportanceSampled(10, 2, norm)), JanossyPooling(f, Tuples(2), "gather"), sets, device=device

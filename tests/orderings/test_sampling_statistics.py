@@ -105,8 +105,8 @@ def test_unbiased(function, sampled, exact):
 class Biased(Sampled):
     def enumerate(self, keys, generator=None):
         rows = super().enumerate(keys, generator)
-        for block in rows.blocks:
-            block.local[:, ::3] = torch.arange(block.length)
+        for bucket in rows.buckets:
+            bucket.local[:, ::3] = torch.arange(bucket.length)
         return rows
 
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from janossy import GRU, JanossyPooling, Ragged, Sampled
 from janossy.orderings import schemes, templates
-from janossy.orderings.schemes import SCHEMES, Orthogonal, Source
+from janossy.orderings.schemes import SCHEMES, Orthogonal
+from janossy.orderings.source import Source
 from tests.examples import D, distinct_sets, generator
 from tests.laws import close, law_batch_mates, law_count, law_invariant, law_rows_are_orderings, law_uniform
 from tests.orderings.test_sampling_statistics import law_independent
@@ -38,8 +39,8 @@ NUM_SETS = {1: 20, 2: 200, 3: 300, 4: 600, 5: 2400}
 
 def drawn(orderings, n, num_sets=1, source=None):
     """Positions within each set, (num_sets, R, L), of as many sets of n elements."""
-    (block,) = orderings.enumerate(Ragged.from_sizes(torch.zeros(num_sets * n, 1), [n] * num_sets), source).blocks
-    return block.local
+    (bucket,) = orderings.enumerate(Ragged.from_sizes(torch.zeros(num_sets * n, 1), [n] * num_sets), source).buckets
+    return bucket.local
 
 
 def tuples(rows):

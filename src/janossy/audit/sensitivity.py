@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from janossy.inference import Link, evaluating, named_link
-from janossy.network import JanossyNetwork
+from janossy.inference.links import Link, named_link
+from janossy.network import JanossyNetwork, evaluating
 from janossy.orderings import Sampled
 from janossy.orderings.rows import Rows, build_rows
 from janossy.ragged import Ragged, check_ragged
@@ -229,9 +229,9 @@ class _Given:
 
 def _padded(rows: Rows, sets: Ragged) -> Tensor:
     """The positions (B, R, max n) of rows that all sets have R of, with zeros behind each."""
-    orders = sets.offsets.new_zeros(len(sets), rows.blocks[0].num_rows, max(sets.sizes, default=0))
-    for block in rows.blocks:
-        orders[slice(None) if block.sets is None else block.sets, :, : block.length] = block.local
+    orders = sets.offsets.new_zeros(len(sets), rows.buckets[0].num_rows, max(sets.sizes, default=0))
+    for bucket in rows.buckets:
+        orders[slice(None) if bucket.sets is None else bucket.sets, :, : bucket.length] = bucket.local
     return orders
 
 

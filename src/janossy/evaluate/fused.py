@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.evaluate.additive import cost, pool, why_not
 from janossy.evaluate.cost import Cost, Rates, check_memory_budget
-from janossy.evaluate.every_tuple import is_increasing
-from janossy.evaluate.means import tuple_mean
-from janossy.evaluate.operators import tuple_means
 from janossy.evaluate.problem import Problem
+from janossy.evaluate.tuples.additive import cost, pool, why_not
+from janossy.evaluate.tuples.every_tuple import is_increasing
+from janossy.evaluate.tuples.operators import tuple_means
+from janossy.evaluate.tuples.tuple_means import tuple_mean
 from janossy.kernels.counts import num_tuples
 
 # Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/auto.py.

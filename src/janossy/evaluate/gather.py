@@ -8,9 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from janossy.evaluate.chunked import Steps, pool, with_zero
 from janossy.evaluate.cost import Cost, Rates, Work, as_float, check_memory_budget
 from janossy.evaluate.problem import Function, Problem
+from janossy.evaluate.rows.pieces import with_zero
+from janossy.evaluate.rows.pool import Steps, pool
 from janossy.ragged import Ragged
 
 STEP, STEP_OF_ONEDNN = 6e-5, 5e-6

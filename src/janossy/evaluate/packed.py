@@ -8,13 +8,12 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from janossy.evaluate.chunked import with_zero
+from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
+from janossy.evaluate.cells.forest import paths
+from janossy.evaluate.cells.pool import Grove, Part, pool
 from janossy.evaluate.cost import Cost, as_float, check_memory_budget
-from janossy.evaluate.forest import paths
-from janossy.evaluate.forest_pool import Grove, Part, pool
-from janossy.evaluate.pieces import Piece, batches_of, pieces_of
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.recurrences import cell_bytes, cost_of_cells, why_not
+from janossy.evaluate.rows.pieces import Piece, batches_of, pieces_of, with_zero
 from janossy.ragged import Ragged
 
 

@@ -7,13 +7,14 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from janossy.evaluate.chunked import with_weights_of_now
+from janossy.evaluate.cells.cost import cell_bytes, why_no_cells
+from janossy.evaluate.cells.forest import paths
+from janossy.evaluate.cells.layers import project, run
 from janossy.evaluate.cost import Work
-from janossy.evaluate.forest import paths
-from janossy.evaluate.pieces import Piece, batches_of, pieces_of
 from janossy.evaluate.problem import Function, Problem
-from janossy.evaluate.recurrences import cell_bytes, project, run, why_no_cells
 from janossy.evaluate.reduce import HALF, widened
+from janossy.evaluate.rows.pieces import Piece, batches_of, pieces_of
+from janossy.evaluate.rows.recompute import with_weights_of_now
 from janossy.orderings.rows import Rows
 from janossy.orderings.sorting import first_of_equals
 from janossy.ragged import Ragged
@@ -30,7 +31,7 @@ def per_element(problem: Problem, memory_budget: int) -> Tensor:
     total = (_by_cells if in_cells else _by_rows)(problem, rows, memory_budget)
     counts = torch.tensor(rows.counts(), dtype=total.dtype, device=total.device)[problem.elements.to_index()[1]]
     means = total / counts[:, None]
-    order = next((block.order for block in rows.blocks if block.order is not None), None)
+    order = next((bucket.order for bucket in rows.buckets if bucket.order is not None), None)
     means = means if order is None else _alike_for_equals(means, problem.elements, order)
     return means.to(problem.elements.dtype) if problem.elements.dtype in HALF else means
 
@@ -53,7 +54,7 @@ def _by_rows(problem: Problem, rows: Rows, memory_budget: int) -> Tensor:
     """The sum for each element, by calls of f on rows of one length."""
     values = problem.elements.values
     work = Work.of(problem.f, whole_rows=False)
-    longest = max((block.length for block in rows.blocks), default=0)
+    longest = max((bucket.length for bucket in rows.buckets), default=0)
     row_bytes = values.element_size() * work.elements(longest, values.shape[1:].numel())
     pieces = list(pieces_of(rows, max(1, memory_budget * max(1, longest) // row_bytes)))
     pieces = [piece for piece in pieces if piece.num_positions > 0]

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates, Work
-from janossy.evaluate.every_tuple import is_increasing, ordered_elements, reduced, why_not_every_tuple
-from janossy.evaluate.operators import on_kernels, product_means
+from janossy.evaluate.on_kernels import on_kernels
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.product_tree import product_mean
 from janossy.evaluate.reduce import widened
+from janossy.evaluate.tuples.every_tuple import is_increasing, ordered_elements, reduced, why_not_every_tuple
+from janossy.evaluate.tuples.operators import product_means
+from janossy.evaluate.tuples.product_means import product_mean
 from janossy.functions.structure import Product
 from janossy.ragged import Ragged
 

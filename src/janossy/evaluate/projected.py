@@ -8,11 +8,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from janossy.evaluate.additive import why_not_additive
-from janossy.evaluate.chunked import Steps, pool, with_zero
 from janossy.evaluate.cost import Cost, Rates, Work, as_float, check_memory_budget
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import widened
+from janossy.evaluate.rows.pieces import with_zero
+from janossy.evaluate.rows.pool import Steps, pool
+from janossy.evaluate.tuples.additive import why_not_additive
 from janossy.functions.structure import ACTIVATIONS, Additive, additive
 from janossy.ragged import Ragged
 

@@ -9,14 +9,13 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor
 
-from janossy.evaluate.chunked import with_zero
+from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
+from janossy.evaluate.cells.pool import Grove, Part, pool
+from janossy.evaluate.cells.prefix_tree import num_nodes, prefix_tree, stems
 from janossy.evaluate.cost import Cost, check_memory_budget
-from janossy.evaluate.forest_pool import Grove, Part, pool
-from janossy.evaluate.pieces import chunks_of, positions_of
-from janossy.evaluate.prefix_tree import num_nodes, prefix_tree, stems
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.recurrences import cell_bytes, cost_of_cells, why_not
-from janossy.orderings.rows import Block, Orderings, SharedBeginnings
+from janossy.evaluate.rows.pieces import chunks_of, positions_of, with_zero
+from janossy.orderings.rows import Bucket, Orderings, SharedBeginnings
 from janossy.ragged import Ragged
 
 
@@ -65,9 +64,9 @@ class SampledPrefixes:
         values = with_zero(problem.elements.values, rows)
         limit = max(1, self.memory_budget // cell_bytes(problem))
         groves: list[Grove] = []
-        for block in rows.blocks:
-            members = block.members(rows.num_sets)
-            groves += _groves(problem, block, members, len(values), limit) if len(members) else []
+        for bucket in rows.buckets:
+            members = bucket.members(rows.num_sets)
+            groves += _groves(problem, bucket, members, len(values), limit) if len(members) else []
         return pool(problem, values, groves, self.memory_budget)
 
 
@@ -79,16 +78,16 @@ def _parts(orderings: Orderings, n: int) -> tuple[int, int, int]:
     return begin, n - begin, length - begin
 
 
-def _groves(problem: Problem, block: Block, members: Sequence[int], num_values: int, limit: int) -> Iterator[Grove]:
-    """The rows of a block, in chunks of about so many cells, or of one permutation of a set."""
+def _groves(problem: Problem, bucket: Bucket, members: Sequence[int], num_values: int, limit: int) -> Iterator[Grove]:
+    """The rows of a bucket, in chunks of about so many cells, or of one permutation of a set."""
     begin, num_kinds, end = _parts(problem.orderings, problem.elements.sizes[members[0]])
     tree = prefix_tree((1,) * num_kinds, end, increasing=False)
     each = tree.num_rows
     groups_at_once = max(1, limit // max(1, begin + tree.num_nodes))
-    for sets, slices in chunks_of(block.num_sets, block.num_rows // each, groups_at_once):
+    for sets, slices in chunks_of(bucket.num_sets, bucket.num_rows // each, groups_at_once):
         for some in slices:
-            rows = slice(some.start * each, min(some.stop * each, block.num_rows))
-            positions = positions_of(block, num_values, sets, rows).unflatten(1, (-1, each)).flatten(0, 1)
+            rows = slice(some.start * each, min(some.stop * each, bucket.num_rows))
+            positions = positions_of(bucket, num_values, sets, rows).unflatten(1, (-1, each)).flatten(0, 1)
             # Rows are in lexicographic order: the first position behind the beginning shows what is left in turn.
             left = positions[:, :: max(1, each // max(1, num_kinds)), begin : begin + 1].flatten(1)[:, :num_kinds]
             zero = left.new_full((len(left), 1), num_values - 1)

@@ -9,11 +9,11 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor
 
+from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
+from janossy.evaluate.cells.pool import Grove, Part, pool
+from janossy.evaluate.cells.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.cost import Cost, as_float, check_memory_budget
-from janossy.evaluate.forest_pool import Grove, Part, pool
-from janossy.evaluate.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.recurrences import cell_bytes, cost_of_cells, why_not
 from janossy.orderings.rows import MAX_ROWS, EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.ragged import Ragged

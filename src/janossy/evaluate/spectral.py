@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.evaluate.additive import cost, pool, why_not
 from janossy.evaluate.cost import Cost, Rates
-from janossy.evaluate.every_tuple import is_increasing
-from janossy.evaluate.operators import series_means
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.series import series_mean
+from janossy.evaluate.tuples.additive import cost, pool, why_not
+from janossy.evaluate.tuples.every_tuple import is_increasing
+from janossy.evaluate.tuples.operators import series_means
+from janossy.evaluate.tuples.series_means import series_mean
 from janossy.kernels.counts import enumerated, num_tuples, series_cost
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, num_harmonics
 

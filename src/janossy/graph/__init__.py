@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
-from janossy.graph.passes import predict_passes
 from janossy.graph.sage import GraphSAGE
+from janossy.inference.passes import predict_passes
 
 if TYPE_CHECKING:
     from janossy.graph.aggregation import JanossyAggregation

@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from janossy.orderings.distinct import arrangements
-from janossy.orderings.schemes import Source
+from janossy.orderings.source import Source, arrangements
 from janossy.ragged import Ragged
 
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate import Gather, Packed, Problem
-from janossy.evaluate.drawn import Drawn
 from janossy.functions import GRU, LSTM, TupleMLP
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
 from janossy.orderings import Tuples
+from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import build_rows
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged

@@ -23,10 +23,10 @@ def load() -> Kernels | None:
     try:
         # numba is an optional extra, and takes half a second to import.
         from janossy.kernels.compiled import check_compiler  # noqa: PLC0415
-        from janossy.kernels.products import product_means  # noqa: PLC0415
+        from janossy.kernels.product_means import product_means  # noqa: PLC0415
         from janossy.kernels.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
-        from janossy.kernels.series import series_means  # noqa: PLC0415
-        from janossy.kernels.tuple_sums import tuple_means  # noqa: PLC0415
+        from janossy.kernels.series_means import series_means  # noqa: PLC0415
+        from janossy.kernels.tuple_means import tuple_means  # noqa: PLC0415
 
         check_compiler()
     except Exception as error:  # whatever a compiler may raise on a machine we have not seen

@@ -16,7 +16,7 @@ from numba import njit
 
 from janossy.kernels.cells import KINDS, NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, step, step_back
 from janossy.kernels.compiled import Kernel
-from janossy.kernels.row_products import ROWS, add_row_products, panels
+from janossy.kernels.row_matmul import ROWS, add_row_products, panels
 from janossy.kernels.vector import load, num_lanes, store
 
 

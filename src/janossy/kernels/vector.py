@@ -11,8 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
-LANES = {"float32": 16, "float64": 8}
-"""Numbers in a vector: 512 bits."""
+from janossy.kernels.lanes import LANES
 
 _FLAGS = ("contract", "reassoc", "nsz", "arcp")
 _INT32 = ir.IntType(32)

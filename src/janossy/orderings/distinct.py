@@ -5,7 +5,7 @@ from math import perm
 import torch
 from torch import Tensor
 
-from janossy.orderings.schemes import Source
+from janossy.orderings.source import Source, arrangements
 
 MOST_RANKS = 2**62
 """Of more arrangements than this, two of a draw coincide less than once in 2^63 pairs, and are not looked for."""
@@ -49,13 +49,3 @@ def _below(population: int, source: Source, *shape: int) -> Tensor:
     while (over := numbers >= whole).any():
         numbers[over] = source.bits(int(over.sum()))
     return numbers % population
-
-
-def arrangements(digits: Tensor) -> Tensor:
-    """From j-th digits below n - j (a Lehmer code), the arrangement of k distinct positions below n; both (k, …).
-
-    In place: the digits are gone.
-    """
-    for j in range(len(digits) - 2, -1, -1):
-        digits[j + 1 :] += digits[j + 1 :] >= digits[j]
-    return digits

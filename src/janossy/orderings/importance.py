@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import MAX_ROWS, Block, Rows, build_rows, check_budget, check_k
-from janossy.orderings.schemes import Source
+from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, build_rows, check_budget, check_k
+from janossy.orderings.source import Source
 from janossy.ragged import Ragged
 
 Weights = Callable[[Tensor], Tensor]
@@ -97,7 +97,7 @@ class ImportanceSampled:
         check_budget(self, keys.sizes, self.max_rows, "num rows a set", "smaller batches or a smaller num")
         weights = self._weights_of(keys.values.detach())
         sets = build_rows(keys, lambda n, _: torch.arange(n)[None, None])
-        drawn = tuple(self._draw(block, weights[block.positions()[:, 0]], generator) for block in sets.blocks)
+        drawn = tuple(self._draw(bucket, weights[bucket.positions()[:, 0]], generator) for bucket in sets.buckets)
         return replace(sets, blocks=drawn)
 
     @torch.no_grad()
@@ -125,7 +125,7 @@ class ImportanceSampled:
             )
         return weights
 
-    def _draw(self, block: Block, weights: Tensor, generator: torch.Generator | None) -> Block:
+    def _draw(self, bucket: Bucket, weights: Tensor, generator: torch.Generator | None) -> Bucket:
         """The rows and their weights, of sets whose elements have these weights (S, n)."""
         log_q = self._log_probabilities(weights)[:, None].expand(-1, self.num, -1)
         noise = _exponential(Source(log_q.device, generator), log_q.shape)
@@ -137,7 +137,7 @@ class ImportanceSampled:
         remaining = chosen.flip(2).logcumsumexp(2).flip(2)
         steps = remaining - chosen - torch.arange(n, 0, -1, device=order.device, dtype=torch.float64).log()
         local = torch.nn.functional.pad(order[:, :, :length], (0, max(0, length - n)), value=-1)
-        return replace(block, local=local, padded=n < length, weights=steps[:, :, :length].sum(2).exp())
+        return replace(bucket, local=local, padded=n < length, weights=steps[:, :, :length].sum(2).exp())
 
     def _log_probabilities(self, weights: Tensor) -> Tensor:
         """log q (S, n); in a set of zeros only, all are equal."""

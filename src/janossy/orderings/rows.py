@@ -1,7 +1,7 @@
 """What every ordering strategy produces: the rows of positions at which f is applied.
 
-Rows are kept as dense blocks, one for each size of set in the batch, and not as one flat ragged list: f is only ever
-called on rows of equal length, and within a block the rows of a set reduce by a dense mean. ``Rows.flatten`` gives
+Rows are kept as dense buckets, one for each size of set in the batch, and not as one flat ragged list: f is only ever
+called on rows of equal length, and within a bucket the rows of a set reduce by a dense mean. ``Rows.flatten`` gives
 the flat form.
 """
 
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log10
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ MAX_ROWS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Block:
+class Bucket:
     """The rows of all sets of one size n: R rows of length L for each of S sets.
 
     Shapes:
@@ -68,29 +68,29 @@ class Block:
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows of a batch, as blocks. Each set of the batch is in exactly one block."""
+    """All rows of a batch, as buckets. Each set of the batch is in exactly one bucket."""
 
-    blocks: tuple[Block, ...]
+    buckets: tuple[Bucket, ...]
     num_sets: int
 
     def weights(self) -> Tensor | None:
         """Of all rows (Σ_b r_b, 1), in the order of the sets; None where all are 1."""
-        parts = [block.weights[..., None] for block in self.blocks if block.weights is not None]
+        parts = [bucket.weights[..., None] for bucket in self.buckets if bucket.weights is not None]
         return self.join(parts) if parts else None
 
     def counts(self) -> list[int]:
         """The number of rows of each set, in the order of the sets."""
         counts = [0] * self.num_sets
-        for block in self.blocks:
-            for b in block.members(self.num_sets):
-                counts[b] = block.num_rows
+        for bucket in self.buckets:
+            for b in bucket.members(self.num_sets):
+                counts[b] = bucket.num_rows
         return counts
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """One tensor (Σ_b r_b, c) in the order of the sets, from each block's (S, r, c)."""
+        """One tensor (Σ_b r_b, c) in the order of the sets, from each bucket's (S, r, c)."""
         if len(parts) == 1:
             return parts[0].flatten(0, 1)
-        sets = [block.sets for block in self.blocks if block.sets is not None]
+        sets = [bucket.sets for bucket in self.buckets if bucket.sets is not None]
         owners = torch.cat([b.repeat_interleave(part.shape[1]) for b, part in zip(sets, parts, strict=True)])
         return torch.cat([part.flatten(0, 1) for part in parts])[torch.argsort(owners, stable=True)]
 
@@ -104,8 +104,8 @@ class Rows:
         """
         rows = [
             (b, row)
-            for block in self.blocks
-            for b, rows in zip(block.members(self.num_sets), block.positions().cpu(), strict=True)
+            for bucket in self.buckets
+            for b, rows in zip(bucket.members(self.num_sets), bucket.positions().cpu(), strict=True)
             for row in rows
         ]
         rows.sort(key=lambda pair: pair[0])
@@ -115,10 +115,16 @@ class Rows:
 
 
 class Orderings(Protocol):
-    """WHICH sequences are averaged: a frozen dataclass with these three methods.
+    """WHICH sequences are averaged: a frozen dataclass with these three methods, which says whether it draws.
 
-    ``num_rows`` and ``row_length`` tell, without building anything, the rows of one set of size n.
+    ``num_rows`` and ``row_length`` tell, without building anything, the rows of one set of size n. Orderings whose rows
+    all have one length say so by an attribute ``k``.
     """
+
+    @property
+    def draws(self) -> bool:
+        """Whether the rows are a random sample, so that their mean has an error: then a ``RandomOrderings``."""
+        ...
 
     def num_rows(self, n: int) -> int: ...
 
@@ -126,6 +132,36 @@ class Orderings(Protocol):
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         """The rows for sets of these sizes. ``keys`` are the elements that a canonical order looks at."""
+        ...
+
+
+@runtime_checkable
+class RandomOrderings(Orderings, Protocol):
+    """Orderings that draw: what a mean over them needs to know for its error."""
+
+    @property
+    def num(self) -> int:
+        """The permutations of each set; each may be several rows."""
+        ...
+
+    @property
+    def seed(self) -> int | None:
+        """What fixes the draw; None where it is made anew at every call."""
+        ...
+
+    def blocks(self, n: int) -> list[int]:
+        """Numbers of rows of a set of n, in order: rows of one block may depend on each other, different blocks not."""
+        ...
+
+    def population(self, n: int) -> float:
+        """How many orderings of a set of n the rows are drawn from without replacement; infinity with replacement."""
+        ...
+
+    def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
+        """The same, but of num permutations, in blocks of at most so many, from another seed; None keeps each.
+
+        Blocks begin anew at every multiple of ``block``.
+        """
         ...
 
 
@@ -178,7 +214,7 @@ def averages_every_tuple(orderings: Orderings) -> bool:
 
 
 def weighs_rows(orderings: Orderings) -> bool:
-    """Whether their blocks hold ``weights``: the mean over all orderings is that of weight times f."""
+    """Whether their buckets hold ``weights``: the mean over all orderings is that of weight times f."""
     return getattr(orderings, "weighs_rows", False)
 
 
@@ -206,17 +242,17 @@ def _text(count: int) -> str:
 def build_rows(
     keys: Ragged, local: Callable[[int, int], Tensor], order: Tensor | None = None, k: int | None = None
 ) -> Rows:
-    """The blocks of ``local(n, S)``, positions (1 or S, R, L) within sets of size n, for every size n of the batch.
+    """The buckets of ``local(n, S)``, positions (1 or S, R, L) within sets of size n, for every size n of the batch.
 
     k is the fixed row length, if there is one: smaller sets have padded rows.
     """
-    blocks = []
+    buckets = []
     for n, sets in _by_size(keys.sizes):
         chosen = None if sets is None else torch.tensor(sets, device=keys.device)
         starts = keys.offsets[:-1] if chosen is None else keys.offsets[chosen]
         positions = local(n, len(keys if sets is None else sets)).to(keys.device)
-        blocks.append(Block(positions, chosen, starts, order, padded=k is not None and n < k))
-    return Rows(tuple(blocks), len(keys))
+        buckets.append(Bucket(positions, chosen, starts, order, padded=k is not None and n < k))
+    return Rows(tuple(buckets), len(keys))
 
 
 def _by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from janossy.orderings.distinct import distinct_arrangements
 from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k
-from janossy.orderings.schemes import SCHEMES, Source, block_sizes, draw
+from janossy.orderings.schemes import SCHEMES, block_sizes, draw
 from janossy.orderings.sorting import sort_positions
+from janossy.orderings.source import Source
 from janossy.orderings.templates import injective_tuples, kept
 from janossy.ragged import Ragged
 

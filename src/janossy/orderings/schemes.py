@@ -5,34 +5,13 @@ other; blocks are independent, and the units of a standard error.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from janossy.orderings.source import Source
 from janossy.orderings.templates import MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS, design
-
-
-class Source:
-    """Random tensors, on a device, from a generator or from torch's global one."""
-
-    def __init__(self, device: torch.device, generator: torch.Generator | None) -> None:
-        self.device = device
-        # torch.compile takes no generator, not even None.
-        self.options: dict[str, Any] = {} if generator is None else {"generator": generator}
-
-    def bits(self, *shape: int) -> Tensor:
-        """62 random bits each: no two tie, which a sort would order unevenly."""
-        return torch.randint(2**62, shape, device=self.device, **self.options)
-
-    def permutations(self, *shape: int) -> Tensor:
-        """Uniform and independent, (…, n)."""
-        # Integers sort on every device; float64 does not.
-        return self.bits(*shape).argsort(-1)
-
-    def normal(self, *shape: int) -> Tensor:
-        # Whatever torch's default dtype: seeds fix what is drawn, and half precision has no QR.
-        return torch.randn(shape, dtype=torch.float32, device=self.device, **self.options)
 
 
 class Scheme(Protocol):

@@ -1,0 +1,70 @@
+"""Whether a recurrence can run as cells, and what they cost."""
+
+import torch
+
+from janossy.evaluate.cost import Cost, Rates
+from janossy.evaluate.on_kernels import lanes, on_kernels
+from janossy.evaluate.problem import Problem
+from janossy.evaluate.reduce import widened
+
+# Fitted to GRUs and LSTMs of 64 to 80 units, on single rows and on all orders of 5 to 7 elements, float32, forward and
+# backward, on two cores of an AMD EPYC.
+RATES = Rates(flops_per_second=5.5e10, bytes_per_second=9e9, activations_per_second=1.8e9, overhead=9e-4)
+RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, activations_per_second=4e8, overhead=3e-3)
+
+
+def why_not(problem: Problem) -> str | None:
+    """Why cells cannot compute f's value for each row; None if they can."""
+    if problem.recurrent is not None and problem.recurrent.per_position:
+        return f"{type(problem.f).__name__} gives a state for each position, and not for each row"
+    return why_no_cells(problem)
+
+
+def why_no_cells(problem: Problem) -> str | None:
+    """Why cells cannot compute f here; None if they can."""
+    structure, name = problem.recurrent, type(problem.f).__name__
+    if structure is None:
+        if not hasattr(problem.f, "recurrence"):
+            return f"{name} declares no recurrence"
+        return f"{name} has a hook or a forward of its own, which would not run"
+    if problem.elements.values.dim() != 2 or problem.elements.values.shape[1] != structure.in_features:
+        shape = tuple(problem.elements.values.shape[1:])
+        return f"{name} takes elements of {structure.in_features} features, and these have shape {shape}"
+    if torch.compiler.is_compiling():
+        return "torch.compile unrolls a recurrence, which gather does"
+    return None
+
+
+def cell_bytes(problem: Problem) -> int:
+    """What a cell keeps, forward and backward together, with its projections and its indices; an upper estimate."""
+    structure, values = problem.recurrent, widened(problem.elements.values)
+    numbers = 0
+    for i, layer in enumerate(structure.layers):
+        for direction in layer:
+            num_gates, H = len(direction.weight_hh) // direction.weight_hh.shape[1], direction.weight_hh.shape[1]
+            H += -H % lanes(values)
+            numbers += (2 * num_gates + 8) * H + (0 if i == 0 else direction.weight_ih.shape[1])
+    return numbers * values.element_size() + 64
+
+
+def cost_of_cells(problem: Problem, num_cells: float, num_products: float) -> Cost:
+    """Of the projections, so many cells, and so many products of a state with the weights."""
+    values = widened(problem.elements.values)
+    with_kernels_now = on_kernels(values) and not problem.recurrent.unrolled
+    first = later = hidden = gates = 0.0
+    for i, layer in enumerate(problem.recurrent.layers):
+        for direction in layer:
+            num_units, H = direction.weight_hh.shape
+            filled = 1 + (-H % lanes(values)) / H if with_kernels_now else 1.0
+            gates += num_units * filled
+            hidden += num_units * H * filled**2
+            if i == 0:
+                first += direction.weight_ih.numel() * filled
+            else:
+                later += direction.weight_ih.numel() * filled
+    return Cost(
+        flops=2.0 * (len(values) * first + num_cells * later + num_products * hidden),
+        bytes=num_cells * cell_bytes(problem),
+        activations=num_cells * gates,
+        rates=RATES if with_kernels_now else RATES_WITHOUT_KERNELS,
+    )

@@ -1,0 +1,139 @@
+"""Rows of a recurrence as a forest of cells: what is read, and which cell's state it is read after.
+
+A row is a path. Paths are kept apart (``paths``) or share their beginnings (``prefix_tree.py``). Both are evaluated by
+``recurrences.py``. The shape of a forest depends on the sizes of the sets alone, so it is made on the host, once.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+GROUP = 8
+"""Paths to a tree: as many rows as a kernel multiplies at once."""
+
+KEEP_CELLS = 2**16
+"""Larger shapes are made at every call rather than kept (two megabytes each)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Cells ordered by tree, within it by level, within that by parent; arrays of int64.
+
+    Shapes: parents (C,), -1 at a root; ends (T,), the cell that each row ends at, -1 for a row of length 0;
+    levels (V + 1,), where each level begins among the cells; trees (G + 1,), where each tree begins among the levels.
+    """
+
+    parents: np.ndarray
+    ends: np.ndarray
+    levels: np.ndarray
+    trees: np.ndarray
+
+    @property
+    def num_cells(self) -> int:
+        return len(self.parents)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The row that each cell is the end of, or -1."""
+        rows = np.full(self.num_cells, -1)
+        real = np.flatnonzero(self.ends >= 0)
+        rows[self.ends[real]] = real
+        return rows
+
+    @property
+    def largest_tree(self) -> int:
+        """In cells."""
+        return int(np.diff(self.levels[self.trees]).max(initial=0))
+
+    def slabs(self, num_cells: int) -> list[np.ndarray]:
+        """The trees, in stretches of about so many cells."""
+        begins = self.levels[self.trees]
+        cuts = np.searchsorted(begins, np.arange(0, self.num_cells, max(1, num_cells)))
+        return [self.trees[a : b + 1] for a, b in pairwise(np.unique([*cuts, len(self.trees) - 1]))]
+
+    @cached_property
+    def before(self) -> np.ndarray:
+        """The cell whose state each one is read after; at a root C, which stands for the zero state."""
+        return np.where(self.parents >= 0, self.parents, self.num_cells)
+
+    @cached_property
+    def by_depth(self) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+        """For each depth its cells, over all trees, and their parents among the cells of the depth before.
+
+        And each cell's place when the depths are put behind each other.
+        """
+        depth_of_level = np.concatenate([np.arange(b - a) for a, b in pairwise(self.trees)] or [np.arange(0)])
+        depths = np.repeat(depth_of_level, np.diff(self.levels))
+        order = np.argsort(depths, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        bounds = np.concatenate(([0], np.bincount(depths).cumsum()))
+        cells = [order[a:b] for a, b in pairwise(bounds)]
+        starts = [0, *bounds[:-1]]
+        parents = [place[self.parents[c]] - start for c, start in zip(cells, starts, strict=False)]
+        return cells, parents, place
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """A shape, and the element that each cell reads.
+
+    Shapes: elements (C,), int64; mirror (C,), of paths: the cell that is as far from its row's end as this one from
+    the beginning, for the direction that reads rows from behind.
+    """
+
+    shape: Shape
+    elements: Tensor
+    mirror: np.ndarray | None = None
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.shape.ends)
+
+
+def paths(positions: list[Tensor]) -> Forest:
+    """Rows that share nothing: positions (T_i, L_i), the longest first, of elements. Rows are numbered as they come."""
+    shape, mirror, cells = _paths(tuple((x.shape[0], x.shape[1]) for x in positions))
+    flat = torch.cat([x.reshape(-1) for x in positions]) if positions else torch.zeros(0, dtype=torch.long)
+    return Forest(shape, flat[torch.from_numpy(cells).to(flat.device)], mirror)
+
+
+def _paths(shapes: tuple[tuple[int, int], ...]) -> tuple[Shape, np.ndarray, np.ndarray]:
+    """The shape of (T_i, L_i) rows and lengths; the mirrored cells; and which entry of the rows each cell reads."""
+    return (_kept_paths if sum(num * length for num, length in shapes) <= KEEP_CELLS else _new_paths)(shapes)
+
+
+def _new_paths(shapes: tuple[tuple[int, int], ...]) -> tuple[Shape, np.ndarray, np.ndarray]:
+    lengths = np.repeat([length for _, length in shapes], [num for num, _ in shapes]).astype(np.int64)
+    real = lengths[: np.count_nonzero(lengths)]  # those of length 0 come last
+    tree_lengths = real[::GROUP]
+    trees = _starts(tree_lengths)
+    # The rows of a tree that are longer than t, for each of its levels t.
+    tree_of_level = np.repeat(np.arange(len(tree_lengths)), tree_lengths)
+    t_of_level = np.arange(trees[-1]) - trees[tree_of_level]
+    padded = np.zeros(len(tree_lengths) * GROUP, np.int64)
+    padded[: len(real)] = real
+    levels = _starts((padded.reshape(-1, GROUP)[tree_of_level] > t_of_level[:, None]).sum(1))
+    # Entry by entry of the rows, one row after the other.
+    begins = _starts(real)
+    row = np.repeat(np.arange(len(real)), real)
+    t = np.arange(begins[-1]) - begins[row]
+    cell = levels[trees[row // GROUP] + t] + row % GROUP
+    parents, mirror, entry = (np.empty(len(cell), np.int64) for _ in range(3))
+    parents[cell] = np.where(t == 0, -1, np.roll(cell, 1))
+    mirror[cell] = cell[begins[row + 1] - 1 - t]
+    entry[cell] = np.arange(len(cell))
+    ends = np.full(len(lengths), -1)
+    ends[: len(real)] = cell[begins[1:] - 1]
+    return Shape(parents, ends, levels, trees), mirror, entry
+
+
+_kept_paths = lru_cache(maxsize=8)(_new_paths)
+
+
+def _starts(sizes: np.ndarray) -> np.ndarray:
+    return np.concatenate(([0], np.cumsum(sizes)))

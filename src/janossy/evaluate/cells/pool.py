@@ -1,0 +1,101 @@
+"""The rows of forests, reduced for each set; a forest at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from janossy.evaluate.cells.cost import cell_bytes
+from janossy.evaluate.cells.forest import Forest
+from janossy.evaluate.cells.layers import project, run
+from janossy.evaluate.problem import Problem
+from janossy.evaluate.reduce import HALF, REDUCTIONS
+from janossy.evaluate.rows.recompute import with_weights_of_now
+from janossy.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a forest that belong to some sets, as many of each: set by set, one after the other."""
+
+    sets: Sequence[int]
+    num_rows: int
+    """Of each set, in this forest."""
+    continues: bool = False
+    """Whether these are more rows of the sets of the part before."""
+    weights: Tensor | None = None
+    """How many orderings each of a set's rows stands for, (num_rows,); None for one."""
+
+    @property
+    def count(self) -> float:
+        """The orderings of each set."""
+        return self.num_rows if self.weights is None else float(self.weights.sum())
+
+
+@dataclass(frozen=True)
+class Grove:
+    """A forest whose rows belong to these parts, one after the other."""
+
+    forest: Forest
+    parts: Sequence[Part]
+
+
+def pool(problem: Problem, values: Tensor, groves: Sequence[Grove], memory_budget: int) -> Tensor | Ragged:
+    """The reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves.
+
+    ``values`` are the elements that the forests' cells read. A row of length 0 is the zero vector. If all forests
+    together need more than memory_budget bytes, each is computed again in backward.
+    """
+    reduction = REDUCTIONS[problem.reduce]
+    projections = project(problem.recurrent, values)
+    once = sum(grove.forest.shape.num_cells for grove in groves) * cell_bytes(problem) <= memory_budget
+    apply = partial(run, problem.f) if once else with_weights_of_now(problem.f, run)
+
+    def start(grove: Grove) -> list[Tensor]:
+        rows = apply((projections, grove.forest)).split([len(part.sets) * part.num_rows for part in grove.parts])
+        return [reduction.start(_by_set(problem.reduce, x, part)) for x, part in zip(rows, grove.parts, strict=True)]
+
+    started: list[Tensor] = []
+    counts: list[float] = []
+    sets: list[Sequence[int]] = []
+    for grove in groves:
+        results = start(grove) if once else checkpoint(start, grove, use_reentrant=False)
+        for part, result in zip(grove.parts, results, strict=True):
+            if part.continues:
+                started[-1] = reduction.combine(started[-1], result)
+                counts[-1] += part.count
+            else:
+                started.append(result)
+                counts.append(part.count)
+                sets.append(part.sets)
+    return _joined(problem, [reduction.finish(x, n) for x, n in zip(started, counts, strict=True)], sets)
+
+
+def _by_set(reduce: str | None, rows: Tensor, part: Part) -> Tensor:
+    """The rows of each set (S, R, c), each as if it came as often as it counts."""
+    rows = rows.unflatten(0, (len(part.sets), part.num_rows))
+    if part.weights is None or reduce == "max":
+        return rows
+    weights = part.weights.to(rows)[:, None]
+    return rows + weights.log() if reduce == "logmeanexp" else rows * weights
+
+
+def _joined(problem: Problem, results: list[Tensor], sets: list[Sequence[int]]) -> Tensor | Ragged:
+    """Each part's (S, r, c) in the order of the sets."""
+    if not results:
+        nothing = problem.elements.values.new_zeros(0, problem.recurrent.out_features)
+        return nothing if problem.reduce is not None else Ragged.from_sizes(nothing, [])
+    joined = torch.cat([x.flatten(0, 1) for x in results]) if len(results) > 1 else results[0].flatten(0, 1)
+    owners = np.concatenate([np.repeat(each, x.shape[1]) for each, x in zip(sets, results, strict=True)])
+    order = owners.argsort(kind="stable")
+    if (order[1:] < order[:-1]).any():
+        joined = joined[torch.from_numpy(order).to(joined.device)]
+    if problem.elements.dtype in HALF:
+        joined = joined.to(problem.elements.dtype)
+    if problem.reduce is not None:
+        return joined
+    return Ragged.from_sizes(joined, np.bincount(owners, minlength=len(problem.elements)).tolist())

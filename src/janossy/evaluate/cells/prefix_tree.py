@@ -1,0 +1,211 @@
+"""All arrangements of a set's elements as one tree, each beginning once; and such trees as a forest of cells."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import comb, perm
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.evaluate.cells.forest import GROUP, KEEP_CELLS, Forest, Shape
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixTree:
+    """The rows of one set with their beginnings shared: a node for every distinct beginning (DESIGN 3.3).
+
+    All arrangements of k elements, Σ_j n!/(n − j)! nodes for j ≤ k; or the increasing ones. Elements come in kinds, of
+    which there may be several alike: arrangements that look alike are one row, which counts as often as there are such.
+
+    Shapes: parents and kinds, for each length of a beginning (M_j,): the node that it prolongs, never falling, and the
+    kind that it adds, -1 for the zero vector; counts (R,), how many arrangements each row stands for.
+    """
+
+    parents: list[np.ndarray]
+    kinds: list[np.ndarray]
+    counts: np.ndarray
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.counts)
+
+    @property
+    def num_nodes(self) -> int:
+        return sum(len(level) for level in self.parents)
+
+    def between(self, first: int, last: int) -> "PrefixTree":
+        """The part that the rows from first to last (exclusive) are made of."""
+        counts = self.counts[first:last]
+        parents, kinds = [], []
+        for level_parents, level_kinds in zip(reversed(self.parents), reversed(self.kinds), strict=True):
+            above = level_parents[first:last]
+            kinds.append(level_kinds[first:last])
+            first, last = int(above[0]), int(above[-1]) + 1
+            parents.append(above - first)
+        return PrefixTree(parents[::-1], kinds[::-1], counts)
+
+    def branches(self, at_most: int = 64) -> list["PrefixTree"]:
+        """Parts that share nothing, in order."""
+        starts = np.arange(self.num_rows)
+        for level_parents in reversed(self.parents[1:]):
+            starts = level_parents[starts]
+        bounds = np.flatnonzero(np.diff(starts, prepend=-1, append=-1))
+        several = -(-(len(bounds) - 1) // at_most)
+        bounds = np.append(bounds[:-1:several], bounds[-1])
+        return [self.between(a, b) for a, b in pairwise(bounds.tolist())]
+
+
+def prefix_tree(multiplicities: tuple[int, ...], k: int, *, increasing: bool) -> PrefixTree:
+    """Of a set with so many elements of each kind; rows longer than the set are filled up with the zero vector.
+
+    Increasing rows take kinds of one element each, in their order.
+    """
+    num_elements = sum(multiplicities)
+    real = min(k, num_elements)
+    num_rows = comb(num_elements, real) if increasing else num_arrangements(multiplicities, real)
+    return (_kept_tree if num_rows * k <= KEEP_CELLS else _new_tree)(multiplicities, k, increasing)
+
+
+@lru_cache(maxsize=1024)
+def num_arrangements(multiplicities: tuple[int, ...], k: int) -> int:
+    """How many arrangements of k elements look different, if there are so many elements of each kind."""
+    if max(multiplicities, default=1) == 1:
+        return perm(len(multiplicities), k)
+    found = [1] + [0] * k  # of 0 … k elements of the kinds so far
+    for alike in multiplicities:
+        found = [sum(comb(j, t) * found[j - t] for t in range(min(alike, j) + 1)) for j in range(k + 1)]
+    return found[k]
+
+
+def num_nodes(n: int, k: int, *, increasing: bool) -> tuple[float, float]:
+    """Of the tree of n unequal elements: all nodes, and those that end a row. No more than 1e200 of each length."""
+    real = min(n, k)
+    levels = [1.0]
+    for j in range(1, real + 1):
+        more = levels[-1] * (n - real + j) / j if increasing else levels[-1] * (n - j + 1)
+        levels.append(min(more, 1e200))
+    levels += levels[-1:] * (k - real)
+    return sum(levels[1:]), levels[-1] if k > 0 else 0.0
+
+
+def _new_tree(multiplicities: tuple[int, ...], k: int, increasing: bool) -> PrefixTree:
+    left = np.array([multiplicities], dtype=np.int64)
+    counts = np.ones(1)
+    parents, kinds = [], []
+    real = min(k, sum(multiplicities))
+    for length in range(1, k + 1):
+        if length > real:
+            level_parents, level_kinds = np.arange(len(counts)), np.full(len(counts), -1)
+        else:
+            level_parents, level_kinds = np.nonzero(_may_follow(left, real - length, increasing))
+            counts = counts[level_parents] * left[level_parents, level_kinds]
+            if length < real:
+                left = left[level_parents]
+                left[np.arange(len(left)), level_kinds] -= 1
+                if increasing:
+                    left[np.arange(left.shape[1]) < level_kinds[:, None]] = 0
+        parents.append(level_parents)
+        kinds.append(level_kinds)
+    return PrefixTree(parents, kinds, counts)
+
+
+_kept_tree = lru_cache(maxsize=16)(_new_tree)
+
+
+def _may_follow(left: np.ndarray, num_later: int, increasing: bool) -> np.ndarray:
+    """Which kinds may come next, by how many of each are left, (M, kinds)."""
+    if not increasing:
+        return left > 0
+    behind = left.sum(1, keepdims=True) - left.cumsum(1)
+    return (left > 0) & (behind >= num_later)
+
+
+def prefixes(tree: PrefixTree, elements: Tensor) -> Forest:
+    """The rows of sets that all have this tree: elements (S, kinds + 1), one of each kind, the zero vector's last.
+
+    Rows are numbered set by set. Every branch is a tree of its own, for threads to share.
+    """
+    parents, kinds, ends = ([np.zeros(0, np.int64)] for _ in range(3))
+    levels, trees, num_cells = [0], [0], 0
+    for branch in tree.branches():
+        begin = above = num_cells
+        for level_parents, level_kinds in zip(branch.parents, branch.kinds, strict=True):
+            parents.append(np.full(len(level_kinds), -1) if num_cells == begin else level_parents + above)
+            kinds.append(level_kinds)
+            above = num_cells
+            num_cells += len(level_kinds)
+            levels.append(num_cells)
+        ends.append(np.arange(above, num_cells) if num_cells > begin else np.full(branch.num_rows, -1))
+        trees.append(len(levels) - 1)
+    num_sets = len(elements)
+    shape = Shape(np.concatenate(parents), np.concatenate(ends), np.array(levels), np.array(trees))
+    of_kinds = torch.from_numpy(np.concatenate(kinds)).to(elements.device)
+    return Forest(_joined([(shape, num_sets)]), elements[:, of_kinds].flatten())
+
+
+def stems(tree: PrefixTree, elements: Tensor, length: int) -> Forest:
+    """The tree's rows behind stems of ``length`` elements: elements (S, length + kinds + 1), the zero vector's last.
+
+    Rows are numbered stem by stem. Eight stems are a tree of the forest, as many rows as a kernel multiplies at once.
+    """
+    num_stems, num_columns = elements.shape
+    whole = num_stems // GROUP
+    shapes, reads = [], []
+    for some, size in ((elements[: GROUP * whole], GROUP), (elements[GROUP * whole :], num_stems % GROUP)):
+        if len(some):
+            shape, columns = _stems(tree, length, size, num_columns)
+            shapes += [(shape, len(some) // size)]
+            reads.append(some.reshape(-1, size * num_columns)[:, torch.from_numpy(columns).to(some.device)].flatten())
+    return Forest(_joined(shapes), torch.cat(reads) if reads else elements.new_zeros(0))
+
+
+def _stems(tree: PrefixTree, length: int, size: int, num_columns: int) -> tuple[Shape, np.ndarray]:
+    """One tree of so many stems, and which of all their elements each cell reads."""
+    parents_of_levels = [np.zeros(1, np.int64)] * length + tree.parents
+    columns_of_levels = [np.array([t]) for t in range(length)] + [
+        np.where(kinds >= 0, length + kinds, num_columns - 1) for kinds in tree.kinds
+    ]
+    stem = np.arange(size)[:, None]
+    parents, columns, levels = [], [], [0]
+    above, width = -1, 0
+    for level_parents, level_columns in zip(parents_of_levels, columns_of_levels, strict=True):
+        behind = above + stem * width + level_parents if levels[1:] else np.full((size, len(level_parents)), -1)
+        parents.append(behind.reshape(-1))
+        columns.append((stem * num_columns + level_columns).reshape(-1))
+        above, width = levels[-1], len(level_parents)
+        levels.append(above + size * width)
+    num_rows = size * tree.num_rows
+    ends = np.arange(levels[-1] - num_rows, levels[-1]) if parents else np.full(num_rows, -1)
+    none = np.zeros(0, np.int64)
+    shape = Shape(
+        np.concatenate([none, *parents]), ends, np.array(levels), np.array([0, len(levels) - 1] if parents else [0])
+    )
+    return shape, np.concatenate([none, *columns])
+
+
+def _joined(shapes: list[tuple[Shape, int]]) -> Shape:
+    """Shapes behind each other, each so many times."""
+    parents, ends, levels, trees = ([np.zeros(0, np.int64)] for _ in range(4))
+    num_cells = num_levels = 0
+    for shape, times in shapes:
+        cells, deep = shape.num_cells, len(shape.levels) - 1
+        parents.append(_repeated(shape.parents, times, cells, num_cells))
+        ends.append(_repeated(shape.ends, times, cells, num_cells))
+        levels.append(_repeated(shape.levels[:-1], times, cells, num_cells))
+        trees.append(_repeated(shape.trees[:-1], times, deep, num_levels))
+        num_cells += times * cells
+        num_levels += times * deep
+    return Shape(
+        np.concatenate(parents),
+        np.concatenate(ends),
+        np.append(np.concatenate(levels), num_cells),
+        np.append(np.concatenate(trees), num_levels),
+    )
+
+
+def _repeated(numbers: np.ndarray, times: int, shift: int, first: int) -> np.ndarray:
+    """The numbers and ``first``, over and over, each time shifted once more; but -1 stays."""
+    shifted = numbers + first + shift * np.arange(times)[:, None]
+    return np.where(numbers >= 0, shifted, -1).reshape(-1)

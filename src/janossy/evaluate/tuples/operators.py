@@ -1,0 +1,147 @@
+"""The compiled kernels as operators of torch (``torch.library``): autograd, fake tensors and vmap rules.
+
+Every one maps numbers of elements p (N, k, H) to a mean over tuples for each set, (B, H). Column h of the result
+depends on column h of p alone, so ``slopes`` (N, k, H), the derivatives of the result by p, are all that backward
+needs: grad p = slopes · grad out. A kernel computes them along with the means, and nothing else is kept. What has no
+kernel, the slopes' own derivatives and other devices than the CPU, is done by the same means in torch operations.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
+
+from janossy.evaluate.on_kernels import on_threads
+from janossy.evaluate.tuples.product_means import product_mean
+from janossy.evaluate.tuples.series_means import series_mean
+from janossy.evaluate.tuples.tuple_means import tuple_mean
+
+
+def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor) -> Tensor:
+    """x (N, k, H) times its set's factors (B, H)."""
+    num_sets, n = len(factors), len(x) // max(1, len(factors))
+    traced = torch.compiler.is_compiling() or is_in_torch_dispatch_mode()
+    if not traced and n * num_sets == len(x) > 0 and bool((offsets.diff() == n).all()):
+        return (x.unflatten(0, (num_sets, n)) * factors[:, None, None]).flatten(0, 1)
+    return x * factors.repeat_interleave(offsets.diff(), 0, output_size=len(x)).unsqueeze(1)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A kernel, as it is and differentiable."""
+
+    kernel: Callable[..., tuple[Tensor, Tensor]]
+    """(p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without); unknown to autograd."""
+    means: Callable[..., Tensor]
+    """(p, offsets, *parameters) -> means."""
+
+
+def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operator:
+    """Register ``janossy::name``, (p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without).
+
+    Its kernel is the function ``name``s of ``kernels.load()``, (p, offsets, *parameters, with_slopes, num_threads) on
+    arrays; ``mean(p, sizes, *parameters)`` is the same on tensors, differentiable any number of times.
+    """
+    differentiable: Any
+    schema = f"(Tensor p, Tensor offsets, {parameters}, bool with_slopes) -> (Tensor, Tensor)"
+
+    def on_tensors(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+        out, slopes = on_threads(f"{name}s", p.detach().contiguous().numpy(), offsets.numpy(), *rest)
+        return torch.from_numpy(out), torch.from_numpy(slopes)
+
+    operator = torch.library.custom_op(
+        f"janossy::{name}", on_tensors, mutates_args=(), schema=schema, device_types="cpu"
+    )
+
+    @operator.register_fake
+    def _(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+        out = p.new_empty(offsets.shape[0] - 1, p.shape[2])
+        return out, torch.empty_like(p, memory_format=torch.contiguous_format) if rest[-1] else p.new_empty(0)
+
+    def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
+        # An operator's own bookkeeping takes as long as the kernel on a small batch; modes and tracers need it.
+        return operator(*inputs) if is_in_torch_dispatch_mode() else on_tensors(*inputs)
+
+    # torch asks for it in every call, and making it takes longer than the rest of the call.
+    forward.__signature__ = Signature([Parameter("inputs", Parameter.VAR_POSITIONAL)])  # type: ignore[attr-defined]
+
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        p, offsets, *ctx.parameters, ctx.with_slopes = inputs
+        ctx.save_for_backward(p, offsets, output[1])
+        ctx.save_for_forward(p, offsets, output[1])
+        ctx.set_materialize_grads(False)
+
+    def slopes_in_torch(offsets: Tensor, parameters: list[Any]) -> Callable[[Tensor], Tensor]:
+        sizes = tuple(offsets.diff().tolist())
+
+        def slopes(p: Tensor) -> Tensor:
+            out, pull, *_ = torch.func.vjp(lambda p: mean(p, sizes, *parameters), p)
+            return pull(torch.ones_like(out))[0]
+
+        return slopes
+
+    def jvp(ctx: Any, tangent: Tensor, *_: None) -> tuple[Tensor, Tensor | None]:
+        p, offsets, slopes = ctx.saved_tensors
+        if not ctx.with_slopes:
+            slopes = differentiable.apply(p, offsets, *ctx.parameters, True)[1]
+        owners = torch.arange(len(offsets) - 1, device=p.device).repeat_interleave(offsets.diff())
+        means = p.new_zeros(len(offsets) - 1, p.shape[2]).index_add(0, owners, (slopes * tangent).sum(1))
+        if not ctx.with_slopes:
+            return means, torch.zeros_like(ctx.saved_tensors[2])
+        return means, torch.func.jvp(slopes_in_torch(offsets, ctx.parameters), (p,), (tangent,))[1]
+
+    def backward(ctx: Any, by_means: Tensor | None, by_slopes: Tensor | None) -> tuple[Tensor | None, ...]:
+        p, offsets, slopes = ctx.saved_tensors
+        gradient = None
+        if by_means is not None:
+            if not ctx.with_slopes:
+                slopes = differentiable.apply(p, offsets, *ctx.parameters, True)[1]
+            gradient = times_by_set(slopes, by_means, offsets)
+        if by_slopes is not None and ctx.with_slopes:
+            again = torch.func.vjp(slopes_in_torch(offsets, ctx.parameters), p)[1](by_slopes)[0]
+            gradient = again if gradient is None else gradient + again
+        return gradient, *(None,) * (2 + len(ctx.parameters))
+
+    def mapped(info: Any, dims: tuple[Any, ...], p: Tensor, offsets: Tensor, *rest: Any) -> Any:
+        if any(dim is not None for dim in dims[1:]):
+            raise NotImplementedError(f"janossy::{name} can be mapped over p only; every call has the same sets.")
+        stacked = p.movedim(dims[0], 2)  # (N, k, V, H): columns are independent
+        out, slopes = differentiable.apply(stacked.flatten(2), offsets, *rest)
+        shape = stacked.shape[2:]
+        if not rest[-1]:
+            return (out.unflatten(1, shape), slopes), (1, None)
+        return (out.unflatten(1, shape), slopes.unflatten(2, shape)), (1, 2)
+
+    def setup_context_once(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        setup_context(ctx, inputs, output)
+        ctx.mark_non_differentiable(output[1])
+
+    # torch.compile traces the operator, whose graph can be differentiated once; torch.func and double backward take
+    # the Function.
+    operator.register_autograd(backward, setup_context=setup_context_once)
+    operator.register_vmap(mapped)
+    rules: dict[str, Any] = {
+        "forward": forward,
+        "setup_context": setup_context,
+        "backward": backward,
+        "jvp": jvp,
+        "vmap": mapped,
+    }
+    differentiable = type(name, (torch.autograd.Function,), {rule: staticmethod(call) for rule, call in rules.items()})
+
+    def means(p: Tensor, offsets: Tensor, *parameters: bool | str | float) -> Tensor:
+        apply = operator if torch.compiler.is_compiling() else differentiable.apply
+        return apply(p, offsets, *parameters, torch.is_grad_enabled() and p.requires_grad)[0]
+
+    return Operator(on_tensors, means)
+
+
+tuple_means = _operator("tuple_mean", "bool increasing, str activation", tuple_mean)
+series_means = _operator(
+    "series_mean", "bool increasing, str activation, float tolerance, int enumerate_up_to", series_mean
+)
+product_means = _operator("product_mean", "bool increasing", product_mean)

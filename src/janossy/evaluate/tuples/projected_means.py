@@ -1,0 +1,76 @@
+"""A linear projection and the means of its results in one step of autograd.
+
+On a small batch torch's bookkeeping takes as long as the arithmetic: one step in place of seven saves a fifth. And the
+projections themselves are not kept for backward.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from janossy.evaluate.on_kernels import on_kernels_eagerly
+from janossy.evaluate.tuples.operators import Operator, times_by_set
+from janossy.functions.structure import Additive, project
+
+
+def is_plain(structure: Additive, elements: Tensor) -> bool:
+    """Whether the projection is nothing but a matrix product here and now: eager, in one precision, on the CPU."""
+    weight = structure.weight
+    return (
+        weight is not None
+        and on_kernels_eagerly(elements)
+        and not torch.is_autocast_enabled("cpu")
+        and elements.dim() == 2
+        and elements.dtype == weight.dtype
+        and weight.shape[1] == structure.k * elements.shape[1]
+    )
+
+
+def linear_means(
+    operator: Operator, structure: Additive, elements: Tensor, offsets: Tensor, *parameters: bool | str | float
+) -> Tensor:
+    """``operator.means(structure.project(elements), offsets, *parameters)``."""
+    inputs = elements, structure.weight, structure.bias
+    with_slopes = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    return _LinearMeans.apply(operator, structure.k, offsets, (*parameters, with_slopes), *inputs)
+
+
+class _LinearMeans(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        operator: Operator,
+        k: int,
+        offsets: Tensor,
+        parameters: tuple[Any, ...],
+        elements: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+    ) -> Tensor:
+        projections, stacked = project(k, elements, weight, bias)
+        means, slopes = operator.kernel(projections, offsets, *parameters)
+        ctx.operator, ctx.k, ctx.parameters = operator, k, parameters[:-1]
+        ctx.save_for_backward(offsets, slopes, stacked, elements, weight, bias)
+        return means
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        offsets, slopes, stacked, *inputs = ctx.saved_tensors
+        needed = ctx.needs_input_grad[4:]
+        if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
+            inputs = [x.view_as(x) for x in inputs]  # the gradient stops here: elements may depend on the weights
+            means = ctx.operator.means(project(ctx.k, *inputs)[0], offsets, *ctx.parameters)
+            wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
+            found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
+            return None, None, None, None, *(next(found) if needs else None for needs in needed)
+        elements, k, H = inputs[0], ctx.k, slopes.shape[2]
+        by_projection = times_by_set(slopes, gradient, offsets).flatten(1)
+        by_elements = by_projection @ stacked if needed[0] else None
+        by_weight = by_bias = None
+        if needed[1]:
+            by_stacked = by_projection.t() @ elements
+            by_weight = by_stacked.unflatten(0, (k, H)).transpose(0, 1).flatten(1)
+        if needed[2]:
+            by_bias = by_projection[:, :H].sum(0)
+        return None, None, None, None, by_elements, by_weight, by_bias

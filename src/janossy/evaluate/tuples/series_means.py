@@ -1,0 +1,178 @@
+"""The spectral path in torch operations (DESIGN 3.1): for devices without kernels, and for second derivatives."""
+
+from collections.abc import Sequence
+from math import log, pi
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from janossy.evaluate.tuples.tuple_means import by_size, tuple_mean
+from janossy.kernels.counts import enumerated
+from janossy.kernels.expansions import (
+    ERF,
+    EXPANSIONS,
+    LOG_COSH,
+    SMALLEST_BOUND,
+    T_ERF,
+    T_TANH,
+    TANH,
+    TRIG,
+    Expansion,
+    margins,
+    num_harmonics,
+)
+
+
+def series_mean(
+    p: Tensor,
+    sizes: Sequence[int],
+    increasing: bool,
+    activation: str,
+    tolerance: float,
+    enumerate_up_to: int = -1,
+    memory_budget: int | None = None,
+) -> Tensor:
+    """As ``tuple_mean``, each mean and slope within ``tolerance`` of it, in time linear in the sizes, (B, H).
+
+    With a budget, harmonics are taken in chunks of about so many bytes, and once more in backward.
+    """
+    k = p.shape[1]
+    fewest = num_harmonics(activation, tolerance, SMALLEST_BOUND)
+    few = set(np.asarray(sizes)[enumerated(sizes, k, increasing, fewest, enumerate_up_to)].tolist())
+
+    def mean(x: Tensor) -> Tensor:
+        num_sets, n = x.shape[:2]
+        if n in few or n == 0:
+            return tuple_mean(x.flatten(0, 1), (n,) * num_sets, increasing, activation, memory_budget)
+        return _Series(x.detach(), EXPANSIONS[activation], tolerance, increasing).mean(x, memory_budget)
+
+    return by_size(p, sizes, mean)
+
+
+class _Series:
+    """The expansion for sets of one size, x (S, n, k, H), n ≥ k, with a bound for each set and hidden unit."""
+
+    def __init__(self, x: Tensor, expansion: Expansion, tolerance: float, increasing: bool) -> None:
+        self.expansion, self.increasing = expansion, increasing
+        low, high = x.double().aminmax(dim=1)
+        self.centres = (low + high) / 2  # (S, k, H)
+        bounds = torch.maximum(low.sum(1).abs(), high.sum(1).abs())
+        if expansion.family == TRIG:
+            self.centres = torch.zeros_like(low)  # angles less a large centre would lose digits
+            self.period = torch.ones_like(bounds)
+            self.omega, self.num = torch.ones_like(bounds), 1
+            return
+        delta, cut = margins(expansion.family, tolerance)
+        steps = (8 * bounds.clamp(min=SMALLEST_BOUND).log2()).ceil() / 8
+        self.period = (expansion.kappa * steps.exp2() + delta) / 2  # T', (S, H)
+        self.omega = expansion.kappa * pi / (2 * self.period)
+        largest = self.period.max().item()
+        if not largest < 1e5:
+            raise ValueError(
+                "the spectral evaluator cannot compute these sets: their pre-activations reach "
+                f"{bounds.max().item():.1g}. Check the elements for NaN and infinity, and scale them."
+            )
+        self.num = int(np.ceil(cut * largest / pi))
+
+    def mean(self, x: Tensor, memory_budget: int | None) -> Tensor:
+        num_sets, n, k, H = x.shape
+        e, wide = self.expansion, x.double()
+        result = e.alpha + e.gamma * self.constant()
+        if e.beta:
+            result = result + e.beta * torch.einsum("snjh,nj->sh", wide, self.shares(n, k).to(x.device))
+        angles = (wide - self.centres[:, None]) * self.omega[:, None, None]
+        shift = self.centres.sum(1) * self.omega
+        step = self.num
+        if memory_budget is not None:
+            step = max(1, memory_budget // (16 * num_sets * n * H * 2 ** (k + 1)))
+        for first in range(0, self.num, step):
+            harmonics = range(first, min(self.num, first + step))
+            if memory_budget is None:
+                result = result + self.terms(angles, shift, harmonics)
+            else:
+                result = result + checkpoint(self.terms, angles, shift, harmonics, use_reentrant=False)
+        return result.to(x.dtype)
+
+    def terms(self, angles: Tensor, shift: Tensor, harmonics: range) -> Tensor:
+        """The sum of some harmonics, (S, H)."""
+        odd = torch.tensor([2 * m + 1 for m in harmonics], dtype=angles.dtype, device=angles.device)
+        z = torch.exp(1j * (angles[..., None] * odd))  # (S, n, k, H, M)
+        mean = (_increasing_mean if self.increasing else _injective_mean)(z)
+        mean = mean * torch.exp(1j * (shift[..., None] * odd))
+        part = mean.imag if self.expansion.odd else mean.real
+        frequency = self.omega[..., None] * odd / self.expansion.kappa
+        return self.expansion.gamma * (self.coefficient(frequency, self.period[..., None]) * part).sum(-1)
+
+    def constant(self) -> Tensor:
+        """c of kernels/expansions.py."""
+        if self.expansion.family in (T_TANH, T_ERF):
+            return self.period
+        return self.period - log(2) if self.expansion.family == LOG_COSH else torch.zeros_like(self.period)
+
+    def coefficient(self, omega: Tensor, period: Tensor) -> Tensor:
+        """a_m of kernels/expansions.py."""
+        x = pi * omega / 2
+        match self.expansion.family:
+            case family if family == TANH:
+                return pi / period / x.sinh()
+            case family if family == T_TANH:
+                return -(pi**2) / (2 * period) * x.cosh() / x.sinh() ** 2
+            case family if family == LOG_COSH:
+                return -pi / period / x.sinh() / omega
+            case family if family == ERF:
+                return 2 / (period * omega) * (-(omega**2) / 4).exp()
+            case family if family == T_ERF:
+                return -(2 / omega**2 + 1) / period * (-(omega**2) / 4).exp()
+        return torch.ones_like(omega)
+
+    def shares(self, n: int, k: int) -> Tensor:
+        """(n, k): the fraction of tuples that have element i in position j."""
+        if not self.increasing:
+            return torch.full((n, k), 1 / n, dtype=torch.float64)
+        i, j = torch.arange(n, dtype=torch.float64)[:, None], torch.arange(k, dtype=torch.float64)
+        logarithm = _log_choose(i, j) + _log_choose(n - 1 - i, k - 1 - j)
+        return (logarithm - _log_choose(torch.tensor(float(n)).double(), torch.tensor(float(k)).double())).exp()
+
+
+def _log_choose(n: Tensor, k: Tensor) -> Tensor:
+    value = torch.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma((n - k).clamp(min=0) + 1)
+    return value.where(k <= n, -torch.inf)
+
+
+def _injective_mean(z: Tensor) -> Tensor:
+    """The mean of Π_j z_j[i_j] over injective tuples, (S, n, k, …) -> (S, …): kernels/series_injective.py."""
+    n, k = z.shape[1:3]
+    products = [torch.ones_like(z[:, :, 0])]  # of every set of positions, a bit each
+    for subset in range(1, 1 << k):
+        j = subset.bit_length() - 1
+        products.append(products[subset ^ (1 << j)] * z[:, :, j])
+    sums = [products[0][:, 0]]
+    means = [products[0][:, 0]]
+    for subset in range(1, 1 << k):
+        weight = 1 / n
+        for size in range(1, subset.bit_count()):
+            weight *= -size / n
+        sums.append(products[subset].sum(1) * weight)
+        lowest = subset & -subset
+        others = block = subset ^ lowest
+        total = sums[subset]
+        while block != 0:
+            block = (block - 1) & others
+            total = total + sums[block | lowest] * means[others ^ block]
+        means.append(total)
+    factor = 1.0
+    for j in range(k):
+        factor *= n / (n - j)
+    return means[-1] * factor
+
+
+def _increasing_mean(z: Tensor) -> Tensor:
+    """The mean of Π_j z_j[i_j] over increasing tuples, by a chain of prefix sums."""
+    n, k = z.shape[1:3]
+    chain, factor = z[:, :, 0] / n, 1.0
+    for j in range(1, k):
+        chain = z[:, :, j] / n * (chain.cumsum(1) - chain)
+        factor *= n * (j + 1) / (n - j)
+    return chain.sum(1) * factor

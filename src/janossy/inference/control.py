@@ -1,0 +1,227 @@
+"""ControlVariate: less variance between permutations, by a surrogate whose average over all of them is known."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from janossy.evaluate import Function
+from janossy.functions import TupleMLP
+from janossy.inference.links import Link, named_link
+from janossy.network import JanossyNetwork, evaluating
+from janossy.orderings import Bucket, Orderings, Rows, Sampled, Tuples
+from janossy.orderings.drawn import Drawn
+from janossy.pooling import JanossyPooling
+from janossy.ragged import Ragged, check_ragged
+
+SETS_A_STEP = 64
+"""Of the fit of a ``ControlVariate``."""
+
+
+class ControlVariate(nn.Module):
+    """g_π = g(the last k elements of h(x)_π), a stand-in for y_π = link(ρ(f(h(x)_π))) whose mean ḡ over all π is known.
+
+    By symmetry ḡ is the mean over all k-tuples of distinct elements (Prop. 2.1), which ``JanossyPooling(g, Tuples(k))``
+    computes exactly and fast. Then mean_s[y_s − g_s] + ḡ is unbiased for E_π[y_π], whatever g is, as long as g does not
+    depend on the permutations s; its variance is that of y − g. A recurrence depends most on what it reads last.
+
+    It helps as far as the effect of those elements is the same in every set, and training a network lessens just that:
+    measure it (docs/results/sampling/control.md). A mean of probabilities, so corrected, can leave [0, 1].
+
+    Args:
+        h: the network's; None for identity. It is shared and not owned: no part of the parameters, the state_dict or
+            ``.to()``, and never trained through. Give it again to load a state.
+        g: maps rows (T, k, d) to (T, out), as ``TupleMLP`` does.
+        k: how many elements g is given.
+
+    Shapes: sets.values (N, *features), B sets of m rows each -> ``rows`` (B·m, out), ``mean`` (B, out).
+    Invariance: ``mean`` is exact, to the tolerance of the evaluator that "auto" takes. Each row must be
+        uniform over permutations, or over how they begin.
+    Cost: g on every row, and ḡ: for a ``TupleMLP`` of one layer linear in the set, else n!/(n − k)! tuples.
+    Raises: ValueError if k < 1, for rows that are cut to fewer than k elements, or of another number of sets.
+
+    Example:
+        >>> control = ControlVariate(nn.Embedding(10, 4), TupleMLP(2, 4, 8, out_features=1), k=2)
+        >>> sets = Ragged.from_sets([torch.tensor([3, 1, 4]), torch.tensor([1, 5])])
+        >>> control.rows(sets, Sampled(20).enumerate(sets)).shape, control.mean(sets).shape
+        (torch.Size([40, 1]), torch.Size([2, 1]))
+    """
+
+    def __init__(self, h: nn.Module | None, g: Function, k: int) -> None:
+        super().__init__()
+        self.pooling = JanossyPooling(g, Tuples(k))
+        self.k = k
+        self._h = (nn.Identity() if h is None else h,)  # in a tuple, nn.Module does not take it for its own
+
+    def rows(self, sets: Ragged, rows: Rows) -> Tensor:
+        """g of the last k elements of every row, set by set: (Σ_b r_b, out). A smaller set has zeros behind it."""
+        check_ragged(sets, "ControlVariate")
+        if rows.num_sets != len(sets):
+            raise ValueError(f"ControlVariate expects the rows of these {len(sets)} sets; got {rows.num_sets}.")
+        last = Rows(tuple(self._last(bucket, sets) for bucket in rows.buckets), rows.num_sets)
+        return self.pooling.rows(self._elements(sets), orderings=Drawn(last, sets.sizes)).values
+
+    def mean(self, sets: Ragged) -> Tensor:
+        """ḡ, the mean of g over all permutations: (B, out)."""
+        check_ragged(sets, "ControlVariate")
+        return self.pooling(self._elements(sets))
+
+    def _elements(self, sets: Ragged) -> Ragged:
+        with torch.no_grad():
+            return sets.with_values(self._h[0](sets.values))
+
+    def _last(self, bucket: Bucket, sets: Ragged) -> Bucket:
+        """The same rows, of the last k of their elements; a set has no more, or −1 is behind them (Def. 2.2)."""
+        n = max((sets.sizes[b] for b in bucket.members(len(sets))[:1]), default=0)
+        if bucket.length < min(n, self.k):
+            raise ValueError(
+                f"a ControlVariate of the last k={self.k} elements expects rows of at least {min(n, self.k)} for a "
+                f"set of {n}; got rows of {bucket.length}. Use one with k <= {bucket.length}."
+            )
+        filled = nn.functional.pad(bucket.local, (0, self.k), value=-1)
+        first = ((filled >= 0).sum(-1, keepdim=True) - self.k).clamp_min(0)
+        places = first + torch.arange(self.k, device=filled.device)
+        return replace(bucket, local=filled.gather(-1, places), padded=n < self.k)
+
+    def extra_repr(self) -> str:
+        return f"k={self.k}"
+
+
+def fit_control_variate(
+    network: JanossyNetwork,
+    sets: Ragged,
+    k: int = 2,
+    hidden_features: int = 32,
+    *,
+    link: str | Link | None = None,
+    num_steps: int = 500,
+    num_permutations: int = 8,
+    learning_rate: float = 1e-2,
+    generator: torch.Generator | None = None,
+) -> ControlVariate:
+    """The ``ControlVariate`` by a ``TupleMLP`` that leaves least of the variance over permutations, within these sets.
+
+    It minimises E‖(y_π − ȳ) − (g_π − ḡ)‖², means over fresh permutations in the place of ȳ and ḡ, each output in units
+    of its own spread. Then each output of g is scaled by least squares on an eighth of the sets, which is kept out of
+    the fit: where g would add variance the scale is about 0.
+
+    Fit it on other sets than those it is to serve, or on other permutations at least; the result is frozen, and so
+    predictions stay unbiased. The network's parameters, gradients and modes are left as they are.
+
+    Args:
+        network: trained, with orderings ``Sampled``, and elements h(x) of shape (N, d).
+        link: that of ``predict``.
+        num_steps: of Adam, with a rate that falls to 0; each on num_permutations of at most 64 of the sets.
+        generator: the source of everything random, g's first weights included; on the sets' device.
+
+    Shapes: sets.values (N, *features) -> a ControlVariate of (B, out).
+    Invariance: none is asked of g: its mean is invariant.
+    Cost: num_steps·num_permutations·64 rows of the network and of g, forward; the backward pass is g's alone.
+    Raises: ValueError for an unknown link, orderings other than ``Sampled``, or of fewer than k elements, k,
+        hidden_features or num_steps below 1, num_permutations below 2, no sets, or elements that are not vectors.
+
+    Example:
+        >>> network = JanossyNetwork(nn.Embedding(10, 4), JanossyPooling(GRU(4, 8), Sampled()), nn.Linear(8, 1))
+        >>> sets = Ragged.from_sets([torch.tensor([3, 1, 4]), torch.tensor([1, 5])])
+        >>> fit_control_variate(network, sets, k=2, num_steps=1).mean(sets).shape
+        torch.Size([2, 1])
+    """
+    check_ragged(sets, "fit_control_variate")
+    if min(num_steps, hidden_features, len(sets)) < 1 or num_permutations < 2:
+        raise ValueError(
+            "fit_control_variate expects num_steps, hidden_features and the number of sets, all >= 1, and "
+            f"num_permutations >= 2; got num_steps={num_steps}, hidden_features={hidden_features}, {len(sets)} sets "
+            f"and num_permutations={num_permutations}."
+        )
+    linked = named_link(link, "fit_control_variate")
+    source = _Source(network, linked, _fresh(network.pooling.orderings, k, num_permutations), generator)
+    num_kept = len(sets) // 8
+    fitted, kept = (sets[:-num_kept], sets[-num_kept:]) if num_kept else (sets, sets)
+    with evaluating(network):
+        g = _first(source, sets[:1], k, hidden_features)
+        control = ControlVariate(network.h, g, k)
+        _train(control, source, fitted, num_steps, learning_rate)
+        _scale(control, g, source, kept)
+    return control.eval().requires_grad_(False)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Outputs of a network, to imitate."""
+
+    network: JanossyNetwork
+    link: Link
+    orderings: Sampled
+    generator: torch.Generator | None
+
+    @torch.no_grad()
+    def draw(self, sets: Ragged) -> tuple[Tensor, Rows]:
+        """The linked outputs (B, m, *out) of fresh permutations, less their mean over m; and the permutations."""
+        rows = self.orderings.enumerate(sets, self.generator)
+        outputs = self.link(self.network.rows(sets, orderings=Drawn(rows, sets.sizes)).values)
+        return _centred(outputs, sets), rows
+
+    def integers(self, high: int, *shape: int, device: torch.device) -> Tensor:
+        return torch.randint(high, shape, generator=self.generator, device=device)
+
+
+def _fresh(orderings: Orderings, k: int, num_permutations: int) -> Sampled:
+    if not isinstance(orderings, Sampled):
+        raise ValueError(
+            f"fit_control_variate expects a network whose orderings are Sampled; got {orderings}, which leaves no "
+            "variance between permutations."
+        )
+    if orderings.k is not None and orderings.k < k:
+        raise ValueError(f"fit_control_variate expects k <= {orderings.k}, that of the network's orderings; got {k}.")
+    return Sampled(num_permutations, orderings.k, "independent", max_rows=orderings.max_rows)
+
+
+def _centred(outputs: Tensor, sets: Ragged) -> Tensor:
+    """(B·m, *out) -> (B, m, *out), less the mean over m."""
+    outputs = outputs.unflatten(0, (len(sets), -1))
+    return outputs - outputs.mean(1, keepdim=True)
+
+
+def _first(source: _Source, sets: Ragged, k: int, hidden_features: int) -> TupleMLP:
+    """An untrained g for such sets, in the dtype and on the device of their elements."""
+    outputs, _ = source.draw(sets)
+    with torch.no_grad():
+        elements = source.network.h(sets.values)
+    if elements.dim() != 2 or outputs.dim() != 3:
+        raise ValueError(
+            "fit_control_variate expects elements h(x) of shape (N, d) and outputs of shape (B, out); got "
+            f"{tuple(elements.shape)} and {(len(sets), *outputs.shape[2:])}. Flatten them in h, rho or link."
+        )
+    seed = int(source.integers(2**62, device=sets.device))
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return TupleMLP(k, elements.shape[1], hidden_features, outputs.shape[2]).to(elements)
+
+
+def _train(control: ControlVariate, source: _Source, sets: Ragged, num_steps: int, learning_rate: float) -> None:
+    """Fit g to the outputs in units of each one's spread over permutations."""
+    spread = source.draw(sets)[0].square().mean((0, 1)).sqrt()
+    spread = spread.where(spread > 0, 1)
+    optimizer = torch.optim.Adam(control.parameters(), lr=learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, num_steps)
+    for _ in range(num_steps):
+        batch = sets[source.integers(len(sets), SETS_A_STEP, device=sets.device)] if len(sets) > SETS_A_STEP else sets
+        outputs, rows = source.draw(batch)
+        with torch.enable_grad():
+            left = outputs / spread - _centred(control.rows(batch, rows), batch)
+            optimizer.zero_grad()
+            left.square().mean().backward()
+        optimizer.step()
+        schedule.step()
+
+
+@torch.no_grad()
+def _scale(control: ControlVariate, g: TupleMLP, source: _Source, sets: Ragged) -> None:
+    """Multiply each output of g by α = Σ y·g / Σ g², of fresh permutations; by 0 where g is constant."""
+    outputs, rows = source.draw(sets)
+    found = _centred(control.rows(sets, rows), sets)
+    square = found.square().sum((0, 1))
+    alpha = (outputs * found).sum((0, 1)) / square.where(square > 0, 1)
+    assert g.output is not None
+    g.output.weight.mul_(alpha[:, None])
+    g.output.bias.mul_(alpha)

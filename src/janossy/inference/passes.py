@@ -1,0 +1,90 @@
+"""predict_passes: the mean over passes of a model that draws anew at every call, with its error (Remark 2.2)."""
+
+from collections.abc import Callable
+from math import inf
+
+import torch
+from torch import Tensor
+
+from janossy.inference.error_bars import Sample
+from janossy.inference.links import Link, named_link
+from janossy.inference.predict import Prediction
+
+
+@torch.no_grad()
+def predict_passes(
+    run: Callable[[], Tensor],
+    num_passes: int = 20,
+    *,
+    link: str | Link | None = None,
+    keep_outputs: bool = False,
+) -> Prediction:
+    """E[link(run())], estimated by num_passes calls of a model that draws permutations or neighbours at every call.
+
+    For ``JanossyAggregation`` in layers of torch_geometric, and for ``GraphSAGE``: what ``predict`` is to a
+    ``JanossyNetwork``. The passes are independent, and ``Prediction`` counts them as its permutations and as its
+    blocks. Vertices that share embeddings have correlated errors: an error bar is that of its own vertex.
+
+    Call ``model.eval()`` before: ``run`` hides the model, so that dropout left on would be averaged as well.
+
+    Args:
+        run: gives the outputs of the same vertices, in the same order, at every call.
+        num_passes: the calls. The standard error falls as 1/√num_passes; of one pass it is NaN.
+        link: applied to each pass's outputs before averaging: "softmax" or "sigmoid" for logits, any function
+            (·, out) -> (·, out'), or None.
+        keep_outputs: also return what was averaged.
+
+    Shapes: run() (B, out) -> mean (B, out).
+    Invariance: unbiased for the mean over all draws; ``torch.manual_seed`` before repeats it.
+    Cost: num_passes calls, without gradients; num_passes·B·out numbers are held, up to four times.
+    Raises: TypeError if run is no function; ValueError if num_passes < 1, for an unknown link, or if run() does not
+        give outputs (B, out) of the same shape at every call.
+
+    Example:
+        >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
+        >>> model, x, vertices = GraphSAGE(5, 3, "lstm").eval(), torch.randn(3, 5), torch.tensor([0, 2])
+        >>> prediction = predict_passes(lambda: model(x, graph, vertices), 20, link="softmax")
+        >>> prediction.mean.shape, prediction.standard_error.shape, prediction.change_probability.shape
+        (torch.Size([2, 3]), torch.Size([2, 3]), torch.Size([2]))
+    """
+    if not callable(run):
+        raise TypeError(
+            "predict_passes expects a function of no arguments that gives the outputs of a new pass; got "
+            f"{type(run).__name__}. Write predict_passes(lambda: model(x, edge_index))."
+        )
+    if num_passes < 1:
+        raise ValueError(f"predict_passes expects num_passes >= 1; got {num_passes}.")
+    linked = named_link(link, "predict_passes")
+    passes: list[Tensor] = []
+    for _ in range(num_passes):
+        passes.append(run())
+        _check(passes[-1], passes[0])
+    num_vertices, device = len(passes[0]), passes[0].device
+    sample = Sample(
+        linked(torch.cat(passes)),
+        torch.arange(num_vertices, device=device).repeat(num_passes),
+        torch.arange(num_passes, device=device).repeat_interleave(num_vertices),
+        torch.full((num_vertices,), inf, dtype=torch.float64, device=device),
+    )
+    return Prediction(
+        sample.mean,
+        sample.standard_error,
+        sample.num_permutations,
+        sample.num_blocks,
+        torch.ones(num_vertices, dtype=torch.bool, device=device),
+        sample.change_probability() if link == "softmax" else None,
+        sample.padded() if keep_outputs else None,
+    )
+
+
+def _check(outputs: Tensor, first: Tensor) -> None:
+    got = f"shape {tuple(outputs.shape)}" if isinstance(outputs, Tensor) else type(outputs).__name__
+    if not isinstance(outputs, Tensor) or outputs.dim() != 2:
+        raise ValueError(
+            f"predict_passes expects run() to give outputs (B, out); got {got}. Of a single output, give (B, 1)."
+        )
+    if outputs.shape != first.shape:
+        raise ValueError(
+            f"predict_passes expects the same vertices at every pass, in the same order; got {got} after "
+            f"{tuple(first.shape)}. A loader that run() reads takes shuffle=False."
+        )

@@ -1,0 +1,135 @@
+"""Means over all k-tuples by the spectral kernels where they are cheaper, and by enumeration where that is."""
+
+from functools import cache
+
+import numpy as np
+
+from janossy.kernels.compiled import Kernel
+from janossy.kernels.counts import enumerated, num_tuples, series_cost
+from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, TRIG, margins, num_harmonics, rounded_up
+from janossy.kernels.harmonics import TAYLOR
+from janossy.kernels.lanes import LANES
+from janossy.kernels.series_increasing import LANES as INCREASING_LANES
+from janossy.kernels.series_increasing import increasing_kernel
+from janossy.kernels.series_injective import injective_kernel
+from janossy.kernels.tuple_means import tuple_means
+from janossy.kernels.vector import load_first, maximum, minimum, store_first
+
+MAX_STATES = 2**18
+"""Harmonics × subsets of positions that a thread keeps, for each lane: 32 MB in float64."""
+
+MAX_ENUMERATED = 2e10
+"""Activations that are worth enumerating where the series cannot be used: about ten seconds."""
+
+
+def series_means(
+    p: np.ndarray,
+    offsets: np.ndarray,
+    increasing: bool,
+    activation: str,
+    tolerance: float,
+    enumerate_up_to: int,
+    with_slopes: bool,
+    num_threads: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """As ``tuple_means``, each mean and slope within ``tolerance`` of it (and the rounding of p's precision).
+
+    Sets smaller than k, those of at most ``enumerate_up_to`` elements, and with -1 those that it is cheaper for, are
+    enumerated. p (N, k, H) -> means (B, H), slopes (N, k, H) or (0,).
+
+    Raises: ValueError for a set with pre-activations too large or not finite that is also too large to enumerate.
+    """
+    p, offsets = np.ascontiguousarray(p), np.ascontiguousarray(offsets, np.int64)
+    k, H = p.shape[1:]
+    n = np.diff(offsets)
+    e = EXPANSIONS[activation]
+    out = np.zeros((len(n), H), p.dtype)
+    slopes = np.empty(p.shape if with_slopes else (0, k, H), p.dtype)
+    fewest = num_harmonics(activation, tolerance, SMALLEST_BOUND)
+    small = enumerated(n, k, increasing, fewest, enumerate_up_to)
+    if small.all():
+        tuple_means(p, offsets, increasing, activation, with_slopes, num_threads, None, out, slopes)
+        return out, slopes if with_slopes else slopes.reshape(-1)
+
+    tuples = num_tuples(n, k, increasing)
+    low, high, finite = _extents(p, offsets, num_threads)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities, and numbers with an infinite sum
+        bounds = np.maximum(abs(low.sum(1)), abs(high.sum(1)))
+        # Angles are within a turn as they are: less a large centre they would lose digits.
+        centres = np.zeros_like(low) if e.family == TRIG else 0.5 * (low + high)
+    finite &= np.isfinite(bounds).all(1)
+    bounds = rounded_up(np.where(np.isfinite(bounds), bounds, 0.0))
+    harmonics = num_harmonics(activation, tolerance, bounds.max(1, initial=0.0))
+    cost = series_cost(n, k, increasing, harmonics)
+    usable = ~small & (finite | (e.family == TRIG)) & (harmonics <= MAX_STATES >> (k + 1))
+    by_series = usable if enumerate_up_to >= 0 else usable & (tuples > cost)
+    hopeless = ~small & ~usable & (tuples * H > MAX_ENUMERATED)
+    if hopeless.any():
+        b = int(hopeless.argmax())
+        reach = (
+            f"reach {bounds[b].max():.1g}, which takes {harmonics[b]:.1g} harmonics"
+            if finite[b]
+            else "are not all finite"
+        )
+        raise ValueError(
+            f"the spectral evaluator cannot compute set {b}: its pre-activations {reach}, and its {n[b]} elements have "
+            f"{tuples[b]:.1g} tuples, too many to enumerate. Check the elements for NaN and infinity, and scale them."
+        )
+
+    if not by_series.all():
+        sets = np.flatnonzero(~by_series)
+        tuple_means(p, offsets, increasing, activation, with_slopes, num_threads, sets, out, slopes)
+    delta, cut = (0.0, 0.0) if e.family == TRIG else margins(e.family, tolerance)
+    periods = e.kappa * bounds.max(1, initial=0.0) + delta
+    precise = (p.dtype == np.float64) | increasing | (_rounding(n, k, periods) > tolerance / 2)
+    for work, of_this in (("float32", ~precise), ("float64", precise)):
+        sets = np.flatnonzero(by_series & of_this)
+        if len(sets) == 0:
+            continue
+        lanes = INCREASING_LANES if increasing else LANES[work]
+        each = np.repeat(cost[sets] * lanes, -(-H // lanes))
+        arguments = (p, offsets, sets, centres[sets], bounds[sets], delta, cut, TAYLOR[work])
+        if increasing:
+            increasing_kernel(activation)(each, num_threads, *arguments, out, slopes)
+        else:
+            scratch = np.empty(0, work)
+            injective_kernel(activation)(each, num_threads, *arguments, lanes, scratch, out, slopes)
+    return out, slopes if with_slopes else slopes.reshape(-1)
+
+
+def _rounding(n: np.ndarray, k: int, period: np.ndarray) -> np.ndarray:
+    """An estimate of the float32 kernel's own error: of phases, and of the inclusion–exclusion when n is near k."""
+    cancelled = np.ones(len(n))
+    for j in range(k):
+        cancelled *= (n + j) / np.maximum(n - j, 1)
+    return 2.0**-24 * (2 + period) * cancelled
+
+
+def _extents(p: np.ndarray, offsets: np.ndarray, num_threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The least and greatest p of each set, position and unit, (B, k, H) float64; and which sets are finite, (B,)."""
+    B = len(offsets) - 1
+    low, high, finite = (np.zeros((B, *p.shape[1:]), p.dtype) for _ in range(3))
+    costs = np.diff(offsets) * (p.shape[1] * p.shape[2] / 8.0)
+    _extents_kernel()(costs, num_threads, p, offsets, LANES[p.dtype.name], low, high, finite)
+    return low.astype(np.float64), high.astype(np.float64), (finite == 0).all((1, 2))
+
+
+@cache
+def _extents_kernel() -> Kernel:
+    def extents(p, offsets, lanes, low, high, finite, first, last):
+        width = p.shape[1] * p.shape[2]
+        for b in range(first, last):
+            if offsets[b] == offsets[b + 1]:
+                continue
+            for at in range(0, width, lanes):
+                num = min(lanes, width - at)
+                x = load_first(p, offsets[b] * width + at, num)
+                least, most, zero = x, x, x * 0.0
+                for i in range(offsets[b] + 1, offsets[b + 1]):
+                    x = load_first(p, i * width + at, num)
+                    least, most, zero = minimum(least, x), maximum(most, x), zero + x * 0.0
+                store_first(low, b * width + at, least, num)
+                store_first(high, b * width + at, most, num)
+                store_first(finite, b * width + at, zero, num)
+
+    return Kernel(extents, "extents")
