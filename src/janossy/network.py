@@ -41,23 +41,41 @@ class JanossyNetwork(nn.Module):
         self.pooling = pooling
         self.rho = nn.Identity() if rho is None else rho
 
-    def forward(self, sets: Ragged, *, generator: torch.Generator | None = None) -> "Tensor | Ragged":
-        elements = self._elements(sets)
-        pooled = self.pooling(elements, keys=sets, generator=generator)
+    def forward(
+        self,
+        sets: Ragged,
+        orderings: Orderings | None = None,
+        *,
+        elements: Ragged | None = None,
+        generator: torch.Generator | None = None,
+    ) -> "Tensor | Ragged":
+        """ρ(f̄(h(x))) of each set.
+
+        ``orderings``: others than the pooling's own. ``elements``: h(x), where it is known already.
+        """
+        elements = self.elements(sets) if elements is None else elements
+        pooled = self.pooling(elements, orderings, keys=sets, generator=generator)
         return pooled.with_values(self.rho(pooled.values)) if isinstance(pooled, Ragged) else self.rho(pooled)
 
     def rows(
-        self, sets: Ragged, *, orderings: Orderings | None = None, generator: torch.Generator | None = None
+        self,
+        sets: Ragged,
+        orderings: Orderings | None = None,
+        *,
+        elements: Ragged | None = None,
+        generator: torch.Generator | None = None,
     ) -> Ragged:
         """ρ(f(h(x)_π)) for each ordering π, before any are averaged: (T, out), the rows of each set.
 
-        ``orderings``: others than the pooling's own, such as more permutations than it is trained with.
+        ``orderings``: others than the pooling's own, such as more permutations than it is trained with. ``elements``:
+        h(x), where it is known already.
         """
-        elements = self._elements(sets)
-        rows = self.pooling.rows(elements, orderings=orderings, keys=sets, generator=generator)
+        elements = self.elements(sets) if elements is None else elements
+        rows = self.pooling.rows(elements, orderings, keys=sets, generator=generator)
         return rows.with_values(self.rho(rows.values))
 
-    def _elements(self, sets: Ragged) -> Ragged:
+    def elements(self, sets: Ragged) -> Ragged:
+        """h(x): the same sets, of what f reads."""
         check_ragged(sets, "JanossyNetwork")
         return sets.with_values(self.h(sets.values))
 

@@ -58,22 +58,29 @@ class JanossyPooling(nn.Module):
         self.append_size = append_size
 
     def forward(
-        self, sets: Ragged, *, keys: Ragged | None = None, generator: torch.Generator | None = None
+        self,
+        sets: Ragged,
+        orderings: Orderings | None = None,
+        *,
+        keys: Ragged | None = None,
+        generator: torch.Generator | None = None,
     ) -> "Tensor | Ragged":
         """Pool each set.
 
+        ``orderings``: others than the layer's own, such as rows that have been drawn (``Drawn``), or more permutations.
         ``keys``: the same sets of other elements, which canonical and seeded orders look at instead, such as the
         network's raw input. ``generator``: the source of the permutations, on the sets' device.
         """
         check_ragged(sets, "JanossyPooling")
-        problem = self._problem(sets, keys, self.orderings, self.reduce, generator)
-        return self._weighted(problem) if weighs_rows(self.orderings) else self._pool(problem)
+        orderings = self.orderings if orderings is None else orderings
+        problem = self._problem(sets, keys, orderings, self.reduce, generator)
+        return self._weighted(problem) if weighs_rows(orderings) else self._pool(problem)
 
     def rows(
         self,
         sets: Ragged,
-        *,
         orderings: Orderings | None = None,
+        *,
         keys: Ragged | None = None,
         generator: torch.Generator | None = None,
     ) -> Ragged:
