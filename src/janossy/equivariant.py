@@ -3,10 +3,12 @@
 import torch
 from torch import nn
 
-from janossy.evaluate import Function, Problem
+from janossy.evaluate import MEMORY_BUDGET, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.per_element import per_element
 from janossy.orderings import Orderings, weighs_rows
+from janossy.orderings.rows import check_orderings
+from janossy.orderings.source import check_generator
 from janossy.ragged import Ragged, check_ragged
 
 
@@ -37,8 +39,9 @@ class JanossyEquivariant(nn.Module):
         (torch.Size([3, 32]), (3, 0))
     """
 
-    def __init__(self, f: Function, orderings: Orderings, *, memory_budget: int = 2**30) -> None:
+    def __init__(self, f: Function, orderings: Orderings, *, memory_budget: int = MEMORY_BUDGET) -> None:
         super().__init__()
+        check_orderings(orderings, "JanossyEquivariant")
         if getattr(orderings, "k", None) is not None:
             raise ValueError(
                 f"JanossyEquivariant expects orderings of whole sets, as every element has an output; got {orderings}. "
@@ -58,8 +61,9 @@ class JanossyEquivariant(nn.Module):
         """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""
         check_ragged(sets, "JanossyEquivariant")
         keys = sets if keys is None else keys
-        outputs = per_element(Problem(self.f, self.orderings, sets, keys, None, generator), self.memory_budget)
-        return sets.with_values(outputs)
+        check_generator(generator, sets.device, "JanossyEquivariant")
+        problem = Problem(self.f, self.orderings, sets, keys, None, generator, self.memory_budget)
+        return sets.with_values(per_element(problem))
 
     def extra_repr(self) -> str:
         return f"orderings={self.orderings}"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 
-from janossy.functions.structure import Direction, Recurrent, State, hooked, recurrent
+from janossy.functions.structure import Direction, Recurrent, State, hooked, structure
 from janossy.network import JanossyNetwork
 from janossy.orderings import Canonical, Sampled
 from janossy.orderings.sorting import Key
@@ -68,7 +68,7 @@ class PaddedNetwork(nn.Module):
         num_rows = order.shape[1]
         rows = _flat(_gather(self._elements(x, mask)[:, None].expand(-1, num_rows, -1, -1), order))
         sizes = _flat(mask.sum(1)[:, None].expand(-1, num_rows))
-        values = _last_hidden(cast(Recurrent, recurrent(pooling.f)), rows, sizes).unflatten(0, order.shape[:2])
+        values = _last_hidden(cast(Recurrent, structure(pooling.f)), rows, sizes).unflatten(0, order.shape[:2])
         return self.network.rho(REDUCTIONS[pooling.reduce](values))
 
     def _elements(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ class PaddedNetwork(nn.Module):
             raise ValueError(
                 f"PaddedNetwork expects noise (B, m, n) for a mask {tuple(mask.shape)}; got {tuple(noise.shape)}."
             )
-        if (dropout := cast(Recurrent, recurrent(pooling.f)).dropout) > 0:
+        if (dropout := cast(Recurrent, structure(pooling.f)).dropout) > 0:
             raise ValueError(f"PaddedNetwork applies no dropout; got dropout={dropout} in training: call eval().")
 
 
@@ -185,8 +185,8 @@ def _check_network(network: JanossyNetwork) -> None:
     f, orderings, reduce = network.pooling.f, network.pooling.orderings, network.pooling.reduce
     if hooked(network.pooling):
         raise ValueError("PaddedNetwork runs the cells of f and none of its hooks; got one. Remove it.")
-    structure = recurrent(f)
-    if structure is None or structure.per_position:
+    declared = structure(f)
+    if not isinstance(declared, Recurrent) or declared.per_position:
         raise ValueError(
             "PaddedNetwork expects f to be janossy's RNN, GRU or LSTM, with one vector for a row; "
             f"got {type(f).__name__}. Use Ragged sets for it."

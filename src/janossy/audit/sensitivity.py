@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from janossy.inference.links import Link, named_link
-from janossy.network import JanossyNetwork, evaluating
+from janossy.modes import evaluating
+from janossy.network import JanossyNetwork
 from janossy.orderings import Sampled
 from janossy.orderings.rows import Rows, build_rows
 from janossy.ragged import Ragged, check_ragged

@@ -1,6 +1,8 @@
 """What applying a function to rows costs, read off its weights."""
 
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 from torch import nn
 
@@ -84,7 +86,9 @@ class Work:
         return 3 * (length + 1) * (num_features + self.outputs + self.heads * length)
 
 
-def check_memory_budget(owner: str, memory_budget: int) -> None:
-    """Raise a ValueError if not even one byte may be used."""
+def check_memory_budget(owner: str, memory_budget: Any) -> None:
+    """Raise a TypeError if this is no whole number of bytes, and a ValueError if it is not even one."""
+    if not isinstance(memory_budget, Integral) or isinstance(memory_budget, bool):
+        raise TypeError(f"{owner} expects memory_budget as a whole number of bytes; got {memory_budget!r}.")
     if memory_budget < 1:
         raise ValueError(f"{owner} expects memory_budget >= 1 byte; got {memory_budget}.")

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.kernels import load
-from janossy.kernels.lanes import LANES
+from janossy.kernels.limits import LANES
 
 _LANES = {torch.float32: LANES["float32"], torch.float64: LANES["float64"]}
 

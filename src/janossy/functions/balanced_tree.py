@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from janossy.functions.checks import check_sequences, check_widths
+
 
 class BalancedTree(nn.Module):
     """f(x_1 … x_L) = m(f(x_1 … x_l), f(x_{l+1} … x_L)), l the largest power of 2 below L; f(x_1) = tanh(W x_1 + w).
@@ -41,11 +43,9 @@ class BalancedTree(nn.Module):
 
     def __init__(self, in_features: int, hidden_features: int, combine: nn.Module | None = None) -> None:
         super().__init__()
-        if min(in_features, hidden_features) < 1:
-            raise ValueError(
-                "BalancedTree expects in_features and hidden_features, both >= 1; "
-                f"got in_features={in_features}, hidden_features={hidden_features}."
-            )
+        check_widths(self, in_features=in_features, hidden_features=hidden_features)
+        if combine is not None and not isinstance(combine, nn.Module):
+            raise TypeError(f"BalancedTree expects combine to be a module or None; got {type(combine).__name__}.")
         self.in_features = in_features
         self.hidden_features = hidden_features
         self.embed = nn.Linear(in_features, hidden_features)
@@ -62,10 +62,7 @@ class BalancedTree(nn.Module):
         return self._reduce(states, mask).masked_fill(~mask[:, :1], 0)
 
     def _check(self, x: Tensor, mask: Tensor | None) -> None:
-        if x.dim() != 3 or x.shape[2] != self.in_features:
-            raise ValueError(
-                f"this BalancedTree expects rows of shape (T, L, {self.in_features}); got {tuple(x.shape)}."
-            )
+        check_sequences(self, x)
         if mask is None:
             return
         if mask.shape != x.shape[:2] or mask.dtype != torch.bool:

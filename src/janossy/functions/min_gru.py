@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, pad
 
+from janossy.functions.checks import check_dropout, check_sequences, check_widths
+
 
 class MinGRU(nn.Module):
     """f(x_1 … x_L) = h_L, h_t = (1 − z_t) ⊙ h_{t−1} + z_t ⊙ h̃_t, h_0 = 0: the last state of a minGRU.
@@ -31,12 +33,8 @@ class MinGRU(nn.Module):
 
     def __init__(self, in_features: int, hidden_features: int, num_layers: int = 1, *, dropout: float = 0.0) -> None:
         super().__init__()
-        if min(in_features, hidden_features, num_layers) < 1 or not 0 <= dropout <= 1:
-            raise ValueError(
-                "MinGRU expects in_features, hidden_features and num_layers, all >= 1, and dropout in [0, 1]; got "
-                f"in_features={in_features}, hidden_features={hidden_features}, num_layers={num_layers}, "
-                f"dropout={dropout}."
-            )
+        check_widths(self, in_features=in_features, hidden_features=hidden_features, num_layers=num_layers)
+        check_dropout(self, dropout)
         self.in_features = in_features
         self.hidden_features = hidden_features
         self.num_layers = num_layers
@@ -47,8 +45,7 @@ class MinGRU(nn.Module):
         self.candidates = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dim() != 3 or x.shape[2] != self.in_features:
-            raise ValueError(f"this MinGRU expects rows of shape (T, L, {self.in_features}); got {tuple(x.shape)}.")
+        check_sequences(self, x)
         if x.shape[1] == 0:
             return x.new_zeros(len(x), self.hidden_features)
         for layer in range(self.num_layers - 1):

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from janossy.evaluate import Function
 from janossy.functions import TupleMLP
 from janossy.inference.links import Link, named_link
-from janossy.network import JanossyNetwork, evaluating
+from janossy.modes import evaluating
+from janossy.network import JanossyNetwork
 from janossy.orderings import Bucket, Orderings, Rows, Sampled, Tuples
 from janossy.orderings.drawn import Drawn
 from janossy.pooling import JanossyPooling

@@ -8,7 +8,8 @@ from torch import Tensor
 from janossy.inference.draws import Control, Run, until
 from janossy.inference.error_bars import check_confidence, margin
 from janossy.inference.links import Link, named_link
-from janossy.network import JanossyNetwork, evaluating
+from janossy.modes import evaluating
+from janossy.network import JanossyNetwork
 from janossy.orderings import ImportanceSampled, Sampled
 from janossy.ragged import Ragged
 

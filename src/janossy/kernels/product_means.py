@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 from janossy.kernels.compiled import Kernel
-from janossy.kernels.lanes import LANES
+from janossy.kernels.limits import LANES
 from janossy.kernels.vector import load, load_first_float64, store, store_first_float64
 
 _LANES = LANES["float64"]

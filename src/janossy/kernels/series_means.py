@@ -8,7 +8,7 @@ from janossy.kernels.compiled import Kernel
 from janossy.kernels.counts import enumerated, num_tuples, series_cost
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, TRIG, margins, num_harmonics, rounded_up
 from janossy.kernels.harmonics import TAYLOR
-from janossy.kernels.lanes import LANES
+from janossy.kernels.limits import LANES
 from janossy.kernels.series_increasing import LANES as INCREASING_LANES
 from janossy.kernels.series_increasing import increasing_kernel
 from janossy.kernels.series_injective import injective_kernel

@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
-from janossy.kernels.lanes import LANES
+from janossy.kernels.limits import LANES
 
 _FLAGS = ("contract", "reassoc", "nsz", "arcp")
 _INT32 = ir.IntType(32)

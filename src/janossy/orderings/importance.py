@@ -98,7 +98,7 @@ class ImportanceSampled:
         weights = self._weights_of(keys.values.detach())
         sets = build_rows(keys, lambda n, _: torch.arange(n)[None, None])
         drawn = tuple(self._draw(bucket, weights[bucket.positions()[:, 0]], generator) for bucket in sets.buckets)
-        return replace(sets, blocks=drawn)
+        return replace(sets, buckets=drawn)
 
     @torch.no_grad()
     def _weights_of(self, elements: Tensor) -> Tensor:

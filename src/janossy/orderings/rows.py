@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log10
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -216,6 +216,10 @@ def averages_every_tuple(orderings: Orderings) -> bool:
 def weighs_rows(orderings: Orderings) -> bool:
     """Whether their buckets hold ``weights``: the mean over all orderings is that of weight times f."""
     return getattr(orderings, "weighs_rows", False)
+
+
+def check_orderings(orderings: Any, owner: str) -> None:
+    """Raise a TypeError unless these are orderings that declare themselves (the contract is in ``Orderings``)."""
 
 
 def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str) -> None:

@@ -36,3 +36,19 @@ def arrangements(digits: Tensor) -> Tensor:
     for j in range(len(digits) - 2, -1, -1):
         digits[j + 1 :] += digits[j + 1 :] >= digits[j]
     return digits
+
+
+def check_generator(generator: Any, device: torch.device, owner: str) -> None:
+    """Raise a TypeError unless this is a generator or None, and a ValueError if it is of another device."""
+    if generator is None:
+        return
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"{owner} expects generator as a torch.Generator; got {generator!r}. "
+            "torch.Generator().manual_seed(0) is one."
+        )
+    if generator.device.type != device.type:
+        raise ValueError(
+            f"{owner} expects a generator on {device}, where the sets are; got one on {generator.device}. "
+            f"Use torch.Generator({str(device)!r})."
+        )
