@@ -80,6 +80,13 @@ class JanossyNetwork(nn.Module):
         return sets.with_values(self.h(sets.values))
 
 
+def check_network(network: object, owner: str) -> None:
+    """Raise a TypeError unless it is a ``JanossyNetwork``."""
+    if not isinstance(network, JanossyNetwork):
+        remedy = "JanossyNetwork(h, pooling, rho), of which h and rho may be None"
+        raise TypeError(f"{owner} expects a JanossyNetwork; got {type(network).__name__}. Write {remedy}.")
+
+
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
     """Evaluation mode meanwhile; every module's own mode afterwards."""
