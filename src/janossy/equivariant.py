@@ -7,8 +7,8 @@ from janossy.evaluate import MEMORY_BUDGET, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.per_element import per_element
 from janossy.orderings import Orderings, weighs_rows
+from janossy.orderings.arguments import check_generator
 from janossy.orderings.rows import check_orderings
-from janossy.orderings.source import check_generator
 from janossy.ragged import Ragged, check_ragged
 
 
@@ -61,7 +61,7 @@ class JanossyEquivariant(nn.Module):
         """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""
         check_ragged(sets, "JanossyEquivariant")
         keys = sets if keys is None else keys
-        check_generator(generator, sets.device, "JanossyEquivariant")
+        check_generator("JanossyEquivariant", generator, sets.device)
         problem = Problem(self.f, self.orderings, sets, keys, None, generator, self.memory_budget)
         return sets.with_values(per_element(problem))
 

@@ -87,3 +87,10 @@ class JanossyNetwork(nn.Module):
         """h(x): the same sets, of what f reads."""
         check_ragged(sets, "JanossyNetwork")
         return sets.with_values(self.h(sets.values))
+
+
+def check_network(network: object, owner: str) -> None:
+    """Raise a TypeError unless it is a ``JanossyNetwork``."""
+    if not isinstance(network, JanossyNetwork):
+        remedy = "JanossyNetwork(h, pooling, rho), of which h and rho may be None"
+        raise TypeError(f"{owner} expects a JanossyNetwork; got {type(network).__name__}. Write {remedy}.")

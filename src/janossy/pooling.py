@@ -14,9 +14,9 @@ from janossy.evaluate.rows.pool import apply
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.modes import evaluating
 from janossy.orderings import Orderings, weighs_rows
+from janossy.orderings.arguments import check_generator
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import check_orderings
-from janossy.orderings.source import check_generator
 from janossy.ragged import Ragged, check_ragged
 
 
@@ -187,7 +187,7 @@ class JanossyPooling(StatesItsMeaning):
             orderings = self.orderings
         elif not isinstance(orderings, Drawn):
             check_orderings(orderings, "JanossyPooling")
-        check_generator(generator, sets.device, "JanossyPooling")
+        check_generator("JanossyPooling", generator, sets.device)
         keys = sets if keys is None else keys
         return Problem(self.f, orderings, self._elements(sets), keys, reduce, generator, self.memory_budget)
 
