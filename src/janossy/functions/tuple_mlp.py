@@ -69,7 +69,7 @@ class TupleMLP(nn.Module):
 
     def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
         """(N, d) -> (N, k, H)"""
-        check_rows(self, "TupleMLP", (len(elements), self.k, *elements.shape[1:]))
+        check_rows(self, "TupleMLP", (elements.shape[0], self.k, *elements.shape[1:]))
         return project(self.k, elements, first.weight, first.bias)[0]
 
     def _rest(self, x: Tensor) -> Tensor:
