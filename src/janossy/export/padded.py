@@ -143,18 +143,14 @@ class PaddedNetwork(nn.Module):
             raise ValueError(
                 f"PaddedNetwork expects noise (B, m, n) for a mask {tuple(mask.shape)}; got {tuple(noise.shape)}."
             )
-        declared = structure(f)
-        if isinstance(declared, Recurrent) and not _of_tuples(orderings) and declared.dropout > 0:
+        declared, of_whole_sets = structure(f), not isinstance(orderings, Tuples | Combinations)
+        if of_whole_sets and isinstance(declared, Recurrent) and declared.dropout > 0:
             raise ValueError(
                 f"PaddedNetwork applies no dropout; got dropout={declared.dropout} in training: call eval()."
             )
-        if _of_tuples(orderings) and not torch.compiler.is_compiling():  # which sees no sizes
+        if isinstance(orderings, Tuples | Combinations) and not torch.compiler.is_compiling():  # which sees no sizes
             sizes = [mask.shape[1]] * mask.shape[0]
             check_budget(orderings, sizes, orderings.max_rows, "a row for each tuple of places", "Ragged sets")
-
-
-def _of_tuples(orderings: object) -> bool:
-    return type(orderings) in (Tuples, Combinations)
 
 
 def _check_network(network: JanossyNetwork) -> None:
@@ -169,7 +165,7 @@ def _check_network(network: JanossyNetwork) -> None:
         raise ValueError("PaddedNetwork runs the parts of f and none of its hooks; got one. Remove it.")
     # A row for each permutation, of all elements, by noise alone.
     whole = type(orderings) is Sampled and (orderings.k, orderings.seed, orderings.exact_last) == (None, None, 0)
-    if type(orderings) is not Canonical and not whole and not _of_tuples(orderings):
+    if type(orderings) not in (Canonical, Tuples, Combinations) and not whole:
         raise ValueError(
             "PaddedNetwork expects Canonical(key), Tuples(k), Combinations(k), or Sampled(num) without k, seed and "
             f"exact_last; got {orderings}. Build the network with one of those, which may have the same f, h and rho."
