@@ -207,6 +207,17 @@ def test_tuples_of_embedded_elements(orderings):
         close(PaddedNetwork(model)(x, mask), ragged(model, x, mask))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_summed_in_float32(dtype):
+    """300 · 299 pairs of values that sum to more than float16 holds."""
+    f = TupleMLP(2, 1, 2, 1, "relu").to(dtype)
+    for parameter in f.parameters():
+        nn.init.ones_(parameter)
+    model = JanossyNetwork(None, JanossyPooling(f, Tuples(2), "gather"), None)
+    x, mask = torch.ones(2, 300, 1, dtype=dtype), torch.ones(2, 300, dtype=torch.bool)
+    assert torch.equal(PaddedNetwork(model)(x, mask), ragged(model, x, mask))
+
+
 class LogDistance(nn.Module):
     """An f whose value and gradient are infinite for a pair of equal elements."""
 

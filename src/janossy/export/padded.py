@@ -6,6 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from janossy.evaluate.reduce import widened
 from janossy.export.places import columns, flat, gather, sorted_places
 from janossy.export.recurrence import last_hidden
 from janossy.export.structures import structure
@@ -56,8 +57,8 @@ class PaddedNetwork(nn.Module):
     Invariance: that of the network's orderings. What padding holds, NaN even, changes no result and no gradient. h
         and the key see zeros in its place, whose results do not count: h must look at each element alone (a BatchNorm
         does so in evaluation), and what has parameters in it must be differentiable at zero.
-    Cost: every set takes as many rows as one of n elements has, and k! more, and n^k bytes say which tuples are rows.
-        A TupleMLP's first layer and a TupleProduct's factors are applied once to each element.
+    Cost: f on as many rows for each set as n elements have, and up to k! more; n^k bytes say which tuples they are. All
+        are held at once. A TupleMLP's first layer and a TupleProduct's factors are applied once to each element.
     Raises: ValueError for another network, for inputs of other shapes, for more than the orderings' max_rows (not once
         exported), or in training if a recurrence drops out.
 
@@ -81,7 +82,8 @@ class PaddedNetwork(nn.Module):
         x = x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.dim() - 2)).logical_not(), 0)
         order = self._order(x.detach(), mask, noise)
         values, counted = self._rows(self._elements(x, mask), order, mask.sum(1))
-        return self.network.rho(REDUCTIONS[self.network.pooling.reduce](values, counted[..., None]))
+        pooled = REDUCTIONS[self.network.pooling.reduce](widened(values), counted[..., None])
+        return self.network.rho(pooled.to(values.dtype))
 
     def _elements(self, x: Tensor, mask: Tensor) -> Tensor:
         """What f reads of each element, (B, n, d)."""
