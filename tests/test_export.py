@@ -140,9 +140,20 @@ def test_reduces_as_the_ragged_network(reduce):
     close(PaddedNetwork(model)(x, mask, noise), ragged(exact, x, mask))
 
 
+class WeighedByPlace(nn.Module):
+    """A function of a user's own that takes a mask."""
+
+    takes_mask = True
+
+    def forward(self, x, mask=None):
+        weighed = x * torch.arange(1, x.shape[1] + 1)[:, None].sqrt()
+        return (weighed if mask is None else weighed.masked_fill(~mask[..., None], 0)).sum(1)
+
+
 @float64
-def test_permutations_by_noise():
-    model = network(GRU(2, 3), Sampled(5))
+@pytest.mark.parametrize("f", [GRU(2, 3), MinGRU(2, 3), WeighedByPlace()], ids=["gru", "min_gru", "own"])
+def test_permutations_by_noise(f):
+    model = network(f.double(), Sampled(5))
     for num_sets, n in SIZES[:4]:
         x, mask = padded_sets(num_sets, n)
         noise = torch.rand(num_sets, 3, n)

@@ -19,8 +19,8 @@ MOST_ELEMENTS = 4
 def over_tuples(f: Function, x: Tensor, sizes: Tensor, k: int, *, increasing: bool) -> tuple[Tensor, Tensor]:
     """f of every k-tuple of elements (B, n, d), real ones first: values (B, R, c), and which count, (B, R).
 
-    A row that a set does not have is replaced by its first k places: so f sees no row that is not in the definition,
-    nor does backward divide by a number that is not.
+    A row that a set does not have is replaced by that of its first k places, which it has: neither f nor its backward
+    sees anything that the definition does not.
     """
     whole, filled = _tuples(x.shape[1], k, increasing, x.device), _fillable(k, increasing).to(x.device)
     slots, sizes = torch.arange(k, device=x.device), sizes[:, None]

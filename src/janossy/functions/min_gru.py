@@ -28,8 +28,8 @@ class MinGRU(nn.Module):
         elements, gives zero.
     Cost: 4·(inputs of a layer)·hidden_features flops a position and layer, in ⌈log₂ L⌉ steps and, below the top layer,
         as many back. Backward keeps about 6·hidden_features numbers a position for the top layer, 8 for each below.
-    Raises: ValueError for a width or num_layers below 1, a dropout outside [0, 1], or rows or a
-        mask of another shape.
+    Raises: ValueError for a width or num_layers below 1, a dropout outside [0, 1], or rows or a mask of
+        another shape.
 
     Example:
         >>> MinGRU(3, 8, num_layers=2)(torch.zeros(5, 1000, 3)).shape
