@@ -148,7 +148,7 @@ class Recurrence(nn.Module):
     def _run(self, x: Tensor, weights: Direction) -> tuple[Tensor, Tensor]:
         """One layer in one direction: its outputs (T, L, H), in the order of x, and its last hidden state (T, H)."""
         inputs = nn.functional.linear(x, weights.weight_ih, weights.bias_ih)
-        state = (inputs.new_zeros(len(x), self.hidden_features),) * self.num_states
+        state = (inputs.new_zeros(x.shape[0], self.hidden_features),) * self.num_states
         steps = range(x.shape[1])
         outputs = []
         for step in reversed(steps) if weights.reverse else steps:

@@ -73,7 +73,7 @@ class TupleMLP(StatesItsMeaning):
 
     def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
         """(N, d) -> (N, k, H)"""
-        check_rows(self, (len(elements), self.k, *elements.shape[1:]))
+        check_rows(self, (elements.shape[0], self.k, *elements.shape[1:]))
         check_dtype(self, elements)
         return project(self.k, elements, first.weight, first.bias)[0]
 

@@ -94,13 +94,13 @@ class TupleProduct(nn.Module):
 
     def _factors(self, elements: Tensor) -> Tensor:
         """(N, d) -> (N, k, R)"""
-        check_rows(self, (len(elements), self.k, *elements.shape[1:]))
+        check_rows(self, (elements.shape[0], self.k, *elements.shape[1:]))
         return torch.stack([self._factor(j, elements) for j in range(self.k)], dim=1)
 
     def _factor(self, j: int, x: Tensor) -> Tensor:
         """(N, d) -> (N, R)"""
         z = self.g[j](x)
-        if z.shape != (len(x), self.rank):
+        if z.shape != (x.shape[0], self.rank):
             raise ValueError(
                 f"TupleProduct expects g_{j} to map {tuple(x.shape)} to ({len(x)}, {self.rank}); got {tuple(z.shape)}. "
                 "Match its outputs to rank."
