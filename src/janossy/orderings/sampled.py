@@ -142,7 +142,6 @@ def _every_end(permutations: Tensor, length: int, last: int) -> Tensor:
     return torch.cat((begun, ends), -1).flatten(1, 2)
 
 
-@torch.compiler.assume_constant_result
 def _seeded(orderings: Sampled, n: int) -> Tensor:
     """Rows of every set of n sorted elements, (1, R, L)."""
     return kept(orderings.num_rows(n) * orderings.row_length(n), _draw_seeded, orderings, n)
