@@ -48,6 +48,10 @@ class SharedPrefixes:
     name: ClassVar[str] = "shared_prefixes"
     builds_rows: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.merge_equal, bool):
+            raise TypeError(f"SharedPrefixes expects merge_equal as True or False; got {self.merge_equal!r}.")
+
     def refuses(self, problem: Problem) -> str | None:
         if not averages_every_arrangement(problem.orderings):
             return f"{type(problem.orderings).__name__} does not average over all arrangements of the elements"

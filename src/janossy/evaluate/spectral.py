@@ -66,7 +66,8 @@ class Spectral:
     def __post_init__(self) -> None:
         if self.tolerance is not None and not (isinstance(self.tolerance, Real) and 0 < self.tolerance < 1):
             raise ValueError(f"Spectral expects a tolerance between 0 and 1, or None; got {self.tolerance!r}.")
-        if not isinstance(self.enumerate_up_to, Integral) or self.enumerate_up_to < -1:
+        whole = isinstance(self.enumerate_up_to, Integral) and not isinstance(self.enumerate_up_to, bool)
+        if not whole or self.enumerate_up_to < -1:
             raise ValueError(
                 "Spectral expects enumerate_up_to >= 0, or -1 to enumerate where it is cheaper; "
                 f"got {self.enumerate_up_to!r}."

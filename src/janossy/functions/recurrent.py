@@ -100,7 +100,7 @@ class Recurrence(nn.Module):
         dropout = self.dropout if self.training else 0.0
         # Of the class that gives the step: a subclass with another one is another kind.
         stepping = self._stepping()
-        kind = vars(stepping).get("kind", stepping.__qualname__)
+        kind = vars(stepping).get("kind", f"{stepping.__module__}.{stepping.__qualname__}")
         num_apart = self.num_gates if self.num_apart is None else self.num_apart
         return Recurrent(kind, self.step, self.num_states, num_apart, layers, dropout, self.per_position, self.unrolled)
 

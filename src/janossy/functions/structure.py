@@ -127,6 +127,11 @@ class Recurrent(Structure):
     """Whether f asks for plain operations, which can be differentiated any number of times."""
 
     @property
+    def case(self) -> tuple[Any, ...]:
+        widths = (tuple(direction.weight_ih.shape for direction in layer) for layer in self.layers)
+        return *super().case, *widths
+
+    @property
     def in_features(self) -> int:
         return self.layers[0][0].weight_ih.shape[1]
 
