@@ -9,7 +9,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """Evaluation mode meanwhile; every module's own mode afterwards."""
+    """The network in evaluation mode meanwhile, and every module in its own mode afterwards."""
     training = {module: module.training for module in network.modules()}
     network.eval()
     try:

@@ -29,8 +29,8 @@ class JanossyPooling(StatesItsMeaning):
             ``Spectral(tolerance=1e-7)``.
         reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities). ``rows``
             keeps them all.
-        memory_budget: in bytes, of an estimate of what is held at once; what needs more is computed in chunks, and once
-            more in backward.
+        memory_budget: the bytes that an estimate of what is held at once may come to; what needs more is computed in
+            chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
             then takes d + 1 features.
 

@@ -1,9 +1,10 @@
 """What layers are given that does not fit, told before torch does, or in other words than torch's."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from janossy.ragged import check_ragged
@@ -22,9 +23,14 @@ def check_sets(sets: Any, owner: str) -> None:
         raise ValueError(f"{owner} expects sets on a device that holds numbers; got 'meta'. Use .to('cpu').")
 
 
-@contextmanager
-def misfits_explained(name: str, module: Any, elements: Tensor) -> Iterator[None]:
+def misfits_explained(name: str, module: Any, elements: Tensor) -> AbstractContextManager[None]:
     """What torch says of elements in another dtype, or on another device, than a module's weights, in our words."""
+    # torch.compile cannot look into an error.
+    return nullcontext() if torch.compiler.is_compiling() else _explained(name, module, elements)
+
+
+@contextmanager
+def _explained(name: str, module: Any, elements: Tensor) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:

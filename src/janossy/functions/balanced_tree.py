@@ -87,7 +87,7 @@ class BalancedTree(nn.Module):
             )
 
     def _reduce(self, states: Tensor, real: Tensor | None) -> Tensor:
-        """(T, L, H) -> (T, H)"""
+        """The root of each row's tree, (T, L, H) -> (T, H)."""
         while states.shape[1] > 1:
             num_pairs, odd = divmod(states.shape[1], 2)
             paired, last = states.split((2 * num_pairs, odd), dim=1)
@@ -113,7 +113,7 @@ class BalancedTree(nn.Module):
 
 
 class _GatedCell(nn.Module):
-    """For each unit, a convex mixture of two states and a candidate."""
+    """A convex mixture of two states and a candidate, for each unit."""
 
     def __init__(self, hidden_features: int) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _GatedCell(nn.Module):
         self.linear = nn.Linear(2 * hidden_features, 4 * hidden_features)
 
     def forward(self, pair: Tensor) -> Tensor:
-        """(…, 2H) -> (…, H)"""
+        """The state of a node from those of its two children, (…, 2H) -> (…, H)."""
         logits, candidate = self.linear(pair).split((3 * self.hidden_features, self.hidden_features), dim=-1)
         choices = torch.cat((pair, torch.tanh(candidate)), dim=-1)
         shape = (3, self.hidden_features)

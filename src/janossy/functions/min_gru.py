@@ -97,7 +97,7 @@ def _last_state(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _states(a: Tensor, b: Tensor) -> Tensor:
-    """h_1 … h_L (T, L, H) of the same: the even ones from steps composed in pairs, the odd ones from those."""
+    """Every h_t = a_t ⊙ h_{t−1} + b_t (T, L, H), h_0 = 0: even ones from steps in pairs, odd ones from those."""
     if b.shape[1] == 1:
         return b
     if b.shape[1] % 2:
@@ -123,7 +123,7 @@ def _scanned_states(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _compose(first_a: Tensor, second_a: Tensor, first_b: Tensor, second_b: Tensor) -> tuple[Tensor, Tensor]:
-    """Two steps as one."""
+    """a and b of the step that does two steps at once."""
     return second_a * first_a, torch.addcmul(second_b, second_a, first_b)
 
 
@@ -131,7 +131,7 @@ def _compose(first_a: Tensor, second_a: Tensor, first_b: Tensor, second_b: Tenso
 
 
 def _pairs(x: Tensor) -> tuple[Tensor, ...]:
-    """Those at even positions and those at odd ones, of an even number."""
+    """The steps at even positions and those at odd ones, of an even number of steps."""
     return x.unflatten(1, (x.shape[1] // 2, 2)).unbind(2)
 
 
