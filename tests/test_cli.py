@@ -8,7 +8,8 @@ import time
 import pytest
 
 from janossy.cli import main
-from janossy.paper.results import ARITHMETIC, GRAPHS, read_cells
+from janossy.paper.arithmetic.study import ARITHMETIC
+from janossy.paper.graphs.study import GRAPHS
 from tests.paper.graph_files import copied, unplug
 
 COMMAND = [sys.executable, "-c", "from janossy.cli import main; main()"]
@@ -31,8 +32,8 @@ def test_smoke_preset_runs_everything_and_resumes_nothing(tmp_path):
     arguments = ("reproduce", "arithmetic", "--preset", "smoke", "--out", tmp_path / "out")
     result = janossy(*arguments)
     assert result.returncode == 0, result.stderr
-    cells, damaged = read_cells(tmp_path / "out", ARITHMETIC)
-    assert len(cells) == 50 and damaged == []
+    cells, left_out = ARITHMETIC.read(tmp_path / "out")
+    assert len(cells) == 50 and left_out == []
     for name in ("report.md", "report.html"):
         assert (tmp_path / "out" / name).stat().st_size > 1000
     assert list((tmp_path / "out").glob("*.png"))
@@ -89,9 +90,9 @@ def test_graphs_smoke_preset_runs_and_resumes_nothing(tmp_path, monkeypatch, cap
     code, stdout, stderr = here(monkeypatch, capsys, *arguments)
     assert code == 0, stderr
     assert "0 of 2 cells are finished" in stdout.replace("\n", " ")
-    cells, damaged = read_cells(out, GRAPHS)
+    cells, left_out = GRAPHS.read(out)
     assert {(c["dataset"], c["row"], c["seed"]) for c in cells} == {("cora", "lstm-3-3", 0), ("cora", "mean", 0)}
-    assert damaged == [] and all(c["config"]["preset"] == "smoke" for c in cells)
+    assert left_out == [] and all(c["config"]["preset"] == "smoke" for c in cells)
     for name in ("report.md", "report.html"):
         assert (out / name).stat().st_size > 1000 and f"{name}" in stdout
     written = {path: path.stat().st_mtime_ns for path in out.glob("cells/*")}
@@ -154,10 +155,10 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(tmp_path):
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Stopped." in stdout and "Traceback" not in stdout + stderr
-    kept, damaged = read_cells(out, ARITHMETIC)
-    assert 1 <= len(kept) < 8 and damaged == []
+    kept, left_out = ARITHMETIC.read(out)
+    assert 1 <= len(kept) < 8 and left_out == []
     finished = {(c["model"], c["seed"]): c["finished"] for c in kept}
     assert janossy(*arguments, "--resume").returncode == 0
-    cells, _ = read_cells(out, ARITHMETIC)
+    cells, _ = ARITHMETIC.read(out)
     assert len(cells) == 8
     assert finished.items() <= {(c["model"], c["seed"]): c["finished"] for c in cells}.items()

@@ -11,7 +11,7 @@ from janossy.paper.workers import Progress
 
 
 @dataclass(frozen=True)
-class Cell:
+class Trial:
     """Names of a task and a model, a seed, and the settings. Progress is counted in epochs."""
 
     task: str
