@@ -39,12 +39,9 @@ def janossy(*arguments, shell=None, **environment):
     return run.returncode, run.stdout, stderr
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["reproduce", "arithmetic", "--help"], ["reproduce", "graphs", "--help"]]
-)
-def test_help_in_ascii(arguments):
-    code, stdout, stderr = janossy(*arguments, **ASCII)
-    assert (code, stderr) == (0, "") and b"--help" in stdout and stdout.isascii()
+def test_help_in_ascii():
+    code, stdout, stderr = janossy("reproduce", "graphs", "--help", **ASCII)
+    assert (code, stderr) == (0, "") and b"--dataset" in stdout and stdout.isascii()
 
 
 def test_a_report_in_ascii(results):
@@ -59,35 +56,34 @@ def test_a_folder_whose_name_is_not_utf_8(results):
     assert (code, stderr) == (0, "") and b"report.html" in stdout
     for name in ("report.md", "report.html"):
         assert "caf\\udce9" in (results / name).read_text(encoding="utf-8")
-    code, _, stderr = janossy("report", results / "none")
-    assert code == 2 and stderr.count("\n") == 1
 
 
 @pytest.mark.slow
 def test_a_run_into_a_folder_whose_name_is_not_utf_8(tmp_path):
     out = tmp_path / os.fsdecode(b"\xff[/b]")
     arguments = ["reproduce", "arithmetic", "--preset", "smoke", "--tasks", "sum", "--models", "k1-linear", "--resume"]
-    for finished in (b"0 of 1 cells", b"1 of 1 cells"):
-        code, stdout, stderr = janossy(*arguments, "--out", out)
-        assert (code, stderr) == (0, "") and finished in stdout
+    code, stdout, stderr = janossy(*arguments, "--out", out)
+    assert (code, stderr) == (0, "") and b"0 of 1 cells" in stdout
     assert (out / "cells" / "sum-k1-linear-seed0.json").is_file()
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&- <&-"])
 def test_a_report_with_streams_closed(closed, tmp_path):
     directory = written(tmp_path)
     code, *_ = janossy("report", directory, shell=f'"$@" {closed}')
     assert code == 0 and (directory / "report.html").stat().st_size > 1000
-    code, stdout, stderr = janossy("report", directory / "none", shell=f'"$@" {closed}')
-    assert code == 2 and stdout == b"" and ("is not a directory" in stderr) == ("2>&-" not in closed)
+
+
+def test_an_error_with_standard_output_closed(tmp_path):
+    code, _, stderr = janossy("report", tmp_path / "none", shell='"$@" >&-')
+    assert code == 2 and stderr.count("\n") == 1 and "is not a directory" in stderr
 
 
 def test_a_reader_that_leaves(results):
-    for arguments in (["report", results], ["--help"]):
-        code, stdout, stderr = janossy(*arguments, shell='"$@" | head -1; exit ${PIPESTATUS[0]}')
-        assert code in (0, 1) and stderr == "" and stdout.count(b"\n") == 1
+    code, stdout, stderr = janossy("report", results, shell='"$@" | head -1; exit ${PIPESTATUS[0]}')
+    assert code in (0, 1) and stderr == "" and stdout.count(b"\n") == 1
     code, _, stderr = janossy("--version", shell='"$@" | true; exit ${PIPESTATUS[0]}')
-    assert code in (0, 1) and stderr == ""
+    assert code == 1 and stderr == ""
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -97,23 +93,32 @@ def test_an_output_that_is_full(arguments, results):
     assert code == 1 and stderr.startswith("janossy: ") and stderr.count("\n") == 1 and "No space left" in stderr
 
 
-@pytest.mark.parametrize("module", ["typer", "rich", "jinja2", "matplotlib"])
-def test_without_the_extra_one_line_names_it(module):
-    blocked = f"""
-import sys
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == {module!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Absent())
+BLOCKED = """
+import os, sys
 import janossy
 from janossy.cli import main
-main()
+
+class Absent:
+    def __init__(self, module):
+        self.module = module
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == self.module:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+for module in ("typer", "rich", "jinja2", "matplotlib"):
+    assert module not in sys.modules, "the library imports it"
+    if os.fork() == 0:
+        sys.meta_path.insert(0, Absent(module))
+        main()
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
-    run = subprocess.run([sys.executable, "-c", blocked, "--version"], capture_output=True, text=True, timeout=240)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == (
-        f"janossy: the command line needs the extra cli: pip install 'janossy[cli]' (No module named {module!r})\n"
-    )
+
+
+def test_without_the_extra_one_line_names_it():
+    run = subprocess.run([sys.executable, "-c", BLOCKED, "--version"], capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0 and run.stdout == "1\n" * 4, run.stderr
+    assert run.stderr.splitlines() == [
+        f"janossy: the command line needs the extra cli: pip install 'janossy[cli]' (No module named {module!r})"
+        for module in ("typer", "rich", "jinja2", "matplotlib")
+    ]

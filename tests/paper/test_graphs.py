@@ -23,6 +23,7 @@ from janossy.paper.graphs.study import GRAPHS
 from janossy.paper.graphs.train import THRESHOLDS, curves, micro_f1, train_row
 from janossy.paper.graphs.trial import NUM_TRAIN, Trial
 from janossy.paper.run import run_trials, unfinished
+from janossy.paper.schema import check
 
 TABLES = json.loads((resources.files("janossy.paper") / "tables.json").read_text(encoding="utf-8"))
 TABLE_10 = TABLES["table_10_graph_trainable_parameters"]
@@ -241,7 +242,7 @@ def test_a_result_is_a_function_of_the_seed(name, row):
 def test_a_result_says_everything():
     settings = replace(TINY, num_test=None)
     result = json.loads(json.dumps(trained(random_data("pubmed"), "lstm-3-3", 4, settings)))
-    assert result.keys() >= {*GRAPHS.place, *GRAPHS.others} - {"versions"}
+    check(result | {"versions": {}, "config": result["config"] | {"preset": "smoke"}}, GRAPHS.schema)
     assert (result["dataset"], result["row"], result["seed"]) == ("pubmed", "lstm-3-3", 4)
     assert result["config"] == asdict(settings) | {"optimizer": "Adam"}
     assert len(result["curve"]) == 2 and result["scores"]["test"] == result["curve"][-1]

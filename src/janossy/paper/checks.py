@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """A sentence, whether our numbers bear it out (None: the cells it needs are missing), and those numbers."""
+    """A sentence, whether our numbers bear it out (None: the results it needs are missing), and those numbers."""
 
     sentence: str
     holds: bool | None

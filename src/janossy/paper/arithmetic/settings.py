@@ -81,7 +81,7 @@ def _tuned(task: Task, model: Model) -> dict[str, Any]:
     return tuned
 
 
-# About 30 seconds of one core a cell, 50 for a recurrence: in 15 minutes, two cores do all fifty.
+# About 30 seconds of one core a trial, 50 for a recurrence: in 15 minutes, two cores do all fifty.
 QUICK_EPOCHS = {
     model: dict(zip(("sum", "range", "unique_sum", "unique_count", "variance"), epochs, strict=True))
     for model, epochs in {
@@ -100,10 +100,10 @@ QUICK_EPOCHS = {
 
 
 def settings_for(task: Task, model: Model, preset: Preset, protocol: Protocol, epochs: int | None = None) -> Settings:
-    """The settings of a cell. ``preset`` decides its size, ``protocol`` everything else; ``epochs`` overrides.
+    """The settings of a trial. ``preset`` decides its size, ``protocol`` everything else; ``epochs`` overrides.
 
     smoke: 2,000 examples, 2 epochs, to see that everything runs. quick: 100,000 examples, and the epochs that fit
-    fifty cells into 15 minutes on two cores. full: the paper's 1000 epochs (2000 with an MLP as ρ, in the text).
+    fifty trials into 15 minutes on two cores. full: the paper's 1000 epochs (2000 with an MLP as ρ, in the text).
     """
     quick = QUICK_EPOCHS[model.name]
     sizes = {"smoke": 2, "quick": quick.get(task.name, min(quick.values())), "full": _full_epochs(model, protocol)}
