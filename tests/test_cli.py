@@ -4,12 +4,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 import pytest
 
 from janossy.cli import main
+from janossy.paper import commands
 from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.graphs.study import GRAPHS
+from janossy.paper.results import cell_path, write_json
+from janossy.paper.study import Study
 from tests.paper.graph_files import copied, unplug
 
 COMMAND = [sys.executable, "-c", "from janossy.cli import main; main()"]
@@ -162,3 +166,31 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(tmp_path):
     cells, _ = ARITHMETIC.read(out)
     assert len(cells) == 8
     assert finished.items() <= {(c["model"], c["seed"]): c["finished"] for c in cells}.items()
+
+
+def test_a_third_study_is_one_record(tmp_path, monkeypatch, capsys):
+    @dataclass
+    class Tosses:
+        coin: str
+        hand: str
+        seed: int
+        heads: float
+
+    def write_report(directory, results, left_out):
+        (directory / "report.md").write_text("\n".join([f"{len(results)} tosses", *left_out]))
+        return [directory / "report.md"]
+
+    def show(console, results):
+        console.print(f"{sum(result['heads'] for result in results):g} heads")
+
+    coins = Study("coins", ("coin", "hand", "seed"), Tosses, lambda: None, show, write_report)
+    monkeypatch.setattr(commands, "STUDIES", (*commands.STUDIES, coins))
+    for seed, heads in enumerate((3, 4.5, "five")):
+        result = {"coin": "cent", "hand": "left", "seed": seed, "heads": heads}
+        write_json(cell_path(tmp_path, "cent", "left", seed), result)
+    code, stdout, stderr = here(monkeypatch, capsys, "report", tmp_path)
+    assert (code, stderr) == (0, "") and "7.5 heads" in stdout and "report.md" in stdout
+    damage = "cells/cent-left-seed2.json is left out: heads expects a number; got 'five'"
+    assert damage in stdout and (tmp_path / "report.md").read_text() == f"2 tosses\n{damage}"
+    code, _, stderr = here(monkeypatch, capsys, "reproduce", "arithmetic", "--out", tmp_path, "--resume")
+    assert code == 2 and "another experiment" in stderr
