@@ -15,6 +15,7 @@ from janossy import (
     BalancedTree,
     Canonical,
     Combinations,
+    Distinct,
     Fused,
     Gather,
     ImportanceSampled,
@@ -69,10 +70,12 @@ ORDERINGS = {
     "sampled_4_first_3_seeded": Sampled(4, k=3, seed=7),
     "sampled_3_exact_last_2": Sampled(3, exact_last=2),
     "sampled_by_importance": ImportanceSampled(4, weights=weight_by_sign),
+    "distinct_4": Distinct(4),
+    "distinct_4_first_2_seeded": Distinct(4, k=2, seed=7),
 }
 
-EXACT = [name for name in ORDERINGS if not name.startswith("sampled")]
-SEEDED = [name for name in ORDERINGS if name.endswith("seeded")]
+EXACT = [name for name, orderings in ORDERINGS.items() if not orderings.draws]
+SEEDED = [name for name, orderings in ORDERINGS.items() if orderings.draws and orderings.seed is not None]
 RANDOM = [name for name in ORDERINGS if name not in EXACT + SEEDED]
 SORTED = [name for name in ORDERINGS if name.startswith(("canonical", "combinations"))] + SEEDED
 """Those that sort each set first, and so are invariant to the last bit."""
@@ -260,5 +263,4 @@ APPLICABLE_REDUCED = [
 
 def drawing(orderings, seed: int = 4) -> dict:
     """The arguments that make these orderings repeatable: a generator if they draw, nothing otherwise."""
-    draws = isinstance(orderings, Sampled | ImportanceSampled) and getattr(orderings, "seed", None) is None
-    return {"generator": generator(seed)} if draws else {}
+    return {"generator": generator(seed)} if orderings.draws and orderings.seed is None else {}

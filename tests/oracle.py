@@ -5,7 +5,8 @@ from itertools import combinations, permutations
 import torch
 from torch import Tensor
 
-from janossy import AllPermutations, Canonical, Combinations, ImportanceSampled, JanossyPooling, Ragged, Sampled, Tuples
+from janossy import AllPermutations, Canonical, Combinations, JanossyPooling, Ragged, Tuples
+from janossy.orderings import RandomOrderings, weighs_rows
 from tests.examples import drawing
 
 
@@ -25,7 +26,7 @@ def rows_by_definition(orderings, x: Tensor) -> list[Tensor]:
     raise NotImplementedError(orderings)
 
 
-def drawn_rows(orderings: Sampled, sets: Ragged) -> list[list[Tensor]]:
+def drawn_rows(orderings: RandomOrderings, sets: Ragged) -> list[list[Tensor]]:
     """For each set, the sequences that ``drawing(orderings)`` draws, by the loop in ``Rows.flatten``."""
     positions, owners = orderings.enumerate(sets, **drawing(orderings)).flatten()
     zero = torch.zeros_like(sets.values[:1].sum(0))
@@ -39,9 +40,9 @@ def drawn_rows(orderings: Sampled, sets: Ragged) -> list[list[Tensor]]:
 def pool_by_definition(pooling: JanossyPooling, sets: Ragged) -> list[Tensor]:
     """For each set the reduction of f over its rows; (rows, c) if reduce is None."""
     weights = [1.0] * sum(pooling.orderings.num_rows(n) for n in sets.sizes)
-    if isinstance(pooling.orderings, Sampled | ImportanceSampled):
+    if pooling.orderings.draws:
         rows = drawn_rows(pooling.orderings, sets)
-        if isinstance(pooling.orderings, ImportanceSampled):
+        if weighs_rows(pooling.orderings):
             weights = pooling.orderings.enumerate(sets, **drawing(pooling.orderings)).weights()[:, 0].tolist()
     else:
         rows = [rows_by_definition(pooling.orderings, x) for x in sets]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from janossy.testing import assert_invariant
 from torch import nn
 
 from janossy import (
@@ -42,7 +43,6 @@ from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
 from janossy.history import HistoryPooling
 from janossy.inference import ControlVariate, fit_control_variate, predict_passes
 from janossy.objective import RobbinsMonro
-from janossy.testing import assert_invariant
 
 D = 3
 

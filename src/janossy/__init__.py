@@ -15,11 +15,10 @@ from janossy.orderings import (
     AllPermutations,
     Canonical,
     Combinations,
+    Distinct,
     ImportanceSampled,
     Sampled,
     Tuples,
-    norm,
-    squared_norm,
 )
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged
@@ -33,6 +32,7 @@ __all__ = [
     "Canonical",
     "Combinations",
     "ControlVariate",
+    "Distinct",
     "Estimand",
     "Fused",
     "Gather",
@@ -62,10 +62,8 @@ __all__ = [
     "export_onnx",
     "fit_control_variate",
     "interaction_order",
-    "norm",
     "predict",
     "sensitivity",
-    "squared_norm",
 ]
 
 __version__ = "0.1.0"

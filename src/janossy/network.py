@@ -3,9 +3,11 @@
 import torch
 from torch import Tensor, nn
 
+from janossy.evaluate.misfits import check_sets, misfits_explained
+from janossy.modes import untouched
 from janossy.orderings import Orderings
 from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged, check_ragged
+from janossy.ragged import Ragged
 
 
 class JanossyNetwork(nn.Module):
@@ -80,10 +82,18 @@ class JanossyNetwork(nn.Module):
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
         """What ``JanossyPooling.explain`` says of h(x)."""
-        with torch.no_grad():
+        with untouched(self):
             return self.pooling.explain(self.elements(sets), orderings, keys=sets)
 
     def elements(self, sets: Ragged) -> Ragged:
         """h(x): the same sets, of what f reads."""
-        check_ragged(sets, "JanossyNetwork")
-        return sets.with_values(self.h(sets.values))
+        check_sets(sets, "JanossyNetwork")
+        with misfits_explained("h", self.h, sets.values):
+            return sets.with_values(self.h(sets.values))
+
+
+def check_network(network: object, owner: str) -> None:
+    """Raise a TypeError unless it is a ``JanossyNetwork``."""
+    if not isinstance(network, JanossyNetwork):
+        remedy = "JanossyNetwork(h, pooling, rho), of which h and rho may be None"
+        raise TypeError(f"{owner} expects a JanossyNetwork; got {type(network).__name__}. Write {remedy}.")

@@ -9,9 +9,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from janossy.network import JanossyNetwork
-from janossy.orderings import Orderings, Sampled
-from janossy.ragged import Ragged
+from janossy.network import JanossyNetwork, check_network
+from janossy.orderings import Orderings, RandomOrderings
+from janossy.orderings.arguments import check_function, check_generator, check_integer, check_number
+from janossy.orderings.drawn import draws_of
+from janossy.orderings.rows import as_random
+from janossy.ragged import Ragged, check_ragged
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -55,25 +58,26 @@ AVERAGES: dict[str | None, Callable[[Tensor], Tensor]] = {
 
 
 class PermutationLoss(nn.Module):
-    """A loss of m sampled permutations of each set, which says what it estimates.
+    """A loss of m draws of each set's permutations, which says what it estimates.
 
-    With f_π = ρ(f(h(x)_π)), ŷ = E_π[f_π] and D = E‖f_π − f_π′‖² for independent π and π′, ‖·‖² a mean over outputs:
+    With f_π = network(x) for one draw π of its orderings, which is ρ(f(h(x)_π)) for one permutation and ρ of the mean
+    over num of them otherwise, ŷ = E_π[f_π] and D = E‖f_π − f_π′‖² for independent π and π′, ‖·‖² a mean over outputs:
 
     - J̄ = E_π[loss(f_π, y)] is what π-SGD minimises (Eq. 10);
     - L̄ = loss(ŷ, y) is the loss of what ``predict`` returns. The paper's L̄ has ρ of the average of f in the place of
       ŷ, which is the same if ρ is affine.
 
-    Objectives, with e_s = y − f_s the errors of m permutations:
+    Objectives, with e_s = y − f_s the errors of m draws:
 
     - "average_loss": mean_s loss(f_s, y). Unbiased for J̄, for every loss and m >= 1.
     - "exact_squared": mean_{s≠s′} e_s·e_s′. Unbiased for the squared loss's L̄ = J̄ − D/2, for m >= 2. It can be
-      negative. The permutations must be independent, and are drawn so whatever the network's scheme: antithetic or
-      distinct ones would make it biased.
+      negative. The draws must be independent, and are made so whatever the network's scheme: antithetic or distinct
+      permutations would make it biased.
     - "average_output": loss(mean_s f_s, y), m >= 2. Unbiased for neither. If the loss is convex in the prediction its
       expectation lies between L̄ and J̄; for independent permutations it falls from J̄ (m = 1) to L̄ (m → ∞).
 
     Penalty: λ·mean_{s≠s′}‖f_s − f_s′‖², unbiased for λ·D (fraternal; Zolna et al., 2017), of outputs before any link,
-    from m >= 2 independent permutations. Losses, squares and penalty are means over the outputs and over the sets, as
+    from m >= 2 independent draws. Losses, squares and penalty are means over the outputs and over the sets, as
     torch's are, so that for squared loss "average_loss" with penalty −½ equals "exact_squared" in every draw.
 
     The expectations are over permutations: dropout in f and ρ is drawn with them, and in h once for all m.
@@ -82,7 +86,8 @@ class PermutationLoss(nn.Module):
         loss: any torch loss with reduction="none", or such a function of (predictions, target); None for squared loss.
             Class weights multiply, and ignored targets count as zero: the mean is a plain one.
         objective: "average_loss", "exact_squared" (squared loss only) or "average_output".
-        num_permutations: m; None for the fewest that will do, 1 or 2.
+        num_permutations: m, the draws of each set; None for the fewest that will do, 1 or 2. Each is of the num
+            permutations of the network's orderings.
         penalty: λ, which may be negative.
         link: of "average_output", applied before averaging. The loss is given the average in the log domain:
             "softmax", log-probabilities, for ``NLLLoss``; "sigmoid", logits, for ``BCEWithLogitsLoss``; a function,
@@ -90,9 +95,10 @@ class PermutationLoss(nn.Module):
 
     Shapes: sets of B, target (B, *any) -> scalar.
     Invariance: unbiased for a permutation-invariant objective, or a bound of one: see ``estimates``.
-    Cost: m·B rows; h is computed once. All objectives are O(m).
-    Raises: ValueError for an unknown objective or link, too few permutations, a loss that reduces or broadcasts, a
-        network whose orderings are not ``Sampled``, or have a seed, exact_last or the scheme "distinct".
+    Cost: m·num·B rows; h is computed once. All objectives are O(m).
+    Raises: TypeError for an argument, a network or sets of another type; ValueError for an unknown objective or link,
+        too few permutations, a loss that reduces or broadcasts, a network whose orderings draw nothing or have a seed,
+        or a generator of another device.
 
     Example:
         >>> network = JanossyNetwork(nn.Embedding(10, 4), JanossyPooling(GRU(4, 8), Sampled()), nn.Linear(8, 1))
@@ -114,9 +120,11 @@ class PermutationLoss(nn.Module):
         link: str | Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         super().__init__()
-        if objective not in OBJECTIVES:
+        check_function("PermutationLoss", "loss", loss, "Write nn.L1Loss(reduction='none').")
+        if not isinstance(objective, str) or objective not in OBJECTIVES:
             known = ", ".join(map(repr, OBJECTIVES))
-            raise ValueError(f"PermutationLoss expects an objective among {known}; got {objective!r}.")
+            error: type[Exception] = ValueError if isinstance(objective, str) else TypeError
+            raise error(f"PermutationLoss expects an objective among {known}; got {objective!r}.")
         reduction = getattr(loss, "reduction", "none")
         if reduction != "none":
             raise ValueError(f"PermutationLoss expects a loss with reduction='none'; got {loss}, of {reduction!r}.")
@@ -125,13 +133,15 @@ class PermutationLoss(nn.Module):
                 f"objective='exact_squared' expects loss=None, squared loss; got {loss}. Use 'average_output', which "
                 "bounds L̄ for any convex loss."
             )
-        if not callable(link) and link not in AVERAGES:
+        if not callable(link) and not (isinstance(link, str | None) and link in AVERAGES):
             known = ", ".join(map(repr, AVERAGES))
-            raise ValueError(f"PermutationLoss expects a link among {known} or a function; got {link!r}.")
+            error = ValueError if isinstance(link, str) else TypeError
+            raise error(f"PermutationLoss expects a link among {known} or a function; got {link!r}.")
         if link is not None and objective != "average_output":
             raise ValueError(f"link belongs to objective='average_output'; got {objective!r}. Put it into loss or rho.")
         if link == "sigmoid" and isinstance(loss, nn.BCELoss):
             raise ValueError("link='sigmoid' returns logits, and BCELoss expects none; use BCEWithLogitsLoss.")
+        check_number("PermutationLoss", "penalty", penalty, 0.1)
         if not isfinite(penalty):
             raise ValueError(f"PermutationLoss expects a finite penalty; got {penalty}.")
         self.loss = nn.MSELoss(reduction="none") if loss is None else loss
@@ -149,12 +159,19 @@ class PermutationLoss(nn.Module):
 
         ``generator``: the source of the permutations, on the sets' device.
         """
-        orderings = self._sampled(network.pooling.orderings)
-        rows = network.rows(sets, orderings=orderings, generator=generator)
-        return self.of_outputs(rows.values.unflatten(0, (len(sets), self.num_permutations)), target)
+        check_network(network, "PermutationLoss")
+        check_ragged(sets, "PermutationLoss")
+        if not isinstance(target, Tensor):
+            raise TypeError(f"PermutationLoss expects a tensor as target; got {type(target).__name__}.")
+        check_generator("PermutationLoss", generator, sets.device)
+        orderings = _random(network.pooling.orderings)
+        independent = self.objective == "exact_squared" or bool(self.penalty)
+        drawn = draws_of(orderings, self.num_permutations, sets, generator, independent=independent)
+        outputs = network(sets, drawn.apart(orderings.num_rows))
+        return self.of_outputs(outputs.unflatten(0, (len(sets), self.num_permutations)), target)
 
     def of_outputs(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """The objective of given outputs, those of m permutations of each set, of whatever network.
+        """The objective of given outputs, those of m draws of each set, of whatever network.
 
         Shapes: outputs (B, m, *out), target (B, *any) -> scalar.
         """
@@ -212,33 +229,30 @@ class PermutationLoss(nn.Module):
             )
         return losses
 
-    def _sampled(self, orderings: Orderings) -> Sampled:
-        if not isinstance(orderings, Sampled):
-            raise ValueError(
-                f"PermutationLoss expects a network whose orderings are Sampled; got {orderings}, which leaves nothing "
-                "to sample. Use loss(network(sets), target)."
-            )
-        if orderings.exact_last or orderings.scheme == "distinct":
-            raise ValueError(
-                f"PermutationLoss expects as many rows of every set as permutations; got {orderings}. Use Sampled "
-                "without exact_last and 'distinct' in training, and with them to predict."
-            )
-        if orderings.seed is not None:
-            raise ValueError(
-                f"PermutationLoss expects permutations drawn anew at every call; got seed={orderings.seed}, which "
-                "fixes them. Drop the seed; forward takes a generator."
-            )
-        if self.penalty or self.objective == "exact_squared":
-            return replace(orderings, num=self.num_permutations, scheme="independent")
-        return replace(orderings, num=self.num_permutations)
-
     def _check_number(self, num_permutations: int) -> None:
+        check_integer("PermutationLoss", "num_permutations", num_permutations)
         if num_permutations < self.fewest:
             penalty = " with a penalty" if self.penalty else ""
             raise ValueError(
                 f"objective={self.objective!r}{penalty} expects num_permutations >= {self.fewest}; "
                 f"got {num_permutations}."
             )
+
+
+def _random(orderings: Orderings) -> RandomOrderings:
+    """These orderings, which must draw anew at every call."""
+    random = as_random(orderings, "PermutationLoss")
+    if random is None:
+        raise ValueError(
+            f"PermutationLoss expects a network whose orderings draw, such as Sampled; got {orderings}, which leaves "
+            "nothing to sample. Use loss(network(sets), target)."
+        )
+    if random.seed is not None:
+        raise ValueError(
+            f"PermutationLoss expects permutations drawn anew at every call; got seed={random.seed}, which fixes "
+            "them. Drop the seed; forward takes a generator."
+        )
+    return random
 
 
 def _check_elementwise(predictions: Tensor, target: Tensor) -> None:

@@ -1,22 +1,21 @@
 """JanossyPooling: orderings + function + evaluator + reduce (Eq. 3)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.misfits import check_function, check_sets, misfits_explained
 from janossy.evaluate.rows.pool import apply
 from janossy.functions.meaning import StatesItsMeaning
-from janossy.modes import evaluating
+from janossy.modes import untouched
 from janossy.orderings import Orderings, weighs_rows
+from janossy.orderings.arguments import check_generator
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import check_orderings
-from janossy.orderings.source import check_generator
 from janossy.ragged import Ragged, check_ragged
 
 
@@ -30,8 +29,8 @@ class JanossyPooling(StatesItsMeaning):
             ``Spectral(tolerance=1e-7)``.
         reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities). ``rows``
             keeps them all.
-        memory_budget: in bytes, of an estimate of what is held at once; what needs more is computed in chunks, and once
-            more in backward.
+        memory_budget: the bytes that an estimate of what is held at once may come to; what needs more is computed in
+            chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
             then takes d + 1 features.
 
@@ -60,8 +59,7 @@ class JanossyPooling(StatesItsMeaning):
         append_size: bool = False,
     ) -> None:
         super().__init__()
-        if not callable(f) or isinstance(f, type):
-            raise TypeError(f"JanossyPooling expects f to be a module that maps rows (T, L, d) to (T, c); got {f!r}.")
+        check_function(f, "JanossyPooling", "(T, c)")
         check_orderings(orderings, "JanossyPooling")
         reductions = [name for name in REDUCTIONS if name is not None]
         if reduce not in reductions:
@@ -147,9 +145,7 @@ class JanossyPooling(StatesItsMeaning):
         return total if problem.reduce == "sum" else total / rows.offsets.diff()[:, None]
 
     def _pool(self, problem: Problem) -> Tensor | Ragged:
-        if torch.compiler.is_compiling():  # which cannot look into an error
-            return self.choice(problem)(problem)
-        with _misfits_explained(problem):
+        with misfits_explained("f", problem.f, problem.values):
             return self.choice(problem)(problem)
 
     def _check_weighted(self, problem: Problem) -> None:
@@ -161,13 +157,10 @@ class JanossyPooling(StatesItsMeaning):
 
     def _try(self, problem: Problem) -> None:
         """f on one row of these elements, as a call would apply it; what it raises is raised."""
-        n = max(problem.elements.sizes, default=0)
-        length = problem.orderings.row_length(n)
-        if length == 0:
-            return
-        values = problem.values
-        row = values.new_zeros(1, length, *values.shape[1:])
-        with evaluating(self), torch.no_grad(), _misfits_explained(problem):
+        values, n = problem.values, max(problem.elements.sizes, default=0)
+        # Without elements too: f of a zero vector then tells the width of the result.
+        row = values.new_zeros(1, max(1, problem.orderings.row_length(n)), *values.shape[1:])
+        with untouched(self), misfits_explained("f", problem.f, values):
             apply(problem.f, row)
 
     def _problem(
@@ -178,16 +171,14 @@ class JanossyPooling(StatesItsMeaning):
         reduce: str | None,
         generator: torch.Generator | None,
     ) -> Problem:
-        check_ragged(sets, "JanossyPooling")
-        if sets.device.type == "meta":
-            raise ValueError("JanossyPooling expects sets on a device that holds numbers; got 'meta'. Use .to('cpu').")
+        check_sets(sets, "JanossyPooling")
         if keys is not None:
             check_ragged(keys, "JanossyPooling(keys=)")
         if orderings is None:
             orderings = self.orderings
         elif not isinstance(orderings, Drawn):
             check_orderings(orderings, "JanossyPooling")
-        check_generator(generator, sets.device, "JanossyPooling")
+        check_generator("JanossyPooling", generator, sets.device)
         keys = sets if keys is None else keys
         return Problem(self.f, orderings, self._elements(sets), keys, reduce, generator, self.memory_budget)
 
@@ -203,26 +194,3 @@ class JanossyPooling(StatesItsMeaning):
     def extra_repr(self) -> str:
         size = ", append_size=True" if self.append_size else ""
         return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"
-
-
-@contextmanager
-def _misfits_explained(problem: Problem) -> Iterator[None]:
-    """What torch says of elements in another dtype, or on another device, than f's weights, in our words."""
-    try:
-        yield
-    except RuntimeError as error:
-        values, weights = problem.values, list(problem.f.parameters()) if isinstance(problem.f, nn.Module) else []
-        f = type(problem.f).__name__
-        devices = {weight.device for weight in weights}
-        if weights and values.device not in devices:
-            raise ValueError(
-                f"f, a {f}, expects elements on {', '.join(map(str, devices))}, where its weights are; got "
-                f"{values.device}. Move the sets, or f, with .to()."
-            ) from error
-        dtypes = {weight.dtype for weight in weights}
-        if weights and values.dtype not in dtypes and "dtype" in str(error):
-            raise ValueError(
-                f"f, a {f}, expects elements in {', '.join(map(str, dtypes))}, as its weights are; got {values.dtype}. "
-                "Convert the sets, or f, with .to()."
-            ) from error
-        raise

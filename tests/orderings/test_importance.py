@@ -13,7 +13,7 @@ from torch import nn
 
 from janossy import GRU, AllPermutations, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
 from janossy.orderings import weighs_rows
-from janossy.orderings.importance import ImportanceSampled, norm, squared_norm
+from janossy.orderings.importance import NAMED, ImportanceSampled, norm, squared_norm
 from tests.examples import D, distinct_sets, generator
 from tests.laws import close
 
@@ -24,7 +24,11 @@ def first_feature(x):
     return x[:, 0].abs()
 
 
-WEIGHTS = {"squared_norm": squared_norm, "norm": norm, "first_feature": first_feature}
+WEIGHTS = {"squared_norm": "squared_norm", "norm": "norm", "first_feature": first_feature}
+
+
+def weigh(orderings, x):
+    return NAMED.get(orderings.weights, orderings.weights)(x).tolist()
 
 
 def probabilities(weights, uniform, k):
@@ -52,7 +56,7 @@ def drawn(orderings, sets, seed=4):
 def law_row_weights(orderings, sets, rtol=1e-12):
     """Every row weighs (1 over the number of rows there are) / (its probability)."""
     for x, rows in zip(sets, drawn(orderings, sets), strict=True):
-        expected = probabilities(orderings.weights(x).tolist(), orderings.uniform, orderings.k)
+        expected = probabilities(weigh(orderings, x), orderings.uniform, orderings.k)
         for row, weight in rows:
             assert weight == pytest.approx(float(1 / (len(expected) * expected[row])), rel=rtol), row
 
@@ -60,7 +64,7 @@ def law_row_weights(orderings, sets, rtol=1e-12):
 def law_exactly_unbiased(orderings, n):
     """Σ P(row)·weight(row)·f(row) over all rows is the mean of f over them, for f that tells any two rows apart."""
     sets = distinct_sets((n,))
-    P = probabilities(orderings.weights(sets.values).tolist(), orderings.uniform, orderings.k)
+    P = probabilities(weigh(orderings, sets.values), orderings.uniform, orderings.k)
     weights = dict(drawn(orderings, sets)[0])
     assert weights.keys() == P.keys(), "too few draws to see every row"
     f = {row: torch.randn((), generator=generator(seed)) for seed, row in enumerate(P)}
@@ -294,6 +298,15 @@ def test_keys_are_what_is_weighed():
     close(result[0], sum(w * f(elements[None, [i]])[0] for (i,), w in rows) / 6)
 
 
+@pytest.mark.parametrize(("name", "function"), [("norm", norm), ("squared_norm", squared_norm)])
+def test_weights_by_name(name, function):
+    sets = distinct_sets((5, 3))
+    by_name = drawn(ImportanceSampled(4, 2, weights=name), sets)
+    assert by_name == drawn(ImportanceSampled(4, 2, weights=function), sets)
+    assert by_name != drawn(ImportanceSampled(4, 2, weights=first_feature), sets)
+    assert ImportanceSampled(4) == ImportanceSampled(4, weights="norm")
+
+
 def test_repeatable_by_a_generator_and_not_without():
     sets = distinct_sets((5, 5, 3))
     assert drawn(ImportanceSampled(4), sets, 1) == drawn(ImportanceSampled(4), sets, 1)
@@ -316,6 +329,7 @@ def test_on_any_device(device):
     [
         ({"num": 0}, "num >= 1 orderings; got num=0"),
         ({"k": 0}, "k >= 1 elements a row; got k=0"),
+        ({"weights": "degree"}, "weights='norm' or 'squared_norm', or a function of the elements; got 'degree'"),
         ({"uniform": -0.1}, "from 0 to 1; got uniform=-0.1"),
         ({"uniform": 1.1}, "from 0 to 1; got uniform=1.1"),
         ({"uniform": float("nan")}, "from 0 to 1; got uniform=nan"),

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from janossy import GRU, JanossyPooling, Ragged, Sampled
+from janossy import GRU, Distinct, JanossyPooling, Ragged, Sampled
 from janossy.orderings import schemes, templates
 from janossy.orderings.schemes import SCHEMES, Orthogonal
 from janossy.orderings.source import Source
@@ -35,6 +35,11 @@ DRAWS = [(1, None), (2, None), (3, None), (4, None), (7, None), (20, None), (7, 
 RAGGED = (3, 0, 5, 1, 2, 5, 0, 1, 3)
 NUM_SETS = {1: 20, 2: 200, 3: 300, 4: 600, 5: 2400}
 """Enough for 20 draws of each permutation."""
+
+
+def drawing(num, k=None, scheme="auto", seed=None, block=None):
+    """That many rows by this scheme; "distinct" is an ordering of its own, of rows one by one."""
+    return Distinct(num, k, seed) if scheme == "distinct" else Sampled(num, k, scheme, seed, block)
 
 
 def drawn(orderings, n, num_sets=1, source=None):
@@ -70,8 +75,8 @@ def test_every_permutation_is_equally_likely(scheme, n):
 @pytest.mark.parametrize("k", [1, 2, 4])
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct", "auto"])
 def test_every_tuple_is_equally_likely(scheme, k):
-    law_every_row_uniform(Sampled(4, k, scheme), 4)
-    law_every_row_uniform(Sampled(3, k, scheme), 5)
+    law_every_row_uniform(drawing(4, k, scheme), 4)
+    law_every_row_uniform(drawing(3, k, scheme), 5)
 
 
 class Unsigned(Orthogonal):
@@ -102,7 +107,7 @@ def test_rows_that_are_not_uniform_are_found(monkeypatch, bad):
 @pytest.mark.parametrize("seed", [None, 5])
 def test_rows_are_permutations_of_ragged_sets(scheme, k, seed):
     for num, block in DRAWS:
-        orderings = Sampled(num, k, scheme, seed, None if scheme == "distinct" else block)
+        orderings = drawing(num, k, scheme, seed, block)
         for sizes in (RAGGED, (), (0, 0), (40, 17, 16)):
             law_count(orderings, distinct_sets(sizes))
             law_rows_are_orderings(orderings, distinct_sets(sizes))
@@ -171,7 +176,7 @@ def test_how_rows_of_a_block_relate_is_drawn_for_each_block_and_set(scheme):
 @pytest.mark.statistical
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct"])
 def test_sets_of_one_batch_are_permuted_independently(scheme):
-    rows = drawn(Sampled(3, scheme=scheme), 3, 4000, generator())
+    rows = drawn(drawing(3, scheme=scheme), 3, 4000, generator())
     for first, second in ((0, 0), (0, 1), (2, 1)):
         law_independent(list(zip(tuples(rows[::2, first]), tuples(rows[1::2, second]), strict=True)))
 
@@ -295,12 +300,12 @@ def test_auto_is_designed_for_whole_orders_and_latin_for_k():
 @pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct"])
 def test_a_seed_makes_every_scheme_a_function_of_the_multiset(scheme, k):
-    pooling = JanossyPooling(GRU(D, 3), Sampled(6, k, scheme, seed=3), "gather")
+    pooling = JanossyPooling(GRU(D, 3), drawing(6, k, scheme, seed=3), "gather")
     sets = distinct_sets((3, 0, 5, 1, 2, 3))
     law_invariant(pooling, sets, bitwise=True)
     law_batch_mates(pooling, sets)
     with pytest.raises(AssertionError):
-        law_invariant(JanossyPooling(GRU(D, 3), Sampled(6, k, scheme)), sets, bitwise=True)
+        law_invariant(JanossyPooling(GRU(D, 3), drawing(6, k, scheme)), sets, bitwise=True)
 
 
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct"])
@@ -308,12 +313,12 @@ def test_seeded_rows_depend_on_the_seed_the_size_and_the_arguments_alone(scheme)
     def rows(**changed):
         templates._kept.cache_clear()
         torch.randn(3)  # moves the global generator
-        return drawn(Sampled(**{"num": 6, "scheme": scheme, "seed": 3, **changed}), 7)
+        return drawn(drawing(**{"num": 6, "scheme": scheme, "seed": 3, **changed}), 7)
 
     first = rows()
     assert torch.equal(first, rows())
     assert not torch.equal(first, rows(seed=4))
-    assert torch.equal(first, drawn(Sampled(6, scheme=scheme, seed=3), 7, 5))  # shared by the sets of a batch
+    assert torch.equal(first, drawn(drawing(6, scheme=scheme, seed=3), 7, 5))  # shared by the sets of a batch
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
@@ -322,7 +327,7 @@ def test_rows_do_not_depend_on_the_default_dtype(scheme, dtype):
     def rows(dtype, n):
         templates._kept.cache_clear()
         torch.set_default_dtype(dtype)
-        return drawn(Sampled(8, scheme=scheme, seed=3), n)
+        return drawn(drawing(8, scheme=scheme, seed=3), n)
 
     for n in (4, 40):  # torch.randn fills 16 numbers or more in another way
         assert torch.equal(rows(torch.float32, n), rows(dtype, n))
@@ -331,7 +336,7 @@ def test_rows_do_not_depend_on_the_default_dtype(scheme, dtype):
 @pytest.mark.statistical
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct"])
 def test_seeded_permutations_are_uniform_over_seeds(scheme):
-    rows = torch.cat([drawn(Sampled(3, scheme=scheme, seed=seed), 3) for seed in range(600)])
+    rows = torch.cat([drawn(drawing(3, scheme=scheme, seed=seed), 3) for seed in range(600)])
     for row in rows.unbind(1):
         law_uniform(tuples(row), 3, 3)
 
@@ -384,14 +389,14 @@ def test_designs_vary_less_than_independent_permutations():
         assert variance(np.array(designs[32])) < variance(np.array(designs[4])) or n == 2
 
 
-# "distinct".
+# Distinct.
 
 
 @given(n=st.integers(0, 5), k=st.none() | st.integers(1, 6), num=st.integers(1, 40), seed=st.none() | st.just(2))
 def test_no_two_rows_are_the_same(n, k, num, seed):
-    orderings = Sampled(num, k, "distinct", seed)
+    orderings = Distinct(num, k, seed)
     length = n if k is None else min(n, k)
-    assert orderings.num_orderings(n) == perm(n, length)
+    assert orderings.population(n) == perm(n, length)
     assert orderings.num_rows(n) == min(num, perm(n, length))
     assert orderings.blocks(n) == [1] * orderings.num_rows(n)
     for rows in drawn(orderings, n, 3, None if seed else generator()):
@@ -413,8 +418,8 @@ def samples(orderings, n, num_sets):
 )
 def test_every_sample_without_replacement_is_equally_likely(n, k, num):
     """In order even, and so as sets."""
-    orderings = Sampled(num, k, "distinct")
-    population = orderings.num_orderings(n)
+    orderings = Distinct(num, k)
+    population = int(orderings.population(n))
     law_uniform(samples(orderings, n, 15 * perm(population, num)), population, num)
     with pytest.raises(AssertionError):
         law_uniform(samples(Sampled(num, k, "independent"), n, 15 * perm(population, num)), population, num)
@@ -425,7 +430,7 @@ def test_every_sample_without_replacement_is_equally_likely(n, k, num):
 def test_few_of_many_arrangements(n, k):
     """Valid and distinct; the order of the first three and that of the last three is uniform, and so is which elements
     come first and last."""
-    rows = drawn(Sampled(6, k, "distinct"), n, 2000, generator())
+    rows = drawn(Distinct(6, k), n, 2000, generator())
     assert rows.sort(-1).values.diff(dim=-1).gt(0).all() and rows.min() >= 0 and rows.max() < n
     assert all(len(set(tuples(each))) == 6 for each in rows[:50])
     rows = rows.flatten(0, 1)
@@ -526,13 +531,16 @@ def test_exact_ends_are_counted_in_the_budget():
         (
             {"scheme": "cyclic"},
             "Sampled expects a scheme among auto, designed, independent, antithetic, latin, stratified, orthogonal, "
-            "sobol, distinct; got 'cyclic'",
+            "sobol; got 'cyclic'",
         ),
         ({"block": 0}, "Sampled expects block >= 1 permutations; got block=0"),
         ({"exact_last": -1}, "Sampled expects exact_last >= 0 positions; got exact_last=-1"),
         ({"exact_last": 3, "k": 2}, "Sampled expects exact_last >= 0 positions and at most k=2; got exact_last=3"),
-        ({"scheme": "distinct", "exact_last": 1}, "draws 'distinct' rows one by one.* got exact_last=1 and block=None"),
-        ({"scheme": "distinct", "block": 2}, "got exact_last=0 and block=2. Leave them out, or choose another scheme"),
+        (
+            {"num": 7, "k": 2, "scheme": "distinct"},
+            r"got scheme='distinct'. Write Distinct\(7, k=2\), which draws them",
+        ),
+        ({"max_rows": 0}, "Sampled expects max_rows >= 1; got max_rows=0"),
     ],
 )
 def test_bad_arguments(arguments, message):

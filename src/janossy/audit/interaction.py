@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.modes import evaluating
+from janossy.orderings.arguments import check_integer
 from janossy.ragged import Ragged
 
 SETS_AT_ONCE = 50_000
@@ -89,14 +90,23 @@ def interaction_order(
     Invariance: V_j and the variance are unbiased; the shares, their quotients, up to O(1/num_samples). Standard
         errors are by the delta method over the samples.
     Cost: num_samples·2^(max_order + 1) evaluations of the target.
-    Raises: ValueError if max_order is not in 1 … n, num_samples < 2, there are no elements, or the target is constant,
-        not finite or of another shape.
+    Raises: TypeError if the target is no function, elements no tensor, or a number no integer; ValueError if max_order
+        is not in 1 … n, num_samples < 2, there are no elements, or the target is constant, not finite or of another
+        shape.
 
     Example:
         >>> variance = lambda sets: sets.to_padded()[0].var(1)  # pairs of elements, at most
         >>> interaction_order(variance, torch.arange(100.0), 10, max_order=2).cumulative.round(decimals=1).tolist()
         [0.8, 1.0]
     """
+    if not callable(target) or not isinstance(elements, Tensor):
+        raise TypeError(
+            "interaction_order expects a target that is a function of a Ragged, and elements (N, *features) as a "
+            f"tensor; got {type(target).__name__} and {type(elements).__name__}."
+        )
+    numbers = {"num_elements": num_elements, "max_order": max_order, "num_samples": num_samples, "seed": seed}
+    for name, number in numbers.items():
+        check_integer("interaction_order", name, number)
     if not 1 <= max_order <= num_elements:
         raise ValueError(
             f"interaction_order expects max_order from 1 to num_elements={num_elements}; got max_order={max_order}."

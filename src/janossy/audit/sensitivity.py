@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from janossy.inference.links import Link, named_link
 from janossy.modes import evaluating
-from janossy.network import JanossyNetwork
+from janossy.network import JanossyNetwork, check_network
 from janossy.orderings import Sampled
-from janossy.orderings.rows import Rows, build_rows
+from janossy.orderings.arguments import check_generator, check_integer
+from janossy.orderings.rows import MAX_ROWS, Rows, as_random, build_rows
 from janossy.ragged import Ragged, check_ragged
 
 if TYPE_CHECKING:
@@ -73,14 +74,14 @@ class Sensitivity:
         return "\n".join(lines)
 
     def plot(self, path: str | PathLike[str] | None = None) -> "Figure":
-        """Draw each set's spread over orders beside that over sets, and its worst order; needs ``janossy[paper]``.
+        """Draw each set's spread over orders beside that over sets, and its worst order; needs ``janossy[plot]``.
 
         Several outputs count together, by their Euclidean norm. With ``path``, the figure is written there too.
         """
         try:
             from matplotlib.figure import Figure  # noqa: PLC0415
         except ImportError as error:
-            raise ImportError("Sensitivity.plot needs matplotlib: pip install 'janossy[paper]'.") from error
+            raise ImportError("Sensitivity.plot needs matplotlib: pip install 'janossy[plot]'.") from error
         spread, across = self._spreads()
         figure = Figure(figsize=(9, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -130,8 +131,9 @@ def sensitivity(
     swaps of two positions, each the best of all n(n - 1)/2, or of 100 random ones where there are more, and stops when
     none helps: a lower bound of the worst over n! orders. The network is in evaluation mode meanwhile.
 
-    Of the orderings, only k counts, with which f sees the first k elements of an order; other swaps are then not
-    tried. The audit is of single permutations, drawn independently, whatever the network's ``num`` and ``seed``.
+    Of the orderings, which must draw, only k counts, with which f sees the first k elements of an order; other swaps
+    are then not tried. The audit is of single permutations, uniform over all n! and independent, whatever the network's
+    ``num``, ``seed`` and weights: not of the mean over num of them, which varies less.
 
     Args:
         link: as in ``predict``.
@@ -141,7 +143,8 @@ def sensitivity(
     Shapes: sets.values (N, *features) -> as in ``Sensitivity``, in float64.
     Invariance: within and between are unbiased over the draw of sets and permutations.
     Cost: num_permutations·B rows of f, and up to min(100, n(n - 1)/2)·num_swaps for each set.
-    Raises: ValueError if the orderings are not Sampled, num_permutations < 2, num_swaps < 0 or the link is unknown.
+    Raises: TypeError for a network, sets or an argument of another type; ValueError if the orderings draw nothing,
+        num_permutations < 2, num_swaps < 0, the link is unknown or the generator of another device.
 
     Example:
         >>> network = JanossyNetwork(None, JanossyPooling(GRU(3, 8), Sampled(1)), nn.Linear(8, 1))
@@ -149,21 +152,25 @@ def sensitivity(
         >>> sensitivity(network, sets, num_swaps=10).worst_order.sizes
         (4, 6)
     """
+    check_network(network, "sensitivity")
     check_ragged(sets, "sensitivity")
+    check_integer("sensitivity", "num_permutations", num_permutations)
+    check_integer("sensitivity", "num_swaps", num_swaps, 0)
+    check_generator("sensitivity", generator, sets.device)
     if num_permutations < 2:
         raise ValueError(f"sensitivity expects num_permutations >= 2, to see a variance; got {num_permutations}.")
-    if num_swaps < 0:
-        raise ValueError(f"sensitivity expects num_swaps >= 0; got {num_swaps}.")
     linked = named_link(link, "sensitivity")
     orderings = network.pooling.orderings
-    if not isinstance(orderings, Sampled):
+    if as_random(orderings, "sensitivity") is None:
         raise ValueError(
-            f"sensitivity expects a network whose orderings are Sampled; got {orderings}, which draws no permutation: "
-            "the variance is zero by construction. To audit its f, build a JanossyNetwork of it with Sampled()."
+            f"sensitivity expects a network whose orderings draw, such as Sampled; got {orderings}, which draws no "
+            "permutation: the variance is zero by construction. To audit its f, build a JanossyNetwork of it with "
+            "Sampled()."
         )
+    max_rows = getattr(orderings, "max_rows", MAX_ROWS)
     with evaluating(network):
-        predictions = _Predictions(network, sets.with_values(network.h(sets.values)), orderings.k, linked)
-        drawn = Sampled(num_permutations, scheme="independent", max_rows=orderings.max_rows).enumerate(sets, generator)
+        predictions = _Predictions(network, network.elements(sets), getattr(orderings, "k", None), linked)
+        drawn = Sampled(num_permutations, scheme="independent", max_rows=max_rows).enumerate(sets, generator)
         orders = _padded(drawn, sets)
         everything = torch.arange(len(sets), device=sets.device)
         outputs = predictions(everything, orders)
@@ -213,6 +220,7 @@ class _Given:
     orders: Tensor
     sizes: Tensor
     k: int | None
+    draws: ClassVar[bool] = False
 
     def num_rows(self, n: int) -> int:
         return self.orders.shape[1]

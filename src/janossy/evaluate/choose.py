@@ -55,7 +55,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     SharedPrefixes(),
     SampledPrefixes(),
 )
-"""Those that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
+"""The evaluators that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Choice:
         return "auto" if self.asked is None else self.asked.name
 
     def __call__(self, problem: Problem) -> Evaluator:
-        """The one that computes this problem.
+        """The evaluator that computes this problem.
 
         Raises: ValueError if the one asked for does not apply.
         """

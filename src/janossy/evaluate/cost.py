@@ -27,7 +27,7 @@ class Cost:
     flops: float
     bytes: float
     activations: float = 0.0
-    """Numbers that layers put out: the arguments of tanh and the like, which take longer than flops."""
+    """How many numbers the layers put out: the arguments of tanh and the like, which take longer than flops."""
     rates: Rates = Rates()
     calls: float = 0.0
     """Seconds that go by whatever there is to compute: in calls, set by set or step by step."""
@@ -54,9 +54,9 @@ class Work:
     """What applying f to one row takes, read off its weights."""
 
     numel: int
-    """Numbers in the weight matrices."""
+    """How many numbers the weight matrices hold."""
     outputs: int
-    """Numbers that they put out, each matrix applied once."""
+    """How many numbers the weight matrices put out, each applied once."""
     heads: int
     whole_rows: bool
     """Whether the matrices are applied to a row, and not to each of its positions."""
@@ -69,15 +69,15 @@ class Work:
         return cls(sum(w.numel() for w in weights), sum(w.shape[0] for w in weights), heads, whole_rows)
 
     def flops(self, length: int) -> int:
-        """Upper estimate: every weight matrix multiplies once at every position."""
+        """An upper estimate: every weight matrix multiplies once at every position."""
         return 2 * self.numel * (1 if self.whole_rows else length)
 
     def activations(self, length: int) -> int:
-        """Upper estimate: every number that a matrix puts out."""
+        """An upper estimate: every number that a matrix puts out."""
         return self.outputs * (1 if self.whole_rows else length)
 
     def elements(self, length: int, num_features: int) -> int:
-        """Upper estimate of the numbers kept: at each position the input and each matrix's output, thrice.
+        """An upper estimate of the numbers kept: at each position the input and each matrix's output, thrice.
 
         Before and after an activation, and on the way back; attention adds its (heads, L, L) scores. oneDNN's LSTM
         (float32 on a CPU) keeps up to another half, and an initial state as large as a position. With over twice as

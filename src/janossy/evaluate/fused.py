@@ -66,7 +66,7 @@ def _activations(sizes: tuple[tuple[int, int], ...], k: int, increasing: bool, b
 
 @lru_cache(maxsize=64)
 def _count_activations(sizes: tuple[tuple[int, int], ...], k: int, increasing: bool, by_sorting: bool) -> float:
-    """Of one hidden unit, or what sorting costs in activations; ``sizes`` are (n, the number of sets of n)."""
+    """The activations of a hidden unit, or what sorting costs in them; ``sizes`` are (n, the number of sets of n)."""
     n, num_sets = np.array(sizes, dtype=np.float64).reshape(-1, 2).T
     tuples = num_tuples(n, k, increasing)
     if by_sorting:

@@ -33,8 +33,8 @@ class Gather:
     Applies to: everything.      Tolerance: none, it is the definition.
     Cost: f on every row; memory for one chunk of rows, for the result, and 5 kB a chunk (the state of the random
         generator, so that dropout recomputes alike).
-    Raises: ValueError if f does not return (T, c); RuntimeError, in backward, if rows were
-        chunked and f's weights modified in place since forward.
+    Raises: ValueError if f does not return (T, c); RuntimeError, in backward, if rows were chunked and f's weights
+        modified in place since forward.
     """
 
     name: ClassVar[str] = "gather"

@@ -29,8 +29,7 @@ class Packed:
     Applies to: ``RNN``, ``GRU``, ``LSTM`` over any orderings; not under torch.compile, which unrolls them with gather.
     Tolerance: rounding.
     Cost: a step of the recurrence for each position of each row; memory for the states and gates of one chunk.
-    Raises: RuntimeError, in backward, if rows were chunked and f's weights modified in
-        place since forward.
+    Raises: RuntimeError, in backward, if rows were chunked and f's weights modified in place since forward.
     """
 
     name: ClassVar[str] = "packed"

@@ -67,7 +67,7 @@ def _by_rows(problem: Problem, rows: Rows) -> Tensor:
 
 
 def _computed(f: Function, apply: Callable[[Function, Any], Tensor], arguments: Sequence) -> list[Tensor]:
-    """Apply f to each, and if there are several, compute them again in backward."""
+    """What ``apply`` gives for each argument; if there are several, all are computed again in backward."""
     if len(arguments) == 1:
         return [apply(f, arguments[0])]
     apply_now = with_weights_of_now(f, apply)

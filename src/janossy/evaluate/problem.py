@@ -15,7 +15,7 @@ Function = Callable[[Tensor], Tensor]
 """f, mapping rows (T, L, *features) to (T, c); usually an ``nn.Module``."""
 
 MEMORY_BUDGET = 2**30
-"""In bytes, for what an evaluator holds at once, by default."""
+"""The default budget for what an evaluator holds at once, in bytes."""
 
 S = TypeVar("S", bound=Structure)
 

@@ -32,8 +32,8 @@ class Projected:
         with k.      Tolerance: rounding.
     Cost: N·k projections, then for every row k·H additions, H activations and the later layers; memory for one chunk
         of rows, for the result, for the projections (N, k, H), and 5 kB a chunk.
-    Raises: ValueError if f is not additive; RuntimeError, in backward, if rows were chunked
-        and f's weights modified in place since forward.
+    Raises: ValueError if f is not additive; RuntimeError, in backward, if rows were chunked and f's weights modified in
+        place since forward.
     """
 
     name: ClassVar[str] = "projected"
@@ -75,7 +75,7 @@ def _work(problem: Problem) -> Work:
 
 
 def _row_bytes(work: Work, structure: Additive, element_size: int) -> int:
-    """Positions, the sum and the projection to add to it, and each layer's outputs thrice, as in ``Work.elements``."""
+    """The bytes of positions, the sum and the projection to add to it, and each layer's outputs thrice."""
     return 16 * structure.k + element_size * (2 * len(structure.bias) + 3 * work.outputs)
 
 

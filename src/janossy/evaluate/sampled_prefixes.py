@@ -31,8 +31,7 @@ class SampledPrefixes:
     Applies to: ``RNN``, ``GRU``, ``LSTM``, one direction, over ``Sampled`` with exact_last; not under torch.compile.
     Tolerance: rounding.
     Cost: the steps; memory for the states and gates of one chunk.
-    Raises: RuntimeError, in backward, if there were chunks and f's weights modified in
-        place since forward.
+    Raises: RuntimeError, in backward, if there were chunks and f's weights modified in place since forward.
     """
 
     name: ClassVar[str] = "sampled_prefixes"

@@ -21,7 +21,7 @@ from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.ragged import Ragged
 
 SET = 6e-6
-"""Seconds that each set takes besides, to find its tree."""
+"""Seconds that finding its tree takes for each set, beside the steps."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,17 @@ class SharedPrefixes:
         (which does not merge); reduce=None without merging; not under torch.compile.
     Tolerance: rounding.
     Cost: the tree's nodes; memory for the states and gates of one slab.
-    Raises: ValueError if more rows than the orderings' max_rows look different; RuntimeError,
-        in backward, if there were slabs and f's weights modified in place since forward.
+    Raises: ValueError if more rows than the orderings' max_rows look different; RuntimeError, in backward, if there
+        were slabs and f's weights modified in place since forward.
     """
 
     merge_equal: bool = False
     name: ClassVar[str] = "shared_prefixes"
     builds_rows: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.merge_equal, bool):
+            raise TypeError(f"SharedPrefixes expects merge_equal as True or False; got {self.merge_equal!r}.")
 
     def refuses(self, problem: Problem) -> str | None:
         if not averages_every_arrangement(problem.orderings):
@@ -91,7 +95,7 @@ class SharedPrefixes:
 
 
 Alike = dict[tuple[int, ...], dict[int, list[int]]]
-"""By how many elements they have of each kind: sets, and where each of a set's kinds is among the values."""
+"""Sets, by how many elements they have of each kind, and where each of a set's kinds is among the values."""
 
 
 def _orderings(problem: Problem) -> EveryArrangement:
@@ -99,7 +103,7 @@ def _orderings(problem: Problem) -> EveryArrangement:
 
 
 def _num_rows(problem: Problem, multiplicities: tuple[int, ...]) -> int:
-    """Arrangements of one set that look different."""
+    """How many arrangements of one set look different."""
     n = sum(multiplicities)
     if _orderings(problem).increasing:
         return problem.orderings.num_rows(n)

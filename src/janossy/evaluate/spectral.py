@@ -23,7 +23,7 @@ from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, num_harmonics
 MAX_K = 6
 
 TOLERANCE, TOLERANCE_IN_FLOAT64 = 1e-5, 1e-10
-"""Of an average, by default."""
+"""The default tolerances of an average: for elements in float32, and in float64."""
 
 TYPICAL_BOUND = 8.0
 """Pre-activations are assumed to reach so far where their number of harmonics has to be guessed."""
@@ -54,8 +54,8 @@ class Spectral:
         one, plus the rounding of the input's precision; sine and cosine are exact. By default 1e-5, and 1e-10 for
         elements in float64.
     Cost: O(n·M·2^k·H) for a set of n; memory for three arrays (N, k, H).
-    Raises: ValueError if tolerance is not in (0, 1), or enumerate_up_to < -1; and for a set too large
-        to enumerate whose pre-activations are not finite, or reach so far that M is out of reach.
+    Raises: ValueError if tolerance is not in (0, 1), or enumerate_up_to < -1; and for a set too large to enumerate
+        whose pre-activations are not finite, or reach so far that M is out of reach.
     """
 
     tolerance: float | None = None
@@ -66,7 +66,8 @@ class Spectral:
     def __post_init__(self) -> None:
         if self.tolerance is not None and not (isinstance(self.tolerance, Real) and 0 < self.tolerance < 1):
             raise ValueError(f"Spectral expects a tolerance between 0 and 1, or None; got {self.tolerance!r}.")
-        if not isinstance(self.enumerate_up_to, Integral) or self.enumerate_up_to < -1:
+        whole = isinstance(self.enumerate_up_to, Integral) and not isinstance(self.enumerate_up_to, bool)
+        if not whole or self.enumerate_up_to < -1:
             raise ValueError(
                 "Spectral expects enumerate_up_to >= 0, or -1 to enumerate where it is cheaper; "
                 f"got {self.enumerate_up_to!r}."
@@ -115,7 +116,7 @@ def _count_activations(
     tolerance: float,
     enumerate_up_to: int,
 ) -> float:
-    """Of one hidden unit, or what its harmonics cost; ``sizes`` are (n, the number of sets of n)."""
+    """The activations of a hidden unit, or what harmonics cost in them; ``sizes`` are (n, the number of sets of n)."""
     n, num_sets = np.array(sizes, dtype=np.int64).reshape(-1, 2).T
     tuples = num_tuples(n, k, increasing)
     series = series_cost(n, k, increasing, num_harmonics(activation, tolerance, TYPICAL_BOUND))

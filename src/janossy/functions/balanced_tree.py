@@ -1,5 +1,7 @@
 """BalancedTree: one learned binary operator, applied in a balanced tree."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -31,8 +33,8 @@ class BalancedTree(nn.Module):
         real elements, gives zero.
     Cost: L embeddings and L − 1 applications of m a row, in ⌈log₂ L⌉ + 1 steps. The default m takes
         16·hidden_features² flops, and backward keeps about 10·hidden_features numbers for it.
-    Raises: ValueError for a width below 1, rows or a mask of another shape, a mask with padding before elements, or a
-        combine that does not return (…, hidden_features).
+    Raises: ValueError for a width below 1, rows or a mask of another shape, a mask with padding before elements, a
+        combine that does not return (…, hidden_features), or export with a dynamic L.
 
     Example:
         >>> f = BalancedTree(3, 8)
@@ -40,6 +42,8 @@ class BalancedTree(nn.Module):
         >>> torch.allclose(f(x, mask)[1], f(x[1:, :2])[0], atol=1e-6)
         True
     """
+
+    takes_mask: ClassVar[bool] = True
 
     def __init__(self, in_features: int, hidden_features: int, combine: nn.Module | None = None) -> None:
         super().__init__()
@@ -63,6 +67,11 @@ class BalancedTree(nn.Module):
 
     def _check(self, x: Tensor, mask: Tensor | None) -> None:
         check_sequences(self, x)
+        if isinstance(x.shape[1], torch.SymInt):  # while torch.export traces rows of any length
+            raise ValueError(
+                "BalancedTree is exported for one number of elements, as its tree has the shape of that; got a dynamic "
+                "one. Export it with a fixed n, or use a MinGRU."
+            )
         if mask is None:
             return
         if mask.shape != x.shape[:2] or mask.dtype != torch.bool:
@@ -78,7 +87,7 @@ class BalancedTree(nn.Module):
             )
 
     def _reduce(self, states: Tensor, real: Tensor | None) -> Tensor:
-        """(T, L, H) -> (T, H)"""
+        """The root of each row's tree, (T, L, H) -> (T, H)."""
         while states.shape[1] > 1:
             num_pairs, odd = divmod(states.shape[1], 2)
             paired, last = states.split((2 * num_pairs, odd), dim=1)
@@ -104,7 +113,7 @@ class BalancedTree(nn.Module):
 
 
 class _GatedCell(nn.Module):
-    """For each unit, a convex mixture of two states and a candidate."""
+    """A convex mixture of two states and a candidate, for each unit."""
 
     def __init__(self, hidden_features: int) -> None:
         super().__init__()
@@ -112,7 +121,7 @@ class _GatedCell(nn.Module):
         self.linear = nn.Linear(2 * hidden_features, 4 * hidden_features)
 
     def forward(self, pair: Tensor) -> Tensor:
-        """(…, 2H) -> (…, H)"""
+        """The state of a node from those of its two children, (…, 2H) -> (…, H)."""
         logits, candidate = self.linear(pair).split((3 * self.hidden_features, self.hidden_features), dim=-1)
         choices = torch.cat((pair, torch.tanh(candidate)), dim=-1)
         shape = (3, self.hidden_features)

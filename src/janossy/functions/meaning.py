@@ -20,7 +20,7 @@ class StatesItsMeaning(nn.Module):
         raise NotImplementedError
 
     def get_extra_state(self) -> Tensor:
-        return torch.tensor(list(json.dumps(dict(self.meaning())).encode()), dtype=torch.uint8)
+        return torch.tensor(list(_written(self.meaning()).encode()), dtype=torch.uint8, device="cpu")
 
     def set_extra_state(self, state: Any) -> None:
         """Nothing is taken over: what differs was refused before."""
@@ -36,7 +36,7 @@ class StatesItsMeaning(nn.Module):
         error_msgs: list[str],
     ) -> None:
         key = f"{prefix}_extra_state"
-        said, here = _read(state_dict.get(key)), json.loads(json.dumps(dict(self.meaning())))
+        said, here = _read(state_dict.get(key)), json.loads(_written(self.meaning()))
         differing = [name for name in here if name in said and said[name] != here[name]]
         for name in differing:
             error_msgs.append(
@@ -50,6 +50,10 @@ class StatesItsMeaning(nn.Module):
         )
         if key in missing_keys:
             missing_keys.remove(key)
+
+
+def _written(meaning: Mapping[str, Any]) -> str:
+    return json.dumps(dict(meaning), default=int)  # of numpy's integers
 
 
 def _read(state: Any) -> dict[str, Any]:

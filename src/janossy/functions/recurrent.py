@@ -41,8 +41,8 @@ class Recurrence(nn.Module):
     num_states: ClassVar[int] = 1
     """What is carried from step to step, each (T, H): the hidden state, and perhaps a memory."""
     num_apart: ClassVar[int | None] = None
-    """The last gates in which the two are not simply added, as in the GRU's; None for all, which is always right. Where
-    they are added, as in all of the LSTM's, evaluators add both biases to W x_t, once for each element."""
+    """The last gates in which W x_t and U h_{t−1} are not simply added, as in the GRU's; None for all, which is always
+    right. Where they are added, as in all of the LSTM's, evaluators add both biases to W x_t, once for each element."""
     kind: ClassVar[str]
     """The name of the step, for evaluators that have it compiled: "rnn", "gru", "lstm". Others need none."""
     torch_kernel: ClassVar[Callable[..., tuple[Tensor, ...]] | None] = None
@@ -98,9 +98,9 @@ class Recurrence(nn.Module):
             tuple(self._direction(layer, suffix) for suffix in self._suffixes) for layer in range(self.num_layers)
         )
         dropout = self.dropout if self.training else 0.0
-        # Of the class that gives the step: a subclass with another one is another kind.
+        # The kind belongs to the class that gives the step: a subclass with another step is another kind.
         stepping = self._stepping()
-        kind = vars(stepping).get("kind", stepping.__qualname__)
+        kind = vars(stepping).get("kind", f"{stepping.__module__}.{stepping.__qualname__}")
         num_apart = self.num_gates if self.num_apart is None else self.num_apart
         return Recurrent(kind, self.step, self.num_states, num_apart, layers, dropout, self.per_position, self.unrolled)
 
@@ -135,7 +135,7 @@ class Recurrence(nn.Module):
         return outputs if self.per_position else last[-directions:].transpose(0, 1).flatten(1)
 
     def _unroll(self, x: Tensor) -> Tensor:
-        """The same, cell by cell: torch.compile cannot trace the kernel, nor can cuDNN's be differentiated twice."""
+        """``forward``, cell by cell: torch.compile cannot trace the kernel, nor can cuDNN's be differentiated twice."""
         last: list[Tensor] = []
         for layer in range(self.num_layers):
             if layer > 0:
@@ -148,7 +148,7 @@ class Recurrence(nn.Module):
     def _run(self, x: Tensor, weights: Direction) -> tuple[Tensor, Tensor]:
         """One layer in one direction: its outputs (T, L, H), in the order of x, and its last hidden state (T, H)."""
         inputs = nn.functional.linear(x, weights.weight_ih, weights.bias_ih)
-        state = (inputs.new_zeros(len(x), self.hidden_features),) * self.num_states
+        state = (inputs.new_zeros(x.shape[0], self.hidden_features),) * self.num_states
         steps = range(x.shape[1])
         outputs = []
         for step in reversed(steps) if weights.reverse else steps:

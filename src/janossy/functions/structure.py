@@ -33,13 +33,13 @@ class Structure:
 
     @property
     def case(self) -> tuple[Any, ...]:
-        """What tells it from others, but for the weights."""
+        """What tells this structure from others, but for the weights."""
         return type(self), *(value for value in vars(self).values() if isinstance(value, str | int | float))
 
 
 def structure(f: Callable[[Tensor], Tensor]) -> Structure | None:
     """The structure of f, if it declares one."""
-    # Of the class, as a module may have a submodule of that name.
+    # The class is asked, as a module may have a submodule of that name.
     declare = getattr(type(f), "structure", None)
     declared = declare(f) if callable(declare) else None
     return declared if isinstance(declared, Structure) else None
@@ -84,7 +84,7 @@ class Product(Structure):
 
     k: int
     num_columns: int
-    """R."""
+    """R, the products that ``rest`` reads."""
     factors: Callable[[Tensor], Tensor]
     rest: Callable[[Tensor], Tensor]
 
@@ -120,11 +120,16 @@ class Recurrent(Structure):
     both; the other biases are added to the projected input once for each element."""
     layers: tuple[tuple[Direction, ...], ...]
     dropout: float
-    """Of what goes from one layer to the next; 0 in evaluation."""
+    """The dropout of what goes from one layer to the next; 0 in evaluation."""
     per_position: bool
     """Whether f gives every position's hidden state, and not the last one."""
     unrolled: bool
     """Whether f asks for plain operations, which can be differentiated any number of times."""
+
+    @property
+    def case(self) -> tuple[Any, ...]:
+        widths = (tuple(direction.weight_ih.shape for direction in layer) for layer in self.layers)
+        return *super().case, *widths
 
     @property
     def in_features(self) -> int:
@@ -138,7 +143,7 @@ class Recurrent(Structure):
 def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """The projections (N, k, H) whose sum over positions is weight · [x_1, …, x_k] + bias, weight (H, k·d).
 
-    And the weights (k·H, d) that make them of each element.
+    The second result is the weights (k·H, d) that make them of each element.
     """
     stacked = weight.unflatten(1, (k, -1)).transpose(0, 1).flatten(0, 1)
     if bias is not None:

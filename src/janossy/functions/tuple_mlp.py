@@ -54,9 +54,9 @@ class TupleMLP(StatesItsMeaning):
         return self._rest(ACTIVATIONS[self.activation](self.hidden[0](x.flatten(1))))
 
     def structure(self) -> Additive | None:
-        """Its first layer as a sum over positions; None if code that was put into it would then not run.
+        """The first layer as a sum over positions; None if code that was put into it would then not run.
 
-        That is a forward of a subclass's, a hook, or a first layer that is more than ``nn.Linear``.
+        Such code is a forward of a subclass, a hook, or a first layer that is more than ``nn.Linear``.
         """
         first, output = self.hidden[0], self.output
         if not isinstance(first, nn.Linear) or overridden(first, nn.Linear.forward):
@@ -72,8 +72,8 @@ class TupleMLP(StatesItsMeaning):
         return {"k": self.k, "activation": self.activation}
 
     def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
-        """(N, d) -> (N, k, H)"""
-        check_rows(self, (len(elements), self.k, *elements.shape[1:]))
+        """The projections of each element, (N, d) -> (N, k, H)."""
+        check_rows(self, (elements.shape[0], self.k, *elements.shape[1:]))
         check_dtype(self, elements)
         return project(self.k, elements, first.weight, first.bias)[0]
 

@@ -80,7 +80,7 @@ class TupleProduct(nn.Module):
         return self._rest(product)
 
     def structure(self) -> Product | None:
-        """Its factors and what follows them; None if code that was put into it would then not run, or run otherwise.
+        """The factors and what follows them; None if code that was put into them would then not run, or run otherwise.
 
         That is a forward of a subclass's, a hook on f or on ``output``, or dropout and batch norm within g in training.
         """
@@ -93,14 +93,14 @@ class TupleProduct(nn.Module):
         return Product(self.k, self.rank, self._factors, self._rest)
 
     def _factors(self, elements: Tensor) -> Tensor:
-        """(N, d) -> (N, k, R)"""
-        check_rows(self, (len(elements), self.k, *elements.shape[1:]))
+        """Every g_j of each element, (N, d) -> (N, k, R)."""
+        check_rows(self, (elements.shape[0], self.k, *elements.shape[1:]))
         return torch.stack([self._factor(j, elements) for j in range(self.k)], dim=1)
 
     def _factor(self, j: int, x: Tensor) -> Tensor:
-        """(N, d) -> (N, R)"""
+        """g_j of each element, (N, d) -> (N, R)."""
         z = self.g[j](x)
-        if z.shape != (len(x), self.rank):
+        if z.shape != (x.shape[0], self.rank):
             raise ValueError(
                 f"TupleProduct expects g_{j} to map {tuple(x.shape)} to ({len(x)}, {self.rank}); got {tuple(z.shape)}. "
                 "Match its outputs to rank."
@@ -127,13 +127,13 @@ class _AboutOne(nn.Linear):
 
 
 def _has_hooks(module: nn.Module) -> bool:
-    """Whether calling it runs a hook of its own, whatever the modules within it have."""
+    """Whether calling the module runs a hook of its own, whatever the modules within it have."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks)
 
 
 def _mixes_or_draws(module: nn.Module) -> bool:
-    """Whether its output for a row depends now on the other rows or on chance."""
+    """Whether the module's output for a row depends now on the other rows or on chance."""
     if isinstance(module, _BatchNorm):
         return module.training or module.running_mean is None
     return module.training and isinstance(module, _DropoutNd | nn.RReLU)

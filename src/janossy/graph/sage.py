@@ -214,7 +214,7 @@ def _pooling(aggregation: str, in_features: int, hidden_features: int, memory_bu
 
 
 def _rows(x: Tensor, positions: Tensor) -> Tensor:
-    """Those rows of x; of a sparse x as CSR, of which Cora's take a tenth of the time in a product."""
+    """The rows of x at these positions; of a sparse x as CSR, of which Cora's take a tenth of the time in a product."""
     if x.layout == torch.strided:
         return x.index_select(0, positions)
     if len(positions) == 0:

@@ -7,11 +7,14 @@ from torch import Tensor, nn
 
 from janossy.evaluate import Function
 from janossy.functions import TupleMLP
+from janossy.inference.draws import mean_of_draws
 from janossy.inference.links import Link, named_link
 from janossy.modes import evaluating
-from janossy.network import JanossyNetwork
-from janossy.orderings import Bucket, Orderings, Rows, Sampled, Tuples
-from janossy.orderings.drawn import Drawn
+from janossy.network import JanossyNetwork, check_network
+from janossy.orderings import Bucket, Orderings, RandomOrderings, Rows, Tuples
+from janossy.orderings.arguments import check_generator, check_integer, check_number
+from janossy.orderings.drawn import Drawn, draws_of
+from janossy.orderings.rows import as_random
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged, check_ragged
 
@@ -25,6 +28,8 @@ class ControlVariate(nn.Module):
     By symmetry ḡ is the mean over all k-tuples of distinct elements (Prop. 2.1), which ``JanossyPooling(g, Tuples(k))``
     computes exactly and fast. Then mean_s[y_s − g_s] + ḡ is unbiased for E_π[y_π], whatever g is, as long as g does not
     depend on the permutations s; its variance is that of y − g. A recurrence depends most on what it reads last.
+
+    Where a draw of the network is of several permutations, the mean of g over them stands in for its output.
 
     It helps as far as the effect of those elements is the same in every set, and training a network lessens just that:
     measure it (docs/results/sampling/control.md). A mean of probabilities, so corrected, can leave [0, 1].
@@ -110,16 +115,18 @@ def fit_control_variate(
     predictions stay unbiased. The network's parameters, gradients and modes are left as they are.
 
     Args:
-        network: trained, with orderings ``Sampled``, and elements h(x) of shape (N, d).
+        network: trained, with orderings that draw, and elements h(x) of shape (N, d).
         link: that of ``predict``.
         num_steps: of Adam, with a rate that falls to 0; each on num_permutations of at most 64 of the sets.
+        num_permutations: independent draws of each set, each of the num permutations of the network's orderings.
         generator: the source of everything random, g's first weights included; on the sets' device.
 
     Shapes: sets.values (N, *features) -> a ControlVariate of (B, out).
     Invariance: none is asked of g: its mean is invariant.
     Cost: num_steps·num_permutations·64 rows of the network and of g, forward; the backward pass is g's alone.
-    Raises: ValueError for an unknown link, orderings other than ``Sampled``, or of fewer than k elements, k,
-        hidden_features or num_steps below 1, num_permutations below 2, no sets, or elements that are not vectors.
+    Raises: TypeError for a network, sets or a number of another type; ValueError for an unknown link, orderings that
+        draw nothing or rows of fewer than k elements, k, hidden_features or num_steps below 1, num_permutations below
+        2, no sets, elements that are not vectors, or a generator of another device.
 
     Example:
         >>> network = JanossyNetwork(nn.Embedding(10, 4), JanossyPooling(GRU(4, 8), Sampled()), nn.Linear(8, 1))
@@ -127,15 +134,22 @@ def fit_control_variate(
         >>> fit_control_variate(network, sets, k=2, num_steps=1).mean(sets).shape
         torch.Size([2, 1])
     """
-    check_ragged(sets, "fit_control_variate")
+    owner = "fit_control_variate"
+    check_network(network, owner)
+    check_ragged(sets, owner)
+    numbers = {"k": k, "hidden_features": hidden_features, "num_steps": num_steps, "num_permutations": num_permutations}
+    for name, number in numbers.items():
+        check_integer(owner, name, number)
+    check_number(owner, "learning_rate", learning_rate, 1e-2)
+    check_generator(owner, generator, sets.device)
     if min(num_steps, hidden_features, len(sets)) < 1 or num_permutations < 2:
         raise ValueError(
             "fit_control_variate expects num_steps, hidden_features and the number of sets, all >= 1, and "
             f"num_permutations >= 2; got num_steps={num_steps}, hidden_features={hidden_features}, {len(sets)} sets "
             f"and num_permutations={num_permutations}."
         )
-    linked = named_link(link, "fit_control_variate")
-    source = _Source(network, linked, _fresh(network.pooling.orderings, k, num_permutations), generator)
+    linked = named_link(link, owner)
+    source = _Source(network, _random(network.pooling.orderings, k), linked, num_permutations, generator)
     num_kept = len(sets) // 8
     fitted, kept = (sets[:-num_kept], sets[-num_kept:]) if num_kept else (sets, sets)
     with evaluating(network):
@@ -151,30 +165,42 @@ class _Source:
     """Outputs of a network, to imitate."""
 
     network: JanossyNetwork
+    orderings: RandomOrderings
     link: Link
-    orderings: Sampled
+    num_draws: int
     generator: torch.Generator | None
 
     @torch.no_grad()
-    def draw(self, sets: Ragged) -> tuple[Tensor, Rows]:
-        """The linked outputs (B, m, *out) of fresh permutations, less their mean over m; and the permutations."""
-        rows = self.orderings.enumerate(sets, self.generator)
-        outputs = self.link(self.network.rows(sets, orderings=Drawn(rows, sets.sizes)).values)
-        return _centred(outputs, sets), rows
+    def draw(self, sets: Ragged) -> tuple[Tensor, Drawn]:
+        """The linked outputs (B, m, *out) of fresh draws, less their mean over m; and the draws."""
+        seed, generator = None, self.generator
+        if self.orderings.seed is not None:
+            seed, generator = int(self.integers(2**31, device=sets.device)), None
+        drawn = draws_of(self.orderings, self.num_draws, sets, generator, independent=True, seed=seed)
+        outputs = self.link(self.network(sets, drawn.apart(self.orderings.num_rows)))
+        return _centred(outputs, sets), drawn
+
+    def controls(self, control: ControlVariate, sets: Ragged, drawn: Drawn) -> Tensor:
+        """g of these draws (B, m, out), less its mean over m."""
+        apart = drawn.apart(self.orderings.num_rows)
+        return _centred(mean_of_draws(control.rows(sets, drawn.rows), drawn.rows, apart.rows), sets)
 
     def integers(self, high: int, *shape: int, device: torch.device) -> Tensor:
         return torch.randint(high, shape, generator=self.generator, device=device)
 
 
-def _fresh(orderings: Orderings, k: int, num_permutations: int) -> Sampled:
-    if not isinstance(orderings, Sampled):
+def _random(orderings: Orderings, k: int) -> RandomOrderings:
+    """These orderings, which must draw, at least k elements a row."""
+    random = as_random(orderings, "fit_control_variate")
+    if random is None:
         raise ValueError(
-            f"fit_control_variate expects a network whose orderings are Sampled; got {orderings}, which leaves no "
-            "variance between permutations."
+            f"fit_control_variate expects a network whose orderings draw, such as Sampled; got {orderings}, which "
+            "leaves no variance between permutations."
         )
-    if orderings.k is not None and orderings.k < k:
-        raise ValueError(f"fit_control_variate expects k <= {orderings.k}, that of the network's orderings; got {k}.")
-    return Sampled(num_permutations, orderings.k, "independent", max_rows=orderings.max_rows)
+    length = getattr(orderings, "k", None)
+    if length is not None and length < k:
+        raise ValueError(f"fit_control_variate expects k <= {length}, that of the network's orderings; got {k}.")
+    return random
 
 
 def _centred(outputs: Tensor, sets: Ragged) -> Tensor:
@@ -207,9 +233,9 @@ def _train(control: ControlVariate, source: _Source, sets: Ragged, num_steps: in
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, num_steps)
     for _ in range(num_steps):
         batch = sets[source.integers(len(sets), SETS_A_STEP, device=sets.device)] if len(sets) > SETS_A_STEP else sets
-        outputs, rows = source.draw(batch)
+        outputs, drawn = source.draw(batch)
         with torch.enable_grad():
-            left = outputs / spread - _centred(control.rows(batch, rows), batch)
+            left = outputs / spread - source.controls(control, batch, drawn)
             optimizer.zero_grad()
             left.square().mean().backward()
         optimizer.step()
@@ -219,8 +245,8 @@ def _train(control: ControlVariate, source: _Source, sets: Ragged, num_steps: in
 @torch.no_grad()
 def _scale(control: ControlVariate, g: TupleMLP, source: _Source, sets: Ragged) -> None:
     """Multiply each output of g by α = Σ y·g / Σ g², of fresh permutations; by 0 where g is constant."""
-    outputs, rows = source.draw(sets)
-    found = _centred(control.rows(sets, rows), sets)
+    outputs, drawn = source.draw(sets)
+    found = source.controls(control, sets, drawn)
     square = found.square().sum((0, 1))
     alpha = (outputs * found).sum((0, 1)) / square.where(square > 0, 1)
     assert g.output is not None

@@ -1,4 +1,4 @@
-"""Runs: permutations that have been drawn, computed block by block, for the sets that need more."""
+"""Draws: what a network averages before ρ, drawn several times, and computed block by block for sets that need more."""
 
 from collections.abc import Callable
 from itertools import accumulate
@@ -10,8 +10,8 @@ from torch import Tensor
 
 from janossy.inference.error_bars import Sample
 from janossy.network import JanossyNetwork
-from janossy.orderings import ImportanceSampled, Rows, Sampled
-from janossy.orderings.drawn import Drawn
+from janossy.orderings import RandomOrderings, Rows
+from janossy.orderings.drawn import Drawn, independent_draws
 from janossy.ragged import Ragged
 
 FIRST_LOOK, NEXT_LOOK = 4, 1.75
@@ -26,28 +26,44 @@ class Control(Protocol):
     def mean(self, sets: Ragged) -> Tensor: ...
 
 
-class Run:
-    """Permutations that have been drawn, and the outputs of those that were computed, block by block."""
+class Draws:
+    """Draws of a network's orderings for each set, and the outputs of those that were computed, block by block.
+
+    ``own`` are the network's orderings, and ``num`` draws are made of them: of single permutations, together in blocks;
+    or of groups of their num, which are independent and so blocks by themselves.
+    """
 
     def __init__(
         self,
         network: JanossyNetwork,
+        own: RandomOrderings,
         sets: Ragged,
-        orderings: Sampled | ImportanceSampled,
+        num: int,
         linked: Callable[[Tensor], Tensor],
+        *,
+        block: int | None,
+        seed: int | None,
         control: Control | None,
         generator: torch.Generator | None,
     ) -> None:
-        self.sets, self.linked, self.control = sets, linked, control
-        self.elements = sets.with_values(network.h(sets.values))
-        self.from_h = JanossyNetwork(None, network.pooling, network.rho)
+        self.network, self.sets, self.linked, self.control = network, sets, linked, control
+        self.elements = network.elements(sets)
         self.exact = None if control is None else control.mean(sets)
-        self.drawn = Drawn(orderings.enumerate(sets, generator), sets.sizes, orderings.k)
-        self.ends = {n: [0, *accumulate(orderings.blocks(n))] for n in set(sets.sizes)}
+        sizes = set(sets.sizes)
+        self.num_rows = {n: own.num_rows(n) for n in sizes}
+        """Of a draw, by the size of the set."""
+        if own.num == 1:
+            many = own.redrawn(num, block=block, seed=seed)
+            self.drawn = Drawn(many.enumerate(sets, generator), sets.sizes, getattr(own, "k", None))
+            blocks = {n: [size // self.num_rows[n] for size in many.blocks(n)] for n in sizes}
+        else:
+            self.drawn = independent_draws(own, num, sets, generator, seed=seed)
+            blocks = {n: [1] * num for n in sizes}
+        self.ends = {n: [0, *accumulate(each)] for n, each in blocks.items()}
         self.most_blocks = {n: len(ends) - 1 for n, ends in self.ends.items()}
         self.num_blocks = dict.fromkeys(self.ends, 0)
         self.sample: Sample | None = None
-        population = [_population(orderings, n) for n in sets.sizes]
+        population = [own.population(n) if own.num == 1 else inf for n in sets.sizes]
         self.population = torch.tensor(population, dtype=torch.float64, device=sets.device)
 
     def take(self, active: list[int], num_blocks: dict[int, int]) -> Sample:
@@ -58,24 +74,25 @@ class Run:
             sets, elements, drawn = self.sets, self.elements, self.drawn
         else:
             sets, elements = self.sets[active], self.elements[active]
-            drawn = self.drawn.part(active, lambda n: slice(first[n], last[n]), sets)
+            r = self.num_rows
+            drawn = self.drawn.part(active, lambda n: slice(first[n] * r[n], last[n] * r[n]), sets)
         self.num_blocks = num_blocks
-        rows = self.from_h.rows(elements, orderings=drawn)
-        outputs, owners = self.linked(rows.values), rows.to_index()[1]
-        if self.control is not None:
-            outputs = outputs - self.control.rows(sets, drawn.rows)
-        if (weights := drawn.rows.weights()) is not None:
-            outputs = outputs * weights.to(outputs)
+        draws = drawn.apart(self.num_rows.__getitem__)
+        owners = draws.rows.owners
+        assert owners is not None
+        outputs = self.linked(self.network(sets, draws, elements=elements))
         numbers = torch.tensor(active, dtype=torch.long, device=outputs.device)
-        if self.exact is not None:
-            outputs = outputs + self.exact[numbers[owners]]
-        sample = Sample(outputs, numbers[owners], self._blocks(sets, rows, owners, first), self.population)
+        if self.control is not None and self.exact is not None:
+            controls = mean_of_draws(self.control.rows(sets, drawn.rows), drawn.rows, draws.rows)
+            outputs = outputs - controls + self.exact[numbers[owners]]
+        sample = Sample(outputs, numbers[owners], self._blocks(sets, owners, first), self.population)
         self.sample = sample if self.sample is None else self.sample.and_more(sample)
         return self.sample
 
-    def _blocks(self, sets: Ragged, rows: Ragged, owners: Tensor, first: dict[int, int]) -> Tensor:
-        """The block of each of these sets' rows, which begin with the ``first`` for their size."""
-        places = torch.arange(len(owners), device=owners.device) - rows.offsets[owners]
+    def _blocks(self, sets: Ragged, owners: Tensor, first: dict[int, int]) -> Tensor:
+        """The block of each draw of these sets, whose draws begin with the ``first`` for their size."""
+        counts = torch.bincount(owners, minlength=len(sets))
+        places = torch.arange(len(owners), device=owners.device) - (counts.cumsum(0) - counts)[owners]
         sizes = torch.tensor(sets.sizes, dtype=torch.long, device=owners.device)[owners]
         blocks = torch.zeros_like(owners)
         for n, ends in self.ends.items():
@@ -86,32 +103,40 @@ class Run:
         return blocks
 
 
-def _population(orderings: Sampled | ImportanceSampled, n: int) -> float:
-    """How many permutations of a set are drawn from without replacement; infinity where they are replaced."""
-    if isinstance(orderings, Sampled) and orderings.scheme == "distinct":
-        return float(min(orderings.num_orderings(n), 10**300))
-    return inf
+def mean_of_draws(values: Tensor, rows: Rows, draws: Rows) -> Tensor:
+    """The values of rows (T, out), times their weights, averaged over each draw; ``draws`` are the same rows, apart."""
+    if (weights := rows.weights()) is not None:
+        values = values * weights.to(values)
+    counts = torch.empty(draws.num_sets, dtype=torch.long, device=values.device)
+    for bucket in draws.buckets:
+        counts[slice(None) if bucket.sets is None else bucket.sets] = bucket.num_rows
+    owners = torch.arange(draws.num_sets, device=values.device).repeat_interleave(counts)
+    return values.new_zeros(draws.num_sets, values.shape[1]).index_add(0, owners, values) / counts[:, None]
 
 
-def until(run: Run, tolerance: float | Tensor, confidence: float) -> tuple[Sample, Tensor]:
-    """Take permutations until the intervals are as narrow as this, or all are taken; and which sets' are so, (B,)."""
-    sizes, device = run.sets.sizes, run.sets.device
+def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[Sample, Tensor]:
+    """Take draws until the intervals are as narrow as this, or all are taken; and which sets' are so, (B,).
+
+    A set whose outputs are not finite is given up.
+    """
+    sizes, device = draws.sets.sizes, draws.sets.device
     tolerance = torch.as_tensor(tolerance, device=device)
     for b, n in enumerate(sizes):
-        if run.most_blocks[n] < 2 and run.ends[n][-1] < run.population[b]:
+        if draws.most_blocks[n] < 2 and draws.ends[n][-1] < draws.population[b]:
             raise ValueError(
                 f"predict expects at least 2 independent blocks of permutations with a tolerance; got 1 for a set of "
                 f"{n}. Give a smaller block=, or a larger num_permutations."
             )
     # A set's looks are those of its size, whatever its batch-mates.
-    looks = {n: _looks(most) for n, most in run.most_blocks.items()}
+    looks = {n: _looks(most) for n, most in draws.most_blocks.items()}
     confidences = torch.tensor([1 - (1 - confidence) / len(looks[n]) for n in sizes], dtype=torch.float64)
     finished = torch.zeros(len(sizes), dtype=torch.bool, device=device)
     active = list(range(len(sizes)))
     for step in range(max(map(len, looks.values()), default=1)):
-        sample = run.take(active, {n: at[min(step, len(at) - 1)] for n, at in looks.items()})
+        sample = draws.take(active, {n: at[min(step, len(at) - 1)] for n, at in looks.items()})
         finished = finished | (sample.margin(confidences) <= tolerance).all(1)
-        active = [b for b in (~finished).nonzero()[:, 0].tolist() if step + 1 < len(looks[sizes[b]])]
+        left = ~finished & sample.mean.isfinite().all(1)
+        active = [b for b in left.nonzero()[:, 0].tolist() if step + 1 < len(looks[sizes[b]])]
         if not active:
             break
     return sample, finished

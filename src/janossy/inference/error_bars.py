@@ -1,4 +1,4 @@
-"""Means of permutations that were drawn in independent blocks, and how sure they are."""
+"""Means of draws that were made in independent blocks, and how sure they are."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +11,10 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Outputs of permutations, of several for each of B sets.
+    """The outputs of draws, of several for each of B sets.
 
     Shapes: outputs (T, out); sets (T,), the set of each; blocks (T,), its block within the set, counted from 0 without
-    gaps; population (B,), how many permutations they are drawn from without replacement, or infinity.
+    gaps; population (B,), how many there are to be drawn from without replacement, or infinity.
     """
 
     outputs: Tensor
@@ -23,7 +23,7 @@ class Sample:
     population: Tensor
 
     def and_more(self, more: "Sample") -> "Sample":
-        """This sample, and further permutations of the same sets."""
+        """This sample, and further draws of the same sets."""
         outputs, sets, blocks = (
             torch.cat(pair)
             for pair in ((self.outputs, more.outputs), (self.sets, more.sets), (self.blocks, more.blocks))
@@ -31,14 +31,14 @@ class Sample:
         return Sample(outputs, sets, blocks, self.population)
 
     @cached_property
-    def num_permutations(self) -> Tensor:
+    def num_draws(self) -> Tensor:
         """(B,)."""
         return torch.bincount(self.sets, minlength=len(self.population))
 
     @cached_property
     def num_blocks(self) -> Tensor:
         """(B,)."""
-        return torch.zeros_like(self.num_permutations).scatter_reduce(0, self.sets, self.blocks + 1, "amax")
+        return torch.zeros_like(self.num_draws).scatter_reduce(0, self.sets, self.blocks + 1, "amax")
 
     @cached_property
     def mean(self) -> Tensor:
@@ -46,13 +46,13 @@ class Sample:
         total = self.outputs.new_zeros(len(self.population), self.outputs.shape[1]).index_add(
             0, self.sets, self.outputs
         )
-        return total / self.num_permutations[:, None]
+        return total / self.num_draws[:, None]
 
     @cached_property
     def standard_error(self) -> Tensor:
         """Of the mean, (B, out): NaN after one block, unless that is the whole population.
 
-        Var = q/(q − 1) · Σ_b (m_b/m)² (mean_b − mean)² over q independent blocks of m_b permutations: unbiased for
+        Var = q/(q − 1) · Σ_b (m_b/m)² (mean_b − mean)² over q independent blocks of m_b draws: unbiased for
         blocks of one size, and nearly so for others.
         """
         return self._error(self._deviations)
@@ -66,6 +66,12 @@ class Sample:
         behind = _numpy_like(stdtr, self.num_blocks[:, None] - 1, -lead / error).where(error != 0, 0)
         return behind.scatter(1, top, 0).sum(1).clamp_max(1)
 
+    def crossing_probability(self, threshold: float) -> Tensor:
+        """About how probable it is that a true mean lies on the other side, (B,): summed over the outputs."""
+        distance = (self.mean - threshold).abs()
+        beyond = _numpy_like(stdtr, self.num_blocks[:, None] - 1, -distance / self.standard_error)
+        return beyond.where(self.standard_error != 0, 0).sum(1).clamp_max(1)
+
     def margin(self, confidence: float | Tensor) -> Tensor:
         """Half the width of a two-sided interval, (B, out), by Student's t of one degree less than there are blocks."""
         return margin(self.standard_error, self.num_blocks, confidence)
@@ -73,10 +79,10 @@ class Sample:
     def padded(self) -> Tensor:
         """The outputs of each set in turn, (B, m, out), NaN behind those of a set that has fewer."""
         order = torch.argsort(self.sets, stable=True)
-        begins = self.num_permutations.cumsum(0) - self.num_permutations
+        begins = self.num_draws.cumsum(0) - self.num_draws
         sets = self.sets[order]
         place = torch.arange(len(order), device=sets.device) - begins[sets]
-        most = max(self.num_permutations.tolist(), default=0)
+        most = max(self.num_draws.tolist(), default=0)
         padded = self.outputs.new_full((len(self.population), most, self.outputs.shape[1]), torch.nan)
         padded[sets, place] = self.outputs[order]
         return padded
@@ -91,8 +97,8 @@ class Sample:
 
     def _error(self, deviations: Tensor) -> Tensor:
         q = self.num_blocks[:, None]
-        variance = q / (q - 1) * deviations.square().sum(1) / self.num_permutations[:, None] ** 2
-        left = 1 - self.num_permutations[:, None] / self.population[:, None]
+        variance = q / (q - 1) * deviations.square().sum(1) / self.num_draws[:, None] ** 2
+        left = 1 - self.num_draws[:, None] / self.population[:, None]
         return (variance * left).where(q > 1, torch.nan).where(left > 0, 0).sqrt().to(deviations)
 
 

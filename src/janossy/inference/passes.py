@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from janossy.inference.error_bars import Sample
-from janossy.inference.links import Link, named_link
+from janossy.inference.links import Link, change_probability, named_link
 from janossy.inference.predict import Prediction
+from janossy.orderings.arguments import check_integer
 
 
 @torch.no_grad()
@@ -37,8 +38,8 @@ def predict_passes(
     Shapes: run() (B, out) -> mean (B, out).
     Invariance: unbiased for the mean over all draws; ``torch.manual_seed`` before repeats it.
     Cost: num_passes calls, without gradients; num_passes·B·out numbers are held, up to four times.
-    Raises: TypeError if run is no function; ValueError if num_passes < 1, for an unknown link, or if run() does not
-        give outputs (B, out) of the same shape at every call.
+    Raises: TypeError if run is no function or num_passes no integer; ValueError if num_passes < 1, for an unknown link,
+        or if run() does not give outputs (B, out) of the same shape at every call.
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
@@ -52,8 +53,7 @@ def predict_passes(
             "predict_passes expects a function of no arguments that gives the outputs of a new pass; got "
             f"{type(run).__name__}. Write predict_passes(lambda: model(x, edge_index))."
         )
-    if num_passes < 1:
-        raise ValueError(f"predict_passes expects num_passes >= 1; got {num_passes}.")
+    check_integer("predict_passes", "num_passes", num_passes, 1)
     linked = named_link(link, "predict_passes")
     passes: list[Tensor] = []
     for _ in range(num_passes):
@@ -69,10 +69,10 @@ def predict_passes(
     return Prediction(
         sample.mean,
         sample.standard_error,
-        sample.num_permutations,
+        sample.num_draws,
         sample.num_blocks,
         torch.ones(num_vertices, dtype=torch.bool, device=device),
-        sample.change_probability() if link == "softmax" else None,
+        change_probability(sample, link),
         sample.padded() if keep_outputs else None,
     )
 

@@ -1,20 +1,30 @@
-"""predict: the mean over permutations of link(ρ∘f), with its error, until it is small enough (Remark 2.2)."""
+"""predict: the mean over draws of link(network(sets)), with its error, until it is small enough (Remark 2.2)."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from janossy.inference.draws import Control, Run, until
+from janossy.inference.draws import Control, Draws, until
 from janossy.inference.error_bars import check_confidence, margin
-from janossy.inference.links import Link, named_link
+from janossy.inference.links import Link, change_probability, named_link
 from janossy.modes import evaluating
-from janossy.network import JanossyNetwork
-from janossy.orderings import ImportanceSampled, Sampled
-from janossy.ragged import Ragged
+from janossy.network import JanossyNetwork, check_network
+from janossy.orderings import RandomOrderings
+from janossy.orderings.arguments import check_generator, check_integer, check_number
+from janossy.orderings.rows import MAX_ROWS, as_random
+from janossy.ragged import Ragged, check_ragged
+
+NUM_PERMUTATIONS = 20
+"""By default, of a network that is trained with one."""
 
 BLOCKS = 5
 """Independent blocks that an error bar is made from, by default."""
+
+POSITION_BYTES = 32
+"""Of one position in a row while permutations are drawn: random bits, their order, and copies of it."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +32,20 @@ class Prediction:
     """The result of ``predict``.
 
     Shapes: mean, standard_error (B, out); num_permutations, num_blocks, finished (B,); change_probability (B,) or None;
-    outputs (B, m, out) or None, m the most permutations of a set, NaN behind those of a set that took fewer.
+    outputs (B, m, out) or None, m the most draws of a set, NaN behind those of a set that took fewer.
 
-    ``standard_error`` is that of the mean, over the draw of the permutations. Those that were drawn together, a block,
-    depend on each other and count as one. It is NaN after a single block, and zero for a network that samples none
-    (``num_permutations`` is then 0). ``finished``: which sets met the tolerance; all, without one.
-    ``change_probability``, for link="softmax": about how probable it is that the mean over all permutations has another
-    arg-max, by Student's t for each rival class, summed.
+    ``mean`` is that of link(network(sets)) over draws: what the network averages, with its own num, before ρ. So it is
+    a mean of ρ's, each linked, and each ρ is of the mean of num permutations.
+
+    ``standard_error`` is that of the mean, over the draw of the permutations. It is about the order alone: it says how
+    far the mean over all draws may be, and nothing of whether that is right. Permutations that were drawn together, a
+    block, depend on each other and count as one. It is NaN after a single block, and zero for a network that samples
+    none (``num_permutations`` is then 0). ``num_permutations``: those that f was applied to, of each set. ``finished``:
+    which sets met the tolerance; all, without one.
+
+    ``change_probability``: about how probable it is that the mean over all draws gives another label, by Student's t.
+    For link="softmax", another arg-max, summed over the rival classes; for link="sigmoid", the other side of 1/2,
+    summed over the outputs. This too is about the order alone, and not the probability that the label is wrong.
     """
 
     mean: Tensor
@@ -57,7 +74,7 @@ class Prediction:
 def predict(
     network: JanossyNetwork,
     sets: Ragged,
-    num_permutations: int = 20,
+    num_permutations: int | None = None,
     *,
     link: str | Link | None = None,
     tolerance: float | Tensor | None = None,
@@ -66,103 +83,170 @@ def predict(
     control: Control | None = None,
     seed: int | None = None,
     generator: torch.Generator | None = None,
+    batch_size: int | None = None,
     keep_outputs: bool = False,
 ) -> Prediction:
-    """ŷ(x) = E_π[link(ρ(f(h(x)_π)))], estimated by num_permutations permutations of each set (Eq. 11, Remark 2.2).
+    """E[link(network(sets))] over draws of the network's orderings, estimated by several of them (Remark 2.2).
 
-    For a network whose orderings are ``Sampled`` or ``ImportanceSampled``. h is computed once, and without a tolerance
-    all permutations in one call. Under exact orderings the result is link(network(sets)). The network is in evaluation
-    mode meanwhile.
+    One draw is what network(sets) averages before ρ, and what the network is trained with:
+
+    - with num = 1, one permutation: the mean is E_π[link(ρ(f(h(x)_π)))] (Eq. 11), of ρ's and not ρ of a mean;
+    - with num > 1, a group of num permutations, reduced as the pooling does and by its weights: the mean over groups,
+      which are independent, of link(ρ(mean_s f(h(x)_{π_s}))). For a ρ that is not affine that is another number;
+    - with exact_last, all ends of a permutation; of ``ImportanceSampled``, rows times their weights.
+
+    h is computed once, and without a tolerance all draws in one call. Under exact orderings the result is
+    link(network(sets)). The network is in evaluation mode meanwhile.
 
     Args:
-        num_permutations: of each set; with a tolerance, at most.
-        link: applied to each permutation's output before averaging: "softmax" or "sigmoid" for a classifier that
-            returns logits, any function (·, out) -> (·, out'), or None.
+        num_permutations: of each set; with a tolerance, at most. It is rounded up to whole groups of num. None for as
+            many as make an error bar: 20, or 5 groups of num.
+        link: applied to each draw's output before averaging: "softmax" or "sigmoid" for a classifier that returns
+            logits, any function (·, out) -> (·, out'), or None.
         tolerance: stop with a set as soon as the interval of each of its outputs is no wider than this to either side;
-            a number, or one for each output. Nothing more is then computed for that set.
+            a number, or one for each output. Nothing more is then computed for that set, nor for one whose outputs are
+            not finite.
         confidence: that all the intervals of a set's output hold at which one looks whether to stop (Bonferroni over
             the looks, of which there are a few). ``Prediction.margin`` gives a single interval of any confidence.
         block: permutations that are drawn together and count as one for the error bar: by default a fifth of
             num_permutations, and pairs with a tolerance. Larger blocks make a better mean and a rougher error bar;
-            ``block=num_permutations`` the best mean and none (docs/sampling.md).
-        control: a ``ControlVariate``: subtracted from each permutation's output, and its exact mean added.
+            ``block=num_permutations`` the best mean and none (docs/sampling.md). Groups of num > 1 are the blocks.
+        control: a ``ControlVariate``: its mean over each draw is subtracted from the draw's output, and its exact mean
+            added.
         seed: for a deterministic, exactly permutation-invariant prediction; fixes the permutations.
         generator: the source of the permutations, otherwise.
+        batch_size: sets at once. None for all, or, where sets are sampled, for as many as stay below the orderings'
+            max_rows and the pooling's memory_budget. With a seed the result does not depend on it.
         keep_outputs: also return what was averaged.
 
     Shapes: sets.values (N, *features) -> mean (B, out).
-    Invariance: unbiased for the mean over all permutations, whatever the scheme; exact with a seed. With a tolerance,
-        how many permutations are taken depends on what they gave, so that the mean is unbiased only nearly.
-    Cost: h once; f and ρ for num_permutations rows a set, or as many as the tolerance takes.
-    Raises: ValueError if num_permutations < 1, or tolerance <= 0, or there is a tolerance and a set of a single block,
-        if confidence is not between 0 and 1, for an unknown link, for reduce=None or a control with exact orderings, a
-        seed that the orderings do not take, or both a seed and a generator.
+    Invariance: unbiased for the mean over all draws, whatever the scheme; exact with a seed. With a tolerance, how many
+        permutations are taken depends on what they gave, so that the mean is unbiased only nearly.
+    Cost: h once; f for num_permutations rows a set, or as many as the tolerance takes; ρ once a draw.
+    Raises: TypeError for a network, sets or an argument of another type; ValueError if num_permutations < 1, or
+        tolerance <= 0, or there is a tolerance and a set of a single block, if confidence is not between 0 and 1,
+        batch_size < 1, for an unknown link, a block beside num > 1, a control with exact orderings, a seed that the
+        orderings do not take, or both a seed and a generator, or one of another device.
     """
-    _check(num_permutations, tolerance, confidence)
+    check_network(network, "predict")
+    check_ragged(sets, "predict")
+    orderings = as_random(network.pooling.orderings, "predict")
+    check_integer("predict", "num_permutations", num_permutations, 1, optional=True)
+    check_integer("predict", "block", block, 1, "permutations", optional=True)
+    check_integer("predict", "seed", seed, 0, optional=True)
+    check_integer("predict", "batch_size", batch_size, 1, "sets", optional=True)
+    check_generator("predict", generator, sets.device)
+    _check_tolerance(tolerance, confidence)
     linked = named_link(link, "predict")
-    with evaluating(network):
-        if not isinstance(network.pooling.orderings, Sampled | ImportanceSampled):
-            return _exact(network, sets, linked, control, keep_outputs)
-        orderings = _orderings(network.pooling.orderings, num_permutations, block, seed, pairs=tolerance is not None)
-        run = Run(network, sets, orderings, linked, control, generator)
-        if tolerance is None:
-            sample = run.take(list(range(len(sets))), run.most_blocks)
-            finished = torch.ones(len(sets), dtype=torch.bool, device=sets.device)
-        else:
-            sample, finished = until(run, tolerance, confidence)
-    return Prediction(
-        sample.mean,
-        sample.standard_error,
-        sample.num_permutations,
-        sample.num_blocks,
-        finished,
-        sample.change_probability() if link == "softmax" else None,
-        sample.padded() if keep_outputs else None,
-    )
-
-
-def _exact(
-    network: JanossyNetwork, sets: Ragged, linked: Link, control: Control | None, keep_outputs: bool
-) -> Prediction:
-    """Of a network that draws nothing."""
-    if network.pooling.reduce is None:
-        raise ValueError("predict expects a pooling with one vector a set; got reduce=None. Choose a reduce.")
-    if control is not None:
+    if orderings is None and control is not None:
         raise ValueError(
             f"predict expects a control only where permutations are sampled; got {network.pooling.orderings}, which "
             "are exact. Leave the control out."
         )
-    mean = linked(network(sets))
-    none = torch.zeros(len(sets), dtype=torch.long, device=mean.device)
+    num, block = (0, None) if orderings is None else _plan(orderings, num_permutations, block, tolerance is not None)
+
+    def of(some: Ragged) -> Prediction:
+        if orderings is None:
+            return _exact(linked(network(some)), keep_outputs)
+        draws = Draws(
+            network, orderings, some, num, linked, block=block, seed=seed, control=control, generator=generator
+        )
+        if tolerance is None:
+            sample = draws.take(list(range(len(some))), draws.most_blocks)
+            finished = torch.ones(len(some), dtype=torch.bool, device=some.device)
+        else:
+            sample, finished = until(draws, tolerance, confidence)
+        rows_each = torch.tensor([draws.num_rows[n] for n in some.sizes], dtype=torch.long, device=some.device)
+        return Prediction(
+            sample.mean,
+            sample.standard_error,
+            sample.num_draws * rows_each,
+            sample.num_blocks,
+            finished,
+            change_probability(sample, link),
+            sample.padded() if keep_outputs else None,
+        )
+
+    if batch_size is not None:
+        batches = [slice(b, b + batch_size) for b in range(0, max(1, len(sets)), batch_size)]
+    elif orderings is not None:
+        batches = list(_batches(sets, orderings, num, getattr(network.pooling, "memory_budget", 2**30)))
+    else:
+        batches = [slice(None)]
+    with evaluating(network):
+        return _together([of(sets[batch]) for batch in batches] if len(batches) > 1 else [of(sets)])
+
+
+def _exact(mean: Tensor, keep_outputs: bool) -> Prediction:
+    """Of a network that draws nothing."""
+    none = torch.zeros(len(mean), dtype=torch.long, device=mean.device)
     return Prediction(
         mean, torch.zeros_like(mean), none, none, none == 0, outputs=mean[:, None] if keep_outputs else None
     )
 
 
-def _orderings(
-    orderings: Sampled | ImportanceSampled, num: int, block: int | None, seed: int | None, *, pairs: bool
-) -> Sampled | ImportanceSampled:
-    """The network's own, of so many permutations, in blocks that make an error bar."""
-    if isinstance(orderings, ImportanceSampled):
-        if seed is not None or block is not None:
-            raise ValueError(f"ImportanceSampled takes no seed and no block; got seed={seed} and block={block}.")
-        return replace(orderings, num=num)
-    if block is None and orderings.scheme != "distinct":
-        block = min(2, num // 2) if pairs else num // BLOCKS // 2 * 2 or min(2, num // 2)
-        block = orderings.block or max(1, block)
-    return replace(orderings, num=num, block=block, seed=orderings.seed if seed is None else seed)
+def _plan(
+    orderings: RandomOrderings, num_permutations: int | None, block: int | None, adaptive: bool
+) -> tuple[int, int | None]:
+    """How many draws, and of how many permutations a block is made."""
+    size = orderings.num
+    num = num_permutations or (NUM_PERMUTATIONS if size == 1 else BLOCKS * size)
+    num_draws = -(-num // size)
+    if adaptive and num_draws < 2:
+        raise ValueError(
+            f"predict expects num_permutations >= {2 * size} with a tolerance, as one "
+            f"{'permutation' if size == 1 else f'group of {size}'} has no error bar; got {num}. It is the most that a "
+            "set may take: 20, or 100."
+        )
+    if size > 1:
+        if block is not None:
+            raise ValueError(
+                f"predict draws groups of the network's num={size} permutations, which are the blocks of its error "
+                f"bar; got block={block}. Leave it out."
+            )
+        return num_draws, None
+    if block is None:
+        pair = max(1, min(2, num // 2))
+        block = orderings.block or (pair if adaptive else num // BLOCKS // 2 * 2 or pair)
+    return num_draws, block
 
 
-def _check(num_permutations: int, tolerance: float | Tensor | None, confidence: float) -> None:
-    if num_permutations < 1:
-        raise ValueError(f"predict expects num_permutations >= 1; got {num_permutations}.")
+def _batches(sets: Ragged, orderings: RandomOrderings, num_draws: int, memory_budget: int) -> Iterator[slice]:
+    """Stretches of sets whose rows, and the memory to draw them, are within bounds; of one set at least."""
+    most_rows, most_positions = getattr(orderings, "max_rows", MAX_ROWS), memory_budget // POSITION_BYTES
+    needs = {n: num_draws * orderings.num_rows(n) for n in set(sets.sizes)}
+    begin = num_rows = num_positions = 0
+    for b, n in enumerate(sets.sizes):
+        num_rows += needs[n]
+        num_positions += needs[n] * orderings.row_length(n)
+        if b > begin and (num_rows > most_rows or num_positions > most_positions):
+            yield slice(begin, b)
+            begin, num_rows, num_positions = b, needs[n], needs[n] * orderings.row_length(n)
+    yield slice(begin, len(sets))
+
+
+def _together(parts: list[Prediction]) -> Prediction:
+    """One prediction of the sets of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    most = max((part.outputs.shape[1] for part in parts if part.outputs is not None), default=0)
+
+    def joined(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        if name == "outputs" and values[0] is not None:
+            pad = torch.nn.functional.pad
+            values = [pad(x, (0, 0, 0, most - x.shape[1]), value=torch.nan) for x in values]
+        return None if values[0] is None else torch.cat(values)
+
+    return Prediction(**{field.name: joined(field.name) for field in fields(Prediction)})
+
+
+def _check_tolerance(tolerance: Any, confidence: Any) -> None:
+    check_number("predict", "confidence", confidence, 0.95)
     check_confidence(confidence)
     if tolerance is None:
         return
+    if not isinstance(tolerance, Tensor):
+        check_number("predict", "tolerance", tolerance, 0.1)
     if not (torch.as_tensor(tolerance) > 0).all():
         raise ValueError(f"predict expects a tolerance > 0, in the units of its outputs; got {tolerance}.")
-    if num_permutations < 2:
-        raise ValueError(
-            f"predict expects num_permutations >= 2 with a tolerance, as one permutation has no error bar; got "
-            f"{num_permutations}. It is the most that a set may take: 20, or 100."
-        )

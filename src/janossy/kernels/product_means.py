@@ -1,4 +1,4 @@
-"""Means over tuples of Π_j z_j[i_j], by a recursion over the sets of positions already filled (DESIGN 3.2).
+"""Means over tuples of Π_j z_j[i_j], by a recursion over the sets of filled positions (docs/spectral.md).
 
 D[S] is the sum, over all ways to fill the positions S with distinct elements of those seen so far, of the products.
 The next element fills one of the positions of S or none:

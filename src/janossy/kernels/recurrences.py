@@ -1,4 +1,4 @@
-"""Recurrences over a forest of cells: rows are paths, and rows that begin alike share cells (DESIGN 3.3).
+"""Recurrences over a forest of cells: rows are paths, and rows that begin alike share cells (docs/recurrences.md).
 
 Cells are ordered by tree, within it by level, within that by parent. A cell's state is that of its parent, the zero
 state at a root, after one step with its element's projections. Trees are independent of one another, so they are what
@@ -85,7 +85,7 @@ def sum_by_element(x: np.ndarray, elements: np.ndarray, num_elements: int, num_t
 
 
 def _costs(levels: np.ndarray, trees: np.ndarray, code: int, H: int) -> np.ndarray:
-    """Of each tree, in activations: a multiplication in a product takes a fortieth of one."""
+    """The cost of each tree, in activations: a multiplication in a product takes a fortieth of one."""
     num_cells = np.diff(levels[trees])
     return num_cells * (NUM_GATES[code] * H * (1.0 + H / 40.0))
 

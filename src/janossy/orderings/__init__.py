@@ -3,8 +3,18 @@
 from janossy.orderings.all_permutations import AllPermutations
 from janossy.orderings.canonical import Canonical
 from janossy.orderings.combinations import Combinations
-from janossy.orderings.importance import ImportanceSampled, norm, squared_norm
-from janossy.orderings.rows import Bucket, EveryArrangement, EveryTuple, Orderings, Rows, weighs_rows
+from janossy.orderings.distinct import Distinct
+from janossy.orderings.importance import ImportanceSampled
+from janossy.orderings.rows import (
+    Bucket,
+    EveryArrangement,
+    EveryTuple,
+    Orderings,
+    RandomOrderings,
+    Rows,
+    check_orderings,
+    weighs_rows,
+)
 from janossy.orderings.sampled import Sampled
 from janossy.orderings.tuples import Tuples
 
@@ -13,14 +23,15 @@ __all__ = [
     "Bucket",
     "Canonical",
     "Combinations",
+    "Distinct",
     "EveryArrangement",
     "EveryTuple",
     "ImportanceSampled",
     "Orderings",
+    "RandomOrderings",
     "Rows",
     "Sampled",
     "Tuples",
-    "norm",
-    "squared_norm",
+    "check_orderings",
     "weighs_rows",
 ]

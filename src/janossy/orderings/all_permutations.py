@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget
+from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_max_rows
 from janossy.orderings.templates import injective_tuples
 from janossy.ragged import Ragged
 
@@ -18,7 +18,7 @@ class AllPermutations:
     Shapes: sets.values (N, d) -> rows (n_b!, n_b) for set b. An empty set has one row, of length 0.
     Invariance: exact.
     Cost: Σ_b n_b! rows; refuses more than max_rows.
-    Raises: ValueError, on enumeration, if there are more than max_rows.
+    Raises: TypeError if max_rows is no integer; ValueError if it is below 1, or, on enumeration, exceeded.
 
     Example:
         >>> AllPermutations().num_rows(5)
@@ -26,7 +26,11 @@ class AllPermutations:
     """
 
     max_rows: int = MAX_ROWS
+    draws: ClassVar[bool] = False
     increasing: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_max_rows(self, self.max_rows)
 
     def num_rows(self, n: int) -> int:
         return factorial(n)

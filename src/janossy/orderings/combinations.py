@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k
+from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_key, check_max_rows
 from janossy.orderings.sorting import Key, sort_positions
 from janossy.orderings.templates import increasing_tuples
 from janossy.ragged import Ragged
@@ -23,7 +23,8 @@ class Combinations:
     Shapes: sets.values (N, d) -> rows (T, k), T = Σ_b C(n_b, k); key: (N, d) -> (N,) or (N, j).
     Invariance: exact. Equal keys are ordered lexicographically, so only equal elements tie.
     Cost: T rows and a sort; refuses more than max_rows.
-    Raises: ValueError if k < 1, or, on enumeration, if T > max_rows.
+    Raises: TypeError if k or max_rows is no integer or key no function; ValueError if k or max_rows is below 1, or, on
+        enumeration, if T > max_rows.
 
     Example:
         >>> Combinations(2).num_rows(5)
@@ -33,10 +34,13 @@ class Combinations:
     k: int
     key: Key | None = None
     max_rows: int = MAX_ROWS
+    draws: ClassVar[bool] = False
     increasing: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_k(self, self.k)
+        check_key(self, self.key)
+        check_max_rows(self, self.max_rows)
 
     def num_rows(self, n: int) -> int:
         return comb(n, min(n, self.k))

@@ -1,12 +1,19 @@
-"""Rows that have been drawn, as an ordering: so that they can be cut, weighed, or read by a second function."""
+"""Rows that have been drawn, as an ordering: so that they can be cut, weighed, reduced apart, or read by another f.
+
+A *draw* is what a network averages before ρ: all rows of a set by its orderings, ``num_rows(n)`` of them.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isinf
+from typing import ClassVar
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from janossy.orderings.rows import Bucket, Rows
+from janossy.orderings.rows import Bucket, RandomOrderings, Rows
 from janossy.ragged import Ragged
 
 
@@ -18,19 +25,30 @@ class Drawn:
     sizes: tuple[int, ...]
     k: int | None = None
     """The elements of every row, if that is one number."""
+    draws: ClassVar[bool] = False
+
+    @property
+    def weighs_rows(self) -> bool:
+        return any(bucket.weights is not None for bucket in self.rows.buckets)
 
     def num_rows(self, n: int) -> int:
-        return self._buckets[n].num_rows
+        return self._of_size[n][0]
 
     def row_length(self, n: int) -> int:
-        return self._buckets[n].length
+        return self._of_size[n][1]
 
     @cached_property
-    def _buckets(self) -> dict[int, Bucket]:
-        """By the size of their sets, of which there is at least one."""
-        return {
-            self.sizes[bucket.members(len(self.sizes))[0]]: bucket for bucket in self.rows.buckets if bucket.num_sets
-        }
+    def _of_size(self) -> dict[int, tuple[int, int]]:
+        """The rows of a set of each size, and their length."""
+        found = {}
+        for bucket in self.rows.buckets:
+            if bucket.num_sets:
+                owner, num_draws = bucket.members(self.rows.num_sets)[0], 1
+                if self.rows.owners is not None:
+                    owner = int(self.rows.owners[owner])
+                    num_draws = int((self.rows.owners == owner).sum())
+                found[self.sizes[owner]] = num_draws * bucket.num_rows, bucket.length
+        return found
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         assert keys.sizes == self.sizes
@@ -47,9 +65,78 @@ class Drawn:
             some = rows(self.sizes[members[0][1]])
             here = torch.tensor([s for s, _ in members], device=chosen.device)
             there = torch.tensor([numbers[b] for _, b in members], device=chosen.device)
-            # Positions within the sets as they are stored, and no longer as they are sorted.
-            local = bucket.positions(rows=some)[here] - bucket.starts[here, None, None]
-            local = local.where(bucket.local[:, some].expand(len(bucket.starts), -1, -1)[here] >= 0, -1)
+            local = _as_stored(bucket, some)[here]
             weights = None if bucket.weights is None else bucket.weights[here][:, some]
             buckets.append(Bucket(local, there, chosen.offsets[there], None, bucket.padded, weights))
         return Drawn(Rows(tuple(buckets), len(sets)), chosen.sizes, self.k)
+
+    def apart(self, num_rows: Callable[[int], int]) -> "Drawn":
+        """The same rows, of which each draw, so many rows for a set of n, is reduced by itself, set by set."""
+        rows = self.rows
+        device = rows.buckets[0].starts.device
+        num_draws = torch.zeros(rows.num_sets, dtype=torch.long, device=device)
+        for bucket in rows.buckets:
+            if bucket.num_sets:
+                n = self.sizes[bucket.members(rows.num_sets)[0]]
+                num_draws[slice(None) if bucket.sets is None else bucket.sets] = bucket.num_rows // num_rows(n)
+        owners = torch.arange(rows.num_sets, device=device).repeat_interleave(num_draws)
+        first = num_draws.cumsum(0) - num_draws
+        buckets = [_apart(bucket, num_draws, first) if bucket.num_sets else bucket for bucket in rows.buckets]
+        return replace(self, rows=Rows(tuple(buckets), len(owners), owners))
+
+
+def draws_of(
+    orderings: RandomOrderings,
+    num: int,
+    keys: Ragged,
+    generator: torch.Generator | None = None,
+    *,
+    independent: bool = False,
+    seed: int | None = None,
+) -> Drawn:
+    """``num`` draws of these orderings for each set, the rows of one behind those of the other.
+
+    Draws of one permutation are made together, as its scheme does, unless they are to be independent; so are no others.
+    """
+    if orderings.num == 1 and all(isinf(orderings.population(n)) for n in set(keys.sizes)):
+        together = orderings.redrawn(num, block=1 if independent else None, seed=seed)
+        return Drawn(together.enumerate(keys, generator), keys.sizes, getattr(orderings, "k", None))
+    return independent_draws(orderings, num, keys, generator, seed=seed)
+
+
+def independent_draws(
+    orderings: RandomOrderings, num: int, keys: Ragged, generator: torch.Generator | None = None, *, seed: int | None
+) -> Drawn:
+    """``num`` calls of ``enumerate``, the rows of one behind those of the other; of as many seeds, if there is one."""
+    seed = orderings.seed if seed is None else seed
+    each = [orderings] * num
+    if seed is not None:
+        seeds = np.random.SeedSequence(seed).generate_state(num, np.uint32).tolist()
+        each = [orderings.redrawn(orderings.num, seed=child) for child in seeds]
+    calls = [one.enumerate(keys, generator) for one in each]
+    buckets = tuple(_joined(same) for same in zip(*(rows.buckets for rows in calls), strict=True))
+    return Drawn(Rows(buckets, len(keys)), keys.sizes, getattr(orderings, "k", None))
+
+
+def _joined(buckets: Sequence[Bucket]) -> Bucket:
+    """The rows of the same sets, one after the other."""
+    local = torch.cat([_as_stored(bucket) for bucket in buckets], 1)
+    weights = [bucket.weights for bucket in buckets if bucket.weights is not None]
+    return replace(buckets[0], local=local, order=None, weights=torch.cat(weights, 1) if weights else None)
+
+
+def _as_stored(bucket: Bucket, rows: slice = slice(None)) -> Tensor:
+    """Positions (S, R, L) within the sets as they are stored, and no longer as they are sorted."""
+    local = bucket.positions(rows=rows) - bucket.starts[:, None, None]
+    return local.where(bucket.local[:, rows] >= 0, -1) if bucket.padded else local
+
+
+def _apart(bucket: Bucket, num_draws: Tensor, first: Tensor) -> Bucket:
+    """With the rows of each draw as those of a set; a set's draws are numbered from its ``first``."""
+    num = int(num_draws[0 if bucket.sets is None else bucket.sets[0]])
+    local = bucket.local.unflatten(1, (num, -1)).expand(bucket.num_sets, -1, -1, -1).flatten(0, 1)
+    numbers = None
+    if bucket.sets is not None:
+        numbers = (first[bucket.sets, None] + torch.arange(num, device=first.device)).flatten()
+    weights = None if bucket.weights is None else bucket.weights.unflatten(1, (num, -1)).flatten(0, 1)
+    return replace(bucket, local=local, sets=numbers, starts=bucket.starts.repeat_interleave(num), weights=weights)

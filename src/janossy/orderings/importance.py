@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import prod
-from typing import ClassVar
+from math import inf, prod
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, build_rows, check_budget, check_k
+from janossy.orderings.arguments import check_generator, check_integer, check_number
+from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, build_rows, check_budget, check_k, check_max_rows
 from janossy.orderings.source import Source
 from janossy.ragged import Ragged
 
@@ -32,6 +33,9 @@ def norm(elements: Tensor) -> Tensor:
     return squared_norm(elements).sqrt()
 
 
+NAMED: dict[str, Weights] = {"norm": norm, "squared_norm": squared_norm}
+
+
 @dataclass(frozen=True)
 class ImportanceSampled:
     """``num`` random orderings of each set, or the first k elements of them, drawn where f is expected to be large.
@@ -43,22 +47,28 @@ class ImportanceSampled:
 
     The variance falls where the weights follow ‖f‖, and for k = 1 is least at w ∝ ‖f(h)‖. It *rises* above that of
     ``Sampled`` where they do not, as for f that saturates, and fast with k, as a row's weight is a product; with k=None
-    few rows of a long set carry all the weight. For f(h) = h, k = 1 and uniform = 0, ``squared_norm`` and equal weights
-    have the same variance, and ``norm`` the least; a share of uniform draws bounds the weights of light elements, for
+    few rows of a long set carry all the weight. For f(h) = h, k = 1 and uniform = 0, squared norms and equal weights
+    have the same variance, and the norm the least; a share of uniform draws bounds the weights of light elements, for
     k = 1 by 1 / uniform (defensive mixtures: Hesterberg, Technometrics 1995). Rows are drawn independently: for k = 1,
     distinct elements, one row of ``Sampled(1, k=m)``, often vary less. Measured: docs/results/sampling/importance.md.
 
     FastGCN (Chen, Ma & Xiao, ICLR 2018) takes the squared norms of the adjacency's columns, which ``weights`` can look
     up.
 
-    ``weights`` sees the keys, which are a network's input x, not h(x); no gradient flows through it. Smaller sets are
-    filled up to length k with the zero vector, as those of ``Sampled``.
+    Args:
+        num: rows of each set.
+        k: keep only the first k elements of each; smaller sets are filled up to length k with the zero vector.
+        weights: "norm", ‖h‖ of each element; "squared_norm", ‖h‖²; or a function that maps the elements (N, *features)
+            to (N,) numbers >= 0. It sees the keys, which are a network's input x, not h(x); no gradient flows through
+            it.
+        uniform: the share of the draws in which all elements are alike.
 
     Shapes: sets.values (N, *features) -> rows (num, n_b) for set b, or (num, k), and their weights (num,) in float64.
     Invariance: unbiased for the mean over all permutations, in value and in f's gradient.
     Cost: num·B rows; a sort of n_b numbers for each, in float64, which MPS has not; refuses more than max_rows.
-    Raises: ValueError if num < 1, k < 1 or not 0 <= uniform <= 1; on enumeration if num·B > max_rows, if weights are
-        not (N,), or if one is negative or not finite, or, without a share of uniform draws, zero.
+    Raises: TypeError for an argument of another type; ValueError if num < 1, k < 1, max_rows < 1 or not
+        0 <= uniform <= 1, or for weights of another name; on enumeration if num·B > max_rows, if weights are not (N,),
+        or if one is negative or not finite, or, without a share of uniform draws, zero.
 
     Example:
         >>> pool = JanossyPooling(TupleMLP(1, 4, 16), ImportanceSampled(20, k=1))
@@ -68,16 +78,27 @@ class ImportanceSampled:
 
     num: int
     k: int | None = None
-    weights: Weights = norm
+    weights: str | Weights = "norm"
     uniform: float = 0.1
     max_rows: int = MAX_ROWS
+    draws: ClassVar[bool] = True
     weighs_rows: ClassVar[bool] = True
+    seed: ClassVar[None] = None
+    block: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if self.num < 1:
-            raise ValueError(f"ImportanceSampled expects num >= 1 orderings; got num={self.num}.")
+        check_integer("ImportanceSampled", "num", self.num, 1, "orderings")
         if self.k is not None:
             check_k(self, self.k)
+        if not callable(self.weights):
+            known = " or ".join(map(repr, NAMED))
+            expected = f"ImportanceSampled expects weights={known}, or a function of the elements"
+            if not isinstance(self.weights, str):
+                raise TypeError(f"{expected}; got {self.weights!r}, of type {type(self.weights).__name__}.")
+            if self.weights not in NAMED:
+                raise ValueError(f"{expected}; got {self.weights!r}.")
+        check_max_rows(self, self.max_rows)
+        check_number("ImportanceSampled", "uniform", self.uniform, 0.1)
         if not 0 <= self.uniform <= 1:
             raise ValueError(
                 f"ImportanceSampled expects a share of uniform draws from 0 to 1; got uniform={self.uniform}."
@@ -90,11 +111,25 @@ class ImportanceSampled:
         return n if self.k is None else self.k
 
     def blocks(self, n: int) -> list[int]:
-        """As ``Sampled.blocks``: every row is independent of the others."""
+        """Every row by itself: they are independent."""
         return [1] * self.num
 
+    def population(self, n: int) -> float:
+        return inf
+
+    def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
+        if block not in (None, 1):
+            raise ValueError(f"ImportanceSampled draws its rows one by one; got block={block}. Leave it out.")
+        if seed is not None:
+            raise ValueError(
+                "ImportanceSampled takes no seed, as what it draws depends on the elements and not on their number "
+                f"alone; got seed={seed}. Give a generator."
+            )
+        return replace(self, num=num)
+
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_budget(self, keys.sizes, self.max_rows, "num rows a set", "smaller batches or a smaller num")
+        check_generator("ImportanceSampled", generator, keys.device)
+        check_budget(self, keys.sizes, self.max_rows, "num rows a set", "a smaller num")
         weights = self._weights_of(keys.values.detach())
         sets = build_rows(keys, lambda n, _: torch.arange(n)[None, None])
         drawn = tuple(self._draw(bucket, weights[bucket.positions()[:, 0]], generator) for bucket in sets.buckets)
@@ -102,7 +137,7 @@ class ImportanceSampled:
 
     @torch.no_grad()
     def _weights_of(self, elements: Tensor) -> Tensor:
-        weights = self.weights(elements)
+        weights = (self.weights if callable(self.weights) else NAMED[self.weights])(elements)
         if not isinstance(weights, Tensor) or weights.shape != elements.shape[:1]:
             got = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
             raise ValueError(
@@ -116,7 +151,7 @@ class ImportanceSampled:
         if not legal.all():
             raise ValueError(
                 f"ImportanceSampled expects finite weights >= 0; got {weights[~legal][0]} for element "
-                f"{int((~legal).nonzero()[0])}. Give magnitudes, such as those of norm."
+                f"{int((~legal).nonzero()[0])}. Give magnitudes, such as weights='norm'."
             )
         if self.uniform == 0 and not weights.all():
             raise ValueError(

@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor
 
+from janossy.orderings.arguments import check_function, check_integer
 from janossy.ragged import Ragged
 
 MAX_ROWS = 10_000_000
@@ -72,6 +73,8 @@ class Rows:
 
     buckets: tuple[Bucket, ...]
     num_sets: int
+    owners: Tensor | None = None
+    """Where several draws of one set are reduced each by itself, as if they were sets: the set of each, (num_sets,)."""
 
     def weights(self) -> Tensor | None:
         """Of all rows (Σ_b r_b, 1), in the order of the sets; None where all are 1."""
@@ -135,9 +138,11 @@ class Orderings(Protocol):
         ...
 
 
-@runtime_checkable
 class RandomOrderings(Orderings, Protocol):
-    """Orderings that draw: what a mean over them needs to know for its error."""
+    """Orderings that draw: what is asked of them by whoever wants several draws, or the error of a mean over them.
+
+    Two calls of ``enumerate`` draw independently, and so do the sets of a batch, unless a seed fixes the rows.
+    """
 
     @property
     def num(self) -> int:
@@ -146,23 +151,62 @@ class RandomOrderings(Orderings, Protocol):
 
     @property
     def seed(self) -> int | None:
-        """What fixes the draw; None where it is made anew at every call."""
+        """What fixes the rows; None where they are drawn anew at every call."""
+        ...
+
+    @property
+    def block(self) -> int | None:
+        """The most permutations that may depend on each other; None for as many as make the best mean."""
         ...
 
     def blocks(self, n: int) -> list[int]:
-        """Numbers of rows of a set of n, in order: rows of one block may depend on each other, different blocks not."""
+        """Numbers of rows of a set of n, in order: rows of one block may depend on each other, different blocks not.
+
+        Rows drawn without replacement are blocks by themselves: ``population`` says how they depend on each other.
+        """
         ...
 
     def population(self, n: int) -> float:
-        """How many orderings of a set of n the rows are drawn from without replacement; infinity with replacement."""
+        """How many rows of a set of n are drawn from without replacement; infinity where they are replaced."""
         ...
 
     def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
-        """The same, but of num permutations, in blocks of at most so many, from another seed; None keeps each.
-
-        Blocks begin anew at every multiple of ``block``.
-        """
+        """The same, but of num permutations, in blocks of at most so many, from another seed; None keeps each."""
         ...
+
+
+METHODS = ("num_rows", "row_length", "enumerate")
+DRAWING = ("num", "seed", "block", "blocks", "population", "redrawn")
+"""What ``RandomOrderings`` have besides."""
+
+
+def check_orderings(orderings: Any, owner: str) -> None:
+    """Raise a TypeError unless these are ``Orderings``, and ``RandomOrderings`` if they say that they draw."""
+    name = orderings.__name__ if isinstance(orderings, type) else type(orderings).__name__
+    if isinstance(orderings, type):
+        raise TypeError(f"{owner} expects orderings; got the class {name}. Write {name}(…), with its arguments.")
+    if missing := [method for method in METHODS if not callable(getattr(orderings, method, None))]:
+        raise TypeError(
+            f"{owner} expects orderings, which have the methods {', '.join(METHODS)}; got {orderings!r}, of type "
+            f"{name}, without {', '.join(missing)}. Give one of janossy.orderings, such as Sampled(5)."
+        )
+    draws = getattr(orderings, "draws", None)
+    if not isinstance(draws, bool):
+        raise TypeError(
+            f"{owner} expects orderings that declare whether they draw, by an attribute draws; got {name}, with "
+            f"draws={draws!r}. Say draws = True if its enumerate draws at random, and draws = False if not."
+        )
+    if draws and (missing := [part for part in DRAWING if not hasattr(orderings, part)]):
+        raise TypeError(
+            f"{owner} expects orderings that draw to be RandomOrderings, with {', '.join(DRAWING)}; got {name}, "
+            f"without {', '.join(missing)}. Add them: janossy.orderings.RandomOrderings says what each is."
+        )
+
+
+def as_random(orderings: Any, owner: str) -> RandomOrderings | None:
+    """These orderings if they draw, None if they are exact; raise a TypeError unless they are orderings that say so."""
+    check_orderings(orderings, owner)
+    return orderings if orderings.draws else None
 
 
 @runtime_checkable
@@ -218,25 +262,37 @@ def weighs_rows(orderings: Orderings) -> bool:
     return getattr(orderings, "weighs_rows", False)
 
 
-def check_orderings(orderings: Any, owner: str) -> None:
-    """Raise a TypeError unless these are orderings that declare themselves (the contract is in ``Orderings``)."""
+def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str = "") -> None:
+    """Raise a ValueError if sets of these sizes need more than max_rows rows in all.
 
-
-def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str) -> None:
-    """Raise a ValueError if sets of these sizes need more than max_rows rows in all."""
+    ``remedy`` is named beside smaller batches, which are named where each set fits by itself.
+    """
     total = sum(num_sets * orderings.num_rows(n) for n, num_sets in Counter(sizes).items())
     if total > max_rows:
         n = max(sizes)
+        remedies = ["smaller batches"] if orderings.num_rows(n) <= max_rows else []
+        remedies += [remedy] if remedy else []
         raise ValueError(
             f"{type(orderings).__name__} needs {count}: a set of {n} needs {_text(orderings.num_rows(n))}, "
-            f"this batch of {len(sizes)} sets needs {_text(total)}, over max_rows={max_rows}; use {remedy}."
+            f"this batch of {len(sizes)} sets needs {_text(total)}, over max_rows={max_rows}; use "
+            f"{' or '.join(remedies or ['a larger max_rows'])}."
         )
 
 
 def check_k(orderings: Orderings, k: int) -> None:
-    """Raise a ValueError if k is below 1."""
-    if k < 1:
-        raise ValueError(f"{type(orderings).__name__} expects k >= 1 elements a row; got k={k}.")
+    """Raise a TypeError if k is no integer, a ValueError if it is below 1."""
+    check_integer(type(orderings).__name__, "k", k, 1, "elements a row")
+
+
+def check_key(orderings: Orderings, key: Any) -> None:
+    """Raise a TypeError if the key to sort by is no function."""
+    remedy = "Write key=lambda x: x[:, 0], to sort by the first feature."
+    check_function(type(orderings).__name__, "key", key, remedy)
+
+
+def check_max_rows(orderings: Orderings, max_rows: int) -> None:
+    """Raise a TypeError if max_rows is no integer, a ValueError if it is below 1."""
+    check_integer(type(orderings).__name__, "max_rows", max_rows, 1)
 
 
 def _text(count: int) -> str:

@@ -1,9 +1,16 @@
-"""The source of randomness of orderings: bits, permutations, and arrangements from the digits of a Lehmer code."""
+"""The source of randomness of orderings: bits, permutations, arrangements; rows drawn from it, anew or by a seed."""
 
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from janossy.orderings.arguments import check_generator
+from janossy.orderings.rows import Rows, build_rows
+from janossy.orderings.sorting import sort_positions
+from janossy.orderings.templates import kept
+from janossy.ragged import Ragged
 
 
 class Source:
@@ -38,17 +45,42 @@ def arrangements(digits: Tensor) -> Tensor:
     return digits
 
 
-def check_generator(generator: Any, device: torch.device, owner: str) -> None:
-    """Raise a TypeError unless this is a generator or None, and a ValueError if it is of another device."""
-    if generator is None:
-        return
-    if not isinstance(generator, torch.Generator):
-        raise TypeError(
-            f"{owner} expects generator as a torch.Generator; got {generator!r}. "
-            "torch.Generator().manual_seed(0) is one."
-        )
-    if generator.device.type != device.type:
-        raise ValueError(
-            f"{owner} expects a generator on {device}, where the sets are; got one on {generator.device}. "
-            f"Use torch.Generator({str(device)!r})."
-        )
+class Drawing(Protocol):
+    """Orderings whose rows are drawn by the size of the set alone; hashable."""
+
+    @property
+    def seed(self) -> int | None: ...
+
+    @property
+    def k(self) -> int | None: ...
+
+    def num_rows(self, n: int) -> int: ...
+
+    def row_length(self, n: int) -> int: ...
+
+    def draw(self, source: Source, num_sets: int, n: int) -> Tensor:
+        """Rows of positions for sets of n, (num_sets, R, L), filled up with -1."""
+        ...
+
+
+def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | None) -> Rows:
+    """Their rows for each set, drawn anew; or, with a seed, the same for all sets of one size, which are sorted."""
+    owner = type(orderings).__name__
+    check_generator(owner, generator, keys.device)
+    if orderings.seed is None:
+        source = Source(keys.device, generator)
+        return build_rows(keys, lambda n, num_sets: orderings.draw(source, num_sets, n), k=orderings.k)
+    if generator is not None:
+        raise ValueError(f"{owner} got both seed= and a generator; drop one: the seed fixes every permutation.")
+    return build_rows(keys, lambda n, _: _seeded(orderings, n), sort_positions(keys), k=orderings.k)
+
+
+def _seeded(orderings: Drawing, n: int) -> Tensor:
+    """Rows of every set of n sorted elements, (1, R, L)."""
+    return kept(orderings.num_rows(n) * orderings.row_length(n), _draw_seeded, orderings, n)
+
+
+def _draw_seeded(orderings: Drawing, n: int) -> np.ndarray:
+    state = np.random.SeedSequence((orderings.seed or 0, n)).generate_state(1, np.uint64)
+    source = Source(torch.device("cpu"), torch.Generator().manual_seed(int(state[0] >> 1)))
+    return orderings.draw(source, 1, n).numpy()

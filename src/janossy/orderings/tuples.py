@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k
+from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_max_rows
 from janossy.orderings.templates import injective_tuples
 from janossy.ragged import Ragged
 
@@ -20,7 +20,8 @@ class Tuples:
     Shapes: sets.values (N, d) -> rows (T, k), T = Σ_b n_b! / (n_b - k)!
     Invariance: exact.
     Cost: T rows; refuses more than max_rows.
-    Raises: ValueError if k < 1, or, on enumeration, if T > max_rows.
+    Raises: TypeError if k or max_rows is no integer; ValueError if k or max_rows is below 1, or, on enumeration, if
+        T > max_rows.
 
     Example:
         >>> Tuples(2).num_rows(5)
@@ -29,10 +30,12 @@ class Tuples:
 
     k: int
     max_rows: int = MAX_ROWS
+    draws: ClassVar[bool] = False
     increasing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_k(self, self.k)
+        check_max_rows(self, self.max_rows)
 
     def num_rows(self, n: int) -> int:
         return perm(n, min(n, self.k))

@@ -47,7 +47,7 @@ def cell_bytes(problem: Problem) -> int:
 
 
 def cost_of_cells(problem: Problem, num_cells: float, num_products: float) -> Cost:
-    """Of the projections, so many cells, and so many products of a state with the weights."""
+    """The cost of the projections, of so many cells, and of so many products of a state with the weights."""
     structure, values = problem.declared(Recurrent), widened(problem.values)
     with_kernels_now = structure.kind in CELL_KINDS and on_kernels(values) and not structure.unrolled
     first = later = hidden = gates = 0.0

@@ -49,7 +49,7 @@ def run(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
 
 
 def _project(structure: Recurrent, direction: Direction, x: Tensor) -> Tensor:
-    """With every bias but those of the hidden parts that stay apart."""
+    """The projections of x, with every bias but those of the hidden parts that stay apart."""
     x, weight = widened(x), widened(direction.weight_ih)
     H = direction.weight_hh.shape[1]
     bias, by_hidden = widened(direction.bias_ih), widened(direction.bias_hh)

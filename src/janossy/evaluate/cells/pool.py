@@ -25,7 +25,7 @@ class Part:
 
     sets: Sequence[int]
     num_rows: int
-    """Of each set, in this forest."""
+    """The rows of each set in this forest."""
     continues: bool = False
     """Whether these are more rows of the sets of the part before."""
     weights: Tensor | None = None
@@ -33,7 +33,7 @@ class Part:
 
     @property
     def count(self) -> float:
-        """The orderings of each set."""
+        """How many orderings of each set its rows stand for."""
         return self.num_rows if self.weights is None else float(self.weights.sum())
 
 

@@ -50,7 +50,7 @@ def pool_every_tuple(
 
 
 def cost(problem: Problem, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:
-    """Of the projections, with their slopes and gradients, and of so many activations of each hidden unit."""
+    """The cost of the projections, with slopes and gradients, and of so many activations of each hidden unit."""
     values, structure = problem.values, problem.declared(Additive)
     H = len(structure.bias)
     return Cost(

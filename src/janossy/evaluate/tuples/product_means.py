@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 Terms = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""Of a sum of products: the states that they are added to, those of the left factors, those of the right ones."""
+"""A sum of products: the states that they are added to, those of the left factors, those of the right ones."""
 
 
 def product_means(z: Tensor, sizes: Sequence[int], increasing: bool) -> Tensor:

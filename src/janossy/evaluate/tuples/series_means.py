@@ -34,7 +34,7 @@ def series_means(
     enumerate_up_to: int = -1,
     memory_budget: int | None = None,
 ) -> Tensor:
-    """As ``tuple_means``, each mean and slope within ``tolerance`` of it, in time linear in the sizes, (B, H).
+    """The means of ``tuple_means``, each and its slopes to within ``tolerance``, in time linear in the sizes, (B, H).
 
     With a budget, harmonics are taken in chunks of about so many bytes, and once more in backward.
     """

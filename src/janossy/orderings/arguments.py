@@ -1,0 +1,62 @@
+"""What the arguments of orderings, and of what draws from them, are checked for."""
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import torch
+
+
+def check_integer(
+    owner: str, name: str, value: Any, at_least: int | None = None, unit: str = "", *, optional: bool = False
+) -> None:
+    """Raise a TypeError unless value is an integer (a bool is none), a ValueError if it is below ``at_least``.
+
+    ``unit`` says what is counted; ``optional``: None will do.
+    """
+    if optional and value is None:
+        return
+    bound = name if at_least is None else f"{name} >= {at_least}"
+    unit = f" {unit}" if unit else ""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        nothing = ", or None" if optional else ""
+        raise TypeError(
+            f"{owner} expects {bound}{unit}, an integer{nothing}; got {name}={value!r}, of type "
+            f"{type(value).__name__}. Write {name}={1 if at_least is None else at_least}, or more."
+        )
+    if at_least is not None and value < at_least:
+        raise ValueError(f"{owner} expects {bound}{unit}; got {name}={value}.")
+
+
+def check_number(owner: str, name: str, value: Any, example: float) -> None:
+    """Raise a TypeError unless value is a real number (a bool is none)."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(
+            f"{owner} expects a number as {name}; got {name}={value!r}, of type {type(value).__name__}. "
+            f"Write {name}={example}."
+        )
+
+
+def check_function(owner: str, name: str, value: Callable | None, instead: str) -> None:
+    """Raise a TypeError unless value is a function, or None; ``instead`` says what to write."""
+    if value is not None and not callable(value):
+        raise TypeError(
+            f"{owner} expects a function as {name}, or None; got {name}={value!r}, of type {type(value).__name__}. "
+            f"{instead}"
+        )
+
+
+def check_generator(owner: str, generator: Any, device: torch.device) -> None:
+    """Raise a TypeError unless it is a torch.Generator, or None, and a ValueError if that is of another device."""
+    if generator is None:
+        return
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"{owner} expects a torch.Generator as generator; got {generator!r}, of type {type(generator).__name__}. "
+            "Write torch.Generator().manual_seed(0)."
+        )
+    if generator.device.type != device.type:
+        raise ValueError(
+            f"{owner} expects a generator on the sets' device, {device}; got one on {generator.device}. "
+            f"Write torch.Generator({str(device)!r})."
+        )

@@ -1,0 +1,179 @@
+"""Every argument of every ordering, wrong in type or range, is one clear error; what declares too little is none."""
+
+from dataclasses import MISSING, dataclass, fields
+from math import inf
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from janossy import (
+    AllPermutations,
+    Canonical,
+    Combinations,
+    Distinct,
+    ImportanceSampled,
+    JanossyPooling,
+    Ragged,
+    Sampled,
+    TupleMLP,
+    Tuples,
+)
+from janossy.orderings import check_orderings
+from janossy.orderings.drawn import Drawn
+from tests.examples import ORDERINGS, distinct_sets, generator
+
+KINDS = (AllPermutations, Canonical, Combinations, Distinct, ImportanceSampled, Sampled, Tuples)
+LEGAL = {"num": 2, "k": 2}
+
+NO_INTEGERS = (2.5, 2.0, True, "3", np.float64(2), [2], torch.tensor(2))
+WRONG = {
+    "num": (*NO_INTEGERS, None),
+    "k": NO_INTEGERS,
+    "seed": (1.5, True, "x"),
+    "block": NO_INTEGERS,
+    "exact_last": (*NO_INTEGERS, None),
+    "max_rows": ("x", 2.5, True, None),
+    "key": (0, "x", torch.zeros(3)),
+    "weights": (0, None, torch.ones(3)),
+    "uniform": ("0.1", None, True, [0.1]),
+}
+"""Of another type, by the name of the argument."""
+
+OUT_OF_RANGE = {
+    "num": (0, -1),
+    "k": (0, -3),
+    "seed": (-1,),
+    "block": (0,),
+    "exact_last": (-1,),
+    "max_rows": (0,),
+    "weights": ("degree",),
+    "uniform": (-0.1, 1.5),
+    "scheme": ("cyclic", "distinct", 3),
+}
+
+
+def cases(values):
+    return [
+        pytest.param(kind, field.name, value, id=f"{kind.__name__}-{field.name}-{value!r}")
+        for kind in KINDS
+        for field in fields(kind)
+        for value in values.get(field.name, ())
+        if not (value is None and field.default is None)
+    ]
+
+
+def make(kind, **arguments):
+    needed = {f.name: LEGAL[f.name] for f in fields(kind) if f.default is MISSING}
+    return kind(**{**needed, **arguments})
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), cases(WRONG))
+def test_another_type_is_a_type_error_that_names_the_argument(kind, name, value):
+    with pytest.raises(TypeError, match=rf"^{kind.__name__} expects .*{name}.*; got .*"):
+        make(kind, **{name: value})
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), cases(OUT_OF_RANGE))
+def test_out_of_range_is_a_value_error_that_names_the_argument(kind, name, value):
+    with pytest.raises(ValueError, match=rf"^{kind.__name__} .*; got "):
+        make(kind, **{name: value})
+
+
+def test_every_argument_is_looked_at():
+    assert {field.name for kind in KINDS for field in fields(kind)} == set(WRONG) | set(OUT_OF_RANGE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_integers_of_numpy_will_do(kind):
+    numbers = {"num": 3, "k": 2, "seed": 1, "block": 2, "max_rows": 99}
+    given = {field.name: numbers[field.name] for field in fields(kind) if field.name in numbers}
+    same = make(kind, **{name: np.int64(number) for name, number in given.items()})
+    assert same == make(kind, **given)
+    assert torch.equal(
+        *(o.enumerate(distinct_sets((2, 3)), **repeatable(o)).flatten()[0].values for o in (same, make(kind, **given)))
+    )
+
+
+def repeatable(orderings):
+    return {"generator": generator()} if orderings.draws and orderings.seed is None else {}
+
+
+@pytest.mark.parametrize("name", [name for name, orderings in ORDERINGS.items() if orderings.draws])
+def test_a_generator_of_another_kind(name):
+    with pytest.raises(TypeError, match=r"expects a torch.Generator as generator; got 3, of type int. Write torch.Gen"):
+        ORDERINGS[name].enumerate(distinct_sets((2,)), 3)
+
+
+def test_a_generator_of_another_device():
+    if not torch.cuda.is_available():
+        pytest.skip("needs a second device")
+    with pytest.raises(ValueError, match="expects a generator on the sets' device, cpu; got one on cuda"):
+        Sampled().enumerate(distinct_sets((2,)), torch.Generator("cuda"))
+
+
+# What is asked of orderings, of a user's own too.
+
+
+@dataclass(frozen=True)
+class Silent:
+    """Draws, and does not say so."""
+
+    num: int = 1
+
+    def num_rows(self, n):
+        return self.num
+
+    def row_length(self, n):
+        return n
+
+    def enumerate(self, keys, generator=None):
+        return Sampled(self.num).enumerate(keys, generator)
+
+
+@dataclass(frozen=True)
+class Half(Silent):
+    """Says so, and no more."""
+
+    draws: ClassVar[bool] = True
+    seed: ClassVar[None] = None
+
+    def population(self, n):
+        return inf
+
+
+@pytest.mark.parametrize("name", ORDERINGS)
+def test_ours_are_orderings(name):
+    orderings = ORDERINGS[name]
+    check_orderings(orderings, "JanossyPooling")
+    rows = orderings.enumerate(distinct_sets((2, 0)), **repeatable(orderings))
+    check_orderings(Drawn(rows, (2, 0)), "JanossyPooling")
+
+
+@pytest.mark.parametrize(
+    ("orderings", "message"),
+    [
+        (
+            Silent(),
+            r"declare whether they draw, .* got Silent, with draws=None. Say draws = True if its enumerate draws",
+        ),
+        (Half(), r"to be RandomOrderings, .* got Half, without block, blocks, redrawn. Add them"),
+        (Sampled, r"got the class Sampled. Write Sampled\(…\)"),
+        (5, r"have the methods num_rows, row_length, enumerate; got 5, of type int, without num_rows, row_length, en"),
+        (None, "got None, of type NoneType"),
+    ],
+)
+def test_what_is_not(orderings, message):
+    with pytest.raises(TypeError, match=rf"^Owner expects .*{message}"):
+        check_orderings(orderings, "Owner")
+
+
+def test_too_many_rows_in_all_ask_for_smaller_batches_where_they_help():
+    sets = Ragged.from_sizes(torch.zeros(12, 2), (4, 4, 4))
+    pooling = JanossyPooling(TupleMLP(2, 2, 3), Tuples(2, max_rows=12), "gather")
+    with pytest.raises(ValueError, match=r"use smaller batches or Sampled\(num, k=2\) or a smaller k"):
+        pooling(sets)
+    pooling(sets[:1])
+    with pytest.raises(ValueError, match=r"over max_rows=11; use Sampled\(num, k=2\) or a smaller k"):
+        JanossyPooling(TupleMLP(2, 2, 3), Tuples(2, max_rows=11), "gather")(sets[:1])
