@@ -10,7 +10,8 @@ import torch
 
 from benchmarks.harness import Row, backward
 from benchmarks.recurrent import power_law_sizes
-from janossy import GRU, LSTM, JanossyPooling, Packed, Ragged, Sampled, SampledPrefixes
+from janossy import GRU, LSTM, JanossyPooling, Ragged, Sampled
+from janossy.evaluate import Packed, SampledPrefixes
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.schemes import SCHEMES
 

@@ -13,10 +13,7 @@ from janossy import (
     AllPermutations,
     Canonical,
     Combinations,
-    Fused,
-    Gather,
     JanossyPooling,
-    Permanent,
     Ragged,
     Sampled,
     Spectral,
@@ -24,7 +21,7 @@ from janossy import (
     TupleProduct,
     Tuples,
 )
-from janossy.evaluate import MEMORY_BUDGET, Problem, on_kernels
+from janossy.evaluate import MEMORY_BUDGET, Fused, Gather, Permanent, Problem, on_kernels
 from tests.examples import D, Rows, distinct_sets, pooling
 from tests.laws import close, law_parity, law_saves_no_more_than, peak_bytes, saved_bytes, value_and_gradients
 

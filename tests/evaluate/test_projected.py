@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from janossy import GRU, AllPermutations, Gather, JanossyPooling, Projected, Ragged, Sampled, TupleMLP, Tuples
-from janossy.evaluate import Problem
+from janossy import GRU, AllPermutations, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
+from janossy.evaluate import Gather, Problem, Projected
 from tests.examples import D, Rows, distinct_sets, pooling
 from tests.laws import close, law_parity, pooled, value_and_gradients
 

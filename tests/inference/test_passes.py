@@ -8,9 +8,9 @@ import scipy.stats
 import torch
 from torch import nn
 
-from janossy import GRU, Prediction
+from janossy import GRU
 from janossy.graph import GraphSAGE, Neighbourhoods, predict_passes, two_hops
-from janossy.inference import passes
+from janossy.inference import Prediction, passes
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")
