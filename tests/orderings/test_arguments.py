@@ -154,7 +154,10 @@ def test_ours_are_orderings(name):
 @pytest.mark.parametrize(
     ("orderings", "message"),
     [
-        (Silent(), r"declare whether they draw, .* got Silent, with draws=None. Say draws = True if its enumerate draws"),
+        (
+            Silent(),
+            r"declare whether they draw, .* got Silent, with draws=None. Say draws = True if its enumerate draws",
+        ),
         (Half(), r"to be RandomOrderings, .* got Half, without block, blocks, redrawn. Add them"),
         (Sampled, r"got the class Sampled. Write Sampled\(…\)"),
         (5, r"have the methods num_rows, row_length, enumerate; got 5, of type int, without num_rows, row_length, en"),

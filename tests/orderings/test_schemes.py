@@ -536,7 +536,10 @@ def test_exact_ends_are_counted_in_the_budget():
         ({"block": 0}, "Sampled expects block >= 1 permutations; got block=0"),
         ({"exact_last": -1}, "Sampled expects exact_last >= 0 positions; got exact_last=-1"),
         ({"exact_last": 3, "k": 2}, "Sampled expects exact_last >= 0 positions and at most k=2; got exact_last=3"),
-        ({"num": 7, "k": 2, "scheme": "distinct"}, r"got scheme='distinct'. Write Distinct\(7, k=2\), which draws them"),
+        (
+            {"num": 7, "k": 2, "scheme": "distinct"},
+            r"got scheme='distinct'. Write Distinct\(7, k=2\), which draws them",
+        ),
         ({"max_rows": 0}, "Sampled expects max_rows >= 1; got max_rows=0"),
     ],
 )
