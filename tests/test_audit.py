@@ -253,7 +253,7 @@ def test_evaluation_mode_meanwhile_and_restored(training, audited):
         (
             AllPermutations(),
             {},
-            r"orderings draw, such as Sampled; got AllPerm.*zero by construction.*with Sampled\(\)",
+            r"orderings draw, such as Sampled; got All.*zero by construction.*with Sampled\(\)",
         ),
         (Tuples(2), {}, r"Sampled; got Tuples"),
         (Sampled(1, max_rows=9), {}, "over max_rows=9"),
