@@ -14,7 +14,7 @@ REPRODUCE_OUT := results/arithmetic-quick
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-reproduce: $(VENV)/.installed-paper  ## The paper's arithmetic tasks, quick preset, with the report
+reproduce: $(VENV)/.installed-cli  ## The paper's arithmetic tasks, quick preset, with the report
 	$(BIN)/janossy reproduce arithmetic --preset quick --resume --out $(REPRODUCE_OUT)
 
 test: lint  ## Everything CI checks: lint, types, import rules, tests
@@ -57,11 +57,11 @@ $(VENV)/.created: | check-python
 	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 	@touch $@
 
-# dev contains paper, so either install serves `make reproduce`.
-$(VENV)/.installed-paper: pyproject.toml constraints.txt $(VENV)/.created
-	$(BIN)/python -m pip install -c constraints.txt -e '.[paper]'
+# dev contains cli and fast, so either install serves `make reproduce`.
+$(VENV)/.installed-cli: pyproject.toml constraints.txt $(VENV)/.created
+	$(BIN)/python -m pip install -c constraints.txt -e '.[cli,fast]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt $(VENV)/.created
 	$(BIN)/python -m pip install -c constraints.txt -e '.[dev]'
-	@touch $(VENV)/.installed-paper $@
+	@touch $(VENV)/.installed-cli $@

@@ -42,7 +42,7 @@ def _plain_row(n: int, tolerance: float) -> Row:
     sets = Ragged.from_sizes(x, [n])
 
     def plain() -> Tensor:
-        return backward(_plain_power_sums(f.additive().project(x), tolerance)[None])
+        return backward(_plain_power_sums(f.structure().project(x), tolerance)[None])
 
     return Row(
         f"B=1 n={n:,} k=3 H={H}, tolerance {tolerance:.0e}, against plain torch operations",

@@ -147,24 +147,50 @@ FUNCTIONS = {
 
 EVALUATORS = {
     "gather": Gather(),
-    "gather_a_few_rows_at_once": Gather(memory_budget=4000),
-    "gather_each_row_alone": Gather(memory_budget=1),
+    "gather_a_few_rows_at_once": Gather(),
+    "gather_each_row_alone": Gather(),
     "projected": Projected(),
-    "projected_a_few_rows_at_once": Projected(memory_budget=1000),
+    "projected_a_few_rows_at_once": Projected(),
     "fused": Fused(),
     "spectral": Spectral(tolerance=1e-13, enumerate_up_to=0),
     "spectral_where_cheaper": Spectral(),
     "permanent": Permanent(),
     "packed": Packed(),
-    "packed_a_few_rows_at_once": Packed(memory_budget=8000),
+    "packed_a_few_rows_at_once": Packed(),
     "shared_prefixes": SharedPrefixes(),
-    "shared_prefixes_a_few_rows_at_once": SharedPrefixes(memory_budget=8000),
+    "shared_prefixes_a_few_rows_at_once": SharedPrefixes(),
     "shared_prefixes_merged": SharedPrefixes(merge_equal=True),
     "sampled_prefixes": SampledPrefixes(),
-    "sampled_prefixes_a_few_rows_at_once": SampledPrefixes(memory_budget=8000),
+    "sampled_prefixes_a_few_rows_at_once": SampledPrefixes(),
 }
 
+MEMORY_BUDGETS = {
+    "gather_a_few_rows_at_once": 4000,
+    "gather_each_row_alone": 1,
+    "projected_a_few_rows_at_once": 1000,
+    "packed_a_few_rows_at_once": 8000,
+    "shared_prefixes_a_few_rows_at_once": 8000,
+    "sampled_prefixes_a_few_rows_at_once": 8000,
+}
+"""In bytes, where not the layer's default."""
+
 REDUCES = ("mean", "sum", "max", "logmeanexp", None)
+"""As in ``Problem``; None stands for the rows, by ``JanossyPooling.rows``."""
+
+
+class Rows(nn.Module):
+    """The rows of a layer, which the laws hold for too."""
+
+    reduce = None
+
+    def __init__(self, pooling: JanossyPooling) -> None:
+        super().__init__()
+        self.pooling = pooling
+        self.f, self.orderings = pooling.f, pooling.orderings
+
+    def forward(self, sets: Ragged, **options) -> Ragged:
+        return self.pooling.rows(sets, **options)
+
 
 FITTING = [
     (ordering, function)
@@ -175,12 +201,15 @@ FITTING = [
 """Every ordering × function that fit each other."""
 
 
-def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str | None = "mean") -> JanossyPooling:
-    """The layer of these examples; the same weights at every call."""
+def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str | None = "mean"):
+    """The layer of these examples, or, with reduce None, its rows; the same weights at every call."""
     torch.manual_seed(1)
     orderings = ORDERINGS[ordering]
     f = FUNCTIONS[function].build(getattr(orderings, "k", None))
-    return JanossyPooling(f, orderings, "auto" if evaluator == "auto" else EVALUATORS[evaluator], reduce)
+    evaluate = "auto" if evaluator == "auto" else EVALUATORS[evaluator]
+    memory_budget = MEMORY_BUDGETS.get(evaluator, 2**30)
+    layer = JanossyPooling(f, orderings, evaluate, reduce or "mean", memory_budget=memory_budget)
+    return layer if reduce else Rows(layer)
 
 
 def distinct_sets(sizes=SIZES, seed: int = 2) -> Ragged:
@@ -206,7 +235,7 @@ def applies(ordering: str, function: str, evaluator: str, reduce: str | None = "
     return EVALUATORS[evaluator].refuses(problem) is None
 
 
-IN_CHUNKS = [name for name in EVALUATORS if name.endswith(("at_once", "alone"))]
+IN_CHUNKS = list(MEMORY_BUDGETS)
 
 APPLICABLE = [
     (ordering, function, evaluator)

@@ -299,14 +299,14 @@ def test_interaction_order_of_another_type(change, message):
 
 
 def test_the_plot(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib", reason="needs the extra paper")
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
     result = sensitivity(network(), distinct_sets((4,) * 10), num_swaps=3)
     figure = result.plot(tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in figure.axes)
     assert "10 sets, 20 permutations each" in str(result)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"janossy\[paper\]"):
+    with pytest.raises(ImportError, match=r"janossy\[plot\]"):
         result.plot()
 
 

@@ -4,11 +4,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 import pytest
 
 from janossy.cli import main
-from janossy.paper.results import ARITHMETIC, GRAPHS, read_cells
+from janossy.paper import commands
+from janossy.paper.arithmetic.study import ARITHMETIC
+from janossy.paper.graphs.study import GRAPHS
+from janossy.paper.results import cell_path, write_json
+from janossy.paper.study import Study
 from tests.paper.graph_files import copied, unplug
 
 COMMAND = [sys.executable, "-c", "from janossy.cli import main; main()"]
@@ -31,8 +36,8 @@ def test_smoke_preset_runs_everything_and_resumes_nothing(tmp_path):
     arguments = ("reproduce", "arithmetic", "--preset", "smoke", "--out", tmp_path / "out")
     result = janossy(*arguments)
     assert result.returncode == 0, result.stderr
-    cells, damaged = read_cells(tmp_path / "out", ARITHMETIC)
-    assert len(cells) == 50 and damaged == []
+    cells, left_out = ARITHMETIC.read(tmp_path / "out")
+    assert len(cells) == 50 and left_out == []
     for name in ("report.md", "report.html"):
         assert (tmp_path / "out" / name).stat().st_size > 1000
     assert list((tmp_path / "out").glob("*.png"))
@@ -89,9 +94,9 @@ def test_graphs_smoke_preset_runs_and_resumes_nothing(tmp_path, monkeypatch, cap
     code, stdout, stderr = here(monkeypatch, capsys, *arguments)
     assert code == 0, stderr
     assert "0 of 2 cells are finished" in stdout.replace("\n", " ")
-    cells, damaged = read_cells(out, GRAPHS)
+    cells, left_out = GRAPHS.read(out)
     assert {(c["dataset"], c["row"], c["seed"]) for c in cells} == {("cora", "lstm-3-3", 0), ("cora", "mean", 0)}
-    assert damaged == [] and all(c["config"]["preset"] == "smoke" for c in cells)
+    assert left_out == [] and all(c["config"]["preset"] == "smoke" for c in cells)
     for name in ("report.md", "report.html"):
         assert (out / name).stat().st_size > 1000 and f"{name}" in stdout
     written = {path: path.stat().st_mtime_ns for path in out.glob("cells/*")}
@@ -154,10 +159,38 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(tmp_path):
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Stopped." in stdout and "Traceback" not in stdout + stderr
-    kept, damaged = read_cells(out, ARITHMETIC)
-    assert 1 <= len(kept) < 8 and damaged == []
+    kept, left_out = ARITHMETIC.read(out)
+    assert 1 <= len(kept) < 8 and left_out == []
     finished = {(c["model"], c["seed"]): c["finished"] for c in kept}
     assert janossy(*arguments, "--resume").returncode == 0
-    cells, _ = read_cells(out, ARITHMETIC)
+    cells, _ = ARITHMETIC.read(out)
     assert len(cells) == 8
     assert finished.items() <= {(c["model"], c["seed"]): c["finished"] for c in cells}.items()
+
+
+def test_a_third_study_is_one_record(tmp_path, monkeypatch, capsys):
+    @dataclass
+    class Tosses:
+        coin: str
+        hand: str
+        seed: int
+        heads: float
+
+    def write_report(directory, results, left_out):
+        (directory / "report.md").write_text("\n".join([f"{len(results)} tosses", *left_out]))
+        return [directory / "report.md"]
+
+    def show(console, results):
+        console.print(f"{sum(result['heads'] for result in results):g} heads")
+
+    coins = Study("coins", ("coin", "hand", "seed"), Tosses, lambda: None, show, write_report)
+    monkeypatch.setattr(commands, "STUDIES", (*commands.STUDIES, coins))
+    for seed, heads in enumerate((3, 4.5, "five")):
+        result = {"coin": "cent", "hand": "left", "seed": seed, "heads": heads}
+        write_json(cell_path(tmp_path, "cent", "left", seed), result)
+    code, stdout, stderr = here(monkeypatch, capsys, "report", tmp_path)
+    assert (code, stderr) == (0, "") and "7.5 heads" in stdout and "report.md" in stdout
+    damage = "cells/cent-left-seed2.json is left out: heads expects a number; got 'five'"
+    assert damage in stdout and (tmp_path / "report.md").read_text() == f"2 tosses\n{damage}"
+    code, _, stderr = here(monkeypatch, capsys, "reproduce", "arithmetic", "--out", tmp_path, "--resume")
+    assert code == 2 and "another experiment" in stderr

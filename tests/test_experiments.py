@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.record import Record
 from experiments.sampling import control, covariance, coverage, objectives, rao_blackwell, stopping, variance
 from experiments.sampling.designs import FILE, SIZES
-from experiments.sampling.record import Record
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "sampling"
 

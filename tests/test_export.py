@@ -1,6 +1,8 @@
 """PaddedNetwork equals the Ragged network; so do its exported graphs, at sizes that export did not see."""
 
 import doctest
+import os
+import subprocess
 import sys
 from itertools import permutations
 
@@ -15,18 +17,23 @@ from janossy import (
     LSTM,
     RNN,
     AllPermutations,
+    BalancedTree,
     Canonical,
+    Combinations,
     JanossyNetwork,
     JanossyPooling,
+    MinGRU,
     Ragged,
     Sampled,
     TupleMLP,
+    TupleProduct,
     Tuples,
 )
-from janossy import export as export_module
 from janossy.export import PaddedNetwork, export_onnx
-from tests.examples import tying_key
+from janossy.export.tuples import MOST_ELEMENTS
+from tests.examples import Transformer, small_mlp, tying_key
 from tests.laws import close
+from tests.oracle import pool_by_definition
 
 float64 = pytest.mark.usefixtures("float64")
 
@@ -40,9 +47,11 @@ def root_key(x):
 
 
 def network(f, orderings=None, *, h=None, reduce="mean", append_size=False, out=2):
+    """As Ragged sets, by ``gather``: no kernel is compiled for it."""
     torch.manual_seed(1)
-    width = f.hidden_features * (2 if f.bidirectional else 1)
-    pooling = JanossyPooling(f, orderings or Canonical(), reduce=reduce, append_size=append_size)
+    orderings = orderings or Canonical()
+    width = f(torch.zeros(1, getattr(orderings, "k", None) or 1, getattr(f, "in_features", 2))).shape[1]
+    pooling = JanossyPooling(f, orderings, "gather", reduce, append_size=append_size)
     return JanossyNetwork(h, pooling, nn.Sequential(nn.Linear(width, 5), nn.Tanh(), nn.Linear(5, out))).eval()
 
 
@@ -84,7 +93,29 @@ FUNCTIONS = {
     "rnn_bidirectional": lambda d: RNN(d, 3, bidirectional=True),
     "gru_3_layers": lambda d: GRU(d, 3, num_layers=3),
     "lstm_2_layers_bidirectional": lambda d: LSTM(d, 3, num_layers=2, bidirectional=True),
+    "min_gru": lambda d: MinGRU(d, 3),
+    "min_gru_3_layers": lambda d: MinGRU(d, 3, num_layers=3),
+    "balanced_tree": lambda d: BalancedTree(d, 3),
 }
+
+TUPLE_FUNCTIONS = {
+    "tuple_mlp": lambda k: TupleMLP(k, 2, 4, activation="relu"),
+    "tuple_mlp_deep": lambda k: TupleMLP(k, 2, (5, 4), 3, "softplus"),
+    "tuple_product": lambda k: TupleProduct(k, 2, 4),
+    "tuple_product_of_mlps": lambda k: TupleProduct(k, 2, 4, 3, small_mlp),
+    "gru": lambda k: GRU(2, 3, unrolled=True),
+}
+"""Sums of projections, products of factors, and one that is neither."""
+
+TUPLES = [Tuples(k) for k in range(1, MOST_ELEMENTS + 1)]
+COMBINATIONS = [Combinations(k, key) for k, key in enumerate((root_key, None, tying_key, None), start=1)]
+
+
+def of_every_size(n, features=2):
+    """Sets of 0, 1, …, n elements, real anywhere among n places."""
+    x = torch.randn(n + 1, n, features, generator=torch.Generator().manual_seed(5))
+    noise = torch.rand(n + 1, n, generator=torch.Generator().manual_seed(6))
+    return x, noise.argsort(1).argsort(1) < torch.arange(n + 1)[:, None]
 
 
 @float64
@@ -109,9 +140,20 @@ def test_reduces_as_the_ragged_network(reduce):
     close(PaddedNetwork(model)(x, mask, noise), ragged(exact, x, mask))
 
 
+class WeighedByPlace(nn.Module):
+    """A function of a user's own that takes a mask."""
+
+    takes_mask = True
+
+    def forward(self, x, mask=None):
+        weighed = x * torch.arange(1, x.shape[1] + 1)[:, None].sqrt()
+        return (weighed if mask is None else weighed.masked_fill(~mask[..., None], 0)).sum(1)
+
+
 @float64
-def test_permutations_by_noise():
-    model = network(GRU(2, 3), Sampled(5))
+@pytest.mark.parametrize("f", [GRU(2, 3), MinGRU(2, 3), WeighedByPlace()], ids=["gru", "min_gru", "own"])
+def test_permutations_by_noise(f):
+    model = network(f.double(), Sampled(5))
     for num_sets, n in SIZES[:4]:
         x, mask = padded_sets(num_sets, n)
         noise = torch.rand(num_sets, 3, n)
@@ -146,20 +188,100 @@ def test_elements_of_several_dimensions():
 
 
 @float64
+@pytest.mark.parametrize("orderings", [*TUPLES, *COMBINATIONS], ids=str)
+@pytest.mark.parametrize("function", TUPLE_FUNCTIONS)
+def test_tuples_by_definition(function, orderings):
+    model = network(TUPLE_FUNCTIONS[function](orderings.k), orderings)
+    for n in (0, 2, 5):
+        x, mask = of_every_size(n)
+        expected = torch.stack(pool_by_definition(model.pooling, Ragged.from_padded(x, mask)))
+        close(PaddedNetwork(model)(x, mask), model.rho(expected))
+
+
+@float64
+@pytest.mark.parametrize("reduce", ["sum", "max", "logmeanexp"])
+@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(3)], ids=str)
+def test_tuples_reduced(orderings, reduce):
+    model = network(TupleMLP(orderings.k, 2, 4), orderings, reduce=reduce)
+    x, mask = of_every_size(5)
+    expected = torch.stack(pool_by_definition(model.pooling, Ragged.from_padded(x, mask)))
+    close(PaddedNetwork(model)(x, mask), model.rho(expected))
+
+
+@float64
+@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(2, root_key)], ids=str)
+def test_tuples_of_embedded_elements(orderings):
+    """Canonical orders are those of the input, sizes are appended, and the zero vector is not h of a zero."""
+    model = network(TupleMLP(2, 4, 5), orderings, h=nn.Linear(2, 3), append_size=True)
+    for sizes in SIZES:
+        x, mask = padded_sets(*sizes)
+        close(PaddedNetwork(model)(x, mask), ragged(model, x, mask))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_summed_in_float32(dtype):
+    """300 · 299 pairs of values that sum to more than float16 holds."""
+    f = TupleMLP(2, 1, 2, 1, "relu").to(dtype)
+    for parameter in f.parameters():
+        nn.init.ones_(parameter)
+    model = JanossyNetwork(None, JanossyPooling(f, Tuples(2), "gather"), None)
+    x, mask = torch.ones(2, 300, 1, dtype=dtype), torch.ones(2, 300, dtype=torch.bool)
+    assert torch.equal(PaddedNetwork(model)(x, mask), ragged(model, x, mask))
+
+
+class LogDistance(nn.Module):
+    """An f whose value and gradient are infinite for a pair of equal elements."""
+
+    in_features = 2
+
+    def forward(self, x):
+        return (x[:, 0] - x[:, 1]).square().sum(1, keepdim=True).log()
+
+
+@float64
+@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(2)], ids=str)
+def test_no_other_rows_than_the_definitions(orderings):
+    model = JanossyNetwork(None, JanossyPooling(LogDistance(), orderings, "gather"), None)
+    x, mask = of_every_size(5)
+    x, mask = x[1:], mask[1:]  # both elements of an empty set's pair are the zero vector
+    values = []
+    for run in (PaddedNetwork(model), lambda x, mask: ragged(model, x, mask)):
+        leaf = x.clone().requires_grad_()
+        y = run(leaf, mask)
+        values.append((y, *torch.autograd.grad(y.square().sum(), leaf)))
+        assert all(tensor.isfinite().all() for tensor in values[-1])
+    for got, want in zip(*values, strict=True):
+        close(got, want)
+
+
+NETWORKS = {
+    **{name: lambda f=f, **options: network(f(2), **options) for name, f in FUNCTIONS.items()},
+    "tuples": lambda **options: network(TupleMLP(2, 2, (4, 3)), Tuples(2), **options),
+    "combinations": lambda **options: network(
+        TupleProduct(3, 2, 4, 3), Combinations(3), reduce="logmeanexp", **options
+    ),
+    "transformer_of_combinations": lambda **options: network(Transformer(), Combinations(2), **options),
+}
+
+
+@float64
 @pytest.mark.parametrize("h", [nn.Linear(2, 2), Reciprocal()], ids=["linear", "reciprocal"])
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_padding_never_matters(function, h):
-    model = network(FUNCTIONS[function](2), h=h).double()
+@pytest.mark.parametrize("name", NETWORKS)
+def test_padding_never_matters(name, h):
+    """Nor is a gradient another than that of Ragged sets."""
+    model = NETWORKS[name](h=h).double()
     padded = PaddedNetwork(model)
     x, mask = torch.randn(5, 6, 2), padded_sets(5, 6)[1]
 
-    def results(filled):
+    def results(filled, run=padded):
         filled = filled.clone().requires_grad_()
-        y = padded(filled, mask)
+        y = run(filled, mask)
         return y, *torch.autograd.grad(y.square().sum(), [filled, *model.parameters()])
 
     expected = results(x)
     assert expected[1][mask].any() and not expected[1][~mask].any()
+    for got, want in zip(expected, results(x, lambda x, mask: ragged(model, x, mask)), strict=True):
+        close(got, want)
     assert all(tensor.isfinite().all() for tensor in expected)
     for fill in (torch.nan, torch.inf, 1e30):
         for got, want in zip(results(x.masked_fill(~mask[..., None], fill)), expected, strict=True):
@@ -167,9 +289,11 @@ def test_padding_never_matters(function, h):
 
 
 @float64
-@pytest.mark.parametrize("function", ["rnn", "gru", "lstm_2_layers_bidirectional"])
-def test_two_derivatives(function):
-    padded = PaddedNetwork(network(FUNCTIONS[function](2), out=1))
+@pytest.mark.parametrize(
+    "name", ["rnn", "gru", "lstm_2_layers_bidirectional", "min_gru_3_layers", "tuples", "combinations"]
+)
+def test_two_derivatives(name):
+    padded = PaddedNetwork(NETWORKS[name](out=1))
     names = [name for name, _ in padded.named_parameters()]
     x, mask = torch.randn(3, 4, 2), torch.tensor([[0, 0, 0, 0], [1, 0, 1, 1], [0, 1, 0, 1]]).bool()
 
@@ -195,6 +319,19 @@ def test_vmap_over_networks():
     assert not torch.equal(together[0], together[1])
 
 
+@float64
+@pytest.mark.parametrize("name", ["min_gru_3_layers", "tuples", "combinations"])
+def test_vmap_of_other_functions(name):
+    models = [PaddedNetwork(NETWORKS[name]()) for _ in range(3)]
+    for model in models[1:]:
+        for parameter in model.parameters():
+            nn.init.normal_(parameter)
+    parameters, buffers = stack_module_state(models)
+    x, mask = padded_sets(5, 6)
+    together = vmap(lambda p, b: functional_call(models[0], (p, b), (x, mask)))(parameters, buffers)
+    close(together, torch.stack([model(x, mask) for model in models]))
+
+
 def dynamic(*names):
     dims = {name: torch.export.Dim(name, min=0) for name in "Bmn"}
     return tuple({i: dims[name] for i, name in enumerate(axes)} for axes in names)
@@ -213,6 +350,35 @@ def test_torch_export():
 
 
 @float64
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: network(TupleMLP(1, 2, 4), Tuples(1), reduce="sum"),
+        lambda: network(TupleProduct(2, 2, 4, 3, small_mlp), Tuples(2), reduce="max"),
+        lambda: network(TupleMLP(4, 3, (4, 3)), Combinations(4), append_size=True),
+        lambda: network(GRU(2, 3), Combinations(2, root_key)),
+    ],
+    ids=["tuples_1", "tuples_2", "combinations_4", "gru_of_combinations"],
+)
+def test_torch_export_of_other_functions(model):
+    model = model()
+    module = torch.export.export(PaddedNetwork(model), padded_sets(2, 4), dynamic_shapes=dynamic("Bn", "Bn")).module()
+    for num_sets, n in SIZES:
+        x, mask = padded_sets(num_sets, min(n, 9))
+        close(module(x, mask), ragged(model, x, mask))
+
+
+def test_a_tree_is_exported_for_one_number_of_elements():
+    model = network(BalancedTree(2, 3))
+    example, sizes = padded_sets(2, 4), dynamic("B", "B")
+    module = torch.export.export(PaddedNetwork(model), example, dynamic_shapes=sizes).module()
+    x, mask = padded_sets(5, 4)
+    close(module(x, mask), ragged(model, x, mask), atol=1e-6, rtol=0)
+    with pytest.raises(ValueError, match="BalancedTree is exported for one number"):
+        torch.export.export(PaddedNetwork(model), example, dynamic_shapes=dynamic("Bn", "Bn"))
+
+
+@float64
 def test_torch_export_with_noise(tmp_path):
     """And from a file."""
     model = network(RNN(2, 3), Sampled(2), reduce="logmeanexp")
@@ -228,10 +394,9 @@ def test_torch_export_with_noise(tmp_path):
         close(module(*inputs), padded(*inputs))
 
 
-def session(model, path, example):
-    """The exported model as a function of tensors."""
+def session(path):
+    """An exported model as a function of tensors."""
     onnxruntime = pytest.importorskip("onnxruntime")
-    export_onnx(model, path, example)
     loaded = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [given.name for given in loaded.get_inputs()]
     assert [made.name for made in loaded.get_outputs()] == ["y"]
@@ -246,36 +411,72 @@ def session(model, path, example):
 ONNX_TOLERANCE = {"atol": 1e-5, "rtol": 0}
 
 
-@pytest.mark.filterwarnings("ignore")  # the exporter's own
 @pytest.mark.parametrize(
     ("model", "features"),
     [
         (network(RNN(4, 8), h=nn.Embedding(9, 4)), None),
         (network(GRU(4, 8), Canonical(root_key), h=nn.Linear(2, 3), append_size=True), 2),
+        (network(MinGRU(2, 8, num_layers=2)), 2),
+        (network(TupleMLP(3, 4, (8, 6)), Combinations(3, root_key), h=nn.Linear(2, 3), append_size=True), 2),
     ],
-    ids=["rnn_of_embedding", "gru_by_a_key_with_nan"],
+    ids=["rnn_of_embedding", "gru_by_a_key_with_nan", "min_gru", "combinations"],
 )
 def test_onnx(model, features, tmp_path):
     def sets(num_sets, n):
         x, mask = padded_sets(num_sets, n, features or 1)
         return (x, mask) if features else (x[..., 0].long() + 1, mask)
 
-    run = session(model, tmp_path / "model.onnx", Ragged.from_padded(*sets(1, 5)))
+    export_onnx(model, tmp_path / "model.onnx", Ragged.from_padded(*sets(1, 5)))
+    run = session(tmp_path / "model.onnx")
     for sizes in SIZES:
         x, mask = sets(*sizes)
         close(run(x, mask), ragged(model, x, mask).detach(), **ONNX_TOLERANCE)
 
 
-@pytest.mark.filterwarnings("ignore")  # the exporter's own
 def test_onnx_of_permutations(tmp_path):
     model = network(LSTM(2, 8, num_layers=2, bidirectional=True), Sampled(2)).train()
-    run = session(model, tmp_path / "model.onnx", padded_sets(1, 1))
+    export_onnx(model, tmp_path / "model.onnx", padded_sets(1, 1))
+    run = session(tmp_path / "model.onnx")
     assert all(module.training for module in model.modules())
     for num_permutations, (num_sets, n) in enumerate(SIZES, start=1):
         x, mask = padded_sets(num_sets, n)
         noise = torch.rand(num_sets, num_permutations, n)
         expected = PaddedNetwork(model)(x, mask, noise).detach()
         close(run(x.masked_fill(~mask[..., None], torch.nan), mask, noise), expected, **ONNX_TOLERANCE)
+
+
+def tuple_product_network():
+    torch.manual_seed(7)
+    return network(TupleProduct(2, 2, 8, 4), Tuples(2), reduce="logmeanexp")
+
+
+EXPORT_AND_WARN = """
+import sys, logging, warnings
+from janossy import export_onnx
+from tests.test_export import padded_sets, tuple_product_network
+
+export_onnx(tuple_product_network().train(), sys.argv[1], padded_sets(2, 3))
+print("exported")
+print("exported", file=sys.stderr)
+warnings.warn("warned")
+logging.getLogger("torch").warning("logged")
+"""
+
+
+def test_onnx_is_quiet(tmp_path):
+    """Nothing on either stream, in a process of its own; and warnings are then shown again."""
+    pytest.importorskip("onnxscript")
+    command = [sys.executable, "-W", "always::UserWarning", "-c", EXPORT_AND_WARN, str(tmp_path / "model.onnx")]
+    paths = os.pathsep.join(path for path in [os.getcwd(), *sys.path] if path)
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "exported\n"
+    assert done.stderr.startswith("exported\n"), done.stderr
+    assert "warned" in done.stderr and "logged" in done.stderr
+    run, model = session(tmp_path / "model.onnx"), tuple_product_network()
+    for sizes in SIZES:
+        x, mask = padded_sets(*sizes)
+        close(run(x, mask), ragged(model, x, mask).detach(), **ONNX_TOLERANCE)
 
 
 def test_onnx_needs_its_extra(monkeypatch, tmp_path):
@@ -300,9 +501,10 @@ def hooked_gru():
     [
         (JanossyPooling(GRU(2, 3), Canonical()), "expects a JanossyNetwork.*got JanossyPooling"),
         (Overriding(None, JanossyPooling(GRU(2, 3), Canonical()), None), "no forward of its own; got Overriding"),
-        (JanossyNetwork(None, JanossyPooling(TupleMLP(2, 2, 4), Tuples(2)), None), "RNN, GRU or LSTM.*got TupleMLP"),
+        (JanossyNetwork(None, JanossyPooling(Transformer(), Canonical()), None), "RNN, GRU or LSTM.*got Transformer"),
         (network(hooked_gru()), "none of its hooks; got one"),
-        (network(GRU(2, 3), Tuples(2)), r"Canonical.*got Tuples\(k=2"),
+        (network(GRU(2, 3), AllPermutations()), r"Canonical.*got AllPermutations"),
+        (network(TupleMLP(5, 2, 3), Tuples(5)), r"k <= 4.*got Tuples\(k=5"),
         (network(GRU(2, 3), Sampled(2, k=2)), "without k, seed and exact_last"),
         (network(GRU(2, 3), Sampled(2, seed=1)), "without k, seed and exact_last"),
         (network(GRU(2, 3), Sampled(2, exact_last=2)), "without k, seed and exact_last"),
@@ -320,8 +522,14 @@ def test_inputs_it_does_not_take():
     for bad in ((x, mask.float()), (x, mask[:, :2]), (x[0, 0], mask)):
         with pytest.raises(ValueError, match=r"a bool mask \(B, n\)"):
             padded(*bad)
-    with pytest.raises(ValueError, match="no noise under Canonical"):
-        padded(x, mask, torch.rand(3, 1, 4))
+    for model in (padded, PaddedNetwork(network(TupleMLP(2, 2, 3), Tuples(2)))):
+        with pytest.raises(ValueError, match=r"no noise under (Canonical|Tuples)"):
+            model(x, mask, torch.rand(3, 1, 4))
+    few = PaddedNetwork(network(TupleMLP(2, 2, 3), Tuples(2, max_rows=35)))
+    with pytest.raises(ValueError, match=r"needs 36, over max_rows=35; use Ragged sets"):
+        few(x, mask)
+    with pytest.raises(ValueError, match=r"rows of shape \(T, 3, 2\)"):
+        PaddedNetwork(JanossyNetwork(None, JanossyPooling(TupleMLP(3, 2, 3), Tuples(2)), None))(x, mask)
     for noise in (torch.rand(3, 4), torch.rand(3, 1, 5)):
         with pytest.raises(ValueError, match=r"noise \(B, m, n\)"):
             sampled(x, mask, noise)
@@ -335,10 +543,10 @@ def test_dropout_is_refused_in_training_only():
         PaddedNetwork(model.train())(x, mask)
 
 
-@pytest.mark.filterwarnings("ignore")  # the exporter's own
 @pytest.mark.parametrize("thing", [PaddedNetwork, export_onnx], ids=lambda thing: thing.__name__)
 def test_the_examples_in_docstrings_run(thing):
     pytest.importorskip("onnxscript")
-    names = {"torch": torch, "nn": nn, **vars(sys.modules["janossy"]), **vars(export_module)}
-    for test in doctest.DocTestFinder(recurse=False).find(thing, thing.__name__, module=export_module, globs=names):
+    names = {"torch": torch, "nn": nn, **vars(sys.modules["janossy"])}
+    module = sys.modules[thing.__module__]
+    for test in doctest.DocTestFinder(recurse=False).find(thing, thing.__name__, module=module, globs=names):
         assert doctest.DocTestRunner().run(test).failed == 0

@@ -43,7 +43,7 @@ def test_by_hand():
 
 
 def test_rows_pass_through_rho():
-    rows = network(AllPermutations(), reduce=None)(integers([3, 1, 4], []))
+    rows = network(AllPermutations()).rows(integers([3, 1, 4], []))
     assert isinstance(rows, Ragged) and rows.sizes == (6, 1) and rows.values.shape == (7, 2)
 
 

@@ -18,7 +18,7 @@ from experiments.graphs.models import CONVOLUTIONS, Architecture, Network, is_sa
 from experiments.graphs.plans import PLANS, chosen
 from experiments.graphs.tables import table
 from experiments.graphs.training import Schedule, fit, pieces, score
-from experiments.sampling.record import Record
+from experiments.record import Record
 from janossy.paper.graphs.datasets import VertexData, load
 
 NUM_PASSES = 20

@@ -22,7 +22,7 @@ from benchmarks.graph import step_row
 from benchmarks.harness import about_here, measure, record
 from janossy.graph import GraphSAGE, TwoHops, two_hops
 from janossy.paper.graphs.datasets import VertexData, load
-from janossy.paper.graphs.rows import Row, settings_for
+from janossy.paper.graphs.settings import Row, settings_for
 from janossy.paper.graphs.train import MEMORY_BUDGET, loss_of
 
 

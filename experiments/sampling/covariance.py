@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 
+from experiments.record import Record
 from experiments.sampling.designs import SHARES, bounds, vectors_of
 from experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained, load, parser
-from experiments.sampling.record import Record
 from janossy import Sampled
 from janossy.orderings.drawn import Drawn
 

@@ -9,8 +9,8 @@ and variance of the mean of m distinct 2-tuples relative to independent ones. Wr
 import torch
 from torch import nn
 
+from experiments.record import Record
 from experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained, load, parser
-from experiments.sampling.record import Record
 from janossy import Distinct, JanossyPooling, Ragged, Sampled, TupleMLP
 from janossy.evaluate.cells.prefix_tree import num_nodes
 

@@ -10,8 +10,8 @@ from statistics import mean, stdev
 import torch
 from torch import Tensor
 
+from experiments.record import Record
 from experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained, load, parser
-from experiments.sampling.record import Record
 from janossy import predict
 
 NUM_SETS = 10_000

@@ -11,8 +11,8 @@ from statistics import mean, stdev
 
 import torch
 
+from experiments.record import Record
 from experiments.sampling.networks import ARITHMETIC, FUNCTIONS, GRAPH, Trained, load, parser
-from experiments.sampling.record import Record
 from janossy import Sampled
 from janossy.orderings.schemes import SCHEMES
 

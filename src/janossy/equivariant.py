@@ -3,11 +3,14 @@
 import torch
 from torch import nn
 
-from janossy.evaluate import Function, Problem
+from janossy.evaluate import MEMORY_BUDGET, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.misfits import check_function, check_sets, misfits_explained
 from janossy.evaluate.per_element import per_element
 from janossy.orderings import Orderings, weighs_rows
-from janossy.ragged import Ragged, check_ragged
+from janossy.orderings.arguments import check_generator
+from janossy.orderings.rows import check_orderings
+from janossy.ragged import Ragged
 
 
 class JanossyEquivariant(nn.Module):
@@ -27,8 +30,8 @@ class JanossyEquivariant(nn.Module):
         seed) cannot tell equal elements apart: these share the mean of their outputs. A set's outputs do not depend on
         its batch-mates. A recurrence sees no padding, and projects each element once.
     Cost: f on every row.
-    Raises: ValueError for orderings of k elements or with weights, memory_budget < 1, or an f that does not return
-        (T, L, c).
+    Raises: TypeError or ValueError for arguments of another type or range, orderings of k elements or with weights, or
+        an f that does not fit the elements or return (T, L, c).
 
     Example:
         >>> f = GRU(4, 16, bidirectional=True, per_position=True)
@@ -37,8 +40,10 @@ class JanossyEquivariant(nn.Module):
         (torch.Size([3, 32]), (3, 0))
     """
 
-    def __init__(self, f: Function, orderings: Orderings, *, memory_budget: int = 2**30) -> None:
+    def __init__(self, f: Function, orderings: Orderings, *, memory_budget: int = MEMORY_BUDGET) -> None:
         super().__init__()
+        check_function(f, "JanossyEquivariant", "(T, L, c)")
+        check_orderings(orderings, "JanossyEquivariant")
         if getattr(orderings, "k", None) is not None:
             raise ValueError(
                 f"JanossyEquivariant expects orderings of whole sets, as every element has an output; got {orderings}. "
@@ -56,10 +61,12 @@ class JanossyEquivariant(nn.Module):
 
     def forward(self, sets: Ragged, *, keys: Ragged | None = None, generator: torch.Generator | None = None) -> Ragged:
         """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""
-        check_ragged(sets, "JanossyEquivariant")
+        check_sets(sets, "JanossyEquivariant")
         keys = sets if keys is None else keys
-        outputs = per_element(Problem(self.f, self.orderings, sets, keys, None, generator), self.memory_budget)
-        return sets.with_values(outputs)
+        check_generator("JanossyEquivariant", generator, sets.device)
+        problem = Problem(self.f, self.orderings, sets, keys, None, generator, self.memory_budget)
+        with misfits_explained("f", self.f, sets.values):
+            return sets.with_values(per_element(problem))
 
     def extra_repr(self) -> str:
         return f"orderings={self.orderings}"

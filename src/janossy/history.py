@@ -26,8 +26,8 @@ class HistoryPooling(nn.Module):
     Args:
         f: maps rows (T, 1, d) to (T, features), as a ``TupleMLP(1, …)`` does.
         num_elements: how many identities there are.
-        features: c, of what f returns.
-        num: of elements drawn from each set; all of a smaller one, whose value is then exact.
+        features: c, the width of what f returns.
+        num: how many elements are drawn from each set; all of a smaller one, whose value is then exact.
 
     Shapes: sets.values (N, d), ids (N,), int64 in [0, num_elements) -> (B, c). ``history``, a buffer of the state_dict,
         (num_elements, c).
@@ -115,7 +115,7 @@ class HistoryPooling(nn.Module):
 
 
 def _means(values: Tensor, counts: Tensor) -> Tensor:
-    """Of counts[b] values for set b, one set behind the other: (B, c); 0 for no values."""
+    """The means of counts[b] values for set b, one set behind the other: (B, c); 0 for no values."""
     owners = torch.arange(len(counts), device=values.device)
     owners = owners.repeat_interleave(counts, output_size=len(values))
     sums = values.new_zeros(len(counts), values.shape[1]).index_add(0, owners, values)

@@ -1,14 +1,13 @@
 """JanossyNetwork: ρ ∘ pooling ∘ h (Eq. 4)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import Tensor, nn
 
+from janossy.evaluate.misfits import check_sets, misfits_explained
+from janossy.modes import untouched
 from janossy.orderings import Orderings
 from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged, check_ragged
+from janossy.ragged import Ragged
 
 
 class JanossyNetwork(nn.Module):
@@ -25,7 +24,7 @@ class JanossyNetwork(nn.Module):
         pooling: a ``JanossyPooling``.
         rho: maps pooled vectors (B, c) to outputs; None for identity.
 
-    Shapes: sets.values (N, *features) -> (B, out); with reduce=None a Ragged of ρ of the rows of each set.
+    Shapes: sets.values (N, *features) -> (B, out).
     Invariance: that of the pooling's orderings.
 
     Example:
@@ -37,6 +36,14 @@ class JanossyNetwork(nn.Module):
 
     def __init__(self, h: nn.Module | None, pooling: JanossyPooling, rho: nn.Module | None) -> None:
         super().__init__()
+        if not isinstance(pooling, JanossyPooling):
+            raise TypeError(
+                f"JanossyNetwork expects pooling to be a JanossyPooling; got {type(pooling).__name__}. "
+                "Its arguments are h, pooling, rho."
+            )
+        for name, module in (("h", h), ("rho", rho)):
+            if module is not None and not isinstance(module, nn.Module):
+                raise TypeError(f"JanossyNetwork expects {name} to be a module or None; got {type(module).__name__}.")
         self.h = nn.Identity() if h is None else h
         self.pooling = pooling
         self.rho = nn.Identity() if rho is None else rho
@@ -48,14 +55,13 @@ class JanossyNetwork(nn.Module):
         *,
         elements: Ragged | None = None,
         generator: torch.Generator | None = None,
-    ) -> "Tensor | Ragged":
-        """ρ(f̄(h(x))) of each set.
+    ) -> Tensor:
+        """ρ(f̄(h(x))) of each set, (B, out).
 
         ``orderings``: others than the pooling's own. ``elements``: h(x), where it is known already.
         """
         elements = self.elements(sets) if elements is None else elements
-        pooled = self.pooling(elements, orderings, keys=sets, generator=generator)
-        return pooled.with_values(self.rho(pooled.values)) if isinstance(pooled, Ragged) else self.rho(pooled)
+        return self.rho(self.pooling(elements, orderings, keys=sets, generator=generator))
 
     def rows(
         self,
@@ -74,10 +80,16 @@ class JanossyNetwork(nn.Module):
         rows = self.pooling.rows(elements, orderings, keys=sets, generator=generator)
         return rows.with_values(self.rho(rows.values))
 
+    def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
+        """What ``JanossyPooling.explain`` says of h(x)."""
+        with untouched(self):
+            return self.pooling.explain(self.elements(sets), orderings, keys=sets)
+
     def elements(self, sets: Ragged) -> Ragged:
         """h(x): the same sets, of what f reads."""
-        check_ragged(sets, "JanossyNetwork")
-        return sets.with_values(self.h(sets.values))
+        check_sets(sets, "JanossyNetwork")
+        with misfits_explained("h", self.h, sets.values):
+            return sets.with_values(self.h(sets.values))
 
 
 def check_network(network: object, owner: str) -> None:
@@ -85,15 +97,3 @@ def check_network(network: object, owner: str) -> None:
     if not isinstance(network, JanossyNetwork):
         remedy = "JanossyNetwork(h, pooling, rho), of which h and rho may be None"
         raise TypeError(f"{owner} expects a JanossyNetwork; got {type(network).__name__}. Write {remedy}.")
-
-
-@contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """Evaluation mode meanwhile; every module's own mode afterwards."""
-    training = {module: module.training for module in network.modules()}
-    network.eval()
-    try:
-        yield
-    finally:
-        for module, was_training in training.items():
-            module.training = was_training

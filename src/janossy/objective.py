@@ -123,7 +123,7 @@ class PermutationLoss(nn.Module):
         check_function("PermutationLoss", "loss", loss, "Write nn.L1Loss(reduction='none').")
         if not isinstance(objective, str) or objective not in OBJECTIVES:
             known = ", ".join(map(repr, OBJECTIVES))
-            error = ValueError if isinstance(objective, str) else TypeError
+            error: type[Exception] = ValueError if isinstance(objective, str) else TypeError
             raise error(f"PermutationLoss expects an objective among {known}; got {objective!r}.")
         reduction = getattr(loss, "reduction", "none")
         if reduction != "none":

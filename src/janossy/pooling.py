@@ -1,36 +1,46 @@
 """JanossyPooling: orderings + function + evaluator + reduce (Eq. 3)."""
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from janossy.evaluate import REDUCTIONS, Evaluator, Function, Problem, candidates, cheapest, named
+from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
+from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.misfits import check_function, check_sets, misfits_explained
+from janossy.evaluate.rows.pool import apply
+from janossy.functions.meaning import StatesItsMeaning
+from janossy.modes import untouched
 from janossy.orderings import Orderings, weighs_rows
+from janossy.orderings.arguments import check_generator
 from janossy.orderings.drawn import Drawn
+from janossy.orderings.rows import check_orderings
 from janossy.ragged import Ragged, check_ragged
 
 
-class JanossyPooling(nn.Module):
+class JanossyPooling(StatesItsMeaning):
     """f̄(h) = the mean of f(h_π) over the orderings π (Eq. 3).
 
     Args:
         f: WHAT is applied to a sequence: any module mapping rows (T, L, d) to (T, c).
-        orderings: WHICH sequences are averaged: AllPermutations, Tuples, Combinations, Sampled or Canonical.
+        orderings: WHICH sequences are averaged: AllPermutations, Tuples, Combinations, Sampled, Canonical, ….
         evaluate: HOW: "auto" for the cheapest evaluator that applies, the name of one, or one, such as
-            ``Gather(memory_budget=2**28)``.
-        reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities), or None
-            to keep the rows.
+            ``Spectral(tolerance=1e-7)``.
+        reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities). ``rows``
+            keeps them all.
+        memory_budget: the bytes that an estimate of what is held at once may come to; what needs more is computed in
+            chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
             then takes d + 1 features.
 
-    Shapes: sets.values (N, d) -> (B, c); with reduce=None a Ragged of values (T, c), the rows of each set.
+    Shapes: sets.values (N, d) -> (B, c).
     Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
         matrix product's blocking. An empty set has one row: of length 0 and value 0, or, for k elements, f(0, …, 0).
     Cost: see ``explain``.
-    Raises: ValueError for an unknown reduce or evaluate, an evaluator that was asked for and does not apply, too many
-        rows, or an f that does not fit the elements.
+    Raises: TypeError or ValueError for arguments of another type or range, an evaluator that was asked for and does not
+        apply, too many rows, or an f that does not fit the elements; RuntimeError for the state of a layer with other
+        orderings or another reduce.
 
     Example:
         >>> pool = JanossyPooling(GRU(4, 16), Sampled(num=5))
@@ -43,18 +53,26 @@ class JanossyPooling(nn.Module):
         f: Function,
         orderings: Orderings,
         evaluate: str | Evaluator = "auto",
-        reduce: str | None = "mean",
+        reduce: str = "mean",
         *,
+        memory_budget: int = MEMORY_BUDGET,
         append_size: bool = False,
     ) -> None:
         super().__init__()
-        if reduce not in REDUCTIONS:
-            raise ValueError(f"reduce expects one of {', '.join(map(repr, REDUCTIONS))}; got {reduce!r}.")
+        check_function(f, "JanossyPooling", "(T, c)")
+        check_orderings(orderings, "JanossyPooling")
+        reductions = [name for name in REDUCTIONS if name is not None]
+        if reduce not in reductions:
+            kept = "; .rows(sets) keeps the rows" if reduce is None else ""
+            raise ValueError(f"reduce expects one of {', '.join(map(repr, reductions))}; got {reduce!r}{kept}.")
+        check_memory_budget("JanossyPooling", memory_budget)
+        if not isinstance(append_size, bool):
+            raise TypeError(f"JanossyPooling expects append_size as True or False; got {append_size!r}.")
         self.f = f
         self.orderings = orderings
-        self.evaluator = named(evaluate)
-        self._last_choice: tuple[tuple, Evaluator] | None = None
+        self.choice = Choice(evaluate)
         self.reduce = reduce
+        self.memory_budget = memory_budget
         self.append_size = append_size
 
     def forward(
@@ -64,17 +82,15 @@ class JanossyPooling(nn.Module):
         *,
         keys: Ragged | None = None,
         generator: torch.Generator | None = None,
-    ) -> "Tensor | Ragged":
-        """Pool each set.
+    ) -> Tensor:
+        """The pooled vector of each set, (B, c).
 
         ``orderings``: others than the layer's own, such as rows that have been drawn (``Drawn``), or more permutations.
         ``keys``: the same sets of other elements, which canonical and seeded orders look at instead, such as the
         network's raw input. ``generator``: the source of the permutations, on the sets' device.
         """
-        check_ragged(sets, "JanossyPooling")
-        orderings = self.orderings if orderings is None else orderings
         problem = self._problem(sets, keys, orderings, self.reduce, generator)
-        return self._weighted(problem) if weighs_rows(orderings) else self._pool(problem)
+        return cast(Tensor, self._weighted(problem) if weighs_rows(problem.orderings) else self._pool(problem))
 
     def rows(
         self,
@@ -86,19 +102,35 @@ class JanossyPooling(nn.Module):
     ) -> Ragged:
         """f of each ordering, before any are averaged: (T, c), the rows of each set.
 
-        ``orderings``: others than the layer's own, such as more permutations than it is trained with.
+        ``orderings``, ``keys`` and ``generator``: as for a call.
         """
-        check_ragged(sets, "JanossyPooling")
-        orderings = self.orderings if orderings is None else orderings
         return cast(Ragged, self._pool(self._problem(sets, keys, orderings, None, generator)))
 
-    def _weighted(self, problem: Problem) -> "Tensor | Ragged":
+    def explain(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> str:
+        """Which evaluator computes these sets, what each would cost, and why one does not apply.
+
+        The seconds are a rough estimate, forward and backward, on two cores. f is tried on one row, in evaluation.
+        Raises: what a call would raise.
+        """
+        problem = self._problem(sets, keys, orderings, self.reduce, None)
+        self._check_weighted(problem)
+        text = self.choice.explain(problem)
+        self._try(problem)
+        return text
+
+    def meaning(self) -> dict[str, Any]:
+        """The orderings whose mean it is, and the reduction; how many are drawn, and how, is another matter."""
+        key = getattr(self.orderings, "key", None)
+        return {
+            "orderings": getattr(self.orderings, "averages", type(self.orderings).__name__),
+            "k": getattr(self.orderings, "k", None),
+            "key": None if key is None else getattr(key, "__name__", type(key).__name__),
+            "reduce": self.reduce,
+        }
+
+    def _weighted(self, problem: Problem) -> Tensor:
         """The mean or the sum of the rows, each times its weight."""
-        if problem.reduce not in ("mean", "sum"):
-            raise ValueError(
-                f"{type(problem.orderings).__name__} weighs its rows, which reduce={problem.reduce!r} cannot; "
-                "use reduce='mean' or 'sum'."
-            )
+        self._check_weighted(problem)
         drawn = problem.orderings.enumerate(problem.keys, problem.generator)
         given = replace(
             problem,
@@ -112,54 +144,43 @@ class JanossyPooling(nn.Module):
         total = total.index_add(0, rows.to_index()[1], rows.values * weights)
         return total if problem.reduce == "sum" else total / rows.offsets.diff()[:, None]
 
-    def _pool(self, problem: Problem) -> "Tensor | Ragged":
-        evaluator = self._evaluator(problem)
-        refusal = evaluator.refuses(problem) if self.evaluator is not None else None
-        if refusal is not None:
-            raise ValueError(f"evaluate={evaluator.name} does not apply: {refusal}; use evaluate='auto'.")
-        return evaluator(problem)
+    def _pool(self, problem: Problem) -> Tensor | Ragged:
+        with misfits_explained("f", problem.f, problem.values):
+            return self.choice(problem)(problem)
 
-    def explain(self, sets: Ragged) -> str:
-        """Which evaluator computes these sets, what each would cost, and why one does not apply.
+    def _check_weighted(self, problem: Problem) -> None:
+        if weighs_rows(problem.orderings) and problem.reduce not in ("mean", "sum"):
+            raise ValueError(
+                f"{type(problem.orderings).__name__} weighs its rows, which reduce={problem.reduce!r} cannot; "
+                "use reduce='mean' or 'sum'."
+            )
 
-        The seconds are a rough estimate, forward and backward, on two cores.
-        """
-        problem = self._problem(sets, None, self.orderings, self.reduce)
-        num_rows = sum(self.orderings.num_rows(n) for n in sets.sizes)
-        why = "the cheapest that applies" if self.evaluator is None else "as asked"
-        lines = [f"{self._evaluator(problem).name} ({why}): {num_rows} rows of {len(sets)} sets by {self.orderings}"]
-        for candidate in candidates(problem):
-            if (cost := candidate.cost) is None:
-                answer = f"does not apply: {candidate.refusal}"
-            else:
-                answer = f"about {cost.flops:.2g} flops, {cost.bytes:.2g} bytes, {1000 * cost.seconds:.2g} ms"
-            lines.append(f"  {candidate.evaluator.name}: {answer}")
-        return "\n".join(lines)
-
-    def _evaluator(self, problem: Problem) -> Evaluator:
-        """The one asked for, or the cheapest: chosen again for other sizes, or when the last one no longer applies."""
-        if self.evaluator is not None:
-            return self.evaluator
-        if torch.compiler.is_compiling() or problem.orderings is not self.orderings:
-            return cheapest(problem)
-        declared = problem.additive is None, problem.product is None  # as hooks and dropout allow
-        case = problem.elements.sizes, problem.elements.dtype, problem.elements.device, problem.reduce, declared
-        last = self._last_choice
-        if last is not None and last[0] == case and last[1].refuses(problem) is None:
-            return last[1]
-        chosen = cheapest(problem)
-        self._last_choice = case, chosen
-        return chosen
+    def _try(self, problem: Problem) -> None:
+        """f on one row of these elements, as a call would apply it; what it raises is raised."""
+        values, n = problem.values, max(problem.elements.sizes, default=0)
+        # Without elements too: f of a zero vector then tells the width of the result.
+        row = values.new_zeros(1, max(1, problem.orderings.row_length(n)), *values.shape[1:])
+        with untouched(self), misfits_explained("f", problem.f, values):
+            apply(problem.f, row)
 
     def _problem(
         self,
         sets: Ragged,
         keys: Ragged | None,
-        orderings: Orderings,
+        orderings: Orderings | None,
         reduce: str | None,
-        generator: torch.Generator | None = None,
+        generator: torch.Generator | None,
     ) -> Problem:
-        return Problem(self.f, orderings, self._elements(sets), sets if keys is None else keys, reduce, generator)
+        check_sets(sets, "JanossyPooling")
+        if keys is not None:
+            check_ragged(keys, "JanossyPooling(keys=)")
+        if orderings is None:
+            orderings = self.orderings
+        elif not isinstance(orderings, Drawn):
+            check_orderings(orderings, "JanossyPooling")
+        check_generator("JanossyPooling", generator, sets.device)
+        keys = sets if keys is None else keys
+        return Problem(self.f, orderings, self._elements(sets), keys, reduce, generator, self.memory_budget)
 
     def _elements(self, sets: Ragged) -> Ragged:
         if not self.append_size:
@@ -171,6 +192,5 @@ class JanossyPooling(nn.Module):
         return sets.with_values(torch.cat((sets.values, sizes), dim=1))
 
     def extra_repr(self) -> str:
-        evaluate = "auto" if self.evaluator is None else self.evaluator.name
         size = ", append_size=True" if self.append_size else ""
-        return f"orderings={self.orderings}, evaluate={evaluate}, reduce={self.reduce}{size}"
+        return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"

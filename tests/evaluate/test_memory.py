@@ -18,13 +18,14 @@ from janossy import (
     TupleMLP,
     Tuples,
 )
-from janossy.evaluate import Cost, Problem, Rates
+from janossy.evaluate import MEMORY_BUDGET, Cost, Problem, Rates
 from janossy.evaluate.cost import Work
 from tests.evaluate.spy import Spy, budget_for
 from tests.examples import (
     FUNCTIONS,
     Convolution,
     D,
+    Rows,
     Transformer,
     distinct_sets,
     generator,
@@ -35,11 +36,17 @@ from tests.laws import close, law_saves_no_more_than, peak_bytes, saved_bytes
 pytestmark = pytest.mark.usefixtures("float64")
 
 
+def pool(f, evaluator, reduce, memory_budget):
+    """Over pairs; the rows for reduce None."""
+    layer = JanossyPooling(f, Tuples(2), evaluator, reduce or "mean", memory_budget=memory_budget)
+    return layer if reduce else Rows(layer)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
 @pytest.mark.parametrize("reduce", ["mean", "max", None])
 def test_at_most_so_many_rows_at_once(rows, reduce):
     spy = Spy(pooling("tuples_2", "tuple_mlp").f)
-    layer = JanossyPooling(spy, Tuples(2), Gather(budget_for(rows, spy)), reduce)
+    layer = pool(spy, Gather(), reduce, budget_for(rows, spy))
     values = distinct_sets((4, 2, 4, 0, 1)).values.requires_grad_()
     result = layer(Ragged.from_sizes(values, (4, 2, 4, 0, 1)))
     forward = [len(x) for x in spy.seen]
@@ -115,7 +122,7 @@ def test_chunks_save_less(evaluator):
     sets = distinct_sets((30,) * 4)
     sets.values.requires_grad_()
     whole = saved_bytes(lambda: layer(sets), list(layer.parameters()))
-    chunked = JanossyPooling(layer.f, Tuples(2), evaluator(whole // 20))
+    chunked = JanossyPooling(layer.f, Tuples(2), evaluator(), memory_budget=whole // 20)
     law_saves_no_more_than(whole / 5, lambda: chunked(sets))
 
 
@@ -149,7 +156,7 @@ def test_seconds():
 def test_dropout_under_recomputation_is_consistent(reduce):
     """Gradients are those of the forward pass that was drawn: they equal finite differences with the same seed."""
     f = nn.Sequential(nn.Flatten(), nn.Linear(2 * D, 6), nn.Dropout(0.5), nn.Linear(6, 3))
-    layer = JanossyPooling(f, Tuples(2), Gather(budget_for(2, f)), reduce)
+    layer = pool(f, Gather(), reduce, budget_for(2, f))
     sets = distinct_sets((3, 3))
 
     def run(values):
@@ -161,11 +168,12 @@ def test_dropout_under_recomputation_is_consistent(reduce):
     assert torch.autograd.gradcheck(run, sets.values.clone().requires_grad_())
 
 
-@pytest.mark.parametrize("evaluator", [Gather(), Gather(1), Projected(), Projected(1)])
-def test_recomputation_uses_the_weights_of_forward(evaluator):
+@pytest.mark.parametrize("budget", [MEMORY_BUDGET, 1])
+@pytest.mark.parametrize("evaluator", [Gather(), Projected()])
+def test_recomputation_uses_the_weights_of_forward(evaluator, budget):
     """As under functional_call (of an ensemble, of a meta-learner), whose weights are gone again by backward."""
     f = TupleMLP(2, D, 4)
-    layer = JanossyPooling(f, Tuples(2), evaluator)
+    layer = JanossyPooling(f, Tuples(2), evaluator, memory_budget=budget)
     weights = {name: (p.detach() + 1).requires_grad_() for name, p in layer.named_parameters()}
     result = functional_call(layer, weights, (distinct_sets((4,)),)).sum()
     gradients = torch.autograd.grad(result, list(weights.values()))
@@ -175,9 +183,9 @@ def test_recomputation_uses_the_weights_of_forward(evaluator):
         close(got, want)
 
 
-@pytest.mark.parametrize("evaluator", [Gather(1), Projected(1)])
+@pytest.mark.parametrize("evaluator", [Gather(), Projected()])
 def test_weights_changed_before_backward_are_an_error(evaluator):
-    layer = JanossyPooling(TupleMLP(2, D, 4, 3), Tuples(2), evaluator)
+    layer = JanossyPooling(TupleMLP(2, D, 4, 3), Tuples(2), evaluator, memory_budget=1)
     result = layer(distinct_sets((4,))).sum()
     with torch.no_grad():
         layer.f.output.weight.zero_()
@@ -199,7 +207,7 @@ def test_the_peak_is_within_the_budget(function, evaluator):
     sets = distinct_sets((60,) * 12)
     sets.values.requires_grad_()
     f = pooling("tuples_2", function).f
-    whole, chunked = (JanossyPooling(f, Tuples(2), evaluator(b)) for b in (2**30, budget))
+    whole, chunked = (JanossyPooling(f, Tuples(2), evaluator(), memory_budget=b) for b in (2**30, budget))
     assert peak_bytes(lambda: whole(sets).sum().backward()) > 2 * budget
     assert peak_bytes(lambda: chunked(sets).sum().backward()) <= budget
 

@@ -7,7 +7,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from janossy import GRU, AllPermutations, Gather, JanossyPooling, Projected, Ragged, Sampled, TupleMLP, Tuples
 from janossy.evaluate import Problem
-from tests.examples import D, distinct_sets, pooling
+from tests.examples import D, Rows, distinct_sets, pooling
 from tests.laws import close, law_parity, pooled, value_and_gradients
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -25,7 +25,7 @@ REFUSED = [
     (
         hooked(),
         Tuples(2),
-        "TupleMLP has a hook, a forward of its own or another first layer than nn.Linear, which would",
+        "TupleMLP has a hook, or a forward or layer of its own, that would not run or would run otherwise",
     ),
     (TupleMLP(2, D, 4), Tuples(3), "f takes rows of k = 2 elements, and these orderings have k = 3"),
     (TupleMLP(2, D, 4), AllPermutations(), "f takes rows of k = 2 elements, and these orderings have k = None"),
@@ -61,17 +61,18 @@ def test_elements_that_do_not_fit(features):
         JanossyPooling(TupleMLP(2, D, 4), Tuples(2), "projected")(sets)
 
 
-def test_called_for_a_function_that_is_not_additive():
+def test_asked_for_a_function_that_is_not_additive():
     with pytest.raises(ValueError, match="projected does not apply: GRU declares no additive structure; use"):
-        Projected()(Problem(GRU(D, 3), Tuples(2), distinct_sets()))
-    with pytest.raises(ValueError, match="memory_budget >= 1 byte; got 0"):
-        Projected(memory_budget=0)
+        JanossyPooling(GRU(D, 3), Tuples(2), "projected")(distinct_sets())
 
 
 @pytest.mark.parametrize("reduce", ["mean", "sum", "max", "logmeanexp", None])
 def test_batches_without_elements(reduce):
     f = TupleMLP(2, D, (4, 5), 3)
-    projected, gather = (JanossyPooling(f, Tuples(2), evaluator, reduce) for evaluator in ("projected", "gather"))
+    projected, gather = (
+        layer if reduce else Rows(layer)
+        for layer in (JanossyPooling(f, Tuples(2), each, reduce or "mean") for each in ("projected", "gather"))
+    )
     for sizes in ((0,), (0, 0)):
         law_parity(projected, gather, distinct_sets(sizes))
     close(pooled(projected, distinct_sets(())), pooled(gather, distinct_sets(())))
@@ -79,7 +80,7 @@ def test_batches_without_elements(reduce):
 
 def test_each_row_alone():
     law_parity(
-        JanossyPooling(pooling("tuples_2", "tuple_mlp_gelu").f, Tuples(2), Projected(1)),
+        JanossyPooling(pooling("tuples_2", "tuple_mlp_gelu").f, Tuples(2), "projected", memory_budget=1),
         pooling("tuples_2", "tuple_mlp_gelu"),
         distinct_sets(),
     )
@@ -89,9 +90,8 @@ def test_parametrised_weights():
     f = TupleMLP(2, D, 4, 3)
     nn.utils.parametrizations.weight_norm(f.hidden[0])
     for budget in (2**30, 1):
-        law_parity(
-            JanossyPooling(f, Tuples(2), Projected(budget)), JanossyPooling(f, Tuples(2), "gather"), distinct_sets()
-        )
+        projected = JanossyPooling(f, Tuples(2), "projected", memory_budget=budget)
+        law_parity(projected, JanossyPooling(f, Tuples(2), "gather"), distinct_sets())
 
 
 def test_append_size_and_a_generator():
@@ -128,8 +128,9 @@ def test_gradients_flow_to_what_elements_came_from(budget):
     f = TupleMLP(2, D, 4)
     for make in (lambda: h(raw.values), lambda: h(raw.values).detach()):
         gradients = []
-        for evaluator in (Projected(budget), Gather()):
-            result = JanossyPooling(f, Tuples(2), evaluator)(raw.with_values(make())).square().sum()
+        for evaluator in (Projected(), Gather()):
+            layer = JanossyPooling(f, Tuples(2), evaluator, memory_budget=budget)
+            result = layer(raw.with_values(make())).square().sum()
             gradients.append(torch.autograd.grad(result, [*f.parameters(), *h.parameters()], allow_unused=True))
         for got, want in zip(*gradients, strict=True):
             assert (got is None) == (want is None)
@@ -143,7 +144,7 @@ def test_half_precision_accumulates_in_float32(budget):
     f = pooling("tuples_2", "tuple_mlp").f
     sets = distinct_sets((150,))
     expected = value_and_gradients(JanossyPooling(f, Tuples(2), "gather"), sets)
-    layer = JanossyPooling(f, Tuples(2), Projected(budget)).to(torch.bfloat16)
+    layer = JanossyPooling(f, Tuples(2), "projected", memory_budget=budget).to(torch.bfloat16)
     for got, want in zip(value_and_gradients(layer, sets.to(torch.bfloat16)), expected, strict=True):
         assert got.dtype == torch.bfloat16
         assert (got.double() - want).norm() <= 0.02 * want.norm()

@@ -30,10 +30,10 @@ from janossy import (
     SharedPrefixes,
     Tuples,
 )
-from janossy.evaluate import Problem, on_kernels
+from janossy.evaluate import MEMORY_BUDGET, Problem, on_kernels
 from janossy.evaluate.cells import autograd
 from janossy.evaluate.cells.cost import cell_bytes
-from tests.examples import D, distinct_sets, generator, tied_sets
+from tests.examples import D, Rows, distinct_sets, generator, tied_sets
 from tests.laws import close, law_gradients, law_parity, peak_bytes, saved_bytes, value_and_gradients
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -44,7 +44,10 @@ SIZES = (3, 0, 5, 1, 2, 3, 9, 12, 1, 1, 4)
 
 
 def layers(f, orderings, *evaluators, reduce="mean"):
-    return [JanossyPooling(f, orderings, evaluator, reduce) for evaluator in evaluators]
+    """A layer by each evaluator, or by each pair of one and a memory budget."""
+    pairs = [each if isinstance(each, tuple) else (each, MEMORY_BUDGET) for each in evaluators]
+    made = [JanossyPooling(f, orderings, each, reduce or "mean", memory_budget=budget) for each, budget in pairs]
+    return made if reduce else [Rows(layer) for layer in made]
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def test_packed_equals_gather(kind, shape, H):
     f, sets = kind(D, H, **shape), distinct_sets(SIZES)
     for orderings in (Sampled(4, seed=1), Canonical(), Tuples(2), Sampled(3, k=2, seed=0)):
         for budget in (2**30, 20_000):
-            law_parity(*layers(f, orderings, Packed(budget), Gather()), sets)
+            law_parity(*layers(f, orderings, (Packed(), budget), Gather()), sets)
 
 
 @pytest.mark.parametrize("shape", LAYERS[:2], ids=str)
@@ -78,7 +81,7 @@ def test_shared_prefixes_equal_gather(kind, shape):
     f = kind(D, 3, **shape)
     for sets in (distinct_sets((3, 0, 5, 1, 4)), tied_sets((3, 0, 5, 1, 4))):
         for orderings in (AllPermutations(), Tuples(1), Tuples(3)):
-            for evaluator in (SharedPrefixes(), SharedPrefixes(merge_equal=True), SharedPrefixes(memory_budget=9000)):
+            for evaluator in (SharedPrefixes(), SharedPrefixes(merge_equal=True), (SharedPrefixes(), 9000)):
                 law_parity(*layers(f, orderings, evaluator, Gather()), sets)
         law_parity(*layers(f, Combinations(3), SharedPrefixes(), Gather()), sets)
 
@@ -106,15 +109,15 @@ def test_any_sizes(sizes, seed):
 def test_any_budget(orderings, reduce, budget):
     """Sets whose rows come whole beside sets whose rows are split, as many rows of each."""
     f, sets = GRU(D, 3), distinct_sets((3, 5, 3, 4, 0))
-    law_parity(*layers(f, orderings, Packed(budget), Packed(), reduce=reduce), sets)
+    law_parity(*layers(f, orderings, (Packed(), budget), Packed(), reduce=reduce), sets)
     if orderings != Sampled(5, seed=0):
-        law_parity(*layers(f, orderings, SharedPrefixes(memory_budget=budget), Packed(), reduce=reduce), sets)
+        law_parity(*layers(f, orderings, (SharedPrefixes(), budget), Packed(), reduce=reduce), sets)
 
 
-@pytest.mark.parametrize("evaluator", [Packed(2**20), SharedPrefixes(memory_budget=2**20)])
+@pytest.mark.parametrize("evaluator", [Packed(), SharedPrefixes()])
 def test_a_budget_bounds_memory(evaluator):
     f = GRU(D, 32)
-    whole, in_chunks = layers(f, AllPermutations(), type(evaluator)(), evaluator)
+    whole, in_chunks = layers(f, AllPermutations(), evaluator, (evaluator, 2**20))
     sets = distinct_sets((7,))
     sets = sets.with_values(sets.values.requires_grad_())
     peaks = [peak_bytes(lambda layer=layer: layer(sets).sum().backward()) for layer in (whole, in_chunks)]
@@ -133,7 +136,7 @@ def test_a_cell_keeps_no_more_than_estimated(kind, shape, H, dtype):
     problem = Problem(kind(D, H, **shape).to(dtype), Canonical(), sets)
     parameters = [*problem.f.parameters(), sets.values]
     estimate, measured = cell_bytes(problem) * 480, saved_bytes(lambda: Packed()(problem), parameters)
-    weights = sum(d.weight_hh.numel() for layer in problem.recurrent.layers for d in layer) * 8 * 16
+    weights = sum(d.weight_hh.numel() for layer in problem.structure.layers for d in layer) * 8 * 16
     assert estimate / 10 < measured <= estimate + weights
 
 
@@ -160,7 +163,7 @@ EVERY_PATH = {
     "gather": lambda: JanossyPooling(GRU(D, 5), Sampled(3, seed=0), Gather()),
     "packed": lambda: JanossyPooling(GRU(D, 5), Sampled(3, seed=0), Packed()),
     "packed_deep": lambda: JanossyPooling(LSTM(D, 5, 2, bidirectional=True), Canonical(), Packed()),
-    "packed_in_chunks": lambda: JanossyPooling(LSTM(D, 5), Sampled(3, seed=0), Packed(5000)),
+    "packed_in_chunks": lambda: JanossyPooling(LSTM(D, 5), Sampled(3, seed=0), Packed(), memory_budget=5000),
     "packed_unrolled": lambda: JanossyPooling(RNN(D, 5, unrolled=True), Canonical(), Packed()),
     "unrolled": lambda: JanossyPooling(LSTM(D, 5, unrolled=True), Canonical(), Gather()),
     "shared_prefixes": lambda: JanossyPooling(GRU(D, 5, 2), Tuples(3), SharedPrefixes()),
@@ -216,7 +219,7 @@ def test_threads_do_not_matter(kind):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("evaluator", [Packed(), SharedPrefixes(), Packed(2000)])
+@pytest.mark.parametrize("evaluator", [Packed(), SharedPrefixes(), (Packed(), 2000)])
 def test_half_precision_runs_in_float32(evaluator, dtype):
     f, sets = GRU(D, 3), distinct_sets((3, 0, 4))
     (layer,) = layers(f, AllPermutations(), evaluator)
@@ -229,7 +232,7 @@ def test_half_precision_runs_in_float32(evaluator, dtype):
     assert all(p.grad.dtype == dtype and p.grad.isfinite().all() for p in narrow.parameters())
 
 
-@pytest.mark.parametrize("evaluator", [Packed(), Packed(3000), SharedPrefixes(), SharedPrefixes(memory_budget=3000)])
+@pytest.mark.parametrize("evaluator", [Packed(), (Packed(), 3000), SharedPrefixes(), (SharedPrefixes(), 3000)])
 def test_dropout_between_layers(evaluator):
     f, sets = GRU(D, 16, 2, dropout=0.5), distinct_sets((3, 4))
     (layer,) = layers(f, AllPermutations(), evaluator)
@@ -238,14 +241,15 @@ def test_dropout_between_layers(evaluator):
     law_parity(layer, JanossyPooling(f, AllPermutations(), Gather()), sets)
 
 
-@pytest.mark.parametrize("evaluator", [Packed(2000), SharedPrefixes(memory_budget=2000)])
+@pytest.mark.parametrize("evaluator", [Packed(), SharedPrefixes()])
 def test_dropout_is_recomputed_alike(evaluator):
     class Seeded(JanossyPooling):
         def forward(self, *arguments, **options):
             torch.manual_seed(3)
             return super().forward(*arguments, **options)
 
-    law_gradients(Seeded(GRU(D, 3, 2, dropout=0.5), AllPermutations(), evaluator), distinct_sets((3, 2)), twice=False)
+    layer = Seeded(GRU(D, 3, 2, dropout=0.5), AllPermutations(), evaluator, memory_budget=2000)
+    law_gradients(layer, distinct_sets((3, 2)), twice=False)
 
 
 def test_hooks_are_not_bypassed():
@@ -255,11 +259,11 @@ def test_hooks_are_not_bypassed():
     f.register_forward_hook(lambda *_: calls.append(1))
     layer(sets)
     assert calls and layer.explain(sets).startswith("gather")
-    with pytest.raises(ValueError, match="packed does not apply: GRU has a hook or a forward of its own"):
+    with pytest.raises(ValueError, match="packed does not apply: GRU has a hook, or a forward or layer of its own"):
         JanossyPooling(f, AllPermutations(), "packed")(sets)
 
 
-@pytest.mark.parametrize("evaluator", [Packed(1000), SharedPrefixes(memory_budget=1000)])
+@pytest.mark.parametrize("evaluator", [(Packed(), 1000), (SharedPrefixes(), 1000)])
 def test_weights_modified_before_backward_are_noticed(evaluator):
     (layer,) = layers(GRU(D, 3), AllPermutations(), evaluator)
     result = layer(distinct_sets((4,)))
@@ -336,16 +340,12 @@ REFUSALS = [
 @pytest.mark.parametrize(("message", "evaluator", "f", "orderings", "reduce"), REFUSALS, ids=lambda x: str(x)[:30])
 def test_refusals(message, evaluator, f, orderings, reduce):
     with pytest.raises(ValueError, match=message):
-        JanossyPooling(f.double(), orderings, evaluator, reduce)(distinct_sets((3, 2)))
+        layers(f.double(), orderings, evaluator, reduce=reduce)[0](distinct_sets((3, 2)))
 
 
 def test_too_many_orders_are_refused():
     with pytest.raises(ValueError, match=r"shared_prefixes .* over max_rows=10000000; use Sampled or a smaller k"):
         JanossyPooling(GRU(D, 3), AllPermutations(), SharedPrefixes())(distinct_sets((12,)))
-    with pytest.raises(ValueError, match="memory_budget >= 1"):
-        SharedPrefixes(memory_budget=0)
-    with pytest.raises(ValueError, match="memory_budget >= 1"):
-        Packed(memory_budget=0)
 
 
 @pytest.mark.parametrize("sizes", [(), (0,), (0, 0)])

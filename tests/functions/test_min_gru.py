@@ -162,3 +162,34 @@ def test_errors():
 
 def test_repr():
     assert "2, 3, num_layers=1, dropout=0.0" in repr(MinGRU(2, 3))
+
+
+@given(
+    st.lists(st.integers(0, 9), max_size=4).map(lambda lengths: [*lengths, 1]), st.integers(1, 3), st.integers(0, 99)
+)
+def test_masked_equals_alone(lengths, num_layers, seed):
+    """Wherever the padding stands, whatever it holds, in value and gradients."""
+    torch.manual_seed(seed)
+    f = MinGRU(2, 3, num_layers)
+    mask = torch.rand(len(lengths), 9).argsort(1).argsort(1) < torch.tensor(lengths)[:, None]
+    x = torch.randn(len(lengths), 9, 2).masked_fill(~mask[..., None], torch.nan)
+
+    def alone(f, x):
+        return torch.cat([f(row[real][None]) for row, real in zip(x, mask, strict=True)])
+
+    for got, want in zip(
+        value_and_gradients(lambda f, x: f(x, mask), f, x), value_and_gradients(alone, f, x), strict=True
+    ):
+        close(got, want)
+
+
+def test_without_its_mask_padding_counts():
+    f, x, mask = MinGRU(2, 3), torch.randn(1, 5, 2), torch.arange(5)[None] < 3
+    assert not torch.allclose(f(x), f(x, mask))
+
+
+def test_masks_it_does_not_take():
+    f, x = MinGRU(2, 3), torch.randn(4, 5, 2)
+    for mask in (torch.ones(4, 4).bool(), torch.ones(4, 5)):
+        with pytest.raises(ValueError, match=r"a mask of shape \(4, 5\) and dtype torch\.bool; got"):
+            f(x, mask)

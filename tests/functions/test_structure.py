@@ -6,7 +6,7 @@ from torch import nn
 from torch.func import functional_call
 
 from janossy import GRU, TupleMLP
-from janossy.functions import ACTIVATIONS, additive
+from janossy.functions import ACTIVATIONS, Additive, Recurrent, structure
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -17,13 +17,14 @@ def close(a, b):
 
 def law_additive(f, d):
     """rest(σ(Σ_j p_j(x_j))) is f, and the zero vector has no projection but the bias in position 0."""
-    structure = additive(f)
-    rows = torch.randn(6, structure.k, d)
-    projections = structure.project(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
-    total = sum(projections[:, j, j] for j in range(structure.k))
-    close(structure.rest(ACTIVATIONS[structure.activation](total)), f(rows))
-    zero = structure.project(torch.zeros(1, d))[0]
-    close(zero[0], structure.bias)
+    additive = structure(f)
+    assert isinstance(additive, Additive)
+    rows = torch.randn(6, additive.k, d)
+    projections = additive.project(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
+    total = sum(projections[:, j, j] for j in range(additive.k))
+    close(additive.rest(ACTIVATIONS[additive.activation](total)), f(rows))
+    zero = additive.project(torch.zeros(1, d))[0]
+    close(zero[0], additive.bias)
     assert not zero[1:].any()
 
 
@@ -34,16 +35,16 @@ def test_it_is_f(k, hidden, out_features):
     for activation in ACTIVATIONS:
         f = TupleMLP(k, 2, hidden, out_features, activation)
         law_additive(f, 2)
-        assert additive(f).rest_is_affine == (hidden == 4)
+        assert structure(f).rest_is_affine == (hidden == 4)
 
 
 def test_a_structure_that_is_off_is_found():
     class Wrong(TupleMLP):
         def _rest(self, x):
-            return super()._rest(x) + additive(self).bias.sum()
+            return super()._rest(x) + structure(self).bias.sum()
 
-        def additive(self):
-            good = super().additive()
+        def structure(self):
+            good = super().structure()
             return type(good)(**{**vars(good), "project": lambda x: good.project(x) + 1})
 
     with pytest.raises(AssertionError):
@@ -53,7 +54,7 @@ def test_a_structure_that_is_off_is_found():
 def test_weights_are_those_of_the_call():
     f = TupleMLP(2, 3, 4)
     x = torch.randn(5, 3)
-    before = additive(f).project(x)
+    before = structure(f).project(x)
     weights = {name: p.detach() + 1 for name, p in f.named_parameters()}
 
     class Projects(nn.Module):
@@ -62,7 +63,7 @@ def test_weights_are_those_of_the_call():
             self.f = f
 
         def forward(self, x):
-            return additive(self.f).project(x)
+            return structure(self.f).project(x)
 
     swapped = functional_call(Projects(), {f"f.{name}": p for name, p in weights.items()}, (x,))
     close(swapped, before + x.sum(1)[:, None, None] + torch.tensor([1.0, 0])[:, None])
@@ -71,7 +72,7 @@ def test_weights_are_those_of_the_call():
 @pytest.mark.parametrize("shape", [(5, 3), (5,), (5, 2, 2)])
 def test_elements_that_do_not_fit(shape):
     with pytest.raises(ValueError, match=r"expects rows of shape \(T, 2, 2\); got \(5, 2.* Match its k"):
-        additive(TupleMLP(2, 2, 3)).project(torch.zeros(shape))
+        structure(TupleMLP(2, 2, 3)).project(torch.zeros(shape))
 
 
 class Doubled(nn.Linear):
@@ -110,12 +111,13 @@ UNDECLARED = {
 @pytest.mark.parametrize("case", UNDECLARED)
 def test_nothing_is_declared_that_would_bypass_code(case):
     f = UNDECLARED[case]()
-    assert hasattr(f, "additive") and additive(f) is None
+    assert hasattr(f, "structure") and structure(f) is None
 
 
 def test_nothing_is_declared_by_others():
-    assert additive(GRU(2, 3)) is None
-    assert additive(lambda x: x.sum(1)) is None
+    assert isinstance(structure(GRU(2, 3)), Recurrent)
+    assert structure(nn.Linear(2, 3)) is None
+    assert structure(lambda x: x.sum(1)) is None
 
 
 def test_what_still_runs_is_declared():
@@ -132,7 +134,7 @@ def test_what_still_runs_is_declared():
 
 def test_the_rest_is_affine_only_if_its_output_layer_is():
     f = TupleMLP(2, 3, 4, 5)
-    assert additive(f).rest_is_affine
+    assert structure(f).rest_is_affine
     f.output = Doubled(4, 5)
-    assert not additive(f).rest_is_affine
-    assert additive(TupleMLP(2, 3, 4)).rest_is_affine and not additive(TupleMLP(2, 3, (4, 4))).rest_is_affine
+    assert not structure(f).rest_is_affine
+    assert structure(TupleMLP(2, 3, 4)).rest_is_affine and not structure(TupleMLP(2, 3, (4, 4))).rest_is_affine

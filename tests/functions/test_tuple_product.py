@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from janossy import JanossyPooling, Ragged, TupleProduct, Tuples
-from janossy.functions import product
+from janossy.functions import Product, structure
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -37,12 +37,13 @@ def test_formula(k, kind, out_features):
 def test_structure_is_the_function(k, out_features):
     """rest(Π_j z_j(x_j)) is f."""
     f = TupleProduct(k, 2, 4, out_features, network)
-    structure = product(f)
+    declared = structure(f)
+    assert isinstance(declared, Product)
     rows = torch.randn(6, k, 2)
-    factors = structure.factors(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
+    factors = declared.factors(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
     products = prod(factors[:, j, j] for j in range(k))
-    assert (structure.k, structure.num_columns) == (k, 4)
-    torch.testing.assert_close(structure.rest(products), f(rows), atol=1e-12, rtol=1e-12)
+    assert (declared.k, declared.num_columns) == (k, 4)
+    torch.testing.assert_close(declared.rest(products), f(rows), atol=1e-12, rtol=1e-12)
 
 
 def test_the_product_of_theorem_2_1():
@@ -101,29 +102,29 @@ def with_forward_of_its_own(f):
 )
 def test_no_structure_that_would_bypass_or_change_something(change):
     f = TupleProduct(2, 2, 4, 3, network)
-    assert product(f) is not None
+    assert structure(f) is not None
     change(f)
-    assert product(f) is None
+    assert structure(f) is None
 
 
 def test_no_structure_of_a_subclass():
-    assert product(Mine(2, 2, 4)) is None
-    assert product(nn.Linear(2, 2)) is None
+    assert structure(Mine(2, 2, 4)) is None
+    assert structure(nn.Linear(2, 2)) is None
 
 
 def test_structure_in_evaluation():
     f = TupleProduct(2, 2, 4, g=lambda j: nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Dropout()))
-    assert product(f) is None
-    assert product(f.eval()) is not None
+    assert structure(f) is None
+    assert structure(f.eval()) is not None
     f.g[0][1] = nn.BatchNorm1d(4, track_running_stats=False).eval()
-    assert product(f) is None
+    assert structure(f) is None
 
 
 def test_hooks_on_factors_run():
     f = TupleProduct(2, 2, 4, g=network)
     seen = []
     f.g[1][0].register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
-    product(f).factors(torch.zeros(7, 2))
+    structure(f).factors(torch.zeros(7, 2))
     assert seen == [7]
 
 
@@ -152,7 +153,7 @@ def test_rows_that_do_not_fit(shape):
 
 def test_elements_that_do_not_fit():
     with pytest.raises(ValueError, match=r"expects rows of shape \(T, 2, 2\); got \(5, 2, 3\)"):
-        product(TupleProduct(2, 2, 3)).factors(torch.zeros(5, 3))
+        structure(TupleProduct(2, 2, 3)).factors(torch.zeros(5, 3))
 
 
 def test_networks_of_another_rank():

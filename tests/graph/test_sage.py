@@ -116,11 +116,12 @@ def test_in_chunks(aggregation, monkeypatch):
     """As where the cells of all neighbourhoods do not fit the memory budget."""
     budgets = []
 
-    def packed(memory_budget):
-        budgets.append(memory_budget)
-        return Packed(memory_budget)
+    class Notes(Packed):
+        def __call__(self, problem):
+            budgets.append(problem.memory_budget)
+            return super().__call__(problem)
 
-    monkeypatch.setattr(sage, "Packed", packed)
+    monkeypatch.setattr(sage, "Packed", Notes)
     law_looped(model_of(aggregation, memory_budget=10_000), features(), hops_of(None, None))
     assert budgets == [10_000, 10_000]
 

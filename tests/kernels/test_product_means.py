@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from janossy.evaluate.tuples.product_means import product_mean
+from janossy.evaluate.tuples.product_means import product_means as in_torch
 from janossy.kernels import compiled
 from tests.laws import saved_bytes
 
@@ -26,7 +26,7 @@ def by_kernel(z, offsets, increasing=False):
 
 
 def by_tree(z, offsets, increasing=False):
-    return product_mean(torch.as_tensor(np.asarray(z)), np.diff(offsets).tolist(), increasing).numpy()
+    return in_torch(torch.as_tensor(np.asarray(z)), np.diff(offsets).tolist(), increasing).numpy()
 
 
 both = pytest.mark.parametrize("mean", [by_kernel, by_tree])
@@ -70,7 +70,7 @@ def test_values_and_slopes(k, num_columns, increasing):
 def test_slopes_across_chunks(k, increasing):
     z, offsets = draw((40, 33, 1500, 64, 2), k, 3)
     tensor = torch.tensor(z, requires_grad=True)
-    means = product_mean(tensor, np.diff(offsets).tolist(), increasing)
+    means = in_torch(tensor, np.diff(offsets).tolist(), increasing)
     weights = np.random.default_rng(1).normal(size=means.shape)
     (of_z,) = torch.autograd.grad(means, tensor, torch.tensor(weights))
     got, slopes = kernel(z, offsets, increasing, with_slopes=True)
@@ -248,7 +248,7 @@ TREE_SIZES = (0, 1, 2, 6)
 
 
 def tree(increasing):
-    return lambda z: product_mean(z, TREE_SIZES, increasing)
+    return lambda z: in_torch(z, TREE_SIZES, increasing)
 
 
 def tree_input(*batch):
@@ -306,4 +306,4 @@ def test_tree_keeps_states_and_not_terms():
     """For backward: for one segment 64 states where there are 729 terms."""
     z = torch.randn(256, 6, 8, requires_grad=True)
     # Of float32, 64 states of 8 columns for each of 256 leaves, and as many for the levels above them together.
-    assert saved_bytes(lambda: product_mean(z, (256,), False)) < 4 * 8 * 256 * 64
+    assert saved_bytes(lambda: in_torch(z, (256,), False)) < 4 * 8 * 256 * 64

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from janossy.evaluate.tuples.series_means import series_mean
+from janossy.evaluate.tuples.series_means import series_means as in_torch
 from janossy.kernels import compiled
 from janossy.kernels.expansions import EXPANSIONS
 from janossy.kernels.series_means import series_means
@@ -56,7 +56,7 @@ def check(p, sizes, increasing, activation, tolerance, enumerate_up_to=NEVER, ro
     np.testing.assert_allclose(only, out, rtol=4 * np.finfo(p.dtype).eps, atol=1e-15)
 
     x = torch.from_numpy(p).requires_grad_()
-    again = series_mean(x, sizes, *arguments)
+    again = in_torch(x, sizes, *arguments)
     assert abs(again.detach().numpy() - value).max(initial=0) <= allowed
     assert abs(torch.autograd.grad(again.sum(), x)[0].numpy() - slope).max(initial=0) <= allowed
 
@@ -135,7 +135,7 @@ def test_an_angle_of_many_turns_costs_the_others_no_digits(activation, increasin
         out, slopes = series_means(p, offsets_of((6,)), increasing, activation, 1e-5, NEVER, True, 1)
         assert abs(out - value).max() < tolerance and abs(slopes - slope).max() < tolerance
         x = torch.from_numpy(p).requires_grad_()
-        again = series_mean(x, (6,), increasing, activation, 1e-5, NEVER)
+        again = in_torch(x, (6,), increasing, activation, 1e-5, NEVER)
         again_slopes = torch.autograd.grad(again.sum(), x)[0].numpy()
         assert abs(again.detach().numpy() - value).max() < tolerance and abs(again_slopes - slope).max() < tolerance
 
@@ -158,7 +158,7 @@ def test_a_large_set_with_units_of_different_ranges():
     p = draw(sizes, 3, 9, dtype=np.float32) * np.logspace(-2, 1, 9, dtype=np.float32)
     out, slopes = series_means(p, offsets_of(sizes), False, "tanh", 1e-6, CHEAPER, True, 2)
     x = torch.from_numpy(p).double().requires_grad_()
-    value = series_mean(x, sizes, False, "tanh", 1e-10)
+    value = in_torch(x, sizes, False, "tanh", 1e-10)
     (slope,) = torch.autograd.grad(value.sum(), x)
     assert abs(out - value.detach().numpy()).max() < 3e-6
     assert abs(slopes - slope.numpy()).max() < 3e-6 / 10

@@ -156,7 +156,7 @@ def test_ours_are_orderings(name):
     [
         (
             Silent(),
-            r"declare whether they draw, .* got Silent, with draws=None. Say draws = True if its enum",
+            r"declare whether they draw, .* got Silent, with draws=None. Say draws = True if its enumerate draws",
         ),
         (Half(), r"to be RandomOrderings, .* got Half, without block, blocks, redrawn. Add them"),
         (Sampled, r"got the class Sampled. Write Sampled\(…\)"),

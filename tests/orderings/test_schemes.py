@@ -538,7 +538,7 @@ def test_exact_ends_are_counted_in_the_budget():
         ({"exact_last": 3, "k": 2}, "Sampled expects exact_last >= 0 positions and at most k=2; got exact_last=3"),
         (
             {"num": 7, "k": 2, "scheme": "distinct"},
-            r"got scheme='distinct'. Write Distinct\(7, k=2\), which",
+            r"got scheme='distinct'. Write Distinct\(7, k=2\), which draws them",
         ),
         ({"max_rows": 0}, "Sampled expects max_rows >= 1; got max_rows=0"),
     ],

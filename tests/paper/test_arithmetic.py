@@ -11,8 +11,10 @@ import torch
 from janossy import Ragged
 from janossy.paper.arithmetic.models import MODELS, Model, num_trainable_parameters
 from janossy.paper.arithmetic.settings import Settings, settings_for
+from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.arithmetic.train import score, train_cell
+from janossy.paper.arithmetic.train import score, train_trial
+from janossy.paper.schema import check
 
 ORACLES = {
     "sum": sum,
@@ -92,29 +94,31 @@ def test_initialisation_is_the_papers(model):
 def test_training_learns_and_is_a_function_of_the_seed(name):
     settings = replace(TINY, epochs=8, num_train=2000, learning_rates=(1e-2,), standardise=True, schedule="one-cycle")
     epochs = []
-    first = train_cell(TASKS["sum"], MODELS[name], 0, settings, epochs.append)
+    first = train_trial(TASKS["sum"], MODELS[name], 0, settings, epochs.append)
     assert first["history"][-1]["train_loss"] < 0.5 * first["history"][0]["train_loss"]
     assert sum(epochs) == pytest.approx(settings.epochs)
-    again = train_cell(TASKS["sum"], MODELS[name], 0, settings, lambda _: None)
+    again = train_trial(TASKS["sum"], MODELS[name], 0, settings, lambda _: None)
     assert again["scores"] == first["scores"]
-    other = train_cell(TASKS["sum"], MODELS[name], 1, settings, lambda _: None)
+    other = train_trial(TASKS["sum"], MODELS[name], 1, settings, lambda _: None)
     assert other["scores"] != first["scores"]
 
 
 def test_a_result_says_everything():
-    result = train_cell(TASKS["variance"], MODELS["lstm-mlp"], 0, TINY, lambda _: None)
+    result = train_trial(TASKS["variance"], MODELS["lstm-mlp"], 0, TINY, lambda _: None)
     assert [s["num_permutations"] for s in result["scores"]] == [1, 3]
     assert [s["num_permutations"] for s in result["curve"]] == [1, 2, 3]
     assert result["curve"][-1] == result["scores"][-1]
     assert result["num_trainable_parameters"] == 35601
     assert result["config"]["epochs"] == 2 and result["config"]["optimizer"] == "Adam"
     assert len(result["history"]) == 2
-    assert json.loads(json.dumps(result))["scores"] == result["scores"]
+    read = json.loads(json.dumps(result))
+    assert read["scores"] == result["scores"]
+    check(read | {"versions": {}, "config": read["config"] | {"preset": "smoke"}}, ARITHMETIC.schema)
 
 
 def test_the_learning_rate_is_chosen_on_validation():
     settings = replace(TINY, epochs=4, num_train=1000, learning_rates=(1e-2, 1e-9), standardise=True)
-    result = train_cell(TASKS["variance"], MODELS["k1-linear"], 0, settings, lambda _: None)
+    result = train_trial(TASKS["variance"], MODELS["k1-linear"], 0, settings, lambda _: None)
     assert result["config"]["learning_rate"] == 1e-2
 
 
@@ -122,10 +126,10 @@ def test_the_best_epoch_is_kept_if_asked():
     wild = replace(
         TINY, epochs=6, learning_rates=(3.0,), standardise=True
     )  # diverges, so that the last is not the best
-    best = train_cell(TASKS["variance"], MODELS["k1-mlp"], 0, replace(wild, keep="best"), lambda _: None)
+    best = train_trial(TASKS["variance"], MODELS["k1-mlp"], 0, replace(wild, keep="best"), lambda _: None)
     errors = [entry["rmse"] for entry in best["history"]]
     assert best["kept_epoch"] == max(i for i, e in enumerate(errors, 1) if e == min(errors))
-    last = train_cell(TASKS["variance"], MODELS["k1-mlp"], 0, wild, lambda _: None)
+    last = train_trial(TASKS["variance"], MODELS["k1-mlp"], 0, wild, lambda _: None)
     assert last["kept_epoch"] == 6
     assert best["scores"] != last["scores"] or best["kept_epoch"] == 6
 

@@ -16,8 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from janossy.paper.graphs import datasets
-from janossy.paper.graphs.cell import NUM_TRAIN
 from janossy.paper.graphs.datasets import FOLDERS, NAMES, SIZES, VertexData, load
+from janossy.paper.graphs.trial import NUM_TRAIN
 from tests.paper.graph_files import copied, unplug
 
 TABLES = json.loads((resources.files("janossy.paper") / "tables.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Vertex classification: the rows of Table 2, training, and the cells of a run."""
+"""Vertex classification: the rows of Table 2, training, and the trials of a run."""
 
 import json
 from copy import deepcopy
@@ -16,13 +16,14 @@ from rich.console import Console
 
 from janossy.graph.neighbourhoods import Neighbourhoods
 from janossy.graph.sage import GraphSAGE
-from janossy.paper.graphs import cell, train
-from janossy.paper.graphs.cell import NUM_TRAIN, Cell
+from janossy.paper.graphs import train, trial
 from janossy.paper.graphs.datasets import NAMES, SIZES, VertexData, load
-from janossy.paper.graphs.rows import NUM_RUNS, PAPER_ROWS, Row, settings_for
+from janossy.paper.graphs.settings import NUM_RUNS, PAPER_ROWS, Row, settings_for
+from janossy.paper.graphs.study import GRAPHS
 from janossy.paper.graphs.train import THRESHOLDS, curves, micro_f1, train_row
-from janossy.paper.results import GRAPHS, read_cells
-from janossy.paper.run import run_cells, unfinished
+from janossy.paper.graphs.trial import NUM_TRAIN, Trial
+from janossy.paper.run import run_trials, unfinished
+from janossy.paper.schema import check
 
 TABLES = json.loads((resources.files("janossy.paper") / "tables.json").read_text(encoding="utf-8"))
 TABLE_10 = TABLES["table_10_graph_trainable_parameters"]
@@ -241,7 +242,7 @@ def test_a_result_is_a_function_of_the_seed(name, row):
 def test_a_result_says_everything():
     settings = replace(TINY, num_test=None)
     result = json.loads(json.dumps(trained(random_data("pubmed"), "lstm-3-3", 4, settings)))
-    assert result.keys() >= {*GRAPHS.place, *GRAPHS.others} - {"versions"}
+    check(result | {"versions": {}, "config": result["config"] | {"preset": "smoke"}}, GRAPHS.schema)
     assert (result["dataset"], result["row"], result["seed"]) == ("pubmed", "lstm-3-3", 4)
     assert result["config"] == asdict(settings) | {"optimizer": "Adam"}
     assert len(result["curve"]) == 2 and result["scores"]["test"] == result["curve"][-1]
@@ -364,9 +365,9 @@ def test_what_neighbours_say_is_learnt(row):
 # Cells
 
 
-def cell_of(folder, row="mean", seed=0, dataset="cora", **changes) -> Cell:
+def trial_of(folder, row="mean", seed=0, dataset="cora", **changes) -> Trial:
     settings = settings_for(dataset, Row.named(row), "smoke")
-    return Cell(dataset, row, seed, replace(settings, hidden_features=16, **changes), folder)
+    return Trial(dataset, row, seed, replace(settings, hidden_features=16, **changes), folder)
 
 
 @pytest.mark.parametrize(
@@ -376,8 +377,8 @@ def cell_of(folder, row="mean", seed=0, dataset="cora", **changes) -> Cell:
 def test_progress_adds_up(dataset, changes, monkeypatch):
     data = random_data(dataset, 100)
     repeated = torch.arange(NUM_TRAIN[dataset]) % 100
-    monkeypatch.setattr(cell, "load", lambda *_: replace(data, train=repeated))
-    one = replace(cell_of(Path(), dataset=dataset), settings=replace(cell_of(Path()).settings, **changes))
+    monkeypatch.setattr(trial, "load", lambda *_: replace(data, train=repeated))
+    one = replace(trial_of(Path(), dataset=dataset), settings=replace(trial_of(Path()).settings, **changes))
     steps = []
     result = one.train(steps.append)
     assert sum(steps) == one.units > 0
@@ -386,16 +387,16 @@ def test_progress_adds_up(dataset, changes, monkeypatch):
 
 def test_results_are_written_resumed_and_not_mixed(cora, tmp_path):
     folder = cora[0]
-    cells = [cell_of(folder, "lstm-3-3", 1), cell_of(folder)]
-    assert unfinished(cells, GRAPHS, tmp_path, QUIET) == cells
-    (failure,) = run_cells([cells[0], cell_of(tmp_path / "none", dataset="ppi-go")], tmp_path, 1, QUIET)
+    trials = [trial_of(folder, "lstm-3-3", 1), trial_of(folder)]
+    assert unfinished(trials, GRAPHS, [], tmp_path, QUIET) == trials
+    (failure,) = run_trials([trials[0], trial_of(tmp_path / "none", dataset="ppi-go")], tmp_path, 1, QUIET)
     assert failure.startswith("ppi-go mean seed 0: FileNotFoundError: PPI-GO expects the file") and "\n" not in failure
-    assert unfinished(cells, GRAPHS, tmp_path, QUIET) == cells[1:]
-    (result,), damaged = read_cells(tmp_path, GRAPHS)
-    assert damaged == [] and (tmp_path / "cells" / "cora-lstm-3-3-seed1.json").is_file()
-    here = train_row(load("cora", folder, 1), "lstm-3-3", 1, cells[0].settings, lambda _: None)
+    assert unfinished(trials, GRAPHS, [], tmp_path, QUIET) == trials[1:]
+    (result,), left_out = GRAPHS.read(tmp_path)
+    assert left_out == [] and (tmp_path / "cells" / "cora-lstm-3-3-seed1.json").is_file()
+    here = train_row(load("cora", folder, 1), "lstm-3-3", 1, trials[0].settings, lambda _: None)
     assert result["config"] == here["config"] and result["losses"] == pytest.approx(here["losses"], abs=1e-3)
     with pytest.raises(ValueError, match=r"cora lstm-3-3 seed 1 .*num_batches=2 there, 3 asked for.*another --out"):
-        unfinished([cell_of(folder, "lstm-3-3", 1, num_batches=3)], GRAPHS, tmp_path, QUIET)
-    elsewhere = replace(cells[0], folder=tmp_path)
-    assert unfinished([elsewhere], GRAPHS, tmp_path, QUIET) == []  # where the data are is no setting
+        unfinished([trial_of(folder, "lstm-3-3", 1, num_batches=3)], GRAPHS, [], tmp_path, QUIET)
+    elsewhere = replace(trials[0], folder=tmp_path)
+    assert unfinished([elsewhere], GRAPHS, [], tmp_path, QUIET) == []  # where the data are is no setting

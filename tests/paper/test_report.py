@@ -1,18 +1,23 @@
-import importlib.util
 import json
 import re
-import sys
 import warnings
 from html.parser import HTMLParser
+from io import StringIO
 from itertools import product
 
 import pytest
+from rich.console import Console
 
-from janossy.paper import report
-from janossy.paper.report import write_report
-from janossy.paper.tables import MODELS, ROWS, SHOWN, paper_parameters
+from janossy.paper.arithmetic.models import MODELS as MODELS_BY_NAME
+from janossy.paper.arithmetic.plots import PLOTS
+from janossy.paper.arithmetic.settings import settings_for
+from janossy.paper.arithmetic.study import ARITHMETIC
+from janossy.paper.arithmetic.tables import MODELS, PAPER_TASKS, ROWS, metric_of, paper_parameters
+from janossy.paper.arithmetic.tasks import TASKS, Task
+from janossy.paper.page import THEMES
 
 FILES = ["report.md", "report.html", "scores-by-k.png", "error-by-permutations.png", "learning-curves.png"]
+SHOWN = {task: metric_of(task) for task in PAPER_TASKS}
 VOID = {"br", "col", "hr", "img", "link", "meta", "source"}
 
 
@@ -47,6 +52,11 @@ def write(directory, cells):
     for c in cells:
         path = directory / "cells" / f"{c['task']}-{c['model']}-seed{c['seed']}.json"
         path.write_text(json.dumps(c), encoding="utf-8")
+
+
+def write_report(directory):
+    results, left_out = ARITHMETIC.read(directory)
+    return ARITHMETIC.write_report(directory, results, [str(each) for each in left_out])
 
 
 def reported(directory, cells):
@@ -232,15 +242,6 @@ def test_without_recurrent_cells_there_is_no_plot_over_permutations(tmp_path):
     assert [path.name for path in write_report(tmp_path)] == FILES
 
 
-def test_no_cells_is_one_clear_error(tmp_path):
-    with pytest.raises(ValueError, match="holds no results; janossy reproduce arithmetic --out"):
-        write_report(tmp_path)
-    (tmp_path / "cells").mkdir()
-    (tmp_path / "cells" / "sum-k1-mlp-seed0.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"holds no results \(1 damaged\)"):
-        write_report(tmp_path)
-
-
 def test_a_full_disk_leaves_the_earlier_report_whole(full, tmp_path, monkeypatch):
     write(tmp_path, full[1][:1])
     write_report(tmp_path)
@@ -256,18 +257,38 @@ def test_a_full_disk_leaves_the_earlier_report_whole(full, tmp_path, monkeypatch
     assert not list(tmp_path.glob("*.partial"))
 
 
-@pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
-def test_without_the_extra_the_error_names_it(module, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "janossy.paper.plots")
-    spec = importlib.util.spec_from_file_location("bare_report", report.__file__)
-    bare = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bare)
-    with pytest.raises(ImportError, match=r"pip install janossy\[paper\]"):
-        bare.write_report(tmp_path)
-
-
 def test_each_row_of_table_3_is_in_the_page(full):
     *_, html = full
     bodies = re.findall(r'<table class="comparison">.*?</table>', html, re.S)
     assert [body.count('<th scope="row">') for body in bodies] == [len(ROWS), len(ROWS)]
+
+
+@pytest.mark.parametrize("is_integer", [True, False])
+def test_a_task_that_the_paper_has_not_is_shown_with_ours_alone(is_integer, tmp_path, monkeypatch):
+    monkeypatch.setitem(TASKS, "largest", Task("largest", 5, 100, lambda x: x.amax(1), is_integer))
+    monkeypatch.setitem(SHOWN, "largest", metric_of("largest"))
+    cells = [cell("sum", "k1-mlp"), cell("largest", "k1-mlp"), cell("largest", "gru-mlp")]
+    shown = [f"{c['scores'][0][metric_of('largest')]:.{3 if is_integer else 2}f}" for c in cells[1:]]
+    markdown, html = reported(tmp_path, cells)
+    assert ARITHMETIC.read(tmp_path)[1] == []
+    (line,) = re.findall(r"^\| k = 1 \| MLP \|.*$", markdown, re.M)[:1]
+    assert line.split(" | ")[-1] == f"**{shown[0]}** |"
+    assert [f"| largest | k1-mlp | 0 | {shown[0]} |" in markdown, f"×1: {shown[1]}" in markdown] == [True, True]
+    assert f'<td class="ours">{shown[0]}</td><td class="paper"></td>' in html
+    console = Console(width=100, record=True, file=StringIO())
+    ARITHMETIC.show(console, ARITHMETIC.read(tmp_path)[0])
+    (line,) = (line for line in console.export_text().splitlines() if line.split()[:4] == ["k", "=", "1", "MLP"])
+    assert line.split()[-1] == shown[0]
+    tasks = "--tasks sum,largest"
+    assert tasks in markdown and "on largest" not in markdown
+    assert settings_for(TASKS["largest"], MODELS_BY_NAME["gru-mlp"], "quick", "fast").epochs == 4
+
+
+def test_a_plot_of_a_task_that_the_paper_has_not_has_its_panel(monkeypatch):
+    monkeypatch.setitem(TASKS, "largest", Task("largest", 5, 100, lambda x: x.amax(1)))
+    monkeypatch.setitem(SHOWN, "largest", "accuracy")
+    results = [cell("largest", "gru-mlp"), cell("sum", "gru-mlp")]
+    for name, plot in PLOTS.items():
+        titles = [axes.get_title() for axes in plot(results, THEMES["light"]).axes]
+        assert any(title.startswith("largest") for title in titles), name
+        assert titles.index(next(t for t in titles if t.startswith("sum"))) == 0

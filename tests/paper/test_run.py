@@ -1,4 +1,4 @@
-"""Running cells: results on disk, resuming, and what goes wrong."""
+"""Running trials: results on disk, resuming, and what goes wrong."""
 
 import errno
 import json
@@ -12,98 +12,110 @@ import pytest
 from rich.console import Console
 
 from janossy.paper import run
-from janossy.paper.arithmetic.cell import Cell
 from janossy.paper.arithmetic.models import MODELS
 from janossy.paper.arithmetic.settings import Settings, settings_for
+from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.results import ARITHMETIC, GRAPHS, cell_path, read_cells, write_json
-from janossy.paper.run import run_cells, unfinished
+from janossy.paper.arithmetic.trial import Trial
+from janossy.paper.graphs.study import GRAPHS
+from janossy.paper.results import cell_path, write_json
+from janossy.paper.run import run_trials, unfinished
 from janossy.paper.workers import work
 
 QUIET = Console(quiet=True)
 
 
-def cell(task="sum", model="k1-linear", seed=0, **changes) -> Cell:
+def a_trial(task="sum", model="k1-linear", seed=0, **changes) -> Trial:
     settings = replace(settings_for(TASKS[task], MODELS[model], "smoke", "fast"), **{"num_train": 200, **changes})
-    return Cell(task, model, seed, settings)
+    return Trial(task, model, seed, settings)
 
 
-def finished(cell: Cell, directory) -> None:
+def finished(trial: Trial, directory) -> None:
     """A result as a run would leave it, without the run."""
-    result = {key: [] for key in ARITHMETIC.others} | {"config": json.loads(json.dumps(asdict(cell.settings)))}
-    named = {"task": cell.task, "model": cell.model, "seed": cell.seed}
-    write_json(cell_path(directory, cell.task, cell.model, cell.seed), result | named)
+    result = {
+        "task": trial.task,
+        "model": trial.model,
+        "seed": trial.seed,
+        "config": json.loads(json.dumps(asdict(trial.settings))),
+        "num_trainable_parameters": 31,
+        **{key: [] for key in ("scores", "curve", "history")},
+        "seconds": 1.5,
+        "versions": {},
+    }
+    write_json(cell_path(directory, *trial.place), result)
+
+
+def missing(trials, directory, study=ARITHMETIC, console=QUIET):
+    others = [other for other in (ARITHMETIC, GRAPHS) if other is not study]
+    return unfinished(trials, study, others, directory, console)
 
 
 def test_results_are_written_and_resumed(tmp_path):
-    cells = [cell(), cell("range", "gru-linear"), cell(seed=1)]
-    assert run_cells(cells[:2], tmp_path, 2, QUIET) == []
-    results, damaged = read_cells(tmp_path, ARITHMETIC)
+    trials = [a_trial(), a_trial("range", "gru-linear"), a_trial(seed=1)]
+    assert run_trials(trials[:2], tmp_path, 2, QUIET) == []
+    results, left_out = ARITHMETIC.read(tmp_path)
     assert {(r["task"], r["model"]) for r in results} == {("sum", "k1-linear"), ("range", "gru-linear")}
-    assert damaged == [] and all(r["versions"]["torch"] and r["finished"] for r in results)
-    assert unfinished(cells, ARITHMETIC, tmp_path, QUIET) == cells[2:]
+    assert left_out == [] and all(r["versions"]["torch"] and r["finished"] for r in results)
+    assert missing(trials, tmp_path) == trials[2:]
 
 
 def test_other_settings_are_not_mixed(tmp_path):
-    finished(cell(), tmp_path)
-    assert unfinished([cell()], ARITHMETIC, tmp_path, QUIET) == []
+    finished(a_trial(), tmp_path)
+    assert missing([a_trial()], tmp_path) == []
     with pytest.raises(ValueError, match=r"epochs=2 there, 3 asked for.*another --out"):
-        unfinished([cell(epochs=3)], ARITHMETIC, tmp_path, QUIET)
+        missing([a_trial(epochs=3)], tmp_path)
 
 
 def test_a_result_from_before_a_setting_has_its_default(tmp_path):
-    finished(cell(), tmp_path)
+    finished(a_trial(), tmp_path)
     path = cell_path(tmp_path, "sum", "k1-linear", 0)
     result = json.loads(path.read_text())
     for key in ("keep", "learning_rates"):
         del result["config"][key]
     write_json(path, result)
     default = {field.name: field.default for field in fields(Settings)}
-    assert (
-        unfinished([cell(keep=default["keep"], learning_rates=default["learning_rates"])], ARITHMETIC, tmp_path, QUIET)
-        == []
-    )
+    assert missing([a_trial(keep=default["keep"], learning_rates=default["learning_rates"])], tmp_path) == []
     with pytest.raises(ValueError, match=f"keep='{default['keep']}' there, 'other' asked for"):
-        unfinished([cell(keep="other")], ARITHMETIC, tmp_path, QUIET)
+        missing([a_trial(keep="other")], tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"task": "sum"}', "\x00\x00"], ids=repr)
 def test_damaged_results_are_set_aside_and_run_again(tmp_path, damage):
-    cells = [cell(), cell(seed=1)]
-    for each in cells:
+    trials = [a_trial(), a_trial(seed=1)]
+    for each in trials:
         finished(each, tmp_path)
     path = cell_path(tmp_path, "sum", "k1-linear", 0)
     path.write_text(damage)
-    assert unfinished(cells, ARITHMETIC, tmp_path, QUIET) == cells[:1]
+    assert missing(trials, tmp_path) == trials[:1]
     assert not path.exists() and path.with_suffix(".damaged").read_text() == damage
 
 
 def test_results_of_another_experiment_are_left_alone(tmp_path):
-    finished(cell(), tmp_path)
+    finished(a_trial(), tmp_path)
     with pytest.raises(ValueError, match="results of another experiment; choose another --out"):
-        unfinished([], GRAPHS, tmp_path, QUIET)
-    assert len(read_cells(tmp_path, ARITHMETIC)[0]) == 1
-    cells, damaged = read_cells(tmp_path, GRAPHS)
-    assert cells == [] and len(damaged) == 1 and "lacks dataset, row, losses" in damaged[0]
+        missing([], tmp_path, GRAPHS)
+    assert len(ARITHMETIC.read(tmp_path)[0]) == 1
+    results, left_out = GRAPHS.read(tmp_path)
+    assert results == [] and len(left_out) == 1 and "lacks dataset, row, losses" in str(left_out[0])
 
 
 def test_a_cell_that_raises_is_reported_and_the_others_finish(tmp_path):
-    bad = cell(batch_size=0)
-    failures = run_cells([bad, cell(seed=1)], tmp_path, 1, QUIET)
+    bad = a_trial(batch_size=0)
+    failures = run_trials([bad, a_trial(seed=1)], tmp_path, 1, QUIET)
     assert len(failures) == 1 and failures[0].startswith("sum k1-linear seed 0: ")
-    assert [r["seed"] for r in read_cells(tmp_path, ARITHMETIC)[0]] == [1]
+    assert [r["seed"] for r in ARITHMETIC.read(tmp_path)[0]] == [1]
 
 
 def test_a_killed_worker_loses_its_own_cell_only():
-    cells = [cell(epochs=1000), cell(seed=1), cell(seed=2)]
+    trials = [a_trial(epochs=1000), a_trial(seed=1), a_trial(seed=2)]
     killed, ends = False, []
-    for event in work(cells, 1):
-        if event.kind == "progress" and event.cell.seed == 0 and not killed:
+    for event in work(trials, 1):
+        if event.kind == "progress" and event.trial.seed == 0 and not killed:
             (child,) = multiprocessing.active_children()
             os.kill(child.pid, signal.SIGKILL)
             killed = True
         if event.kind in ("done", "failed"):
-            ends.append((event.cell.seed, event.kind))
+            ends.append((event.trial.seed, event.kind))
     assert sorted(ends) == [(0, "failed"), (1, "done"), (2, "done")]
     assert multiprocessing.active_children() == []
 
@@ -120,9 +132,9 @@ def test_when_writing_stops_finished_cells_stay_and_workers_go(tmp_path, monkeyp
 
     monkeypatch.setattr(run, "write_json", write)
     with pytest.raises(type(stop)):
-        run_cells([cell(seed=seed) for seed in range(3)], tmp_path, 1, QUIET)
-    results, damaged = read_cells(tmp_path, ARITHMETIC)
-    assert len(results) == 1 and damaged == []
+        run_trials([a_trial(seed=seed) for seed in range(3)], tmp_path, 1, QUIET)
+    results, left_out = ARITHMETIC.read(tmp_path)
+    assert len(results) == 1 and left_out == []
     assert multiprocessing.active_children() == []
 
 

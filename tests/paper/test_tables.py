@@ -6,19 +6,22 @@ from math import isnan
 import pytest
 from rich.console import Console
 
-from janossy.paper.patterns import pattern_checks, print_patterns
-from janossy.paper.tables import (
+from janossy.paper.arithmetic.patterns import pattern_checks, print_patterns
+from janossy.paper.arithmetic.tables import (
     MODELS,
+    PAPER_TASKS,
     ROWS,
-    SHOWN,
     Row,
     comparison,
+    metric_of,
     our_score,
     paper_parameters,
     paper_score,
-    paper_tables,
     print_comparison,
 )
+from janossy.paper.printed import paper_tables
+
+SHOWN = {task: metric_of(task) for task in PAPER_TASKS}
 
 PRINTED = {
     "table_1_and_3_accuracy": (None, None),

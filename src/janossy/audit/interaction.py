@@ -9,7 +9,7 @@ from math import comb
 import torch
 from torch import Tensor, nn
 
-from janossy.network import evaluating
+from janossy.modes import evaluating
 from janossy.orderings.arguments import check_integer
 from janossy.ragged import Ragged
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from janossy.inference.links import Link, named_link
-from janossy.network import JanossyNetwork, check_network, evaluating
+from janossy.modes import evaluating
+from janossy.network import JanossyNetwork, check_network
 from janossy.orderings import Sampled
 from janossy.orderings.arguments import check_generator, check_integer
 from janossy.orderings.rows import MAX_ROWS, Rows, as_random, build_rows
@@ -73,14 +74,14 @@ class Sensitivity:
         return "\n".join(lines)
 
     def plot(self, path: str | PathLike[str] | None = None) -> "Figure":
-        """Draw each set's spread over orders beside that over sets, and its worst order; needs ``janossy[paper]``.
+        """Draw each set's spread over orders beside that over sets, and its worst order; needs ``janossy[plot]``.
 
         Several outputs count together, by their Euclidean norm. With ``path``, the figure is written there too.
         """
         try:
             from matplotlib.figure import Figure  # noqa: PLC0415
         except ImportError as error:
-            raise ImportError("Sensitivity.plot needs matplotlib: pip install 'janossy[paper]'.") from error
+            raise ImportError("Sensitivity.plot needs matplotlib: pip install 'janossy[plot]'.") from error
         spread, across = self._spreads()
         figure = Figure(figsize=(9, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)

@@ -1,12 +1,12 @@
 """HOW the average is computed: one evaluator a file, and ``choose`` between them."""
 
-from janossy.evaluate.choose import EVALUATORS, Evaluator, candidates, cheapest, named
+from janossy.evaluate.choose import EVALUATORS, Choice, Evaluator, candidates, cheapest
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
 from janossy.evaluate.packed import Packed
 from janossy.evaluate.permanent import Permanent
-from janossy.evaluate.problem import Function, Problem
+from janossy.evaluate.problem import MEMORY_BUDGET, Function, Problem
 from janossy.evaluate.projected import Projected
 from janossy.evaluate.reduce import REDUCTIONS
 from janossy.evaluate.sampled_prefixes import SampledPrefixes
@@ -15,7 +15,9 @@ from janossy.evaluate.spectral import Spectral
 
 __all__ = [
     "EVALUATORS",
+    "MEMORY_BUDGET",
     "REDUCTIONS",
+    "Choice",
     "Cost",
     "Evaluator",
     "Function",
@@ -31,5 +33,4 @@ __all__ = [
     "Spectral",
     "candidates",
     "cheapest",
-    "named",
 ]

@@ -16,6 +16,8 @@ from janossy.evaluate.projected import Projected
 from janossy.evaluate.sampled_prefixes import SampledPrefixes
 from janossy.evaluate.shared_prefixes import SharedPrefixes
 from janossy.evaluate.spectral import Spectral
+from janossy.orderings.drawn import Drawn
+from janossy.orderings.rows import MAX_ROWS
 from janossy.ragged import Ragged
 
 
@@ -24,6 +26,11 @@ class Evaluator(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def builds_rows(self) -> bool:
+        """Whether it enumerates the orderings' rows, of which there may be too many."""
+        ...
 
     def refuses(self, problem: Problem) -> str | None:
         """Why it does not apply to this f over these orderings; None if it does."""
@@ -48,10 +55,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     SharedPrefixes(),
     SampledPrefixes(),
 )
-"""Those that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
-
-IN_FLOAT64 = tuple(Spectral(tolerance=1e-10) if isinstance(e, Spectral) else e for e in EVALUATORS)
-"""Those that "auto" chooses from for elements in float64."""
+"""The evaluators that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Candidate:
 
 def cheapest(problem: Problem) -> Evaluator:
     """The fastest evaluator that applies. Runs in every forward pass, so costs are asked for only if several apply."""
-    applicable = [evaluator for evaluator in _for(problem) if evaluator.refuses(problem) is None]
+    applicable = [evaluator for evaluator in EVALUATORS if evaluator.refuses(problem) is None]
     if len(applicable) == 1:
         return applicable[0]
     seconds = [evaluator.cost(problem).seconds for evaluator in applicable]
@@ -75,25 +79,90 @@ def cheapest(problem: Problem) -> Evaluator:
 def candidates(problem: Problem) -> list[Candidate]:
     """Every evaluator: those that apply first, the fastest in front."""
     found = []
-    for evaluator in _for(problem):
+    for evaluator in EVALUATORS:
         refusal = evaluator.refuses(problem)
         cost = evaluator.cost(problem) if refusal is None else None
         found.append(Candidate(evaluator, cost, refusal))
     return sorted(found, key=lambda c: c.cost.seconds if c.cost else float("inf"))
 
 
-def _for(problem: Problem) -> tuple[Evaluator, ...]:
-    return IN_FLOAT64 if problem.elements.dtype == torch.float64 else EVALUATORS
-
-
 def named(evaluate: str | Evaluator) -> Evaluator | None:
     """The evaluator of that name, or the one given; None for "auto".
 
-    Raises: ValueError for an unknown name.
+    Raises: ValueError for an unknown name, TypeError for what is no evaluator.
     """
-    if not isinstance(evaluate, str):
-        return evaluate
     by_name = {evaluator.name: evaluator for evaluator in EVALUATORS}
+    if not isinstance(evaluate, str):
+        if isinstance(evaluate, type) or not all(hasattr(evaluate, part) for part in ("name", "refuses", "cost")):
+            raise TypeError(
+                f"evaluate expects 'auto', an evaluator such as Spectral(), or one of {', '.join(by_name)}; "
+                f"got {evaluate!r}."
+            )
+        return evaluate
     if evaluate != "auto" and evaluate not in by_name:
         raise ValueError(f"evaluate expects 'auto', an evaluator, or one of {', '.join(by_name)}; got {evaluate!r}.")
     return by_name.get(evaluate)
+
+
+class Choice:
+    """The evaluator of a layer: the one asked for, or for "auto" the cheapest, remembered while nothing changes."""
+
+    def __init__(self, evaluate: str | Evaluator) -> None:
+        self.asked = named(evaluate)
+        self._last: tuple[tuple, Evaluator] | None = None
+
+    @property
+    def name(self) -> str:
+        return "auto" if self.asked is None else self.asked.name
+
+    def __call__(self, problem: Problem) -> Evaluator:
+        """The evaluator that computes this problem.
+
+        Raises: ValueError if the one asked for does not apply.
+        """
+        if self.asked is not None:
+            if (refusal := self.asked.refuses(problem)) is not None:
+                raise ValueError(f"evaluate={self.asked.name} does not apply: {refusal}; use evaluate='auto'.")
+            return self.asked
+        if torch.compiler.is_compiling() or isinstance(problem.orderings, Drawn):  # which come once
+            return cheapest(problem)
+        case = _case(problem)
+        if self._last is None or self._last[0] != case:
+            self._last = case, cheapest(problem)
+        return self._last[1]
+
+    def explain(self, problem: Problem) -> str:
+        """Which evaluator computes it, what each would cost, and why one does not apply.
+
+        The seconds are a rough estimate, forward and backward, on two cores.
+        Raises: what the computation itself would raise.
+        """
+        chosen, sizes = self(problem), problem.elements.sizes
+        num_rows = sum(problem.orderings.num_rows(n) for n in sizes)
+        if chosen.builds_rows and num_rows > getattr(problem.orderings, "max_rows", MAX_ROWS):
+            problem.orderings.enumerate(problem.keys, problem.generator)  # refuses, in its own words
+        why = "the cheapest that applies" if self.asked is None else "as asked"
+        lines = [f"{chosen.name} ({why}): {num_rows} rows of {len(sizes)} sets by {problem.orderings}"]
+        for candidate in candidates(problem):
+            if (cost := candidate.cost) is None:
+                answer = f"does not apply: {candidate.refusal}"
+            else:
+                answer = f"about {cost.flops:.2g} flops, {cost.bytes:.2g} bytes, {1000 * cost.seconds:.2g} ms"
+            lines.append(f"  {candidate.evaluator.name}: {answer}")
+        return "\n".join(lines)
+
+
+def _case(problem: Problem) -> tuple:
+    """All that refusals and costs look at: the choice is the same while this is."""
+    structure, values = problem.structure, problem.values
+    return (
+        problem.elements.sizes,
+        problem.orderings,
+        None if structure is None else structure.case,
+        values.dtype,
+        values.device,
+        values.shape,
+        problem.reduce,
+        problem.memory_budget,
+        problem.f,
+    )

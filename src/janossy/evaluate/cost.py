@@ -1,6 +1,8 @@
 """What applying a function to rows costs, read off its weights."""
 
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 from torch import nn
 
@@ -25,7 +27,7 @@ class Cost:
     flops: float
     bytes: float
     activations: float = 0.0
-    """Numbers that layers put out: the arguments of tanh and the like, which take longer than flops."""
+    """How many numbers the layers put out: the arguments of tanh and the like, which take longer than flops."""
     rates: Rates = Rates()
     calls: float = 0.0
     """Seconds that go by whatever there is to compute: in calls, set by set or step by step."""
@@ -52,9 +54,9 @@ class Work:
     """What applying f to one row takes, read off its weights."""
 
     numel: int
-    """Numbers in the weight matrices."""
+    """How many numbers the weight matrices hold."""
     outputs: int
-    """Numbers that they put out, each matrix applied once."""
+    """How many numbers the weight matrices put out, each applied once."""
     heads: int
     whole_rows: bool
     """Whether the matrices are applied to a row, and not to each of its positions."""
@@ -67,15 +69,15 @@ class Work:
         return cls(sum(w.numel() for w in weights), sum(w.shape[0] for w in weights), heads, whole_rows)
 
     def flops(self, length: int) -> int:
-        """Upper estimate: every weight matrix multiplies once at every position."""
+        """An upper estimate: every weight matrix multiplies once at every position."""
         return 2 * self.numel * (1 if self.whole_rows else length)
 
     def activations(self, length: int) -> int:
-        """Upper estimate: every number that a matrix puts out."""
+        """An upper estimate: every number that a matrix puts out."""
         return self.outputs * (1 if self.whole_rows else length)
 
     def elements(self, length: int, num_features: int) -> int:
-        """Upper estimate of the numbers kept: at each position the input and each matrix's output, thrice.
+        """An upper estimate of the numbers kept: at each position the input and each matrix's output, thrice.
 
         Before and after an activation, and on the way back; attention adds its (heads, L, L) scores. oneDNN's LSTM
         (float32 on a CPU) keeps up to another half, and an initial state as large as a position. With over twice as
@@ -84,7 +86,9 @@ class Work:
         return 3 * (length + 1) * (num_features + self.outputs + self.heads * length)
 
 
-def check_memory_budget(owner: str, memory_budget: int) -> None:
-    """Raise a ValueError if not even one byte may be used."""
+def check_memory_budget(owner: str, memory_budget: Any) -> None:
+    """Raise a TypeError if this is no whole number of bytes, and a ValueError if it is not even one."""
+    if not isinstance(memory_budget, Integral) or isinstance(memory_budget, bool):
+        raise TypeError(f"{owner} expects memory_budget as a whole number of bytes; got {memory_budget!r}.")
     if memory_budget < 1:
         raise ValueError(f"{owner} expects memory_budget >= 1 byte; got {memory_budget}.")

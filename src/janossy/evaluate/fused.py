@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.evaluate.cost import Cost, Rates, check_memory_budget
+from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.tuples.additive import cost, pool, why_not
+from janossy.evaluate.tuples.additive import cost, pool_every_tuple, why_not
 from janossy.evaluate.tuples.every_tuple import is_increasing
-from janossy.evaluate.tuples.operators import tuple_means
-from janossy.evaluate.tuples.tuple_means import tuple_mean
+from janossy.evaluate.tuples.operators import TUPLE_MEANS
+from janossy.evaluate.tuples.tuple_means import tuple_means
+from janossy.functions.structure import Additive
 from janossy.kernels.counts import num_tuples
 
 # Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/auto.py.
@@ -27,7 +28,7 @@ SORTED_PAIR = 100.0
 
 @dataclass(frozen=True)
 class Fused:
-    """Enumerate the tuples in registers: project each element once, and never write a tuple (DESIGN 3.1).
+    """Enumerate the tuples in registers: project each element once, and never write a tuple.
 
     With p_j = W_j h, what is left of the mean of A σ(Σ_j W_j x_j + b) + a is a sum of activations for each hidden unit,
     and A commutes with the mean. The compiled kernel makes each activation and its slope together, adds them up, and
@@ -35,30 +36,27 @@ class Fused:
 
     Applies to: additive functions with one hidden layer (``TupleMLP``) over all k-tuples (Tuples, Combinations),
         reduced by mean or sum; float32 and float64 on the CPU. Elsewhere, and without numba, the same sums run in torch
-        operations, in chunks of memory_budget bytes.      Tolerance: rounding; float32 activations to 4e-7.
+        operations, in chunks that keep to the memory budget.      Tolerance: rounding; float32 activations to 4e-7.
     Cost: N·k projections and an activation for each tuple and hidden unit; memory for three arrays (N, k, H).
-    Raises: ValueError if memory_budget < 1.
     """
 
-    memory_budget: int = 2**30
     name: ClassVar[str] = "fused"
-
-    def __post_init__(self) -> None:
-        check_memory_budget("Fused", self.memory_budget)
+    builds_rows: ClassVar[bool] = False
 
     def refuses(self, problem: Problem) -> str | None:
         return why_not(problem)
 
     def cost(self, problem: Problem) -> Cost:
-        structure = problem.additive
+        structure = problem.declared(Additive)
         by_sorting = structure.activation == "relu" and structure.k == 2
         sizes = tuple(Counter(problem.elements.sizes).items())
         tuples = _activations(sizes, structure.k, is_increasing(problem), by_sorting)
         return cost(problem, tuples, RATES, RATES_WITHOUT_KERNELS)
 
     def __call__(self, problem: Problem) -> Tensor:
-        in_torch = partial(tuple_mean, memory_budget=self.memory_budget)
-        return pool(problem, tuple_means, in_torch, is_increasing(problem), problem.additive.activation)
+        in_torch = partial(tuple_means, memory_budget=problem.memory_budget)
+        parameters = is_increasing(problem), problem.declared(Additive).activation
+        return pool_every_tuple(problem, TUPLE_MEANS, in_torch, *parameters)
 
 
 @torch.compiler.assume_constant_result  # which does nothing for an lru_cache itself
@@ -68,7 +66,7 @@ def _activations(sizes: tuple[tuple[int, int], ...], k: int, increasing: bool, b
 
 @lru_cache(maxsize=64)
 def _count_activations(sizes: tuple[tuple[int, int], ...], k: int, increasing: bool, by_sorting: bool) -> float:
-    """Of one hidden unit, or what sorting costs in activations; ``sizes`` are (n, the number of sets of n)."""
+    """The activations of a hidden unit, or what sorting costs in them; ``sizes`` are (n, the number of sets of n)."""
     n, num_sets = np.array(sizes, dtype=np.float64).reshape(-1, 2).T
     tuples = num_tuples(n, k, increasing)
     if by_sorting:

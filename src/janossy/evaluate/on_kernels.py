@@ -7,13 +7,13 @@ from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.kernels import load
-from janossy.kernels.lanes import LANES
+from janossy.kernels.limits import LANES
 
 _LANES = {torch.float32: LANES["float32"], torch.float64: LANES["float64"]}
 
 
 def lanes(x: Tensor) -> int:
-    """Numbers of this precision in a vector of the kernels; 1 where they take none of it."""
+    """How many numbers of this precision a vector of the kernels holds; 1 where they take none of it."""
     return _LANES.get(x.dtype, 1)
 
 
@@ -23,7 +23,10 @@ def on_kernels(x: Tensor) -> bool:
 
 
 def on_kernels_eagerly(x: Tensor) -> bool:
-    """Whether they may take them here and now, past torch's operators: nothing traces, maps or follows the numbers."""
+    """Whether the compiled kernels may take these numbers here and now, past torch's operators.
+
+    They may where nothing traces, maps or follows the numbers.
+    """
     return (
         not torch.compiler.is_compiling()
         and not is_in_torch_dispatch_mode()

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
 from janossy.evaluate.cells.forest import paths
-from janossy.evaluate.cells.pool import Grove, Part, pool
-from janossy.evaluate.cost import Cost, as_float, check_memory_budget
+from janossy.evaluate.cells.pool import Grove, Part, pool_forests
+from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.pieces import Piece, batches_of, pieces_of, with_zero
 from janossy.ragged import Ragged
@@ -19,25 +19,21 @@ from janossy.ragged import Ragged
 
 @dataclass(frozen=True)
 class Packed:
-    """All rows of a recurrence in one run, whatever their lengths (DESIGN 3.3).
+    """All rows of a recurrence in one run, whatever their lengths.
 
     Rows are sorted by length and run eight at a time, so that no padding enters the recurrence. An element's projection
     is made once, however many rows it is in; from there on the compiled kernels compute a row alike, to the last bit,
-    whatever the other rows. Rows estimated to need more than memory_budget bytes are computed in chunks, and once more
+    whatever the other rows. Rows estimated to need more than the memory budget are computed in chunks, and once more
     in backward.
 
     Applies to: ``RNN``, ``GRU``, ``LSTM`` over any orderings; not under torch.compile, which unrolls them with gather.
     Tolerance: rounding.
     Cost: a step of the recurrence for each position of each row; memory for the states and gates of one chunk.
-    Raises: ValueError if memory_budget < 1; RuntimeError, in backward, if rows were chunked and f's weights modified in
-        place since forward.
+    Raises: RuntimeError, in backward, if rows were chunked and f's weights modified in place since forward.
     """
 
-    memory_budget: int = 2**30
     name: ClassVar[str] = "packed"
-
-    def __post_init__(self) -> None:
-        check_memory_budget("Packed", self.memory_budget)
+    builds_rows: ClassVar[bool] = True
 
     def refuses(self, problem: Problem) -> str | None:
         return why_not(problem)
@@ -50,11 +46,11 @@ class Packed:
         return cost_of_cells(problem, cells, cells)
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
-        rows = problem.orderings.enumerate(problem.keys, problem.generator)
-        values = with_zero(problem.elements.values, rows)
-        limit = max(1, self.memory_budget // cell_bytes(problem))
+        rows = problem.rows()
+        values = with_zero(problem.values, rows)
+        limit = max(1, problem.memory_budget // cell_bytes(problem))
         groves = [_grove(pieces, len(values), rows.num_sets) for pieces in batches_of(pieces_of(rows, limit), limit)]
-        return pool(problem, values, groves, self.memory_budget)
+        return pool_forests(problem, values, groves)
 
 
 def _grove(pieces: Sequence[Piece], num_values: int, num_sets: int) -> Grove:

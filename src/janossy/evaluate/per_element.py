@@ -15,20 +15,21 @@ from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import HALF, widened
 from janossy.evaluate.rows.pieces import Piece, batches_of, pieces_of
 from janossy.evaluate.rows.recompute import with_weights_of_now
+from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import Rows
 from janossy.orderings.sorting import first_of_equals
 from janossy.ragged import Ragged
 
 
-def per_element(problem: Problem, memory_budget: int) -> Tensor:
+def per_element(problem: Problem) -> Tensor:
     """The mean of f's outputs (T, L, c) at each element's places, (N, c).
 
-    Every row holds all elements of its set. Rows that need more than memory_budget bytes are computed in chunks, and
+    Every row holds all elements of its set. Rows that need more than the memory budget are computed in chunks, and
     once more in backward.
     """
     rows = problem.orderings.enumerate(problem.keys, problem.generator)
-    in_cells = why_no_cells(problem) is None and problem.recurrent.per_position
-    total = (_by_cells if in_cells else _by_rows)(problem, rows, memory_budget)
+    in_cells = why_no_cells(problem) is None and problem.declared(Recurrent).per_position
+    total = (_by_cells if in_cells else _by_rows)(problem, rows)
     counts = torch.tensor(rows.counts(), dtype=total.dtype, device=total.device)[problem.elements.to_index()[1]]
     means = total / counts[:, None]
     order = next((bucket.order for bucket in rows.buckets if bucket.order is not None), None)
@@ -36,10 +37,10 @@ def per_element(problem: Problem, memory_budget: int) -> Tensor:
     return means.to(problem.elements.dtype) if problem.elements.dtype in HALF else means
 
 
-def _by_cells(problem: Problem, rows: Rows, memory_budget: int) -> Tensor:
+def _by_cells(problem: Problem, rows: Rows) -> Tensor:
     """The sum for each element, by runs of a recurrence over many rows."""
-    structure, num_values = problem.recurrent, len(problem.elements.values)
-    limit = max(1, memory_budget // cell_bytes(problem))
+    structure, num_values = problem.declared(Recurrent), len(problem.elements.values)
+    limit = max(1, problem.memory_budget // cell_bytes(problem))
     batches = batches_of(pieces_of(rows, limit), limit)
     projections = project(structure, problem.elements.values)
     forests = [paths([piece.positions(num_values) for piece in batch]) for batch in batches]
@@ -50,13 +51,13 @@ def _by_cells(problem: Problem, rows: Rows, memory_budget: int) -> Tensor:
     return total
 
 
-def _by_rows(problem: Problem, rows: Rows, memory_budget: int) -> Tensor:
+def _by_rows(problem: Problem, rows: Rows) -> Tensor:
     """The sum for each element, by calls of f on rows of one length."""
     values = problem.elements.values
     work = Work.of(problem.f, whole_rows=False)
     longest = max((bucket.length for bucket in rows.buckets), default=0)
     row_bytes = values.element_size() * work.elements(longest, values.shape[1:].numel())
-    pieces = list(pieces_of(rows, max(1, memory_budget * max(1, longest) // row_bytes)))
+    pieces = list(pieces_of(rows, max(1, problem.memory_budget * max(1, longest) // row_bytes)))
     pieces = [piece for piece in pieces if piece.num_positions > 0]
     found = _computed(problem.f, _apply, [(values, piece) for piece in pieces] or [(values, None)])
     total = torch.zeros(len(values), found[0].shape[1], dtype=widened(found[0]).dtype, device=values.device)
@@ -66,7 +67,7 @@ def _by_rows(problem: Problem, rows: Rows, memory_budget: int) -> Tensor:
 
 
 def _computed(f: Function, apply: Callable[[Function, Any], Tensor], arguments: Sequence) -> list[Tensor]:
-    """Apply f to each, and if there are several, compute them again in backward."""
+    """What ``apply`` gives for each argument; if there are several, all are computed again in backward."""
     if len(arguments) == 1:
         return [apply(f, arguments[0])]
     apply_now = with_weights_of_now(f, apply)

@@ -11,8 +11,8 @@ from janossy.evaluate.on_kernels import on_kernels
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import is_increasing, ordered_elements, reduced, why_not_every_tuple
-from janossy.evaluate.tuples.operators import product_means
-from janossy.evaluate.tuples.product_means import product_mean
+from janossy.evaluate.tuples.operators import PRODUCT_MEANS
+from janossy.evaluate.tuples.product_means import product_means
 from janossy.functions.structure import Product
 from janossy.ragged import Ragged
 
@@ -25,7 +25,7 @@ RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, acti
 
 @dataclass(frozen=True)
 class Permanent:
-    """The mean over k-tuples of Π_j z_j[i_j], z_j = g_j(h): the permanent of a k × n matrix (DESIGN 3.2).
+    """The mean over k-tuples of Π_j z_j[i_j], z_j = g_j(h): the permanent of a k × n matrix.
 
     Element after element, D[S] is the sum over all ways to fill the positions S with distinct elements seen so far;
     nothing is subtracted, so no digits are lost for n close to k, in long sets, or where one element outweighs all
@@ -39,19 +39,18 @@ class Permanent:
     """
 
     name: ClassVar[str] = "permanent"
+    builds_rows: ClassVar[bool] = False
 
     def refuses(self, problem: Problem) -> str | None:
-        structure, name = problem.product, type(problem.f).__name__
-        if structure is None:
-            if not hasattr(problem.f, "product_structure"):
-                return f"{name} declares no product structure"
-            return f"{name} has a hook, a forward of its own, or factors that drop out or look at their batch"
+        if (reason := problem.lacks(Product)) is not None:
+            return reason
+        structure = problem.declared(Product)
         if structure.k > MAX_K:
             return f"it keeps 2^k sums, and takes k <= {MAX_K}; got k = {structure.k}"
         return why_not_every_tuple(problem, structure.k)
 
     def cost(self, problem: Problem) -> Cost:
-        structure, values = problem.product, problem.elements.values
+        structure, values = problem.declared(Product), problem.values
         k, columns = structure.k, structure.num_columns
         products = k if is_increasing(problem) else k << (k - 1)
         return Cost(
@@ -62,21 +61,21 @@ class Permanent:
         )
 
     def __call__(self, problem: Problem) -> Tensor:
-        structure, elements = problem.product, problem.elements
+        structure, elements = problem.declared(Product), problem.elements
         factors = structure.factors(ordered_elements(problem))
         z, increasing = widened(factors), is_increasing(problem)
         if on_kernels(z):
-            means = product_means.means(z, elements.offsets, increasing)
+            means = PRODUCT_MEANS.means(z, elements.offsets, increasing)
         else:
-            means = product_mean(z, elements.sizes, increasing)
+            means = product_means(z, elements.sizes, increasing)
         if any(n < structure.k for n in elements.sizes):
-            means = means * _missing(structure, elements)
+            means = means * _missing(structure, problem.values, elements)
         return reduced(problem, structure.rest(means.to(factors.dtype)))
 
 
-def _missing(structure: Product, elements: Ragged) -> Tensor:
+def _missing(structure: Product, values: Tensor, elements: Ragged) -> Tensor:
     """(B, R): what the zero vector puts in the positions that a set of n < k elements leaves free."""
-    zeros = structure.factors(elements.values.new_zeros(1, *elements.values.shape[1:]))[0]
+    zeros = structure.factors(values.new_zeros(1, *values.shape[1:]))[0]
     products = [torch.ones_like(zeros[0])]
     for factor in reversed(widened(zeros).unbind()):
         products.append(products[-1] * factor)

@@ -1,25 +1,35 @@
 """What an evaluator is given."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from janossy.functions.structure import Additive, Product, Recurrent, additive, product, recurrent
-from janossy.orderings.rows import Orderings
+from janossy.functions.structure import Structure, structure
+from janossy.orderings.rows import Orderings, Rows
 from janossy.ragged import Ragged
 
 Function = Callable[[Tensor], Tensor]
 """f, mapping rows (T, L, *features) to (T, c); usually an ``nn.Module``."""
+
+MEMORY_BUDGET = 2**30
+"""The default budget for what an evaluator holds at once, in bytes."""
+
+S = TypeVar("S", bound=Structure)
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """An average to compute: f over the orderings of the elements (Eq. 3).
 
+    Shapes: elements of B sets, values (N, d); or, with a ``table`` (U, d) of elements that sets share, int64 places in
+    it (N,).
+
     ``keys`` are the same sets of other elements, which canonical and seeded orders look at; the elements themselves if
-    not given. ``generator`` is the source of the permutations, for orderings that draw them.
+    not given. ``reduce`` None asks for the rows. ``generator`` is the source of the permutations, for orderings that
+    draw them. ``memory_budget`` is in bytes: what needs more is computed in chunks, and once more in backward.
     """
 
     f: Function
@@ -28,16 +38,51 @@ class Problem:
     keys: Ragged = None  # type: ignore[assignment]
     reduce: str | None = "mean"
     generator: torch.Generator | None = None
-    additive: Additive = field(init=False)
-    product: Product = field(init=False)
-    recurrent: Recurrent = field(init=False)
-    """The structures that f declares; None where it does not. An evaluator that applies has seen that it does."""
+    memory_budget: int = MEMORY_BUDGET
+    table: Tensor | None = None
+    structure: Structure | None = field(init=False)
+    """What f declares; None where it does not."""
 
     def __post_init__(self) -> None:
         if self.keys is None:
-            object.__setattr__(self, "keys", self.elements)
+            object.__setattr__(self, "keys", self.gathered)
         if self.keys.sizes != self.elements.sizes:
             raise ValueError(f"keys must have the sizes of the sets; got {self.keys!r} for {self.elements!r}.")
-        object.__setattr__(self, "additive", additive(self.f))
-        object.__setattr__(self, "product", product(self.f))
-        object.__setattr__(self, "recurrent", recurrent(self.f))
+        object.__setattr__(self, "structure", structure(self.f))
+
+    @property
+    def values(self) -> Tensor:
+        """What is known of each distinct element: the elements (N, d), or the table (U, d)."""
+        return self.elements.values if self.table is None else self.table
+
+    @property
+    def gathered(self) -> Ragged:
+        """The sets with the elements themselves, (N, d)."""
+        if self.table is None:
+            return self.elements
+        return self.elements.with_values(self.table.index_select(0, self.elements.values))
+
+    def rows(self) -> Rows:
+        """The rows, as positions in ``values``."""
+        rows = self.orderings.enumerate(self.keys, self.generator)
+        if self.table is None:
+            return rows
+        places = self.elements.values
+        buckets = (
+            replace(bucket, order=places if bucket.order is None else places[bucket.order]) for bucket in rows.buckets
+        )
+        return replace(rows, buckets=tuple(buckets))
+
+    def declared(self, kind: type[S]) -> S:
+        """The structure of f, of which an evaluator that applies has seen that it is of this kind."""
+        assert isinstance(self.structure, kind)
+        return self.structure
+
+    def lacks(self, kind: type[Structure]) -> str | None:
+        """Why f has no structure of this kind; None if it has."""
+        if isinstance(self.structure, kind):
+            return None
+        name = type(self.f).__name__
+        if self.structure is not None or not hasattr(type(self.f), "structure"):
+            return f"{name} declares no {kind.title}"
+        return f"{name} has a hook, or a forward or layer of its own, that would not run or would run otherwise"

@@ -8,13 +8,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from janossy.evaluate.cost import Cost, Rates, Work, as_float, check_memory_budget
+from janossy.evaluate.cost import Cost, Rates, Work, as_float
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.rows.pieces import with_zero
-from janossy.evaluate.rows.pool import Steps, pool
-from janossy.evaluate.tuples.additive import why_not_additive
-from janossy.functions.structure import ACTIVATIONS, Additive, additive
+from janossy.evaluate.rows.pool import Steps, pool_rows
+from janossy.functions.structure import ACTIVATIONS, Additive
+from janossy.functions.structure import structure as declared
 from janossy.ragged import Ragged
 
 # Fitted to TupleMLPs of 8 to 100 units on up to 100,000 tuples, float32, on two cores of an AMD EPYC.
@@ -23,35 +23,32 @@ RATES = Rates(flops_per_second=1e11, bytes_per_second=5e10, activations_per_seco
 
 @dataclass(frozen=True)
 class Projected:
-    """Project each element once, and sum k projections for each row: the first layer never sees a row (DESIGN 3.1).
+    """Project each element once, and sum k projections for each row: the first layer never sees a row.
 
-    Rows estimated to need more than memory_budget bytes are computed in chunks, and once more in backward, as Gather
+    Rows estimated to need more than the memory budget are computed in chunks, and once more in backward, as Gather
     does; (T, k, d) is never written.
 
     Applies to: additive functions (``TupleMLP``) over orderings of rows of k elements: Tuples, Combinations, Sampled
         with k.      Tolerance: rounding.
     Cost: N·k projections, then for every row k·H additions, H activations and the later layers; memory for one chunk
         of rows, for the result, for the projections (N, k, H), and 5 kB a chunk.
-    Raises: ValueError if memory_budget < 1, or if f is not additive; RuntimeError, in backward, if rows were chunked
-        and f's weights modified in place since forward.
+    Raises: ValueError if f is not additive; RuntimeError, in backward, if rows were chunked and f's weights modified in
+        place since forward.
     """
 
-    memory_budget: int = 2**30
     name: ClassVar[str] = "projected"
-
-    def __post_init__(self) -> None:
-        check_memory_budget("Projected", self.memory_budget)
+    builds_rows: ClassVar[bool] = True
 
     def refuses(self, problem: Problem) -> str | None:
-        structure, k = problem.additive, getattr(problem.orderings, "k", None)
-        if structure is None:
-            return why_not_additive(problem.f)
-        if structure.k != k:
-            return f"f takes rows of k = {structure.k} elements, and these orderings have k = {k}"
+        if (reason := problem.lacks(Additive)) is not None:
+            return reason
+        needed, k = problem.declared(Additive).k, getattr(problem.orderings, "k", None)
+        if needed != k:
+            return f"f takes rows of k = {needed} elements, and these orderings have k = {k}"
         return None
 
     def cost(self, problem: Problem) -> Cost:
-        structure, work, values = _declared(problem.f, problem.additive), _work(problem), problem.elements.values
+        structure, work, values = problem.declared(Additive), _work(problem), problem.values
         sizes = Counter(problem.elements.sizes)
         num_rows = as_float(sum(num_sets * problem.orderings.num_rows(n) for n, num_sets in sizes.items()))
         sums = structure.k * len(structure.bias)
@@ -65,13 +62,12 @@ class Projected:
         )
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
-        structure = _declared(problem.f, problem.additive)
-        rows = problem.orderings.enumerate(problem.keys, problem.generator)
-        projections = structure.project(with_zero(problem.elements.values, rows))
+        structure, rows = problem.declared(Additive), problem.rows()
+        projections = structure.project(with_zero(problem.values, rows))
         wide = widened(projections)
         row_bytes = _row_bytes(_work(problem), structure, wide.element_size())
         steps = Steps(wide, partial(_take, projections.dtype), _apply, lambda length: row_bytes)
-        return pool(problem, rows, steps, self.memory_budget)
+        return pool_rows(problem, rows, steps)
 
 
 def _work(problem: Problem) -> Work:
@@ -79,7 +75,7 @@ def _work(problem: Problem) -> Work:
 
 
 def _row_bytes(work: Work, structure: Additive, element_size: int) -> int:
-    """Positions, the sum and the projection to add to it, and each layer's outputs thrice, as in ``Work.elements``."""
+    """The bytes of positions, the sum and the projection to add to it, and each layer's outputs thrice."""
     return 16 * structure.k + element_size * (2 * len(structure.bias) + 3 * work.outputs)
 
 
@@ -93,11 +89,6 @@ def _take(dtype: torch.dtype, projections: Tensor, positions: Tensor) -> Tensor:
 
 
 def _apply(f: Function, preactivations: Tensor) -> Tensor:
-    structure = _declared(f, additive(f))
+    structure = declared(f)
+    assert isinstance(structure, Additive)  # it was when the rows were made
     return structure.rest(ACTIVATIONS[structure.activation](preactivations))
-
-
-def _declared(f: Function, structure: Additive | None) -> Additive:
-    if structure is None:
-        raise ValueError(f"projected does not apply: {why_not_additive(f)}; use evaluate='auto'.")
-    return structure

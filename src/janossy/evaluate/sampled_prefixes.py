@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
-from janossy.evaluate.cells.pool import Grove, Part, pool
+from janossy.evaluate.cells.pool import Grove, Part, pool_forests
 from janossy.evaluate.cells.prefix_tree import num_nodes, prefix_tree, stems
-from janossy.evaluate.cost import Cost, check_memory_budget
+from janossy.evaluate.cost import Cost
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.pieces import chunks_of, positions_of, with_zero
+from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import Bucket, Orderings, SharedBeginnings
 from janossy.ragged import Ragged
 
@@ -24,28 +25,24 @@ class SampledPrefixes:
     """Sampled permutations with every arrangement at their end: the beginning read once, the ends as a tree.
 
     The j! rows of a permutation that is averaged exactly over its last j of n positions take n - j + Σ_i j!/(j - i)!
-    steps of the recurrence instead of n·j!: for n = 10 and j = 3, 22 instead of 60. Chunks of at most memory_budget
-    bytes are computed once more in backward.
+    steps of the recurrence instead of n·j!: for n = 10 and j = 3, 22 instead of 60. Chunks that keep to the memory
+    budget are computed once more in backward.
 
     Applies to: ``RNN``, ``GRU``, ``LSTM``, one direction, over ``Sampled`` with exact_last; not under torch.compile.
     Tolerance: rounding.
     Cost: the steps; memory for the states and gates of one chunk.
-    Raises: ValueError if memory_budget < 1; RuntimeError, in backward, if there were chunks and f's weights modified in
-        place since forward.
+    Raises: RuntimeError, in backward, if there were chunks and f's weights modified in place since forward.
     """
 
-    memory_budget: int = 2**30
     name: ClassVar[str] = "sampled_prefixes"
-
-    def __post_init__(self) -> None:
-        check_memory_budget("SampledPrefixes", self.memory_budget)
+    builds_rows: ClassVar[bool] = True
 
     def refuses(self, problem: Problem) -> str | None:
         if not isinstance(problem.orderings, SharedBeginnings) or problem.orderings.exact_last == 0:
             return f"{type(problem.orderings).__name__} does not average exactly over what comes last"
         if (reason := why_not(problem)) is not None:
             return reason
-        if any(len(layer) > 1 for layer in problem.recurrent.layers):
+        if any(len(layer) > 1 for layer in problem.declared(Recurrent).layers):
             return "f reads rows from behind too, and they share no ends"
         return None
 
@@ -60,14 +57,14 @@ class SampledPrefixes:
         return cost_of_cells(problem, cells, products)
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
-        rows = problem.orderings.enumerate(problem.keys, problem.generator)
-        values = with_zero(problem.elements.values, rows)
-        limit = max(1, self.memory_budget // cell_bytes(problem))
+        rows = problem.rows()
+        values = with_zero(problem.values, rows)
+        limit = max(1, problem.memory_budget // cell_bytes(problem))
         groves: list[Grove] = []
         for bucket in rows.buckets:
             members = bucket.members(rows.num_sets)
             groves += _groves(problem, bucket, members, len(values), limit) if len(members) else []
-        return pool(problem, values, groves, self.memory_budget)
+        return pool_forests(problem, values, groves)
 
 
 def _parts(orderings: Orderings, n: int) -> tuple[int, int, int]:

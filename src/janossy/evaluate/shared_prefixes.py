@@ -10,25 +10,27 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
-from janossy.evaluate.cells.pool import Grove, Part, pool
+from janossy.evaluate.cells.pool import Grove, Part, pool_forests
 from janossy.evaluate.cells.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
-from janossy.evaluate.cost import Cost, as_float, check_memory_budget
+from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
+from janossy.evaluate.tuples.every_tuple import ordered_elements
+from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import MAX_ROWS, EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.ragged import Ragged
 
 SET = 6e-6
-"""Seconds that each set takes besides, to find its tree."""
+"""Seconds that finding its tree takes for each set, beside the steps."""
 
 
 @dataclass(frozen=True)
 class SharedPrefixes:
-    """All arrangements of a set's elements as a tree, each beginning read once (DESIGN 3.3).
+    """All arrangements of a set's elements as a tree, each beginning read once.
 
     Orderings that begin alike share the states up to where they part: all n! orderings take Σ_j n!/(n − j)! ≈ e·n!
     steps of the recurrence instead of n·n!, and of those only the inner nodes, fewer still, are multiplied with the
-    weights. The tree is walked in slabs of at most memory_budget bytes; if there are several, each is computed once
+    weights. The tree is walked in slabs that keep to the memory budget; if there are several, each is computed once
     more in backward.
 
     With ``merge_equal`` equal elements of a set count as one kind, and orderings that look alike as one: n!/Π m! rows
@@ -38,23 +40,24 @@ class SharedPrefixes:
         (which does not merge); reduce=None without merging; not under torch.compile.
     Tolerance: rounding.
     Cost: the tree's nodes; memory for the states and gates of one slab.
-    Raises: ValueError if memory_budget < 1, or if more rows than the orderings' max_rows look different; RuntimeError,
-        in backward, if there were slabs and f's weights modified in place since forward.
+    Raises: ValueError if more rows than the orderings' max_rows look different; RuntimeError, in backward, if there
+        were slabs and f's weights modified in place since forward.
     """
 
     merge_equal: bool = False
-    memory_budget: int = 2**30
     name: ClassVar[str] = "shared_prefixes"
+    builds_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_memory_budget("SharedPrefixes", self.memory_budget)
+        if not isinstance(self.merge_equal, bool):
+            raise TypeError(f"SharedPrefixes expects merge_equal as True or False; got {self.merge_equal!r}.")
 
     def refuses(self, problem: Problem) -> str | None:
         if not averages_every_arrangement(problem.orderings):
             return f"{type(problem.orderings).__name__} does not average over all arrangements of the elements"
         if (reason := why_not(problem)) is not None:
             return reason
-        if any(len(layer) > 1 for layer in problem.recurrent.layers):
+        if any(len(layer) > 1 for layer in problem.declared(Recurrent).layers):
             return "f reads rows from behind too, and they share no ends"
         if self.merge_equal and _orderings(problem).increasing:
             return "increasing tuples of equal elements are not merged; use merge_equal=False"
@@ -75,9 +78,9 @@ class SharedPrefixes:
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         values, alike = (_merged if self.merge_equal else _as_they_are)(problem)
         self._check_rows(problem, alike)
-        groves = list(_groves(problem, alike, len(values), max(1, self.memory_budget // cell_bytes(problem))))
+        groves = list(_groves(problem, alike, len(values), max(1, problem.memory_budget // cell_bytes(problem))))
         with_zero = torch.cat((values, values.new_zeros(1, *values.shape[1:])))
-        return pool(problem, with_zero, groves, self.memory_budget)
+        return pool_forests(problem, with_zero, groves)
 
     def _check_rows(self, problem: Problem, alike: "Alike") -> None:
         """Raise a ValueError if there are more rows than the orderings' max_rows."""
@@ -92,7 +95,7 @@ class SharedPrefixes:
 
 
 Alike = dict[tuple[int, ...], dict[int, list[int]]]
-"""By how many elements they have of each kind: sets, and where each of a set's kinds is among the values."""
+"""Sets, by how many elements they have of each kind, and where each of a set's kinds is among the values."""
 
 
 def _orderings(problem: Problem) -> EveryArrangement:
@@ -100,7 +103,7 @@ def _orderings(problem: Problem) -> EveryArrangement:
 
 
 def _num_rows(problem: Problem, multiplicities: tuple[int, ...]) -> int:
-    """Arrangements of one set that look different."""
+    """How many arrangements of one set look different."""
     n = sum(multiplicities)
     if _orderings(problem).increasing:
         return problem.orderings.num_rows(n)
@@ -109,17 +112,15 @@ def _num_rows(problem: Problem, multiplicities: tuple[int, ...]) -> int:
 
 def _as_they_are(problem: Problem) -> tuple[Tensor, Alike]:
     """The values that nodes read, in the orderings' order, every element of a kind of its own."""
-    order = _orderings(problem).order(problem.keys)
-    values = problem.elements.values
     alike: Alike = defaultdict(dict)
     for b, (start, end) in enumerate(pairwise(problem.elements.offsets.tolist())):
         alike[(1,) * (end - start)][b] = list(range(start, end))
-    return values if order is None else values.index_select(0, order), alike
+    return ordered_elements(problem), alike
 
 
 def _merged(problem: Problem) -> tuple[Tensor, Alike]:
     """The values that nodes read, one for equal elements of a set; the rarest first, so that sets have one tree."""
-    elements = problem.elements
+    elements = problem.gathered
     order = sort_positions(elements)
     values, owners = elements.values.index_select(0, order), elements.to_index()[1]
     starts = first_of_equals(elements, order)

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,14 +12,19 @@ from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.tuples.additive import cost, pool, why_not
+from janossy.evaluate.tuples.additive import cost, pool_every_tuple, why_not
 from janossy.evaluate.tuples.every_tuple import is_increasing
-from janossy.evaluate.tuples.operators import series_means
-from janossy.evaluate.tuples.series_means import series_mean
+from janossy.evaluate.tuples.operators import SERIES_MEANS
+from janossy.evaluate.tuples.series_means import series_means
+from janossy.functions.structure import Additive
 from janossy.kernels.counts import enumerated, num_tuples, series_cost
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, num_harmonics
 
 MAX_K = 6
+
+TOLERANCE, TOLERANCE_IN_FLOAT64 = 1e-5, 1e-10
+"""The default tolerances of an average: for elements in float32, and in float64."""
+
 TYPICAL_BOUND = 8.0
 """Pre-activations are assumed to reach so far where their number of harmonics has to be guessed."""
 
@@ -29,13 +35,13 @@ RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, acti
 
 @dataclass(frozen=True)
 class Spectral:
-    """Expand σ in sines or cosines, whose means over k-tuples take time linear in n for every k (DESIGN 3.1, 3.2).
+    """Expand σ in sines or cosines, whose means over k-tuples take time linear in n for every k.
 
     On [−T, T], T ≥ |Σ_j p_j| over all tuples of a set, σ(t) = α + β t + c + Σ_{m<M} a_m trig(ω_m t) to ``tolerance``,
     for σ and for its slope: two errors, what the periodic images of σ add at distance δ and what the harmonics beyond
     ω_M would have added, are each below half of it by the bounds proved in kernels/expansions.py. An average over
     tuples inherits them. M is about T·log(1/tolerance)/5, and does not depend on n. exp(iω Σ_j p_j) is a product over
-    positions, whose mean over tuples is a polynomial in sums over elements (DESIGN 3.2). docs/spectral.md tells it all.
+    positions, whose mean over tuples is a polynomial in sums over elements. docs/spectral.md tells it all.
 
     Sets for which enumerating their tuples is cheaper are enumerated, as ``Fused`` does: each set by its own size and
     numbers, so a set's result does not depend on its batch-mates. ``enumerate_up_to=n`` instead enumerates those of at
@@ -43,50 +49,57 @@ class Spectral:
 
     Applies to: additive functions with one hidden layer (``TupleMLP``) of tanh, sigmoid, erf, softplus, silu, gelu,
         sine or cosine (no kinks), k <= 6, over all k-tuples (Tuples, Combinations), reduced by mean or sum; float32 and
-        float64 on the CPU, and elsewhere in torch operations, in chunks of memory_budget bytes.
-    Tolerance: each mean of activations, and its slope by each pre-activation, is within ``tolerance`` (default 1e-5) of
-        the exact one, plus the rounding of the input's precision; sine and cosine are exact. For float64 elements,
-        evaluate="auto" asks for 1e-10.
+        float64 on the CPU, and elsewhere in torch operations, in chunks that keep to the memory budget.
+    Tolerance: each mean of activations, and its slope by each pre-activation, is within ``tolerance`` of the exact
+        one, plus the rounding of the input's precision; sine and cosine are exact. By default 1e-5, and 1e-10 for
+        elements in float64.
     Cost: O(n·M·2^k·H) for a set of n; memory for three arrays (N, k, H).
-    Raises: ValueError if tolerance is not in (0, 1), enumerate_up_to < -1 or memory_budget < 1; and for a set too large
-        to enumerate whose pre-activations are not finite, or reach so far that M is out of reach.
+    Raises: ValueError if tolerance is not in (0, 1), or enumerate_up_to < -1; and for a set too large to enumerate
+        whose pre-activations are not finite, or reach so far that M is out of reach.
     """
 
-    tolerance: float = 1e-5
+    tolerance: float | None = None
     enumerate_up_to: int = -1
-    memory_budget: int = 2**30
     name: ClassVar[str] = "spectral"
+    builds_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.tolerance < 1:
-            raise ValueError(f"Spectral expects a tolerance between 0 and 1; got {self.tolerance}.")
-        if self.enumerate_up_to < -1 or self.memory_budget < 1:
+        if self.tolerance is not None and not (isinstance(self.tolerance, Real) and 0 < self.tolerance < 1):
+            raise ValueError(f"Spectral expects a tolerance between 0 and 1, or None; got {self.tolerance!r}.")
+        whole = isinstance(self.enumerate_up_to, Integral) and not isinstance(self.enumerate_up_to, bool)
+        if not whole or self.enumerate_up_to < -1:
             raise ValueError(
-                "Spectral expects enumerate_up_to >= 0, or -1 to enumerate where it is cheaper, and memory_budget >= 1 "
-                f"byte; got {self.enumerate_up_to} and {self.memory_budget}."
+                "Spectral expects enumerate_up_to >= 0, or -1 to enumerate where it is cheaper; "
+                f"got {self.enumerate_up_to!r}."
             )
 
     def refuses(self, problem: Problem) -> str | None:
         refusal = why_not(problem)
         if refusal is not None:
             return refusal
-        if problem.additive.activation not in EXPANSIONS:
-            return f"{problem.additive.activation} has a kink, and its series would converge too slowly"
-        if problem.additive.k > MAX_K:
-            return f"it keeps 2^k sums, and takes k <= {MAX_K}; got k = {problem.additive.k}"
+        structure = problem.declared(Additive)
+        if structure.activation not in EXPANSIONS:
+            return f"{structure.activation} has a kink, and its series would converge too slowly"
+        if structure.k > MAX_K:
+            return f"it keeps 2^k sums, and takes k <= {MAX_K}; got k = {structure.k}"
         return None
 
     def cost(self, problem: Problem) -> Cost:
-        structure = problem.additive
-        options = structure.activation, self.tolerance, self.enumerate_up_to
+        structure = problem.declared(Additive)
+        options = structure.activation, self._tolerance(problem), self.enumerate_up_to
         sizes = tuple(Counter(problem.elements.sizes).items())
         work = _activations(sizes, structure.k, is_increasing(problem), *options)
         return cost(problem, work, RATES, RATES_WITHOUT_KERNELS)
 
     def __call__(self, problem: Problem) -> Tensor:
-        in_torch = partial(series_mean, memory_budget=self.memory_budget)
-        parameters = problem.additive.activation, self.tolerance, self.enumerate_up_to
-        return pool(problem, series_means, in_torch, is_increasing(problem), *parameters)
+        in_torch = partial(series_means, memory_budget=problem.memory_budget)
+        parameters = problem.declared(Additive).activation, self._tolerance(problem), self.enumerate_up_to
+        return pool_every_tuple(problem, SERIES_MEANS, in_torch, is_increasing(problem), *parameters)
+
+    def _tolerance(self, problem: Problem) -> float:
+        if self.tolerance is not None:
+            return self.tolerance
+        return TOLERANCE_IN_FLOAT64 if problem.values.dtype == torch.float64 else TOLERANCE
 
 
 @torch.compiler.assume_constant_result  # which does nothing for an lru_cache itself
@@ -103,7 +116,7 @@ def _count_activations(
     tolerance: float,
     enumerate_up_to: int,
 ) -> float:
-    """Of one hidden unit, or what its harmonics cost; ``sizes`` are (n, the number of sets of n)."""
+    """The activations of a hidden unit, or what harmonics cost in them; ``sizes`` are (n, the number of sets of n)."""
     n, num_sets = np.array(sizes, dtype=np.int64).reshape(-1, 2).T
     tuples = num_tuples(n, k, increasing)
     series = series_cost(n, k, increasing, num_harmonics(activation, tolerance, TYPICAL_BOUND))

@@ -2,8 +2,8 @@
 
 from janossy.functions.balanced_tree import BalancedTree
 from janossy.functions.min_gru import MinGRU
-from janossy.functions.recurrent import GRU, LSTM, RNN
-from janossy.functions.structure import ACTIVATIONS, Additive, Product, Recurrent, additive, product, recurrent
+from janossy.functions.recurrent import GRU, LSTM, RNN, Recurrence
+from janossy.functions.structure import ACTIVATIONS, Additive, Product, Recurrent, Structure, structure
 from janossy.functions.tuple_mlp import TupleMLP
 from janossy.functions.tuple_product import TupleProduct
 
@@ -16,10 +16,10 @@ __all__ = [
     "BalancedTree",
     "MinGRU",
     "Product",
+    "Recurrence",
     "Recurrent",
+    "Structure",
     "TupleMLP",
     "TupleProduct",
-    "additive",
-    "product",
-    "recurrent",
+    "structure",
 ]

@@ -1,7 +1,11 @@
 """BalancedTree: one learned binary operator, applied in a balanced tree."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
+
+from janossy.functions.checks import check_sequences, check_widths
 
 
 class BalancedTree(nn.Module):
@@ -29,8 +33,8 @@ class BalancedTree(nn.Module):
         real elements, gives zero.
     Cost: L embeddings and L − 1 applications of m a row, in ⌈log₂ L⌉ + 1 steps. The default m takes
         16·hidden_features² flops, and backward keeps about 10·hidden_features numbers for it.
-    Raises: ValueError for a width below 1, rows or a mask of another shape, a mask with padding before elements, or a
-        combine that does not return (…, hidden_features).
+    Raises: ValueError for a width below 1, rows or a mask of another shape, a mask with padding before elements, a
+        combine that does not return (…, hidden_features), or export with a dynamic L.
 
     Example:
         >>> f = BalancedTree(3, 8)
@@ -39,13 +43,13 @@ class BalancedTree(nn.Module):
         True
     """
 
+    takes_mask: ClassVar[bool] = True
+
     def __init__(self, in_features: int, hidden_features: int, combine: nn.Module | None = None) -> None:
         super().__init__()
-        if min(in_features, hidden_features) < 1:
-            raise ValueError(
-                "BalancedTree expects in_features and hidden_features, both >= 1; "
-                f"got in_features={in_features}, hidden_features={hidden_features}."
-            )
+        check_widths(self, in_features=in_features, hidden_features=hidden_features)
+        if combine is not None and not isinstance(combine, nn.Module):
+            raise TypeError(f"BalancedTree expects combine to be a module or None; got {type(combine).__name__}.")
         self.in_features = in_features
         self.hidden_features = hidden_features
         self.embed = nn.Linear(in_features, hidden_features)
@@ -62,9 +66,11 @@ class BalancedTree(nn.Module):
         return self._reduce(states, mask).masked_fill(~mask[:, :1], 0)
 
     def _check(self, x: Tensor, mask: Tensor | None) -> None:
-        if x.dim() != 3 or x.shape[2] != self.in_features:
+        check_sequences(self, x)
+        if isinstance(x.shape[1], torch.SymInt):  # while torch.export traces rows of any length
             raise ValueError(
-                f"this BalancedTree expects rows of shape (T, L, {self.in_features}); got {tuple(x.shape)}."
+                "BalancedTree is exported for one number of elements, as its tree has the shape of that; got a dynamic "
+                "one. Export it with a fixed n, or use a MinGRU."
             )
         if mask is None:
             return
@@ -81,7 +87,7 @@ class BalancedTree(nn.Module):
             )
 
     def _reduce(self, states: Tensor, real: Tensor | None) -> Tensor:
-        """(T, L, H) -> (T, H)"""
+        """The root of each row's tree, (T, L, H) -> (T, H)."""
         while states.shape[1] > 1:
             num_pairs, odd = divmod(states.shape[1], 2)
             paired, last = states.split((2 * num_pairs, odd), dim=1)
@@ -107,7 +113,7 @@ class BalancedTree(nn.Module):
 
 
 class _GatedCell(nn.Module):
-    """For each unit, a convex mixture of two states and a candidate."""
+    """A convex mixture of two states and a candidate, for each unit."""
 
     def __init__(self, hidden_features: int) -> None:
         super().__init__()
@@ -115,7 +121,7 @@ class _GatedCell(nn.Module):
         self.linear = nn.Linear(2 * hidden_features, 4 * hidden_features)
 
     def forward(self, pair: Tensor) -> Tensor:
-        """(…, 2H) -> (…, H)"""
+        """The state of a node from those of its two children, (…, 2H) -> (…, H)."""
         logits, candidate = self.linear(pair).split((3 * self.hidden_features, self.hidden_features), dim=-1)
         choices = torch.cat((pair, torch.tanh(candidate)), dim=-1)
         shape = (3, self.hidden_features)

@@ -1,10 +1,14 @@
 """MinGRU: a gated recurrence whose gates do not see the state, evaluated by a parallel scan."""
 
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch._higher_order_ops.scan import scan
 from torch.nn.functional import dropout, pad
+
+from janossy.functions.checks import check_dropout, check_sequences, check_widths
 
 
 class MinGRU(nn.Module):
@@ -19,24 +23,27 @@ class MinGRU(nn.Module):
     The gates and candidates of one layer see one element each; those of a second layer see the elements before it too.
     ``dropout`` is applied between layers, in training.
 
-    Shapes: (T, L, in_features) -> (T, hidden_features); L = 0 gives zero.
+    ``f(x, mask)`` takes padded rows: each row's value is that of its real elements, whatever the padding holds, as a
+    state passes padding unchanged.
+
+    Shapes: (T, L, in_features) -> (T, hidden_features); mask (T, L), bool, True = real. L = 0, and a row without real
+        elements, gives zero.
     Cost: 4·(inputs of a layer)·hidden_features flops a position and layer, in ⌈log₂ L⌉ steps and, below the top layer,
         as many back. Backward keeps about 6·hidden_features numbers a position for the top layer, 8 for each below.
-    Raises: ValueError for a width or num_layers below 1, a dropout outside [0, 1], or rows of another shape.
+    Raises: ValueError for a width or num_layers below 1, a dropout outside [0, 1], or rows or a mask of
+        another shape.
 
     Example:
         >>> MinGRU(3, 8, num_layers=2)(torch.zeros(5, 1000, 3)).shape
         torch.Size([5, 8])
     """
 
+    takes_mask: ClassVar[bool] = True
+
     def __init__(self, in_features: int, hidden_features: int, num_layers: int = 1, *, dropout: float = 0.0) -> None:
         super().__init__()
-        if min(in_features, hidden_features, num_layers) < 1 or not 0 <= dropout <= 1:
-            raise ValueError(
-                "MinGRU expects in_features, hidden_features and num_layers, all >= 1, and dropout in [0, 1]; got "
-                f"in_features={in_features}, hidden_features={hidden_features}, num_layers={num_layers}, "
-                f"dropout={dropout}."
-            )
+        check_widths(self, in_features=in_features, hidden_features=hidden_features, num_layers=num_layers)
+        check_dropout(self, dropout)
         self.in_features = in_features
         self.hidden_features = hidden_features
         self.num_layers = num_layers
@@ -46,18 +53,30 @@ class MinGRU(nn.Module):
         self.gates = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.candidates = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
 
-    def forward(self, x: Tensor) -> Tensor:
-        if x.dim() != 3 or x.shape[2] != self.in_features:
-            raise ValueError(f"this MinGRU expects rows of shape (T, L, {self.in_features}); got {tuple(x.shape)}.")
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        check_sequences(self, x)
+        if mask is not None:
+            if mask.shape != x.shape[:2] or mask.dtype != torch.bool:
+                raise ValueError(
+                    f"this MinGRU expects a mask of shape {tuple(x.shape[:2])} and dtype torch.bool; "
+                    f"got {tuple(mask.shape)} and {mask.dtype}."
+                )
+            # Zeros before anything is computed, as a NaN would come back as 0 · NaN in backward.
+            x = x.masked_fill(~mask[..., None], 0)
         if x.shape[1] == 0:
             return x.new_zeros(len(x), self.hidden_features)
+        # A scan in place of a tree, whose shape is that of one L; without a mask, rows are exported for one L alone.
+        states = _scanned_states if mask is not None and torch.compiler.is_exporting() else _states
         for layer in range(self.num_layers - 1):
-            x = dropout(_states(*self._steps(layer, x)), self.dropout, self.training)
-        return _last_state(*self._steps(self.num_layers - 1, x))
+            x = dropout(states(*self._steps(layer, x, mask)), self.dropout, self.training)
+        steps = self._steps(self.num_layers - 1, x, mask)
+        return _last_state(*steps) if states is _states else states(*steps)[:, -1]
 
-    def _steps(self, layer: int, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _steps(self, layer: int, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """a and b of h_t = a_t ⊙ h_{t−1} + b_t, each (T, L, H)."""
         z = torch.sigmoid(self.gates[layer](x))
+        if mask is not None:
+            z = z.masked_fill(~mask[..., None], 0)
         return 1 - z, z * self.candidates[layer](x)
 
     def extra_repr(self) -> str:
@@ -78,7 +97,7 @@ def _last_state(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _states(a: Tensor, b: Tensor) -> Tensor:
-    """h_1 … h_L (T, L, H) of the same: the even ones from steps composed in pairs, the odd ones from those."""
+    """Every h_t = a_t ⊙ h_{t−1} + b_t (T, L, H), h_0 = 0: even ones from steps in pairs, odd ones from those."""
     if b.shape[1] == 1:
         return b
     if b.shape[1] % 2:
@@ -92,8 +111,19 @@ def _states(a: Tensor, b: Tensor) -> Tensor:
     return torch.stack((first, second), dim=2).flatten(1, 2)
 
 
+def _scanned_states(a: Tensor, b: Tensor) -> Tensor:
+    """The same, one after the other: when exported, for as many steps as there are then."""
+
+    def step(state: Tensor, steps: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        after = torch.addcmul(steps[1], steps[0], state)
+        return after, after.clone()
+
+    start = b.new_zeros(b.shape[0], b.shape[2])
+    return scan(step, start, (a.transpose(0, 1), b.transpose(0, 1)))[1].transpose(0, 1)
+
+
 def _compose(first_a: Tensor, second_a: Tensor, first_b: Tensor, second_b: Tensor) -> tuple[Tensor, Tensor]:
-    """Two steps as one."""
+    """a and b of the step that does two steps at once."""
     return second_a * first_a, torch.addcmul(second_b, second_a, first_b)
 
 
@@ -101,7 +131,7 @@ def _compose(first_a: Tensor, second_a: Tensor, first_b: Tensor, second_b: Tenso
 
 
 def _pairs(x: Tensor) -> tuple[Tensor, ...]:
-    """Those at even positions and those at odd ones, of an even number."""
+    """The steps at even positions and those at odd ones, of an even number of steps."""
     return x.unflatten(1, (x.shape[1] // 2, 2)).unbind(2)
 
 

@@ -2,45 +2,56 @@
 
 from collections.abc import Callable
 from math import sqrt
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from janossy.functions.checks import check_dropout, check_flags, check_sequences, check_widths
 from janossy.functions.structure import Direction, Recurrent, State, hooked, overridden
 
-# Cells: from the projected input and the projected hidden state (T, gates·H), and the state, the next state.
+NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
-def _rnn_cell(inputs: Tensor, hidden: Tensor, state: State) -> State:
-    return (torch.tanh(inputs + hidden),)
+class Recurrence(nn.Module):
+    """f(x_1 … x_L) = the last hidden state of a recurrence's top layer, or every position's.
 
+    A recurrence is its step: a subclass says how many gates and states it has, and gives ``step``; that is all. Layers,
+    directions and dropout are those of torch's RNNs, and so are the parameters' names, shapes and initialisation: the
+    state_dict of torch's module of that name loads here. They are held by this module itself, because torch.compile
+    refuses to look at torch's.
 
-def _gru_cell(inputs: Tensor, hidden: Tensor, state: State) -> State:
-    input_reset, input_update, input_new = inputs.chunk(3, dim=1)
-    hidden_reset, hidden_update, hidden_new = hidden.chunk(3, dim=1)
-    reset = torch.sigmoid(input_reset + hidden_reset)
-    update = torch.sigmoid(input_update + hidden_update)
-    new = torch.tanh(input_new + reset * hidden_new)
-    return (new + update * (state[0] - new),)
+    Shapes: (T, L, in_features) -> (T, hidden_features), twice as wide if bidirectional; L = 0 gives zero.
+        With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
+    Raises: ValueError for widths or num_layers below 1, a dropout outside [0, 1], or rows of another shape or dtype.
 
-
-def _lstm_cell(inputs: Tensor, hidden: Tensor, state: State) -> State:
-    input_gate, forget, cell, output = (inputs + hidden).chunk(4, dim=1)
-    memory = torch.sigmoid(forget) * state[1] + torch.sigmoid(input_gate) * torch.tanh(cell)
-    return torch.sigmoid(output) * torch.tanh(memory), memory
-
-
-class _Recurrence(nn.Module):
-    """The last hidden state of a recurrence's top layer, or all of them: what RNN, GRU and LSTM share.
-
-    The parameters have the names, shapes and initialisation of torch's module of that name, whose state_dict loads
-    here. They are held by this module itself because torch.compile refuses to look at torch's.
+    Example:
+        >>> class Leaky(Recurrence):  # h_t = (h_{t-1} + tanh(W x_t + U h_{t-1} + b)) / 2
+        ...     num_gates = 1
+        ...
+        ...     @staticmethod
+        ...     def step(inputs, hidden, state):
+        ...         return ((state[0] + torch.tanh(inputs + hidden)) / 2,)
+        >>> Leaky(3, 8)(torch.zeros(5, 7, 3)).shape
+        torch.Size([5, 8])
     """
 
-    _module: Callable[..., nn.RNNBase]
-    _kernel: Callable[..., tuple[Tensor, ...]]
-    _cell: Callable[[Tensor, Tensor, State], State]
-    _num_states = 1
+    num_gates: ClassVar[int]
+    """W x_t and U h_{t−1} have gates·H numbers each."""
+    num_states: ClassVar[int] = 1
+    """What is carried from step to step, each (T, H): the hidden state, and perhaps a memory."""
+    num_apart: ClassVar[int | None] = None
+    """The last gates in which W x_t and U h_{t−1} are not simply added, as in the GRU's; None for all, which is always
+    right. Where they are added, as in all of the LSTM's, evaluators add both biases to W x_t, once for each element."""
+    kind: ClassVar[str]
+    """The name of the step, for evaluators that have it compiled: "rnn", "gru", "lstm". Others need none."""
+    torch_kernel: ClassVar[Callable[..., tuple[Tensor, ...]] | None] = None
+    """torch's function for rows of one length, called as ``torch.gru`` is; without one, steps go one by one."""
+
+    @staticmethod
+    def step(inputs: Tensor, hidden: Tensor, state: State) -> State:
+        """The next state, from W x_t and U h_{t−1} with their biases, (T, gates·H) each, and the state before."""
+        raise NotImplementedError
 
     def __init__(
         self,
@@ -54,9 +65,9 @@ class _Recurrence(nn.Module):
         unrolled: bool = False,
     ) -> None:
         super().__init__()
-        like = self._module(in_features, hidden_features, num_layers, dropout=dropout, bidirectional=bidirectional)
-        for name, parameter in like.named_parameters():
-            self.register_parameter(name, parameter)
+        check_widths(self, in_features=in_features, hidden_features=hidden_features, num_layers=num_layers)
+        check_dropout(self, dropout)
+        check_flags(self, bidirectional=bidirectional, per_position=per_position, unrolled=unrolled)
         self.in_features = in_features
         self.hidden_features = hidden_features
         self.num_layers = num_layers
@@ -64,54 +75,67 @@ class _Recurrence(nn.Module):
         self.bidirectional = bidirectional
         self.per_position = per_position
         self.unrolled = unrolled
+        num_units = self.num_gates * hidden_features
+        for layer in range(num_layers):
+            width = in_features if layer == 0 else len(self._suffixes) * hidden_features
+            shapes = ((num_units, width), (num_units, hidden_features), (num_units,), (num_units,))
+            for suffix in self._suffixes:
+                for name, shape in zip(NAMES, shapes, strict=True):
+                    self.register_parameter(f"{name}_l{layer}{suffix}", nn.Parameter(torch.empty(shape)))
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the weights anew, as torch does: uniform within ±1/√H."""
-        bound = 1 / sqrt(self.hidden_features) if self.hidden_features > 0 else 0.0
+        bound = 1 / sqrt(self.hidden_features)
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)
 
-    def recurrence(self) -> Recurrent | None:
+    def structure(self) -> Recurrent | None:
         """The layers, for evaluators that run many rows at once; None where a hook or a forward would not run."""
-        if hooked(self) or overridden(self, _Recurrence.forward):
+        if hooked(self) or overridden(self, Recurrence.forward):
             return None
         layers = tuple(
             tuple(self._direction(layer, suffix) for suffix in self._suffixes) for layer in range(self.num_layers)
         )
         dropout = self.dropout if self.training else 0.0
-        kind = self._module.__name__.lower()
-        return Recurrent(kind, self._cell, self._num_states, layers, dropout, self.per_position, self.unrolled)
+        # The kind belongs to the class that gives the step: a subclass with another step is another kind.
+        stepping = self._stepping()
+        kind = vars(stepping).get("kind", f"{stepping.__module__}.{stepping.__qualname__}")
+        num_apart = self.num_gates if self.num_apart is None else self.num_apart
+        return Recurrent(kind, self.step, self.num_states, num_apart, layers, dropout, self.per_position, self.unrolled)
+
+    @classmethod
+    def _stepping(cls) -> "type[Recurrence]":
+        return next(owner for owner in cls.__mro__ if "step" in vars(owner))
 
     @property
     def _suffixes(self) -> tuple[str, ...]:
         return ("", "_reverse") if self.bidirectional else ("",)
 
     def _direction(self, layer: int, suffix: str) -> Direction:
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        weight_ih, weight_hh, bias_ih, bias_hh = (getattr(self, f"{name}_l{layer}{suffix}") for name in names)
+        weight_ih, weight_hh, bias_ih, bias_hh = (getattr(self, f"{name}_l{layer}{suffix}") for name in NAMES)
         return Direction(weight_ih, weight_hh, bias_ih, bias_hh, reverse=suffix == "_reverse")
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dim() != 3 or x.shape[2] != self.in_features:
-            raise ValueError(
-                f"this {type(self).__name__} expects rows of shape (T, L, {self.in_features}); got {tuple(x.shape)}."
-            )
+        check_sequences(self, x)
         directions = len(self._suffixes)
         if x.shape[1] == 0:
             width = directions * self.hidden_features
             return x.new_zeros(len(x), 0, width) if self.per_position else x.new_zeros(len(x), width)
-        if self.unrolled or torch.compiler.is_compiling():
+        stepping = self._stepping()
+        kernel = stepping.torch_kernel if "torch_kernel" in vars(stepping) else None
+        if kernel is None or self.unrolled or torch.compiler.is_compiling():
             return self._unroll(x)
         zero = x.new_zeros(directions * self.num_layers, len(x), self.hidden_features)
-        state = zero if self._num_states == 1 else (zero,) * self._num_states
+        state = zero if self.num_states == 1 else (zero,) * self.num_states
         layers = (self._direction(layer, suffix) for layer in range(self.num_layers) for suffix in self._suffixes)
         weights = [w for each in layers for w in (each.weight_ih, each.weight_hh, each.bias_ih, each.bias_hh)]
         options = (True, self.num_layers, self.dropout, self.training, self.bidirectional, True)
-        outputs, last, *_ = self._kernel(x, state, weights, *options)
+        outputs, last, *_ = kernel(x, state, weights, *options)
         return outputs if self.per_position else last[-directions:].transpose(0, 1).flatten(1)
 
     def _unroll(self, x: Tensor) -> Tensor:
-        """The same, cell by cell: torch.compile cannot trace the kernel, nor can cuDNN's be differentiated twice."""
+        """``forward``, cell by cell: torch.compile cannot trace the kernel, nor can cuDNN's be differentiated twice."""
         last: list[Tensor] = []
         for layer in range(self.num_layers):
             if layer > 0:
@@ -124,12 +148,12 @@ class _Recurrence(nn.Module):
     def _run(self, x: Tensor, weights: Direction) -> tuple[Tensor, Tensor]:
         """One layer in one direction: its outputs (T, L, H), in the order of x, and its last hidden state (T, H)."""
         inputs = nn.functional.linear(x, weights.weight_ih, weights.bias_ih)
-        state = (inputs.new_zeros(len(x), self.hidden_features),) * self._num_states
+        state = (inputs.new_zeros(x.shape[0], self.hidden_features),) * self.num_states
         steps = range(x.shape[1])
         outputs = []
         for step in reversed(steps) if weights.reverse else steps:
             hidden = nn.functional.linear(state[0], weights.weight_hh, weights.bias_hh)
-            state = self._cell(inputs[:, step], hidden, state)
+            state = self.step(inputs[:, step], hidden, state)
             outputs.append(state[0])
         return torch.stack(outputs[::-1] if weights.reverse else outputs, dim=1), state[0]
 
@@ -139,50 +163,75 @@ class _Recurrence(nn.Module):
         return f"{self.in_features}, {self.hidden_features}, {layers}{outputs}"
 
 
-class RNN(_Recurrence):
+class RNN(Recurrence):
     """f(x_1 … x_L) = the last hidden state of a tanh RNN (Elman).
 
     Shapes: (T, L, in_features) -> (T, hidden_features), twice as wide if bidirectional; L = 0 gives zero.
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
-    Raises: ValueError for rows of another shape.
+    Raises: ValueError as ``Recurrence``.
 
     Args: as torch's ``nn.RNN``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA; under
     ``torch.compile`` that happens by itself.
     """
 
-    _module = nn.RNN
-    _kernel = staticmethod(torch.rnn_tanh)
-    _cell = staticmethod(_rnn_cell)
+    kind = "rnn"
+    num_gates = 1
+    num_apart = 0
+    torch_kernel = staticmethod(torch.rnn_tanh)
+
+    @staticmethod
+    def step(inputs: Tensor, hidden: Tensor, state: State) -> State:
+        """h = tanh(W x + U h)."""
+        return (torch.tanh(inputs + hidden),)
 
 
-class GRU(_Recurrence):
+class GRU(Recurrence):
     """f(x_1 … x_L) = the last hidden state of a GRU (Cho et al., 2014).
 
     Shapes: (T, L, in_features) -> (T, hidden_features), twice as wide if bidirectional; L = 0 gives zero.
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
-    Raises: ValueError for rows of another shape.
+    Raises: ValueError as ``Recurrence``.
 
     Args: as torch's ``nn.GRU``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA; under
     ``torch.compile`` that happens by itself.
     """
 
-    _module = nn.GRU
-    _kernel = staticmethod(torch.gru)
-    _cell = staticmethod(_gru_cell)
+    kind = "gru"
+    num_gates = 3
+    num_apart = 1
+    torch_kernel = staticmethod(torch.gru)
+
+    @staticmethod
+    def step(inputs: Tensor, hidden: Tensor, state: State) -> State:
+        """h = (1 − z) ⊙ n + z ⊙ h, with the gates r, z and n = tanh(W x + r ⊙ U h)."""
+        input_reset, input_update, input_new = inputs.chunk(3, dim=1)
+        hidden_reset, hidden_update, hidden_new = hidden.chunk(3, dim=1)
+        reset = torch.sigmoid(input_reset + hidden_reset)
+        update = torch.sigmoid(input_update + hidden_update)
+        new = torch.tanh(input_new + reset * hidden_new)
+        return (new + update * (state[0] - new),)
 
 
-class LSTM(_Recurrence):
+class LSTM(Recurrence):
     """f(x_1 … x_L) = the last hidden ("short-term") state of an LSTM (Hochreiter and Schmidhuber, 1997).
 
     Shapes: (T, L, in_features) -> (T, hidden_features), twice as wide if bidirectional; L = 0 gives zero.
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
-    Raises: ValueError for rows of another shape.
+    Raises: ValueError as ``Recurrence``.
 
     Args: as torch's ``nn.LSTM``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA; under
     ``torch.compile`` that happens by itself.
     """
 
-    _module = nn.LSTM
-    _kernel = staticmethod(torch.lstm)
-    _cell = staticmethod(_lstm_cell)
-    _num_states = 2
+    kind = "lstm"
+    num_gates = 4
+    num_states = 2
+    num_apart = 0
+    torch_kernel = staticmethod(torch.lstm)
+
+    @staticmethod
+    def step(inputs: Tensor, hidden: Tensor, state: State) -> State:
+        """h = o ⊙ tanh(c), c = f ⊙ c + i ⊙ tanh(g), with the gates i, f, g, o."""
+        input_gate, forget, cell, output = (inputs + hidden).chunk(4, dim=1)
+        memory = torch.sigmoid(forget) * state[1] + torch.sigmoid(input_gate) * torch.tanh(cell)
+        return torch.sigmoid(output) * torch.tanh(memory), memory

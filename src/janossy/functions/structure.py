@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,10 +21,33 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @dataclass(frozen=True)
-class Additive:
-    """f(x_1 … x_k) = rest(σ(Σ_j p_j(x_j))): a pre-activation that is a sum of one projection a position.
+class Structure:
+    """What f declares of itself by a method ``structure()``; None where a hook or an override would be bypassed.
 
-    Of one moment: it reads the weights that f has when it is called, and is asked for again in every pass.
+    It is of one moment: it reads the weights that f has when it is called, and is asked for again in every pass.
+    """
+
+    title: ClassVar[str] = "structure"
+    reads_whole_rows: ClassVar[bool] = False
+    """Whether f's matrices are applied to a row, and not to each of its positions."""
+
+    @property
+    def case(self) -> tuple[Any, ...]:
+        """What tells this structure from others, but for the weights."""
+        return type(self), *(value for value in vars(self).values() if isinstance(value, str | int | float))
+
+
+def structure(f: Callable[[Tensor], Tensor]) -> Structure | None:
+    """The structure of f, if it declares one."""
+    # The class is asked, as a module may have a submodule of that name.
+    declare = getattr(type(f), "structure", None)
+    declared = declare(f) if callable(declare) else None
+    return declared if isinstance(declared, Structure) else None
+
+
+@dataclass(frozen=True)
+class Additive(Structure):
+    """f(x_1 … x_k) = rest(σ(Σ_j p_j(x_j))): a pre-activation that is a sum of one projection a position.
 
     Shapes:
         project: (N, d) -> (N, k, H), p_j of each element. The bias is in position 0's, so the zero vector's other
@@ -33,6 +56,9 @@ class Additive:
         weight: (H, k·d), if the pre-activations are weight · [x_1, …, x_k] + bias; else None.
         rest: activations (T, H) -> (T, c).
     """
+
+    title: ClassVar[str] = "additive structure"
+    reads_whole_rows: ClassVar[bool] = True
 
     k: int
     activation: str
@@ -45,34 +71,22 @@ class Additive:
     """Whether rest is affine in the activations, so that it commutes with an average over rows."""
 
 
-def additive(f: Callable[[Tensor], Tensor]) -> Additive | None:
-    """The additive structure of f, if it declares one by a method ``additive()``."""
-    declare = getattr(f, "additive", None)
-    return None if declare is None else declare()
-
-
 @dataclass(frozen=True)
-class Product:
-    """f(x_1 … x_k) = rest(Π_j z_j(x_j)): a product of one factor a position (DESIGN 3.2).
-
-    Of one moment: it reads the weights that f has when it is called, and is asked for again in every pass.
+class Product(Structure):
+    """f(x_1 … x_k) = rest(Π_j z_j(x_j)): a product of one factor a position (docs/spectral.md).
 
     Shapes:
         factors: (N, d) -> (N, k, R), z_j of each element.
         rest: products (T, R) -> (T, c), affine, so that it commutes with an average over rows.
     """
 
+    title: ClassVar[str] = "product structure"
+
     k: int
     num_columns: int
-    """R."""
+    """R, the products that ``rest`` reads."""
     factors: Callable[[Tensor], Tensor]
     rest: Callable[[Tensor], Tensor]
-
-
-def product(f: Callable[[Tensor], Tensor]) -> Product | None:
-    """The product structure of f, if it declares one by a method ``product_structure()``."""
-    declare = getattr(f, "product_structure", None)
-    return None if declare is None else declare()
 
 
 State = tuple[Tensor, ...]
@@ -91,24 +105,31 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Recurrent:
-    """f(x_1 … x_L) = the last hidden state, or all of them, of layers of a recurrence (DESIGN 3.3).
+class Recurrent(Structure):
+    """f(x_1 … x_L) = the last hidden state, or all of them, of layers of a recurrence (docs/recurrences.md)."""
 
-    Of one moment: it reads the weights that f has when it is called, and is asked for again in every pass.
-    """
+    title: ClassVar[str] = "recurrence"
 
     kind: str
-    """"rnn", "gru" or "lstm"."""
+    """The name of the step: "rnn", "gru", "lstm", which have compiled kernels, or another, run in torch operations."""
     step: Callable[[Tensor, Tensor, State], State]
     """From the projected input and the projected hidden state (T, gates·H), and the state, the next state."""
     num_states: int
+    num_apart: int
+    """The last gates whose bias for the hidden state stays with its product, as of the GRU's new gate, which multiplies
+    both; the other biases are added to the projected input once for each element."""
     layers: tuple[tuple[Direction, ...], ...]
     dropout: float
-    """Of what goes from one layer to the next; 0 in evaluation."""
+    """The dropout of what goes from one layer to the next; 0 in evaluation."""
     per_position: bool
     """Whether f gives every position's hidden state, and not the last one."""
     unrolled: bool
     """Whether f asks for plain operations, which can be differentiated any number of times."""
+
+    @property
+    def case(self) -> tuple[Any, ...]:
+        widths = (tuple(direction.weight_ih.shape for direction in layer) for layer in self.layers)
+        return *super().case, *widths
 
     @property
     def in_features(self) -> int:
@@ -119,25 +140,10 @@ class Recurrent:
         return sum(direction.weight_hh.shape[1] for direction in self.layers[-1])
 
 
-def recurrent(f: Callable[[Tensor], Tensor]) -> Recurrent | None:
-    """The recurrence of f, if it declares one by a method ``recurrence()``."""
-    declare = getattr(f, "recurrence", None)
-    return None if declare is None else declare()
-
-
-def check_rows(module: Any, owner: str, shape: tuple[int, ...]) -> None:
-    """Raise a ValueError if rows of this shape are not the (T, k, in_features) that the module takes."""
-    if shape[1:] != (module.k, module.in_features):
-        raise ValueError(
-            f"this {owner} expects rows of shape (T, {module.k}, {module.in_features}); got {shape}. "
-            "Match its k to the orderings' k, and its in_features to the elements'."
-        )
-
-
 def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """The projections (N, k, H) whose sum over positions is weight · [x_1, …, x_k] + bias, weight (H, k·d).
 
-    And the weights (k·H, d) that make them of each element.
+    The second result is the weights (k·H, d) that make them of each element.
     """
     stacked = weight.unflatten(1, (k, -1)).transpose(0, 1).flatten(0, 1)
     if bias is not None:

@@ -6,10 +6,12 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from janossy.functions.structure import ACTIVATIONS, Additive, check_rows, hooked, overridden, project
+from janossy.functions.checks import check_dtype, check_rows, check_widths
+from janossy.functions.meaning import StatesItsMeaning
+from janossy.functions.structure import ACTIVATIONS, Additive, hooked, overridden, project
 
 
-class TupleMLP(nn.Module):
+class TupleMLP(StatesItsMeaning):
     """f(x_1 … x_k) = MLP([x_1, …, x_k]): a perceptron on k elements laid side by side (Section 2.2).
 
     ``hidden_features`` is one width or several. Without ``out_features`` f returns its last hidden activations, as
@@ -17,7 +19,8 @@ class TupleMLP(nn.Module):
     silu, softplus, sine, cosine, erf.
 
     Shapes: (T, k, in_features) -> (T, out_features), or (T, last hidden width).
-    Raises: ValueError for an unknown activation, a width below 1, or rows that are not (T, k, in_features).
+    Raises: TypeError or ValueError for an unknown activation, widths that are not integers >= 1, or rows that are not
+        (T, k, in_features) or in another dtype than the weights; RuntimeError for the state of another k or activation.
 
     Example:
         >>> TupleMLP(2, in_features=3, hidden_features=(16, 8))(torch.zeros(5, 2, 3)).shape
@@ -33,14 +36,11 @@ class TupleMLP(nn.Module):
         activation: str = "tanh",
     ) -> None:
         super().__init__()
-        hidden = (hidden_features,) if isinstance(hidden_features, int) else tuple(hidden_features)
-        if activation not in ACTIVATIONS:
+        if not isinstance(activation, str) or activation not in ACTIVATIONS:
             raise ValueError(f"TupleMLP expects an activation among {', '.join(ACTIVATIONS)}; got {activation!r}.")
-        if not hidden or min(k, in_features, *hidden, 1 if out_features is None else out_features) < 1:
-            raise ValueError(
-                "TupleMLP expects k, in_features, out_features and at least one hidden width, all >= 1; "
-                f"got k={k}, in_features={in_features}, hidden_features={hidden}, out_features={out_features}."
-            )
+        outputs = {} if out_features is None else {"out_features": out_features}
+        check_widths(self, k=k, in_features=in_features, hidden_features=hidden_features, **outputs)
+        hidden = tuple(hidden_features) if isinstance(hidden_features, Sequence) else (hidden_features,)
         self.k = k
         self.in_features = in_features
         self.activation = activation
@@ -49,13 +49,14 @@ class TupleMLP(nn.Module):
         self.output = None if out_features is None else nn.Linear(hidden[-1], out_features)
 
     def forward(self, x: Tensor) -> Tensor:
-        check_rows(self, "TupleMLP", tuple(x.shape))
+        check_rows(self, tuple(x.shape))
+        check_dtype(self, x)
         return self._rest(ACTIVATIONS[self.activation](self.hidden[0](x.flatten(1))))
 
-    def additive(self) -> Additive | None:
-        """Its first layer as a sum over positions; None if code that was put into it would then not run.
+    def structure(self) -> Additive | None:
+        """The first layer as a sum over positions; None if code that was put into it would then not run.
 
-        That is a forward of a subclass's, a hook, or a first layer that is more than ``nn.Linear``.
+        Such code is a forward of a subclass, a hook, or a first layer that is more than ``nn.Linear``.
         """
         first, output = self.hidden[0], self.output
         if not isinstance(first, nn.Linear) or overridden(first, nn.Linear.forward):
@@ -67,9 +68,13 @@ class TupleMLP(nn.Module):
         project = partial(self._project, first)
         return Additive(self.k, self.activation, project, bias, first.weight, self._rest, affine)
 
+    def meaning(self) -> dict[str, int | str]:
+        return {"k": self.k, "activation": self.activation}
+
     def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
-        """(N, d) -> (N, k, H)"""
-        check_rows(self, "TupleMLP", (len(elements), self.k, *elements.shape[1:]))
+        """The projections of each element, (N, d) -> (N, k, H)."""
+        check_rows(self, (elements.shape[0], self.k, *elements.shape[1:]))
+        check_dtype(self, elements)
         return project(self.k, elements, first.weight, first.bias)[0]
 
     def _rest(self, x: Tensor) -> Tensor:

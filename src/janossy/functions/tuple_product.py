@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from janossy.functions.structure import Product, check_rows, hooked, overridden
+from janossy.functions.checks import check_rows, check_widths
+from janossy.functions.structure import Product, hooked, overridden
 
 
 class TupleProduct(nn.Module):
@@ -46,11 +47,8 @@ class TupleProduct(nn.Module):
         g: Callable[[int], nn.Module] | Sequence[nn.Module] | nn.ModuleList | None = None,
     ) -> None:
         super().__init__()
-        if min(k, in_features, rank, 1 if out_features is None else out_features) < 1:
-            raise ValueError(
-                "TupleProduct expects k, in_features, rank and out_features, all >= 1; "
-                f"got k={k}, in_features={in_features}, rank={rank}, out_features={out_features}."
-            )
+        outputs = {} if out_features is None else {"out_features": out_features}
+        check_widths(self, k=k, in_features=in_features, rank=rank, **outputs)
         self.k = k
         self.in_features = in_features
         self.rank = rank
@@ -60,8 +58,10 @@ class TupleProduct(nn.Module):
             networks = list(g)
         elif isinstance(g, nn.Module):
             networks = [g]
-        else:
+        elif callable(g):
             networks = [g(j) for j in range(k)]
+        else:
+            networks = [g]
         single = isinstance(g, nn.Module) and not isinstance(g, nn.ModuleList)
         if single or len(networks) != k or not all(isinstance(network, nn.Module) for network in networks):
             names = "one module" if single else f"[{', '.join(type(network).__name__ for network in networks)}]"
@@ -73,14 +73,14 @@ class TupleProduct(nn.Module):
         self.output = None if out_features is None else nn.Linear(rank, out_features)
 
     def forward(self, x: Tensor) -> Tensor:
-        check_rows(self, "TupleProduct", tuple(x.shape))
+        check_rows(self, tuple(x.shape))
         product = self._factor(0, x[:, 0])
         for j in range(1, self.k):
             product = product * self._factor(j, x[:, j])
         return self._rest(product)
 
-    def product_structure(self) -> Product | None:
-        """Its factors and what follows them; None if code that was put into it would then not run, or run otherwise.
+    def structure(self) -> Product | None:
+        """The factors and what follows them; None if code that was put into them would then not run, or run otherwise.
 
         That is a forward of a subclass's, a hook on f or on ``output``, or dropout and batch norm within g in training.
         """
@@ -93,14 +93,14 @@ class TupleProduct(nn.Module):
         return Product(self.k, self.rank, self._factors, self._rest)
 
     def _factors(self, elements: Tensor) -> Tensor:
-        """(N, d) -> (N, k, R)"""
-        check_rows(self, "TupleProduct", (len(elements), self.k, *elements.shape[1:]))
+        """Every g_j of each element, (N, d) -> (N, k, R)."""
+        check_rows(self, (elements.shape[0], self.k, *elements.shape[1:]))
         return torch.stack([self._factor(j, elements) for j in range(self.k)], dim=1)
 
     def _factor(self, j: int, x: Tensor) -> Tensor:
-        """(N, d) -> (N, R)"""
+        """g_j of each element, (N, d) -> (N, R)."""
         z = self.g[j](x)
-        if z.shape != (len(x), self.rank):
+        if z.shape != (x.shape[0], self.rank):
             raise ValueError(
                 f"TupleProduct expects g_{j} to map {tuple(x.shape)} to ({len(x)}, {self.rank}); got {tuple(z.shape)}. "
                 "Match its outputs to rank."
@@ -127,13 +127,13 @@ class _AboutOne(nn.Linear):
 
 
 def _has_hooks(module: nn.Module) -> bool:
-    """Whether calling it runs a hook of its own, whatever the modules within it have."""
+    """Whether calling the module runs a hook of its own, whatever the modules within it have."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks)
 
 
 def _mixes_or_draws(module: nn.Module) -> bool:
-    """Whether its output for a row depends now on the other rows or on chance."""
+    """Whether the module's output for a row depends now on the other rows or on chance."""
     if isinstance(module, _BatchNorm):
         return module.training or module.running_mean is None
     return module.training and isinstance(module, _DropoutNd | nn.RReLU)

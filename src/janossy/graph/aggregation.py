@@ -97,7 +97,7 @@ class JanossyAggregation(Aggregation):
         pooling = self.pooling
         if self.training or self.orderings_eval is None:
             return pooling
-        return JanossyPooling(pooling.f, self.orderings_eval, pooling.evaluator or "auto", pooling.reduce)
+        return JanossyPooling(pooling.f, self.orderings_eval, pooling.choice.asked or "auto", pooling.reduce)
 
     def __repr__(self) -> str:
         # A layer keeps this as its attribute `aggr`, so it stays one line, whatever f is.

@@ -1,4 +1,4 @@
-"""Neighbourhoods: those of a graph's vertices as sets, whole or sampled; TwoHops: what two layers read."""
+"""The neighbourhoods of a graph's vertices as sets, whole or sampled, and what two layers read of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from janossy.ragged import Ragged
 class Neighbourhoods:
     """The neighbours of every vertex of a graph of V vertices and E edges, stored end to end (CSR).
 
-    Those of vertex v are ``neighbours[offsets[v] : offsets[v + 1]]``. Parallel edges and loops are kept as they are.
+    Vertex v has ``neighbours[offsets[v] : offsets[v + 1]]``. Parallel edges and loops are kept as they are.
 
     Shapes: offsets (V + 1,), int64, from 0 up to E; neighbours (E,), int64, from 0 to V - 1.
     Invariance: the order of a neighbourhood is that of its edges; ``sample`` draws another.
@@ -42,10 +42,10 @@ class Neighbourhoods:
 
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int | None = None) -> "Neighbourhoods":
-        """Of edges source -> target (2, E), in any order, as PyG has them: a vertex's neighbours are the sources of the
-        edges that end at it, in the order of the edges.
+        """The neighbourhoods of edges source -> target (2, E), in any order, as PyG has them.
 
-        ``num_nodes`` defaults to the largest vertex + 1.
+        A vertex's neighbours are the sources of the edges that end at it, in the order of the edges. ``num_nodes``
+        defaults to the largest vertex + 1.
         """
         if edge_index.dim() != 2 or len(edge_index) != 2:
             raise ValueError(

@@ -1,6 +1,7 @@
 """GraphSAGE: two layers that pool sampled neighbourhoods, and a linear classifier (Section 3.2)."""
 
 import warnings
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -155,18 +156,16 @@ class InOrder(nn.Module):
     def __init__(self, f: LSTM | GRU, memory_budget: int = 2**30) -> None:
         super().__init__()
         self.f = f
-        self.packed = Packed(memory_budget)
+        self.memory_budget = memory_budget
 
     def forward(self, x: Tensor, sets: Ragged) -> Tensor:
         used, places = sets.values.unique(return_inverse=True)
-        rows = Drawn(build_rows(sets, lambda n, _: torch.arange(n)[None, None], order=places), sets.sizes)
-        # Fewer elements than the sets hold together: the rows say where each is, and it is projected once.
-        problem = Problem(self.f, rows, Ragged(_rows(x, used), sets.offsets, sizes=sets.sizes))
-        if self.packed.refuses(problem) is None:
-            return cast(Tensor, self.packed(problem))
-        gathered = sets.with_values(_dense(_rows(x, sets.values)))
-        in_place = Drawn(build_rows(sets, lambda n, _: torch.arange(n)[None, None]), sets.sizes)
-        return cast(Tensor, Gather()(Problem(self.f, in_place, gathered)))
+        rows = Drawn(build_rows(sets, lambda n, _: torch.arange(n)[None, None]), sets.sizes)
+        table = _rows(x, used)  # each of them is projected once, in however many sets it is
+        problem = Problem(self.f, rows, sets.with_values(places), sets, memory_budget=self.memory_budget, table=table)
+        if Packed().refuses(problem) is None:
+            return cast(Tensor, Packed()(problem))
+        return cast(Tensor, Gather()(replace(problem, table=_dense(table))))
 
 
 class Largest(nn.Module):
@@ -184,7 +183,7 @@ class Largest(nn.Module):
         return _bags(self.linear(_rows(x, used)).relu(), places, sets, "max")
 
 
-class EveryTuple(nn.Module):
+class KaryMean(nn.Module):
     """The mean of f over the injective k-tuples of each set.
 
     Shapes: x (N, d), sets of B of positions in x -> (B, hidden_features).
@@ -201,7 +200,7 @@ class EveryTuple(nn.Module):
 def _pooling(aggregation: str, in_features: int, hidden_features: int, memory_budget: int) -> nn.Module:
     k = aggregation.removeprefix("k")
     if k.isdecimal() and k != aggregation and int(k) >= 1:
-        return EveryTuple(int(k), in_features, hidden_features)
+        return KaryMean(int(k), in_features, hidden_features)
     match aggregation:
         case "lstm":
             return InOrder(LSTM(in_features, hidden_features), memory_budget)
@@ -215,7 +214,7 @@ def _pooling(aggregation: str, in_features: int, hidden_features: int, memory_bu
 
 
 def _rows(x: Tensor, positions: Tensor) -> Tensor:
-    """Those rows of x; of a sparse x as CSR, of which Cora's take a tenth of the time in a product."""
+    """The rows of x at these positions; of a sparse x as CSR, of which Cora's take a tenth of the time in a product."""
     if x.layout == torch.strided:
         return x.index_select(0, positions)
     if len(positions) == 0:

@@ -4,7 +4,7 @@ from janossy.inference.control import ControlVariate, fit_control_variate
 from janossy.inference.links import LINKS, Link, named_link
 from janossy.inference.passes import predict_passes
 from janossy.inference.predict import Prediction, predict
-from janossy.network import evaluating
+from janossy.modes import evaluating
 
 __all__ = [
     "LINKS",

@@ -9,7 +9,8 @@ from janossy.evaluate import Function
 from janossy.functions import TupleMLP
 from janossy.inference.draws import mean_of_draws
 from janossy.inference.links import Link, named_link
-from janossy.network import JanossyNetwork, check_network, evaluating
+from janossy.modes import evaluating
+from janossy.network import JanossyNetwork, check_network
 from janossy.orderings import Bucket, Orderings, RandomOrderings, Rows, Tuples
 from janossy.orderings.arguments import check_generator, check_integer, check_number
 from janossy.orderings.drawn import Drawn, draws_of

@@ -10,7 +10,8 @@ from torch import Tensor
 from janossy.inference.draws import Control, Draws, until
 from janossy.inference.error_bars import check_confidence, margin
 from janossy.inference.links import Link, change_probability, named_link
-from janossy.network import JanossyNetwork, check_network, evaluating
+from janossy.modes import evaluating
+from janossy.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
 from janossy.orderings.arguments import check_generator, check_integer, check_number
 from janossy.orderings.rows import MAX_ROWS, as_random

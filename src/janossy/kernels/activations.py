@@ -71,16 +71,16 @@ _exp2m1_over_r = polynomial(_fits(lambda r: math.expm1(r * math.log(2)) / r, (-0
 _log1p_over_e = polynomial(_fits(lambda u: math.log1p(0.5 * u + 0.5) / (0.5 * u + 0.5), (-1.0, 1.0), 7, 19))
 _sin_over_r = polynomial(_fits(lambda y: math.sin(math.sqrt(y)) / math.sqrt(y), (0.0, 0.25 * math.pi**2), 4, 8))
 _cos = polynomial(_fits(lambda y: math.cos(math.sqrt(y)), (0.0, 0.25 * math.pi**2), 4, 8))
-"""(2^r − 1)/r; log(1 + e)/e at u = 2e − 1; sin r / r and cos r at y = r²."""
+"""The four are (2^r − 1)/r; log(1 + e)/e at u = 2e − 1; sin r / r and cos r at y = r²."""
 
 _minus_pi = polynomial({"float32": [-float(np.float32(math.pi))], "float64": [-math.pi]})
 _minus_pi_low = polynomial({"float32": [float(np.float32(math.pi)) - math.pi], "float64": [-1.2246467991473532e-16]})
 _FAR = 1e4
-"""Up to here π in two parts is precise enough."""
+"""The largest |x| for which π in two parts is precise enough."""
 
 _DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
 _ENDS = {"float32": 6.0, "float64": 8.5}
-"""Where 1 − Φ(x), even times x, is nothing beside 1."""
+"""The x from which on 1 − Φ(x), even times x, is nothing beside 1."""
 
 
 def _tail_over_density(end: float, degree: int) -> list[float]:

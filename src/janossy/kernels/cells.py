@@ -8,10 +8,10 @@ a name ending in ``_at`` says where a cell's numbers begin.
 from numba import njit
 
 from janossy.kernels.activations import CODES, value
+from janossy.kernels.limits import CELL_KINDS
 from janossy.kernels.vector import load, num_lanes, store
 
-RNN, GRU, LSTM = range(3)
-KINDS = {"rnn": RNN, "gru": GRU, "lstm": LSTM}
+RNN, GRU, LSTM = CELL_KINDS.values()
 
 NUM_GATES = {RNN: 1, GRU: 3, LSTM: 4}
 NUM_STATES = {RNN: 1, GRU: 1, LSTM: 2}

@@ -20,11 +20,12 @@ _log = logging.getLogger("janossy")
 
 _SOURCES = b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))
 VERSION = sha256(_SOURCES).hexdigest()[:12]
-"""Of the sources in this folder. numba's cache notices a change in a kernel's own file only, and not one in a function
-that the kernel calls; so this is part of the name under which a kernel is kept."""
+"""A hash of the sources in this folder. numba's cache notices a change in a kernel's own file only, and not one in a
+function that the kernel calls; so this is part of the name under which a kernel is kept."""
 
 WORTH_A_THREAD = 1.5e5
-"""Activations: 50 to 80 microseconds of work. Waking a thread costs 7, and more while torch's own threads spin."""
+"""The activations that a thread is woken for: 50 to 80 microseconds of work. Waking it costs 7, and more while torch's
+own threads spin."""
 
 _process = os.getpid()
 

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def num_tuples(n: np.ndarray | Sequence[int], k: int, increasing: bool) -> np.ndarray:
-    """For each set n!/(n − k)! injective or n!/(k! (n − k)!) increasing tuples; those of all n elements if n < k."""
+    """The n!/(n − k)! injective or n!/(k! (n − k)!) increasing tuples of each set; those of all n elements if n < k."""
     n = np.asarray(n, dtype=np.float64)
     tuples = np.ones(n.shape)
     for j in range(k):
@@ -15,8 +15,10 @@ def num_tuples(n: np.ndarray | Sequence[int], k: int, increasing: bool) -> np.nd
 
 
 def series_cost(n: np.ndarray, k: int, increasing: bool, harmonics: np.ndarray | float) -> np.ndarray:
-    """Of one hidden unit of one set by the spectral kernels, in activations of an enumeration: measured by
-    benchmarks/crossover.py."""
+    """The cost of one hidden unit of one set by the spectral kernels, in activations of an enumeration.
+
+    benchmarks/crossover.py measures it.
+    """
     return n * harmonics * (4.0 * k if increasing else 1.5 * 2**k) + 40.0 * harmonics
 
 

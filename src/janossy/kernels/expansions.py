@@ -1,4 +1,4 @@
-"""Activations as sums of sines or cosines, with proved bounds: what the spectral path rests on (DESIGN 3.1).
+"""Activations as sums of sines or cosines, with proved bounds: what the spectral path (docs/spectral.md) rests on.
 
 Every activation here is σ(t) = α + β t + γ Φ(κ t) with Φ in the table of ``FAMILIES``. On [−U, U], U ≥ |κ t|, each Φ is
 

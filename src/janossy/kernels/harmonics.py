@@ -42,7 +42,7 @@ def constant(family, period):
 
 @njit
 def plan(expansion, bound, delta, cut, lanes, omega, weights, constants):
-    """For each lane: ω_0 in units of t, γ a_m (M, lanes) and α + γ c; returns M, enough for every lane.
+    """The series of each lane: ω_0 in units of t, γ a_m (M, lanes) and α + γ c; returns M, enough for every lane.
 
     ``expansion`` is (family, alpha, gamma, kappa); ``bound`` (lanes,) is T ≥ |t|.
     """

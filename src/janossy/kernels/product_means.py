@@ -1,4 +1,4 @@
-"""Means over tuples of Π_j z_j[i_j], by a recursion over the sets of positions already filled (DESIGN 3.2).
+"""Means over tuples of Π_j z_j[i_j], by a recursion over the sets of filled positions (docs/spectral.md).
 
 D[S] is the sum, over all ways to fill the positions S with distinct elements of those seen so far, of the products.
 The next element fills one of the positions of S or none:
@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 from janossy.kernels.compiled import Kernel
-from janossy.kernels.lanes import LANES
+from janossy.kernels.limits import LANES
 from janossy.kernels.vector import load, load_first_float64, store, store_first_float64
 
 _LANES = LANES["float64"]

@@ -1,4 +1,4 @@
-"""Recurrences over a forest of cells: rows are paths, and rows that begin alike share cells (DESIGN 3.3).
+"""Recurrences over a forest of cells: rows are paths, and rows that begin alike share cells (docs/recurrences.md).
 
 Cells are ordered by tree, within it by level, within that by parent. A cell's state is that of its parent, the zero
 state at a root, after one step with its element's projections. Trees are independent of one another, so they are what
@@ -14,8 +14,9 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cells import KINDS, NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, step, step_back
+from janossy.kernels.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, step, step_back
 from janossy.kernels.compiled import Kernel
+from janossy.kernels.limits import CELL_KINDS
 from janossy.kernels.row_matmul import ROWS, add_row_products, panels
 from janossy.kernels.vector import load, num_lanes, store
 
@@ -36,7 +37,7 @@ def run_cells(
     Shapes: inputs (N, gates·H), weight (gates·H, H), bias (H,), H whole vectors ->
         (num_rows, H), (C + 1, states·H) or (0, …), (C, kept·H) or (0, …).
     """
-    code, H, C = KINDS[kind], weight.shape[1], len(cells[0])
+    code, H, C = CELL_KINDS[kind], weight.shape[1], len(cells[0])
     ends = np.zeros((num_rows, H), inputs.dtype)
     states = np.empty((C + 1 if keep_states else 0, NUM_STATES[code] * H), inputs.dtype)
     states[C:] = 0
@@ -65,7 +66,7 @@ def run_cells_back(
 
     Shapes: by_ends (num_rows, H) or (0, H), by_states (C, H) or (0, H).
     """
-    code, H = KINDS[kind], weight.shape[1]
+    code, H = CELL_KINDS[kind], weight.shape[1]
     changes = np.empty((len(cells[0]), NUM_CHANGES[code] * H), states.dtype)
     arrays = (x.reshape(-1) for x in (states, kept, by_ends, by_states, changes))
     _backward(code)(_costs(*cells[3:], code, H), num_threads, panels(weight), *cells, *arrays, H)
@@ -84,7 +85,7 @@ def sum_by_element(x: np.ndarray, elements: np.ndarray, num_elements: int, num_t
 
 
 def _costs(levels: np.ndarray, trees: np.ndarray, code: int, H: int) -> np.ndarray:
-    """Of each tree, in activations: a multiplication in a product takes a fortieth of one."""
+    """The cost of each tree, in activations: a multiplication in a product takes a fortieth of one."""
     num_cells = np.diff(levels[trees])
     return num_cells * (NUM_GATES[code] * H * (1.0 + H / 40.0))
 

@@ -1,4 +1,4 @@
-"""Means over pairs of relu(a_i + b_j), in O(n log n): the sum is over the pairs with b_j > −a_i (DESIGN 3.1).
+"""Means over pairs of relu(a_i + b_j), in O(n log n): the sum is over the pairs with b_j > −a_i.
 
 Bottom-up merge sort of a and of b. Two neighbouring blocks, each in order, are about to be merged: one pass over
 both finds, for every a of one, how many b of the other exceed −a, and their sum. Each pair of different elements meets
@@ -16,8 +16,8 @@ from numba import njit
 from janossy.kernels.compiled import Kernel
 
 SORTING_COST = {"float32": 150.0, "float64": 75.0}
-"""Of one element, times log2 n, for one hidden unit: in activations of the enumeration, as measured on an AMD EPYC with
-AVX-512. For 16 hidden units in float32 the two meet at n = 1600; for a single one at 70."""
+"""The cost of one element, times log2 n, for one hidden unit: in activations of the enumeration, as measured on an AMD
+EPYC with AVX-512. For 16 hidden units in float32 the two meet at n = 1600; for a single one at 70."""
 
 _LEAST = -np.finfo(np.float64).max
 

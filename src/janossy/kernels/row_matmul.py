@@ -10,11 +10,11 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from janossy.kernels.lanes import LANES
+from janossy.kernels.limits import LANES
 from janossy.kernels.vector import VectorType, _fused, _splat, num_lanes
 
 ROWS = 8
-"""Rows at once. Four already reach what one core can do: 114 GFLOP/s, float32, on an AMD EPYC."""
+"""How many rows are multiplied at once. Four already reach what a core can do: 114 GFLOP/s, float32, on an AMD EPYC."""
 
 
 def panels(w: np.ndarray) -> np.ndarray:
@@ -25,7 +25,7 @@ def panels(w: np.ndarray) -> np.ndarray:
 
 
 def _adding(num_rows: int):
-    """For so many rows: one vector of each row of out += the rows of a · one panel."""
+    """The operation on so many rows: one vector of each row of out += the rows of a · one panel."""
 
     @intrinsic
     def add(typing, a, a_at, a_stride, w, w_at, depth, out, out_at, out_stride):

@@ -1,4 +1,4 @@
-"""The spectral kernel for increasing tuples: a chain of prefix sums (DESIGN 3.2), in float64.
+"""The spectral kernel for increasing tuples: a chain of prefix sums (docs/spectral.md), in float64.
 
 s_j, the sum of z_1[i_1] … z_j[i_j] over i_1 < … < i_j so far, takes one product for each element and position. The
 slope needs the prefix before each element and the suffix behind it: a second pass walks backwards, building the

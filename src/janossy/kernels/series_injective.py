@@ -1,4 +1,7 @@
-"""The spectral kernel for injective tuples: power sums over sets of positions, and inclusion–exclusion (DESIGN 3.2)."""
+"""The spectral kernel for injective tuples: power sums over sets of positions, and inclusion–exclusion.
+
+docs/spectral.md tells why this way, and what the subtraction loses.
+"""
 
 from functools import cache
 

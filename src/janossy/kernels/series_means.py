@@ -8,7 +8,7 @@ from janossy.kernels.compiled import Kernel
 from janossy.kernels.counts import enumerated, num_tuples, series_cost
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, TRIG, margins, num_harmonics, rounded_up
 from janossy.kernels.harmonics import TAYLOR
-from janossy.kernels.lanes import LANES
+from janossy.kernels.limits import LANES
 from janossy.kernels.series_increasing import LANES as INCREASING_LANES
 from janossy.kernels.series_increasing import increasing_kernel
 from janossy.kernels.series_injective import injective_kernel
@@ -16,10 +16,10 @@ from janossy.kernels.tuple_means import tuple_means
 from janossy.kernels.vector import load_first, maximum, minimum, store_first
 
 MAX_STATES = 2**18
-"""Harmonics × subsets of positions that a thread keeps, for each lane: 32 MB in float64."""
+"""The harmonics × subsets of positions that a thread keeps at most, for each lane: 32 MB in float64."""
 
 MAX_ENUMERATED = 2e10
-"""Activations that are worth enumerating where the series cannot be used: about ten seconds."""
+"""The activations that are worth enumerating where the series cannot be used: about ten seconds."""
 
 
 def series_means(
@@ -32,7 +32,7 @@ def series_means(
     with_slopes: bool,
     num_threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As ``tuple_means``, each mean and slope within ``tolerance`` of it (and the rounding of p's precision).
+    """The means and slopes of ``tuple_means``, each to within ``tolerance`` (and the rounding of p's precision).
 
     Sets smaller than k, those of at most ``enumerate_up_to`` elements, and with -1 those that it is cheaper for, are
     enumerated. p (N, k, H) -> means (B, H), slopes (N, k, H) or (0,).

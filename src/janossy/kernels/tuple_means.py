@@ -1,4 +1,4 @@
-"""Means over k-tuples of σ(p_1[i_1] + … + p_k[i_k]) by enumeration, fused: no tuple is ever written (DESIGN 3.1).
+"""Means over k-tuples of σ(p_1[i_1] + … + p_k[i_k]) by enumeration, fused: no tuple is ever written.
 
 One item is a set and a block of as many hidden units as a vector has lanes. Partial sums are kept for the first k − 1
 indices; the innermost loop, over the last one, adds, applies σ and accumulates in registers. The elements not yet

@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
-from janossy.kernels.lanes import LANES
+from janossy.kernels.limits import LANES
 
 _FLAGS = ("contract", "reassoc", "nsz", "arcp")
 _INT32 = ir.IntType(32)
@@ -94,7 +94,7 @@ def store(typing, array, offset, x):
 
 @intrinsic
 def load_first(typing, array, offset, num):
-    """As ``load``, but only the first ``num`` lanes; the others are 0 and their memory is not touched."""
+    """The first ``num`` lanes of the vector at ``offset``; the others are 0, and their memory is not touched."""
     vector = VectorType(array.dtype)
 
     def codegen(context, builder, signature, arguments):
@@ -113,7 +113,7 @@ def load_first(typing, array, offset, num):
 
 @intrinsic
 def store_first(typing, array, offset, x, num):
-    """As ``store``, but only the first ``num`` lanes."""
+    """Put the first ``num`` lanes of a vector at ``offset``; the memory of the others is not touched."""
 
     def codegen(context, builder, signature, arguments):
         llvm_type = context.get_value_type(x)
@@ -168,9 +168,9 @@ _operator(operator.mul, lambda builder, a, b: builder.fmul(a, b, flags=_FLAGS))
 _operator(operator.truediv, lambda builder, a, b: builder.fdiv(a, b, flags=_FLAGS))
 
 minimum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
-"""The smaller; a, if it is NaN."""
+"""The smaller of a and b; a, if it is NaN."""
 maximum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
-"""The larger; a, if it is NaN."""
+"""The larger of a and b; a, if it is NaN."""
 step = _binary(
     lambda builder, a, b: builder.select(
         builder.fcmp_ordered(">", a, b),
@@ -197,7 +197,7 @@ def rounded(typing, x):
 
 
 def _masked_eight(builder, dtype, name, result, operands):
-    """As ``_masked``, for as many numbers of any dtype as a vector of float64 has lanes."""
+    """The work of ``_masked`` on as many numbers of any dtype as a vector of float64 has lanes."""
     name = f"llvm.masked.{name}.v{LANES['float64']}f{dtype.bitwidth}.p0"
     function = builder.module.globals.get(name) or ir.Function(
         builder.module, ir.FunctionType(result, [operand.type for operand in operands]), name
@@ -207,7 +207,7 @@ def _masked_eight(builder, dtype, name, result, operands):
 
 @intrinsic
 def load_first_float64(typing, array, offset, num):
-    """As ``load_first``, but a vector of float64 whatever the array holds."""
+    """The vector of ``load_first`` in float64, whatever the array holds."""
     wide, lanes = VectorType(types.float64), LANES["float64"]
 
     def codegen(context, builder, signature, arguments):
@@ -223,7 +223,7 @@ def load_first_float64(typing, array, offset, num):
 
 @intrinsic
 def store_first_float64(typing, array, offset, x, num):
-    """As ``store_first``, but of a vector of float64 whatever the array holds."""
+    """Put the first ``num`` lanes of a vector of float64 at ``offset``, whatever the array holds."""
 
     def codegen(context, builder, signature, arguments):
         llvm_type = ir.VectorType(context.get_value_type(array.dtype), x.lanes)

@@ -15,25 +15,29 @@ def sort_positions(keys: Ragged, key: Key | None = None) -> Tensor:
     """The positions (N,) that sort each set by ``key``, and elements of equal key lexicographically.
 
     Elements that still tie are equal in every feature, so the sorted set does not depend on the order it came in.
-    NaN sorts last. Cost: a stable sort of N numbers for each column of the key and then each feature, up to those
-    that leave no tie.
+    NaN sorts last. Cost: a stable sort of N integers; then, column by column, one of those elements that still tie.
     """
     elements = keys.values.detach()
     features = elements.reshape(len(elements), -1) if elements.numel() else elements.new_zeros(len(elements), 0)
-    first_columns = [] if key is None else _key_columns(key, elements)
-    all_columns = len(first_columns) + features.shape[1]
+    columns = [*([] if key is None else _key_columns(key, elements)), *features.unbind(1)]
     owners = keys.to_index()[1]
-    # The first columns nearly always decide; torch.compile, which cannot branch on values, sorts by all.
-    num_columns = all_columns if torch.compiler.is_compiling() else 1
-    while True:
-        num_features = max(0, num_columns - len(first_columns))
-        deciding = [owners, *first_columns[:num_columns], *features[:, :num_features].unbind(1)]
-        order = torch.arange(len(owners), device=owners.device)
-        for column in reversed(deciding):
+    order = torch.arange(len(owners), device=owners.device)
+    if torch.compiler.is_compiling():  # which cannot branch on values, and so sorts by all
+        for column in reversed([owners, *columns]):
             order = order[torch.argsort(column[order], stable=True)]
-        if num_columns >= all_columns or not _any_tie(deciding, order):
-            return order
-        num_columns *= 4
+        return order
+    places, runs = order, owners  # of the elements that tie so far: where they stand, and with which others
+    for column in columns:
+        for word in range(2 if column.element_size() == 8 else 1):
+            tied = order[places]
+            by, sorted_from = torch.sort(runs << 32 | _word(column[tied], word), stable=True)
+            order = order.scatter(0, places, tied[sorted_from])
+            equal = torch.nn.functional.pad(by[1:] == by[:-1], (1, 1))[: len(by) + 1]  # to the one before it
+            tie = equal[1:] | equal[:-1]
+            places, runs = places[tie], (~equal[:-1]).cumsum(0)[tie]
+            if not len(places):
+                return order
+    return order
 
 
 def first_of_equals(elements: Ragged, order: Tensor) -> Tensor:
@@ -44,12 +48,18 @@ def first_of_equals(elements: Ragged, order: Tensor) -> Tensor:
     return first
 
 
-def _any_tie(columns: list[Tensor], order: Tensor) -> bool:
-    tied = torch.ones(max(0, len(order) - 1), dtype=torch.bool, device=order.device)
-    for column in columns:
-        a, b = column[order[1:]], column[order[:-1]]
-        tied &= (a == b) | (a.isnan() & b.isnan()) if column.is_floating_point() else a == b
-    return bool(tied.any())
+def _word(column: Tensor, word: int) -> Tensor:
+    """Integers from 0 to 2^32 - 1 in the order of these numbers: their upper 32 bits (word 0), or the lower ones."""
+    if column.is_floating_point():
+        column = column if column.dtype == torch.float64 else column.float()
+        integers = torch.int64 if column.dtype == torch.float64 else torch.int32
+        most = torch.iinfo(integers).max
+        bits = (column + 0.0).view(integers)  # -0.0 + 0.0 = 0.0
+        # The bits of a float, read as an integer, rise with it; those of a negative one, without the sign, fall.
+        column = torch.where(column.isnan(), most, bits ^ (most & (bits >> (torch.iinfo(integers).bits - 1))))
+    if column.element_size() < 8:
+        return column.long() + 2**31
+    return (column >> 32) + 2**31 if word == 0 else column & (2**32 - 1)
 
 
 def _key_columns(key: Key, elements: Tensor) -> list[Tensor]:

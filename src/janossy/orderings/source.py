@@ -75,7 +75,6 @@ def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | No
     return build_rows(keys, lambda n, _: _seeded(orderings, n), sort_positions(keys), k=orderings.k)
 
 
-@torch.compiler.assume_constant_result
 def _seeded(orderings: Drawing, n: int) -> Tensor:
     """Rows of every set of n sorted elements, (1, R, L)."""
     return kept(orderings.num_rows(n) * orderings.row_length(n), _draw_seeded, orderings, n)

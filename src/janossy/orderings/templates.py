@@ -22,28 +22,34 @@ MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS = 16, 32
 """What designs.json goes up to."""
 
 
-@torch.compiler.assume_constant_result
 def injective_tuples(n: int, k: int) -> Tensor:
     """All orderings of min(n, k) of n positions, lexicographic, filled with -1: (n!/(n-k)!, k)."""
     length = min(n, k)
     return kept(perm(n, length) * k, _permutations, n, length, k)
 
 
-@torch.compiler.assume_constant_result
 def increasing_tuples(n: int, k: int) -> Tensor:
     """All increasing choices of min(n, k) of n positions, lexicographic, filled with -1: (C(n, k), k)."""
     length = min(n, k)
     return kept(comb(n, length) * k, _combinations, n, length, k)
 
 
-@torch.compiler.assume_constant_result
 def design(n: int, size: int) -> Tensor:
     """``size`` permutations of n positions that make a good mean together (designs.json), (size, n)."""
     return kept(size * n, _design, n, size)
 
 
 def kept(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any) -> Tensor:
-    """The tensor of ``build(*arguments)``, which has so many elements; built once if it is small."""
+    """The tensor of ``build(*arguments)``, which has so many elements; built once if it is small.
+
+    To torch.compile it is a constant.
+    """
+    # The constants of one function all bear its name, which aot_autograd refuses; what [:] makes of one has its own.
+    return _constant(num_elements, build, *arguments)[:]
+
+
+@torch.compiler.assume_constant_result
+def _constant(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any) -> Tensor:
     array = _kept(build, *arguments) if num_elements <= KEEP_ELEMENTS else build(*arguments)
     return torch.from_numpy(array)
 

@@ -1,7 +1,6 @@
 """What the reports share: how a page is written, and how its plots look."""
 
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -13,8 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from janossy.paper.patterns import Check
-from janossy.paper.results import write_whole
+from janossy.paper.results import Result, write_whole
 
 THEMES = {
     "light": {"paper": "#ffffff", "ink": "#1c1e21", "faint": "#dfe1e5"},
@@ -24,28 +22,29 @@ THEMES = {
 End = tuple[float, str, str]
 """Where a line ends, its label and its colour."""
 
-Plot = Callable[[Sequence[Mapping[str, Any]], dict[str, str]], Figure]
+Plot = Callable[[Sequence[Result], dict[str, str]], Figure]
 """A figure of results in the colours of a theme."""
 
 
 def write_pages(
     directory: Path,
-    templates: jinja2.BaseLoader,
+    package: str,
     context: Mapping[str, Any],
     plots: Mapping[str, Plot],
-    results: Sequence[Mapping[str, Any]],
+    results: Sequence[Result],
 ) -> list[Path]:
-    """Fill report.md.j2 and report.html.j2, the plots inside the latter, and write them and a PNG of every plot.
+    """Fill a package's report.md.j2 and report.html.j2, the plots inside the latter; write them and the plots' PNGs.
 
     The templates are also given ``plots``, their names, and in HTML ``images``: by name and theme, data URIs.
 
     Raises: OSError if a file cannot be written, which leaves it as it was.
     """
+    templates = jinja2.ChoiceLoader([jinja2.PackageLoader(each, ".") for each in (package, "janossy.paper")])
     images = {name: {theme: render(plot, results, theme) for theme in THEMES} for name, plot in plots.items()}
     uris = {name: {theme: _data_uri(png) for theme, png in themes.items()} for name, themes in images.items()}
     contents = {
-        "report.md": _fill(templates, "report.md.j2", {**context, "plots": list(plots)}).encode(),
-        "report.html": _fill(templates, "report.html.j2", {**context, "plots": list(plots), "images": uris}).encode(),
+        "report.md": _fill(templates, "report.md.j2", {**context, "plots": list(plots)}),
+        "report.html": _fill(templates, "report.html.j2", {**context, "plots": list(plots), "images": uris}),
         **{f"{name}.png": themes["light"] for name, themes in images.items()},
     }
     for name, content in contents.items():
@@ -53,15 +52,7 @@ def write_pages(
     return [directory / name for name in contents]
 
 
-def tally(checks: Sequence[Check]) -> str:
-    """Of the 14 patterns of the paper, 9 hold, 3 do not hold, …"""
-    verdicts = Counter(check.holds for check in checks)
-    phrases = ((True, "hold"), (False, "do not hold"), (None, "cannot be decided from these cells"))
-    parts = [f"{verdicts[holds]} {phrase}" for holds, phrase in phrases if verdicts[holds]]
-    return f"Of the paper's {len(checks)} patterns below, {', '.join(parts)}."
-
-
-def render(plot: Plot, results: Sequence[Mapping[str, Any]], theme: str) -> bytes:
+def render(plot: Plot, results: Sequence[Result], theme: str) -> bytes:
     """A plot as a PNG, in the colours of a theme."""
     colours = THEMES[theme]
     style: dict[str, Any] = {
@@ -124,7 +115,8 @@ def key(figure: Figure, handles: Sequence[Line2D], labels: Sequence[str]) -> Non
     )
 
 
-def _fill(templates: jinja2.BaseLoader, name: str, context: Mapping[str, Any]) -> str:
+def _fill(templates: jinja2.BaseLoader, name: str, context: Mapping[str, Any]) -> bytes:
+    """A template's page in UTF-8. What has no place there, of a folder whose name is not UTF-8, is escaped."""
     environment = jinja2.Environment(
         loader=templates,
         autoescape=name.endswith(".html.j2"),
@@ -133,7 +125,7 @@ def _fill(templates: jinja2.BaseLoader, name: str, context: Mapping[str, Any]) -
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )
-    return environment.get_template(name).render(context)
+    return environment.get_template(name).render(context).encode(errors="backslashreplace")
 
 
 def _data_uri(png: bytes) -> str:

@@ -1,29 +1,40 @@
-"""Result files: one JSON file a cell, written whole or not at all."""
+"""Result files: one JSON file a trial, written whole or not at all, and read only as what a schema says."""
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from janossy.paper.schema import check
+
 CELLS = "cells"
+DEEPEST = 10
+"""Lists and objects within each other. What we write has four."""
+
+Result = Mapping[str, Any]
+"""What a result file holds."""
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What the results of an experiment hold: the keys that tell them apart, and others that all have."""
+class LeftOut:
+    """A file among the results that does not count, and why, in one line."""
 
-    place: tuple[str, str, str]
-    others: tuple[str, ...]
+    path: Path
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{CELLS}/{printable(self.path.name)} is left out: {self.reason}"
 
 
-ARITHMETIC = Kind(("task", "model", "seed"), ("config", "scores", "curve", "history", "seconds", "versions"))
-GRAPHS = Kind(("dataset", "row", "seed"), ("config", "scores", "curve", "losses", "seconds", "versions"))
-KINDS = (ARITHMETIC, GRAPHS)
+def printable(name: str) -> str:
+    """The name of a file in one line of text: escaped if it holds a newline, or bytes that are not UTF-8."""
+    return name if name.isprintable() else ascii(name)[1:-1]
 
 
 def cell_path(directory: Path, first: str, second: str, seed: int) -> Path:
-    """Where the result of a cell is written."""
+    """Where the result of a trial is written."""
     return directory / CELLS / f"{first}-{second}-seed{seed}.json"
 
 
@@ -50,21 +61,38 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def read_cells(directory: Path, kind: Kind, set_aside: bool = False) -> tuple[list[dict[str, Any]], list[str]]:
-    """The finished cells below a directory, by file name, and one line for each file that is damaged.
+def read_result(path: Path, schema: type) -> Result:
+    """What a file holds. Raises: ValueError, in one line, if it cannot be read or is not what the schema says."""
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            raise ValueError("it is no file")
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if _depth(result) > DEEPEST:
+        raise ValueError("it is nested too deeply")
+    check(result, schema)
+    return result
 
-    ``set_aside`` renames damaged files to *.damaged.
-    """
-    cells, damaged = [], []
-    for path in sorted((directory / CELLS).glob("*.json")):
-        try:
-            cell = json.loads(path.read_text(encoding="utf-8"))
-            missing = [key for key in (*kind.place, *kind.others) if not isinstance(cell, dict) or key not in cell]
-            if missing:
-                raise ValueError(f"it lacks {', '.join(missing)}")
-            cells.append(cell)
-        except (ValueError, TypeError, OSError) as error:
-            damaged.append(f"{path} is damaged: {error}")
-            if set_aside:
-                path.replace(path.with_suffix(".damaged"))
-    return cells, damaged
+
+def set_aside(path: Path) -> Path:
+    """Rename a file or folder to a name that nothing has, ending in .damaged; return it. Raises: OSError."""
+    free = path.with_suffix(".damaged")
+    num = 1
+    while os.path.lexists(free):
+        num += 1
+        free = path.with_suffix(f".{num}.damaged")
+    return path.rename(free)
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level := [child for parent in level for child in _children(parent)]:
+        depth += 1
+    return depth
+
+
+def _children(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []

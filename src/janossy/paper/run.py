@@ -1,8 +1,8 @@
-"""Run cells with live progress, and write every result as it comes."""
+"""Run trials with live progress, and write every result as it comes."""
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,41 +13,47 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from janossy import __version__
-from janossy.paper.results import KINDS, Kind, cell_path, read_cells, write_json
-from janossy.paper.workers import Cell, name_of, work
+from janossy.paper.results import cell_path, printable, set_aside, write_json
+from janossy.paper.study import Study
+from janossy.paper.workers import Trial, name_of, work
 
 
-def unfinished(cells: Sequence[Cell], kind: Kind, directory: Path, console: Console) -> list[Cell]:
-    """The cells without a result in the directory. Damaged files are named, set aside, and run again.
+def unfinished(
+    trials: Sequence[Trial], study: Study, others: Iterable[Study], directory: Path, console: Console
+) -> list[Trial]:
+    """The trials without a result in the directory. Files that do not count are named and set aside.
 
-    Raises: ValueError if a result there has other settings, or is of another experiment.
+    Raises: ValueError if a result there has other settings, or is of one of the other studies; OSError if a file
+        cannot be renamed.
     """
-    if any(read_cells(directory, other)[0] for other in KINDS if other != kind):
+    if any(other.read(directory)[0] for other in others):
         raise ValueError(f"{directory} holds results of another experiment; choose another --out.")
-    results, damaged = read_cells(directory, kind, set_aside=True)
-    for line in damaged:
-        console.print(f"{line}; set aside, its cell runs again", style="yellow", markup=False)
-    finished = {tuple(result[key] for key in kind.place): result["config"] for result in results}
-    for cell in cells:
-        if cell.place not in finished:
+    results, left_out = study.read(directory)
+    for each in left_out:
+        aside = set_aside(each.path)
+        console.print(f"{each}; set aside as {printable(aside.name)}", style="yellow", markup=False, soft_wrap=True)
+    finished = {study.place(result): result["config"] for result in results}
+    for trial in trials:
+        if trial.place not in finished:
             continue
         # A result from before a setting was there has its default.
-        defaults = {field.name: field.default for field in fields(cell.settings) if field.default is not MISSING}
-        there, asked = _as_json(defaults) | finished[cell.place], _as_json(asdict(cell.settings))
+        defaults = {field.name: field.default for field in fields(trial.settings) if field.default is not MISSING}
+        there, asked = _as_json(defaults) | finished[trial.place], _as_json(asdict(trial.settings))
         other = [f"{key}={there.get(key)!r} there, {v!r} asked for" for key, v in asked.items() if there.get(key) != v]
         if other:
             raise ValueError(
-                f"{directory} holds {name_of(cell)} run with other settings ({'; '.join(other)}); choose another --out."
+                f"{directory} holds {name_of(trial)} run with other settings ({'; '.join(other)}); "
+                "choose another --out."
             )
-    return [cell for cell in cells if cell.place not in finished]
+    return [trial for trial in trials if trial.place not in finished]
 
 
 def _as_json(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
 
 
-def run_cells(cells: Sequence[Cell], directory: Path, num_workers: int, console: Console) -> list[str]:
-    """Train the cells, writing each result as it finishes; return one line for each that failed.
+def run_trials(trials: Sequence[Trial], directory: Path, num_workers: int, console: Console) -> list[str]:
+    """Run the trials, writing each result as it finishes; return one line for each that failed.
 
     Raises: OSError if a result cannot be written; KeyboardInterrupt. Results already written stay.
     """
@@ -55,23 +61,23 @@ def run_cells(cells: Sequence[Cell], directory: Path, num_workers: int, console:
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False))
     failures = []
     with Progress(*columns, *times, console=console, speed_estimate_period=120) as progress:
-        overall = progress.add_task(f"{len(cells)} cells", total=sum(cell.cost for cell in cells))
-        bars: dict[Cell, TaskID] = {}
-        for event in work(cells, num_workers):
-            cell = event.cell
+        overall = progress.add_task(f"{len(trials)} cells", total=sum(trial.cost for trial in trials))
+        bars: dict[Trial, TaskID] = {}
+        for event in work(trials, num_workers):
+            trial = event.trial
             if event.kind == "started":
-                bars[cell] = progress.add_task(f"  {name_of(cell)}", total=cell.units)
+                bars[trial] = progress.add_task(f"  {name_of(trial)}", total=trial.units)
             elif event.kind == "progress":
-                progress.advance(bars[cell], event.value)
-                progress.advance(overall, event.value * cell.cost / cell.units)
+                progress.advance(bars[trial], event.value)
+                progress.advance(overall, event.value * trial.cost / trial.units)
             else:
                 if event.kind == "done":
-                    write_json(cell_path(directory, *cell.place), event.value | _circumstances())
-                    console.print(f"{name_of(cell)}: {cell.score(event.value)} ({event.value['seconds']:.0f} s)")
+                    write_json(cell_path(directory, *trial.place), event.value | _circumstances())
+                    console.print(f"{name_of(trial)}: {trial.score(event.value)} ({event.value['seconds']:.0f} s)")
                 else:
-                    failures.append(f"{name_of(cell)}: {event.value}")
+                    failures.append(f"{name_of(trial)}: {event.value}")
                     console.print(failures[-1], style="red", markup=False)
-                progress.remove_task(bars.pop(cell))
+                progress.remove_task(bars.pop(trial))
     return failures
 
 

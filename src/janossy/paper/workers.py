@@ -1,4 +1,4 @@
-"""Worker processes that train cells, each on its own pipe: one that is killed takes nothing else with it."""
+"""Worker processes that run trials, each on its own pipe: one that is killed takes nothing else with it."""
 
 import os
 import signal
@@ -12,15 +12,15 @@ from typing import Any, Protocol
 import torch
 
 Progress = Callable[[float], None]
-"""Called now and then with the amount of training done since the last call, in the cell's own units."""
+"""Called now and then with the amount of training done since the last call, in the trial's own units."""
 
 
-class Cell(Protocol):
+class Trial(Protocol):
     """One training run, that can be sent to another process: what of, from which seed, and the settings."""
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """What tells it from other cells: two names and the seed."""
+        """What tells it from other trials: two names and the seed."""
 
     @property
     def settings(self) -> Any:
@@ -41,17 +41,17 @@ class Cell(Protocol):
         """The score of a result, for a reader."""
 
 
-def name_of(cell: Cell) -> str:
-    """The place of a cell, for a reader."""
-    return "{} {} seed {}".format(*cell.place)
+def name_of(trial: Trial) -> str:
+    """The place of a trial, for a reader."""
+    return "{} {} seed {}".format(*trial.place)
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a cell: "started", "progress" (units done since), "done" (its result), "failed" (why)."""
+    """What happened to a trial: "started", "progress" (units done since), "done" (its result), "failed" (why)."""
 
     kind: str
-    cell: Cell
+    trial: Trial
     value: Any = None
 
 
@@ -59,18 +59,18 @@ class Event:
 class _Worker:
     process: BaseProcess
     pipe: Connection
-    cell: Cell
+    trial: Trial
 
 
-def work(cells: Sequence[Cell], num_workers: int) -> Iterator[Event]:
-    """Train the cells, the most expensive first, and yield what happens; every worker is gone when this ends."""
-    waiting = sorted(reversed(cells), key=lambda cell: cell.cost)  # popped from behind: equal ones as they are given
+def work(trials: Sequence[Trial], num_workers: int) -> Iterator[Event]:
+    """Run the trials, the most expensive first, and yield what happens; every worker is gone when this ends."""
+    waiting = sorted(reversed(trials), key=lambda trial: trial.cost)  # popped from behind: equal ones as they are given
     workers: list[_Worker] = []
     try:
         while waiting or workers:
             while waiting and len(workers) < num_workers:
                 workers.append(_start(waiting.pop()))
-                yield Event("started", workers[-1].cell)
+                yield Event("started", workers[-1].trial)
             for pipe in wait([worker.pipe for worker in workers], timeout=1.0):
                 (worker,) = (w for w in workers if w.pipe is pipe)
                 try:
@@ -79,14 +79,14 @@ def work(cells: Sequence[Cell], num_workers: int) -> Iterator[Event]:
                     worker.process.join()
                     workers.remove(worker)
                     reason = f"its process ended with code {worker.process.exitcode} (killed, or out of memory?)"
-                    yield Event("failed", worker.cell, reason)
+                    yield Event("failed", worker.trial, reason)
                     continue
                 yield event
                 if event.kind in ("done", "failed"):
                     if waiting:
-                        worker.cell = waiting.pop()
-                        worker.pipe.send(worker.cell)
-                        yield Event("started", worker.cell)
+                        worker.trial = waiting.pop()
+                        worker.pipe.send(worker.trial)
+                        yield Event("started", worker.trial)
                     else:
                         workers.remove(worker)
                         worker.pipe.send(None)
@@ -97,7 +97,7 @@ def work(cells: Sequence[Cell], num_workers: int) -> Iterator[Event]:
             worker.process.join()
 
 
-def _start(cell: Cell) -> _Worker:
+def _start(trial: Trial) -> _Worker:
     context = get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_train_until_none, args=(there,), daemon=True)
@@ -108,23 +108,23 @@ def _start(cell: Cell) -> _Worker:
     finally:
         signal.signal(signal.SIGINT, previous)
     there.close()
-    here.send(cell)
-    return _Worker(process, here, cell)
+    here.send(trial)
+    return _Worker(process, here, trial)
 
 
 def _train_until_none(pipe: Connection) -> None:
     torch.set_num_threads(1)
     parent = parent_process()
-    while (cell := pipe.recv()) is not None:
+    while (trial := pipe.recv()) is not None:
 
-        def progress(units: float, cell: Cell = cell) -> None:
+        def progress(units: float, trial: Trial = trial) -> None:
             if parent is not None and not parent.is_alive():
                 os._exit(1)
-            pipe.send(("progress", cell, units))
+            pipe.send(("progress", trial, units))
 
         try:
-            result = cell.train(progress)
+            result = trial.train(progress)
         except Exception as error:
-            pipe.send(("failed", cell, f"{type(error).__name__}: {error}"))
+            pipe.send(("failed", trial, f"{type(error).__name__}: {error}"))
         else:
-            pipe.send(("done", cell, result))
+            pipe.send(("done", trial, result))

@@ -24,9 +24,9 @@ def in_torch(
     shape: Shape,
     every_state: bool,
 ) -> Tensor:
-    """The same, depth by depth in torch operations: on every device, differentiable any number of times."""
+    """One layer of cells, depth by depth in torch operations: on every device, differentiable any number of times."""
     H = weight.shape[1]
-    bias = nn.functional.pad(bias, (len(weight) - H, 0))
+    bias = nn.functional.pad(bias, (len(weight) - len(bias), 0))
     cells, parents, place = (_on(x, inputs) for x in shape.by_depth)
     zero = inputs.new_zeros(1, H)
     state = (zero,) * structure.num_states

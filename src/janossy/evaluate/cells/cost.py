@@ -6,6 +6,8 @@ from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.on_kernels import lanes, on_kernels
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
+from janossy.functions.structure import Recurrent
+from janossy.kernels.limits import CELL_KINDS
 
 # Fitted to GRUs and LSTMs of 64 to 80 units, on single rows and on all orders of 5 to 7 elements, float32, forward and
 # backward, on two cores of an AMD EPYC.
@@ -15,21 +17,18 @@ RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, acti
 
 def why_not(problem: Problem) -> str | None:
     """Why cells cannot compute f's value for each row; None if they can."""
-    if problem.recurrent is not None and problem.recurrent.per_position:
+    if isinstance(problem.structure, Recurrent) and problem.structure.per_position:
         return f"{type(problem.f).__name__} gives a state for each position, and not for each row"
     return why_no_cells(problem)
 
 
 def why_no_cells(problem: Problem) -> str | None:
     """Why cells cannot compute f here; None if they can."""
-    structure, name = problem.recurrent, type(problem.f).__name__
-    if structure is None:
-        if not hasattr(problem.f, "recurrence"):
-            return f"{name} declares no recurrence"
-        return f"{name} has a hook or a forward of its own, which would not run"
-    if problem.elements.values.dim() != 2 or problem.elements.values.shape[1] != structure.in_features:
-        shape = tuple(problem.elements.values.shape[1:])
-        return f"{name} takes elements of {structure.in_features} features, and these have shape {shape}"
+    if (reason := problem.lacks(Recurrent)) is not None:
+        return reason
+    in_features, shape = problem.declared(Recurrent).in_features, tuple(problem.values.shape[1:])
+    if shape != (in_features,):
+        return f"{type(problem.f).__name__} takes elements of {in_features} features, and these have shape {shape}"
     if torch.compiler.is_compiling():
         return "torch.compile unrolls a recurrence, which gather does"
     return None
@@ -37,7 +36,7 @@ def why_no_cells(problem: Problem) -> str | None:
 
 def cell_bytes(problem: Problem) -> int:
     """What a cell keeps, forward and backward together, with its projections and its indices; an upper estimate."""
-    structure, values = problem.recurrent, widened(problem.elements.values)
+    structure, values = problem.declared(Recurrent), widened(problem.values)
     numbers = 0
     for i, layer in enumerate(structure.layers):
         for direction in layer:
@@ -48,11 +47,11 @@ def cell_bytes(problem: Problem) -> int:
 
 
 def cost_of_cells(problem: Problem, num_cells: float, num_products: float) -> Cost:
-    """Of the projections, so many cells, and so many products of a state with the weights."""
-    values = widened(problem.elements.values)
-    with_kernels_now = on_kernels(values) and not problem.recurrent.unrolled
+    """The cost of the projections, of so many cells, and of so many products of a state with the weights."""
+    structure, values = problem.declared(Recurrent), widened(problem.values)
+    with_kernels_now = structure.kind in CELL_KINDS and on_kernels(values) and not structure.unrolled
     first = later = hidden = gates = 0.0
-    for i, layer in enumerate(problem.recurrent.layers):
+    for i, layer in enumerate(structure.layers):
         for direction in layer:
             num_units, H = direction.weight_hh.shape
             filled = 1 + (-H % lanes(values)) / H if with_kernels_now else 1.0

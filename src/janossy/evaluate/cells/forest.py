@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 GROUP = 8
-"""Paths to a tree: as many rows as a kernel multiplies at once."""
+"""The paths in a tree: as many rows as a kernel multiplies at once."""
 
 KEEP_CELLS = 2**16
 """Larger shapes are made at every call rather than kept (two megabytes each)."""
@@ -46,7 +46,7 @@ class Shape:
 
     @property
     def largest_tree(self) -> int:
-        """In cells."""
+        """The number of cells of the largest tree."""
         return int(np.diff(self.levels[self.trees]).max(initial=0))
 
     def slabs(self, num_cells: int) -> list[np.ndarray]:
@@ -62,9 +62,9 @@ class Shape:
 
     @cached_property
     def by_depth(self) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
-        """For each depth its cells, over all trees, and their parents among the cells of the depth before.
+        """The cells of each depth, over all trees, and their parents among the cells of the depth before.
 
-        And each cell's place when the depths are put behind each other.
+        The third result is each cell's place when the depths are put behind each other.
         """
         depth_of_level = np.concatenate([np.arange(b - a) for a, b in pairwise(self.trees)] or [np.arange(0)])
         depths = np.repeat(depth_of_level, np.diff(self.levels))

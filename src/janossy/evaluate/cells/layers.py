@@ -8,7 +8,9 @@ from janossy.evaluate.cells.forest import Forest, Shape
 from janossy.evaluate.on_kernels import lanes, on_kernels_eagerly
 from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
-from janossy.functions.structure import Direction, Recurrent, recurrent
+from janossy.functions.structure import Direction, Recurrent
+from janossy.functions.structure import structure as declared
+from janossy.kernels.limits import CELL_KINDS
 
 
 def project(structure: Recurrent, elements: Tensor) -> list[Tensor]:
@@ -24,8 +26,8 @@ def run(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
 
     Only paths are read from behind: a bidirectional structure needs a forest of them.
     """
-    structure, (projections, forest) = recurrent(f), x
-    assert structure is not None  # an evaluator that applies has seen that f declares it
+    structure, (projections, forest) = declared(f), x
+    assert isinstance(structure, Recurrent)  # an evaluator that applies has seen that f declares it
     per_position, device = structure.per_position, projections[0].device
     if forest.shape.num_cells == 0:
         return projections[0].new_zeros(0 if per_position else forest.num_rows, structure.out_features)
@@ -47,14 +49,15 @@ def run(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
 
 
 def _project(structure: Recurrent, direction: Direction, x: Tensor) -> Tensor:
-    """With every bias but the GRU's of its new gate's hidden part, which is multiplied by the reset gate."""
+    """The projections of x, with every bias but those of the hidden parts that stay apart."""
     x, weight = widened(x), widened(direction.weight_ih)
     H = direction.weight_hh.shape[1]
     bias, by_hidden = widened(direction.bias_ih), widened(direction.bias_hh)
-    if structure.kind == "gru":
-        by_hidden = nn.functional.pad(by_hidden[: 2 * H], (0, H))
+    if structure.num_apart > 0:
+        apart = structure.num_apart * H
+        by_hidden = nn.functional.pad(by_hidden[:-apart], (0, apart))
     bias = bias + by_hidden
-    if not structure.unrolled and on_kernels_eagerly(x):
+    if _is_compiled(structure, x):
         weight, bias = _filled(weight, H, -H % lanes(x)), _filled(bias, H, -H % lanes(x))
     return nn.functional.linear(x, weight, bias)
 
@@ -73,14 +76,20 @@ def _run_layer(
     """One layer in one direction: the hidden state of every cell (C, H), or of each row's end (T, H)."""
     weight, bias = widened(direction.weight_hh), widened(direction.bias_hh)
     H = weight.shape[1]
-    bias = bias[-H:] if structure.kind == "gru" else weight.new_zeros(H)
+    # At least one gate's, of zeros if none stays apart: what the kernels take.
+    bias = bias[-structure.num_apart * H :] if structure.num_apart > 0 else weight.new_zeros(H)
     missing = inputs.shape[1] * H // len(weight) - H
     if missing > 0:
         weight = nn.functional.pad(_filled(weight, H, missing), (0, missing))
         bias = _filled(bias, H, missing)
-    if structure.unrolled or not on_kernels_eagerly(inputs) or weight.dtype != inputs.dtype:
+    if not _is_compiled(structure, inputs) or weight.dtype != inputs.dtype:
         states = in_torch(structure, inputs, weight, bias, elements, shape, every_state)
     else:
         keep = torch.is_grad_enabled() and any(x.requires_grad for x in (inputs, weight, bias))
         states = Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias)
     return states[:, :H] if missing > 0 else states
+
+
+def _is_compiled(structure: Recurrent, x: Tensor) -> bool:
+    """Whether compiled kernels run these cells on these numbers here and now."""
+    return structure.kind in CELL_KINDS and not structure.unrolled and on_kernels_eagerly(x)

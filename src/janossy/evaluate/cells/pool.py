@@ -15,6 +15,7 @@ from janossy.evaluate.cells.layers import project, run
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import HALF, REDUCTIONS
 from janossy.evaluate.rows.recompute import with_weights_of_now
+from janossy.functions.structure import Recurrent
 from janossy.ragged import Ragged
 
 
@@ -24,7 +25,7 @@ class Part:
 
     sets: Sequence[int]
     num_rows: int
-    """Of each set, in this forest."""
+    """The rows of each set in this forest."""
     continues: bool = False
     """Whether these are more rows of the sets of the part before."""
     weights: Tensor | None = None
@@ -32,7 +33,7 @@ class Part:
 
     @property
     def count(self) -> float:
-        """The orderings of each set."""
+        """How many orderings of each set its rows stand for."""
         return self.num_rows if self.weights is None else float(self.weights.sum())
 
 
@@ -44,15 +45,15 @@ class Grove:
     parts: Sequence[Part]
 
 
-def pool(problem: Problem, values: Tensor, groves: Sequence[Grove], memory_budget: int) -> Tensor | Ragged:
+def pool_forests(problem: Problem, values: Tensor, groves: Sequence[Grove]) -> Tensor | Ragged:
     """The reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves.
 
     ``values`` are the elements that the forests' cells read. A row of length 0 is the zero vector. If all forests
-    together need more than memory_budget bytes, each is computed again in backward.
+    together need more than the memory budget, each is computed again in backward.
     """
     reduction = REDUCTIONS[problem.reduce]
-    projections = project(problem.recurrent, values)
-    once = sum(grove.forest.shape.num_cells for grove in groves) * cell_bytes(problem) <= memory_budget
+    projections = project(problem.declared(Recurrent), values)
+    once = sum(grove.forest.shape.num_cells for grove in groves) * cell_bytes(problem) <= problem.memory_budget
     apply = partial(run, problem.f) if once else with_weights_of_now(problem.f, run)
 
     def start(grove: Grove) -> list[Tensor]:
@@ -87,15 +88,15 @@ def _by_set(reduce: str | None, rows: Tensor, part: Part) -> Tensor:
 def _joined(problem: Problem, results: list[Tensor], sets: list[Sequence[int]]) -> Tensor | Ragged:
     """Each part's (S, r, c) in the order of the sets."""
     if not results:
-        nothing = problem.elements.values.new_zeros(0, problem.recurrent.out_features)
+        nothing = problem.values.new_zeros(0, problem.declared(Recurrent).out_features)
         return nothing if problem.reduce is not None else Ragged.from_sizes(nothing, [])
     joined = torch.cat([x.flatten(0, 1) for x in results]) if len(results) > 1 else results[0].flatten(0, 1)
     owners = np.concatenate([np.repeat(each, x.shape[1]) for each, x in zip(sets, results, strict=True)])
     order = owners.argsort(kind="stable")
     if (order[1:] < order[:-1]).any():
         joined = joined[torch.from_numpy(order).to(joined.device)]
-    if problem.elements.dtype in HALF:
-        joined = joined.to(problem.elements.dtype)
+    if problem.values.dtype in HALF:
+        joined = joined.to(problem.values.dtype)
     if problem.reduce is not None:
         return joined
     return Ragged.from_sizes(joined, np.bincount(owners, minlength=len(problem.elements)).tolist())

@@ -14,7 +14,7 @@ from janossy.evaluate.cells.forest import GROUP, KEEP_CELLS, Forest, Shape
 
 @dataclass(frozen=True, eq=False)
 class PrefixTree:
-    """The rows of one set with their beginnings shared: a node for every distinct beginning (DESIGN 3.3).
+    """The rows of one set with their beginnings shared: a node for every distinct beginning (docs/recurrences.md).
 
     All arrangements of k elements, Σ_j n!/(n − j)! nodes for j ≤ k; or the increasing ones. Elements come in kinds, of
     which there may be several alike: arrangements that look alike are one row, which counts as often as there are such.
@@ -58,7 +58,7 @@ class PrefixTree:
 
 
 def prefix_tree(multiplicities: tuple[int, ...], k: int, *, increasing: bool) -> PrefixTree:
-    """Of a set with so many elements of each kind; rows longer than the set are filled up with the zero vector.
+    """The tree of a set with so many elements of each kind; longer rows are filled up with the zero vector.
 
     Increasing rows take kinds of one element each, in their order.
     """
@@ -80,7 +80,7 @@ def num_arrangements(multiplicities: tuple[int, ...], k: int) -> int:
 
 
 def num_nodes(n: int, k: int, *, increasing: bool) -> tuple[float, float]:
-    """Of the tree of n unequal elements: all nodes, and those that end a row. No more than 1e200 of each length."""
+    """How many nodes the tree of n unequal elements has, and how many end a row; at most 1e200 of each length."""
     real = min(n, k)
     levels = [1.0]
     for j in range(1, real + 1):

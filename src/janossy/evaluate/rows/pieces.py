@@ -25,7 +25,7 @@ class Piece:
 
     @property
     def num_rows(self) -> int:
-        """Of each set."""
+        """How many rows of each of its sets these are."""
         return len(range(self.bucket.num_rows)[self.rows])
 
     @property

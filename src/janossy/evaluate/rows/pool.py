@@ -33,14 +33,14 @@ class Steps:
     """An upper estimate of the bytes that a row of this length takes."""
 
 
-def pool(problem: Problem, rows: Rows, steps: Steps, memory_budget: int) -> Tensor | Ragged:
+def pool_rows(problem: Problem, rows: Rows, steps: Steps) -> Tensor | Ragged:
     """The reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves.
 
     A row of length 0 is not computed: its value is the zero vector.
     """
     reduction = REDUCTIONS[problem.reduce]
     parts = {
-        i: _evaluate(problem.f, steps, bucket, reduction, memory_budget)
+        i: _evaluate(problem.f, steps, bucket, reduction, problem.memory_budget)
         for i, bucket in enumerate(rows.buckets)
         if bucket.length > 0 and bucket.num_sets > 0
     }
@@ -56,8 +56,8 @@ def pool(problem: Problem, rows: Rows, steps: Steps, memory_budget: int) -> Tens
             empty = example.new_zeros(bucket.num_sets, bucket.num_rows, example.shape[2])
             parts[i] = reduction.finish(reduction.start(empty), bucket.num_rows)
     joined = rows.join([parts[i] for i in range(len(rows.buckets))])
-    if problem.elements.dtype in HALF:
-        joined = joined.to(problem.elements.dtype)
+    if problem.values.dtype in HALF:
+        joined = joined.to(problem.values.dtype)
     return joined if problem.reduce is not None else Ragged.from_sizes(joined, rows.counts())
 
 
@@ -83,3 +83,15 @@ def _evaluate(f: Function, steps: Steps, bucket: Bucket, reduction: Reduction, m
         started = (checkpoint(start, sets, rows, use_reentrant=False) for rows in pieces)
         results.append(reduction.finish(fold(reduction.combine, started), bucket.num_rows))
     return torch.cat(results)
+
+
+def apply(f: Function, x: Tensor) -> Tensor:
+    """f of rows (T, L, *features), checked to be (T, c)."""
+    y = f(x)
+    if not isinstance(y, Tensor) or y.dim() != 2 or len(y) != len(x):
+        got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+        raise ValueError(
+            f"f must map rows {tuple(x.shape)} to ({len(x)}, c); got {got}. "
+            "Reduce the sequence dimension inside f: its last state, or a mean over positions."
+        )
+    return y

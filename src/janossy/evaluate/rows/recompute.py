@@ -12,7 +12,7 @@ from janossy.evaluate.reduce import widened
 
 
 class _Applied(nn.Module):
-    """A step of f's as a module, so that ``functional_call`` can give it f's weights."""
+    """A step of f as a module, so that ``functional_call`` can give it f's weights."""
 
     def __init__(self, f: nn.Module, apply: Callable[[Function, Any], Tensor]) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class _Applied(nn.Module):
 
 
 def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -> Callable[[Any], Tensor]:
-    """Applies f with the weights of forward, when backward computes again and ``functional_call`` may have put others.
+    """``apply`` of f with the weights of forward, also when backward computes again and f may hold others.
 
     Raises: RuntimeError, in backward, if they were modified in place meanwhile, as autograd does without chunks.
     """

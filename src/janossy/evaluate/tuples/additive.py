@@ -7,42 +7,34 @@ from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.on_kernels import on_kernels
-from janossy.evaluate.problem import Function, Problem
+from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import ordered_elements, reduced, why_not_every_tuple
 from janossy.evaluate.tuples.operators import Operator
-from janossy.evaluate.tuples.projected_means import is_plain, linear_means
-from janossy.functions.structure import ACTIVATIONS
-
-
-def why_not_additive(f: Function) -> str:
-    """Why f, whose additive structure is None, has none."""
-    name = type(f).__name__
-    if not hasattr(f, "additive"):
-        return f"{name} declares no additive structure"
-    return f"{name} has a hook, a forward of its own or another first layer than nn.Linear, which would not run"
+from janossy.evaluate.tuples.projected_means import is_plain, projected_means
+from janossy.functions.structure import ACTIVATIONS, Additive
 
 
 def why_not(problem: Problem) -> str | None:
     """Why this is not the mean of an additive function with one hidden layer over every k-tuple; None if it is."""
-    structure = problem.additive
-    if structure is None:
-        return why_not_additive(problem.f)
+    if (reason := problem.lacks(Additive)) is not None:
+        return reason
+    structure = problem.declared(Additive)
     if not structure.rest_is_affine:
         return f"{type(problem.f).__name__} has more than one hidden layer, or another output layer than nn.Linear"
     return why_not_every_tuple(problem, structure.k)
 
 
-def pool(
+def pool_every_tuple(
     problem: Problem, operator: Operator, in_torch: Callable[..., Tensor], *parameters: bool | str | float
 ) -> Tensor:
     """The reduced rows (B, c), by an operator on the compiled kernels, or by the same function in torch operations.
 
     Half-precision projections are added up in float32.
     """
-    structure, elements, offsets = problem.additive, ordered_elements(problem), problem.elements.offsets
+    structure, elements, offsets = problem.declared(Additive), ordered_elements(problem), problem.elements.offsets
     if is_plain(structure, elements):
-        means = linear_means(operator, structure, elements, offsets, *parameters)
+        means = projected_means(operator, structure, elements, offsets, *parameters)
     else:
         projections = structure.project(elements)
         p = widened(projections)
@@ -58,11 +50,12 @@ def pool(
 
 
 def cost(problem: Problem, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:
-    """Of the projections, with their slopes and gradients, and of so many activations of each hidden unit."""
-    values, H = problem.elements.values, len(problem.additive.bias)
+    """The cost of the projections, with slopes and gradients, and of so many activations of each hidden unit."""
+    values, structure = problem.values, problem.declared(Additive)
+    H = len(structure.bias)
     return Cost(
-        flops=2.0 * values.numel() * problem.additive.k * H,
-        bytes=3.0 * values.element_size() * len(values) * problem.additive.k * H,
+        flops=2.0 * values.numel() * structure.k * H,
+        bytes=3.0 * values.element_size() * len(values) * structure.k * H,
         activations=activations * H,
         rates=with_kernels if on_kernels(values) else without_kernels,
     )

@@ -29,8 +29,10 @@ def is_increasing(problem: Problem) -> bool:
 def ordered_elements(problem: Problem) -> Tensor:
     """The elements (N, d), each set in the order whose increasing tuples are averaged."""
     order = cast(EveryTuple, problem.orderings).order(problem.keys)
-    values = problem.elements.values
-    return values if order is None else values.index_select(0, order)
+    if problem.table is not None:
+        places = problem.elements.values
+        order = places if order is None else places[order]
+    return problem.values if order is None else problem.values.index_select(0, order)
 
 
 def reduced(problem: Problem, means: Tensor) -> Tensor:
@@ -39,4 +41,4 @@ def reduced(problem: Problem, means: Tensor) -> Tensor:
     if problem.reduce == "sum":
         counts = [float(problem.orderings.num_rows(n)) for n in problem.elements.sizes]
         result = result * torch.tensor(counts, dtype=result.dtype, device=result.device)[:, None]
-    return result.to(problem.elements.dtype) if problem.elements.dtype in HALF else result
+    return result.to(problem.values.dtype) if problem.values.dtype in HALF else result

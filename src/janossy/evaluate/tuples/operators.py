@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.evaluate.on_kernels import on_threads
-from janossy.evaluate.tuples.product_means import product_mean
-from janossy.evaluate.tuples.series_means import series_mean
-from janossy.evaluate.tuples.tuple_means import tuple_mean
+from janossy.evaluate.tuples.product_means import product_means
+from janossy.evaluate.tuples.series_means import series_means
+from janossy.evaluate.tuples.tuple_means import tuple_means
 
 
 def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor) -> Tensor:
@@ -140,8 +140,8 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
     return Operator(on_tensors, means)
 
 
-tuple_means = _operator("tuple_mean", "bool increasing, str activation", tuple_mean)
-series_means = _operator(
-    "series_mean", "bool increasing, str activation, float tolerance, int enumerate_up_to", series_mean
+TUPLE_MEANS = _operator("tuple_mean", "bool increasing, str activation", tuple_means)
+SERIES_MEANS = _operator(
+    "series_mean", "bool increasing, str activation, float tolerance, int enumerate_up_to", series_means
 )
-product_means = _operator("product_mean", "bool increasing", product_mean)
+PRODUCT_MEANS = _operator("product_mean", "bool increasing", product_means)

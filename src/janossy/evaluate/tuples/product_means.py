@@ -1,4 +1,4 @@
-"""Means over tuples of Π_j z_j[i_j] in torch operations: a balanced tree of subset products (DESIGN 3.2).
+"""Means over tuples of Π_j z_j[i_j] in torch operations: a balanced tree of subset products.
 
 A segment of a set is held as D[S] for every set S of positions: the sum, over all ways to fill S with distinct elements
 of the segment, of the products of z's. Two neighbouring segments combine to
@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 Terms = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""Of a sum of products: the states that they are added to, those of the left factors, those of the right ones."""
+"""A sum of products: the states that they are added to, those of the left factors, those of the right ones."""
 
 
-def product_mean(z: Tensor, sizes: Sequence[int], increasing: bool) -> Tensor:
+def product_means(z: Tensor, sizes: Sequence[int], increasing: bool) -> Tensor:
     """The mean over k-tuples of Π_j z_j[i_j]; on any device, and differentiable any number of times.
 
     The tuples of a set of n < k elements are those of all n, at the first n positions; an empty set's mean is 1. Sets

@@ -27,16 +27,16 @@ def is_plain(structure: Additive, elements: Tensor) -> bool:
     )
 
 
-def linear_means(
+def projected_means(
     operator: Operator, structure: Additive, elements: Tensor, offsets: Tensor, *parameters: bool | str | float
 ) -> Tensor:
     """``operator.means(structure.project(elements), offsets, *parameters)``."""
     inputs = elements, structure.weight, structure.bias
     with_slopes = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    return _LinearMeans.apply(operator, structure.k, offsets, (*parameters, with_slopes), *inputs)
+    return _ProjectedMeans.apply(operator, structure.k, offsets, (*parameters, with_slopes), *inputs)
 
 
-class _LinearMeans(torch.autograd.Function):
+class _ProjectedMeans(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,

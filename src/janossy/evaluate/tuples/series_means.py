@@ -1,4 +1,4 @@
-"""The spectral path in torch operations (DESIGN 3.1): for devices without kernels, and for second derivatives."""
+"""The spectral path in torch operations: for devices without kernels, and for second derivatives."""
 
 from collections.abc import Sequence
 from math import log, pi
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from janossy.evaluate.tuples.tuple_means import by_size, tuple_mean
+from janossy.evaluate.tuples.tuple_means import by_size, tuple_means
 from janossy.kernels.counts import enumerated
 from janossy.kernels.expansions import (
     ERF,
@@ -25,7 +25,7 @@ from janossy.kernels.expansions import (
 )
 
 
-def series_mean(
+def series_means(
     p: Tensor,
     sizes: Sequence[int],
     increasing: bool,
@@ -34,7 +34,7 @@ def series_mean(
     enumerate_up_to: int = -1,
     memory_budget: int | None = None,
 ) -> Tensor:
-    """As ``tuple_mean``, each mean and slope within ``tolerance`` of it, in time linear in the sizes, (B, H).
+    """The means of ``tuple_means``, each and its slopes to within ``tolerance``, in time linear in the sizes, (B, H).
 
     With a budget, harmonics are taken in chunks of about so many bytes, and once more in backward.
     """
@@ -45,7 +45,7 @@ def series_mean(
     def mean(x: Tensor) -> Tensor:
         num_sets, n = x.shape[:2]
         if n in few or n == 0:
-            return tuple_mean(x.flatten(0, 1), (n,) * num_sets, increasing, activation, memory_budget)
+            return tuple_means(x.flatten(0, 1), (n,) * num_sets, increasing, activation, memory_budget)
         return _Series(x.detach(), EXPANSIONS[activation], tolerance, increasing).mean(x, memory_budget)
 
     return by_size(p, sizes, mean)

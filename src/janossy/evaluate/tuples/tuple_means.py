@@ -35,7 +35,7 @@ def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -
     return torch.cat(results)[torch.tensor(order).argsort().to(p.device)]
 
 
-def tuple_mean(
+def tuple_means(
     p: Tensor, sizes: Sequence[int], increasing: bool, activation: str, memory_budget: int | None = None
 ) -> Tensor:
     """The mean of σ(Σ_j p_j[i_j]) over injective or increasing tuples, by enumerating them, (B, H).

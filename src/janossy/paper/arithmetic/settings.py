@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from janossy.paper.arithmetic.models import Model
 from janossy.paper.arithmetic.tasks import Task
+from janossy.paper.schema import Count
 
 Preset = Literal["smoke", "quick", "full"]
 Protocol = Literal["fast", "paper", "released"]
@@ -14,12 +15,12 @@ Protocol = Literal["fast", "paper", "released"]
 class Settings:
     """Everything besides the task, the model and the seed that decides a result. Written into every result file."""
 
-    preset: str
-    protocol: str
-    epochs: int
+    preset: Preset
+    protocol: Protocol
+    epochs: Count
     num_train: int = 100_000
     num_validation: int = 10_000
-    num_test: int = 10_000
+    num_test: Count = 10_000
     batch_size: int = 128
     learning_rates: tuple[float, ...] = (1e-4,)
     """If several, the one that does best on validation is scored."""
@@ -80,7 +81,7 @@ def _tuned(task: Task, model: Model) -> dict[str, Any]:
     return tuned
 
 
-# About 30 seconds of one core a cell, 50 for a recurrence: in 15 minutes, two cores do all fifty.
+# About 30 seconds of one core a trial, 50 for a recurrence: in 15 minutes, two cores do all fifty.
 QUICK_EPOCHS = {
     model: dict(zip(("sum", "range", "unique_sum", "unique_count", "variance"), epochs, strict=True))
     for model, epochs in {
@@ -99,12 +100,13 @@ QUICK_EPOCHS = {
 
 
 def settings_for(task: Task, model: Model, preset: Preset, protocol: Protocol, epochs: int | None = None) -> Settings:
-    """The settings of a cell. ``preset`` decides its size, ``protocol`` everything else; ``epochs`` overrides.
+    """The settings of a trial. ``preset`` decides its size, ``protocol`` everything else; ``epochs`` overrides.
 
     smoke: 2,000 examples, 2 epochs, to see that everything runs. quick: 100,000 examples, and the epochs that fit
-    fifty cells into 15 minutes on two cores. full: the paper's 1000 epochs (2000 with an MLP as ρ, in the text).
+    fifty trials into 15 minutes on two cores. full: the paper's 1000 epochs (2000 with an MLP as ρ, in the text).
     """
-    sizes = {"smoke": 2, "quick": QUICK_EPOCHS[model.name][task.name], "full": _full_epochs(model, protocol)}
+    quick = QUICK_EPOCHS[model.name]
+    sizes = {"smoke": 2, "quick": quick.get(task.name, min(quick.values())), "full": _full_epochs(model, protocol)}
     settings = Settings(preset, protocol, epochs or sizes[preset], **PROTOCOLS[protocol])
     if protocol == "fast":
         settings = replace(settings, **_tuned(task, model))

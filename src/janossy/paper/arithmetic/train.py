@@ -1,4 +1,4 @@
-"""Train and score one cell: one task, one model, one seed."""
+"""Train and score one trial: one task, one model, one seed."""
 
 import time
 from copy import deepcopy
@@ -20,7 +20,7 @@ Examples = tuple[Tensor, Tensor]
 """Integers (B, n) and targets (B,)."""
 
 
-def train_cell(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict:
+def train_trial(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict:
     """Train with each learning rate, keep the model best on validation, and score it on the test examples."""
     start = time.perf_counter()
     scaled, history, kept = train_network(task, model, seed, settings, progress)

@@ -110,7 +110,7 @@ def load(name: str, folder: Path, seed: int = 0) -> VertexData:
     return VertexData(name, (x - mean) / std.clamp_min(1e-6), y, graph, train, validation, test, files.parts)
 
 
-@lru_cache(maxsize=1)  # for one data set after another: many cells of each
+@lru_cache(maxsize=1)  # for one data set after another: many trials of each
 def _read(name: str, root: Path) -> _Files:
     """What the files hold, without loops. Raises: what its reader raises; ValueError if it is not the data set."""
     files = _READERS[name](root)

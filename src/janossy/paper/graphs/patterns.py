@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from janossy.paper.graphs.comparison import MEASURES, Column, Result, grouped, label, our_score, paper_f1
+from janossy.paper.checks import Check
 from janossy.paper.graphs.permutations import FEW, MANY, curves, p_text
-from janossy.paper.graphs.rows import PAPER_ROWS, STOPPED
-from janossy.paper.patterns import Check
+from janossy.paper.graphs.settings import PAPER_ROWS, STOPPED
+from janossy.paper.graphs.tables import MEASURES, Column, grouped, label, our_score, paper_f1
+from janossy.paper.results import Result
 
 CLOSE = 0.01
 """What the paper's dashes differ by at most."""

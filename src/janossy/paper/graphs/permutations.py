@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from janossy.paper.graphs.comparison import MEASURES, Column, Result, grouped
+from janossy.paper.graphs.tables import MEASURES, Column, grouped
+from janossy.paper.results import Result
 
 FEW, MANY = 1, 7
 """The numbers of permutations that the paper compares, over 12 runs: p < 0.001 by both tests."""

@@ -1,27 +1,18 @@
 """The report of a directory of results on graphs: report.md, report.html and the plots."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from janossy.paper.checks import duration, tally
 from janossy.paper.graphs import summary
-from janossy.paper.graphs.comparison import MEASURES, Result, comparison, grouped, label, notes, other_measures
 from janossy.paper.graphs.datasets import NAMES
 from janossy.paper.graphs.patterns import pattern_checks
 from janossy.paper.graphs.permutations import FEW, MANY, Curves, curves, p_text
-from janossy.paper.results import GRAPHS, read_cells
-from janossy.paper.summary import duration
-
-try:
-    import jinja2
-
-    from janossy.paper.graphs.plots import PLOTS
-    from janossy.paper.page import tally, write_pages
-except ImportError as error:
-    _ABSENT: ImportError | None = error
-else:
-    _ABSENT = None
+from janossy.paper.graphs.plots import PLOTS
+from janossy.paper.graphs.tables import MEASURES, comparison, grouped, label, notes, other_measures
+from janossy.paper.page import write_pages
+from janossy.paper.results import Result
 
 SHOWN_PERMUTATIONS = (1, 3, 7, 20)
 
@@ -50,25 +41,16 @@ MEASURES_NOTE = (
 )
 
 
-def write_report(directory: Path) -> list[Path]:
-    """Write report.md, report.html and the plots into a directory of results; return their paths.
+def write_report(directory: Path, results: Sequence[Result], left_out: Sequence[str]) -> list[Path]:
+    """Write report.md, report.html and the plots into the directory of the results; return their paths.
 
-    Raises: ValueError if it has no readable result; ImportError without the extra ``paper``; OSError.
+    ``left_out`` are lines on the files there that are not among the results. Raises: OSError.
     """
-    if _ABSENT is not None:
-        raise ImportError("The report needs matplotlib and jinja2: pip install janossy[paper]") from _ABSENT
-    results, damaged = read_cells(directory, GRAPHS)
-    results = [result for result in results if result["dataset"] in NAMES]
-    if not results:
-        also = f" ({len(damaged)} damaged)" if damaged else ""
-        raise ValueError(f"{directory} holds no results{also}; janossy reproduce graphs --out {directory} makes some.")
     plots = {name: plot for name, plot in PLOTS.items() if name != "inference-permutations" or curves(results)}
-    context = _context(results, [line.replace(f"{directory}{os.sep}", "") for line in damaged], directory)
-    templates = [jinja2.PackageLoader(package, ".") for package in ("janossy.paper.graphs", "janossy.paper")]
-    return write_pages(directory, jinja2.ChoiceLoader(templates), context, plots, results)
+    return write_pages(directory, __package__, _context(results, left_out, directory), plots, results)
 
 
-def _context(results: Sequence[Result], damaged: Sequence[str], directory: Path) -> dict[str, Any]:
+def _context(results: Sequence[Result], left_out: Sequence[str], directory: Path) -> dict[str, Any]:
     """What both templates say."""
     groups = grouped(results)
     datasets = [name for name in NAMES if any(column.dataset == name for column in groups)]
@@ -96,7 +78,7 @@ def _context(results: Sequence[Result], damaged: Sequence[str], directory: Path)
         "tests_note": TESTS_NOTE,
         "settings": summary.settings(results),
         "versions": summary.versions(results),
-        "missing": [*damaged, *summary.missing(results)],
+        "missing": [*left_out, *summary.missing(results)],
         "runs": [
             _run_line(column.title, run) for column, rows in groups.items() for runs in rows.values() for run in runs
         ],

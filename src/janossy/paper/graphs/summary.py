@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
 
-from janossy.paper.graphs.comparison import Column, Result, grouped, label
 from janossy.paper.graphs.datasets import SIZES
-from janossy.paper.graphs.rows import NUM_RUNS, PAPER_ROWS
-from janossy.paper.tables import paper_tables
+from janossy.paper.graphs.settings import NUM_RUNS, PAPER_ROWS
+from janossy.paper.graphs.tables import Column, grouped, label
+from janossy.paper.printed import paper_tables
+from janossy.paper.results import Result
 
 CHARACTERISTICS = ("vertices", "average_degree", "features", "classes", "training_vertices", "test_vertices")
 

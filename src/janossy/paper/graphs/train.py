@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from janossy.graph.neighbourhoods import two_hops
 from janossy.graph.sage import GraphSAGE
 from janossy.paper.graphs.datasets import VertexData
-from janossy.paper.graphs.rows import Row, Settings
+from janossy.paper.graphs.settings import Row, Settings
 from janossy.paper.workers import Progress
 
 EVALUATION_BATCH = 8192

@@ -1,10 +1,8 @@
 """The paper's arithmetic results (Tables 3 to 8), and ours beside them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from math import isnan, nan
 from statistics import fmean, stdev
 from typing import Any
@@ -14,17 +12,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-Cell = Mapping[str, Any]
-"""One result file: a trained (task, model, seed)."""
+from janossy.paper.arithmetic.tasks import TASKS
+from janossy.paper.printed import Score, paper_tables
+from janossy.paper.results import Result
 
-SHOWN = {"sum": "accuracy", "range": "accuracy", "unique_sum": "accuracy", "unique_count": "accuracy"}
-SHOWN |= {"variance": "rmse"}
-"""The tasks, in the paper's order, and the metric that Table 3 shows of each."""
+PAPER_TASKS = ("sum", "range", "unique_sum", "unique_count", "variance")
+"""The paper's, in its order."""
 
+REAL_TASKS = " and ".join(task.replace("_", " ") for task in TASKS if not TASKS[task].is_integer)
+"""Those whose score is the RMSE, for a reader."""
+
+DIVERGED = 1e39
 DIGITS = {"accuracy": 3, "rmse": 2, "mae": 3}
 """Decimals of our numbers, by metric. The paper's are shown as printed."""
 
-_PRINTED = (  # key in tables.json, metric (None: that of SHOWN), embedding dimension (None: floor(100/k)), decimals
+_PRINTED = (  # key in tables.json, metric (None: metric_of), embedding dimension (None: floor(100/k)), decimals
     ("table_1_and_3_accuracy", None, None, 2),
     ("table_4_and_5_mean_absolute_error", "mae", None, 3),
     ("table_6_accuracy_embedding_100", None, 100, 2),
@@ -75,35 +77,30 @@ MODELS = tuple(dict.fromkeys(row.model for row in ROWS))
 
 
 @dataclass(frozen=True)
-class Score:
-    """The mean over runs, and their standard deviation, None of a single run."""
-
-    mean: float
-    std: float | None
-    digits: int
-
-    def __str__(self) -> str:
-        return f"{self.short} {self.spread}".rstrip()
-
-    @property
-    def short(self) -> str:
-        return "NaN" if isnan(self.mean) else f"{self.mean:.{self.digits}f}"
-
-    @property
-    def spread(self) -> str:
-        return "" if self.std is None else f"({self.std:.{self.digits}f})"
-
-
-@dataclass(frozen=True)
 class Pair:
-    """Our score, None if the cell is missing, beside the paper's."""
+    """Our score, None if the result is missing, beside the paper's, None of a task that is not among its own."""
 
     ours: Score | None
-    paper: Score
+    paper: Score | None
 
 
 Compared = list[tuple[Row, dict[str, Pair]]]
 """The rows of a table, each with its pairs by task."""
+
+
+def metric_of(task: str) -> str:
+    """The metric that Table 3 shows of a task: "accuracy", or "rmse" where its targets are not whole numbers."""
+    return "accuracy" if TASKS[task].is_integer else "rmse"
+
+
+def tasks_of(results: Sequence[Result]) -> list[str]:
+    """The tasks that were run, the paper's in its order, then others."""
+    return [task for task in TASKS if any(result["task"] == task for result in results)]
+
+
+def number(value: float | None) -> float:
+    """A score of a result file: NaN of a run that diverged, which leaves null, NaN or what no float32 can be off by."""
+    return nan if value is None or not value < DIVERGED else float(value)
 
 
 def paper_score(
@@ -117,7 +114,7 @@ def paper_score(
         embedding: 100 for Tables 6 and 7, whose embeddings are as wide for k = 2 and 3 as for k = 1.
     Raises: ValueError if the paper does not print it.
     """
-    metric = metric or SHOWN.get(task, "score")
+    metric = metric or (metric_of(task) if task in TASKS else "score")
     try:
         return _paper_scores()[task, model, num_permutations, metric, embedding]
     except KeyError:
@@ -135,20 +132,14 @@ def paper_parameters(model: str, embedding: int | None = None) -> int:
 
 
 @cache
-def paper_tables() -> dict[str, Any]:
-    """tables.json: every table of the paper, with notes."""
-    return json.loads(files("janossy.paper").joinpath("tables.json").read_text(encoding="utf-8"))
-
-
-@cache
 def _paper_scores() -> dict[tuple[str, str, int | None, str, int | None], Score]:
     return {
-        (task, _model(row), row.get("inference_permutations"), metric or shown, embedding): Score(
+        (task, _model(row), row.get("inference_permutations"), metric or metric_of(task), embedding): Score(
             row[task]["mean"], row[task]["std"], digits
         )
         for table, metric, embedding, digits in _PRINTED
         for row in paper_tables()[table]
-        for task, shown in SHOWN.items()
+        for task in PAPER_TASKS
     }
 
 
@@ -158,55 +149,56 @@ def _model(row: Mapping[str, Any]) -> str:
     return f"{f if row['k'] == 'all' else 'k' + str(row['k'])}-{rho}"
 
 
-def our_values(cells: Sequence[Cell], task: str, row: Row, metric: str | None = None) -> list[float]:
-    """Our test scores for a cell of Table 3, one a seed; NaN for a training run that diverged."""
-    metric = metric or SHOWN[task]
+def our_values(results: Sequence[Result], task: str, row: Row, metric: str | None = None) -> list[float]:
+    """Our test scores for a result of Table 3, one a seed; NaN for a training run that diverged."""
+    metric = metric or metric_of(task)
     return [
-        nan if score.get(metric) is None else float(score[metric])
-        for cell in cells
-        if (cell["task"], cell["model"]) == (task, row.model)
-        for score in cell["scores"]
+        number(score[metric])
+        for result in results
+        if (result["task"], result["model"]) == (task, row.model)
+        for score in result["scores"]
         if score["num_permutations"] == row.num_permutations
     ]
 
 
-def our_score(cells: Sequence[Cell], task: str, row: Row, metric: str | None = None) -> Score | None:
-    """Their mean and standard deviation; None without cells."""
-    values = our_values(cells, task, row, metric)
+def our_score(results: Sequence[Result], task: str, row: Row, metric: str | None = None) -> Score | None:
+    """Their mean and standard deviation; None without results."""
+    values = our_values(results, task, row, metric)
     if not values:
         return None
     spread = None if len(values) == 1 or any(map(isnan, values)) else stdev(values)
-    return Score(fmean(values), spread, DIGITS[metric or SHOWN[task]])
+    return Score(fmean(values), spread, DIGITS[metric or metric_of(task)])
 
 
-def comparison(cells: Sequence[Cell], metric: str | None = None) -> Compared:
+def comparison(results: Sequence[Result], metric: str | None = None) -> Compared:
     """Table 3 (with metric "mae", Tables 4 and 5): for each row, by task, ours beside the paper's."""
     return [
         (
             row,
             {
                 task: Pair(
-                    our_score(cells, task, row, metric), paper_score(task, row.model, row.num_permutations, metric)
+                    our_score(results, task, row, metric),
+                    paper_score(task, row.model, row.num_permutations, metric) if task in PAPER_TASKS else None,
                 )
-                for task in SHOWN
+                for task in TASKS
             },
         )
         for row in ROWS
     ]
 
 
-def print_comparison(console: Console, cells: Sequence[Cell]) -> None:
+def print_comparison(console: Console, results: Sequence[Result]) -> None:
     """Table 3, ours in bold beside the paper's, of the tasks that were run; standard deviations where they fit."""
-    tasks = [task for task in SHOWN if any(cell["task"] == task for cell in cells)]
+    tasks = tasks_of(results)
     if not tasks:
         return
-    rows = comparison(cells)
+    rows = comparison(results)
     whole = _table(rows, tasks, with_spread=True)
     with_spread = _fits(console, whole)
     for table in [whole] if with_spread else _fitting(console, rows, tasks):
         console.print(table)
     spread = ", with the standard deviation over runs" if with_spread else ""
-    notes = f"Test accuracy, for variance RMSE{spread}. ×1, ×20: permutations at inference."
+    notes = f"Test accuracy, for {REAL_TASKS} RMSE{spread}. ×1, ×20: permutations at inference."
     console.print(notes, style="dim", highlight=False)
 
 
@@ -231,8 +223,11 @@ def _table(rows: Compared, tasks: Sequence[str], with_spread: bool) -> Table:
     for task in tasks:
         pairs = [pairs[task] for _, pairs in rows]
         ours, paper = (
-            [heading, *("–" if score is None else str(score) if with_spread else score.short for score in scores)]
-            for heading, scores in (("ours", [pair.ours for pair in pairs]), ("paper", [pair.paper for pair in pairs]))
+            [heading, *(absent if score is None else str(score) if with_spread else score.short for score in scores)]
+            for heading, absent, scores in (
+                ("ours", "–", [pair.ours for pair in pairs]),
+                ("paper", "", [pair.paper for pair in pairs]),
+            )
         )
         wide, narrow = (max(map(len, texts)) for texts in (ours, paper))
         head, *texts = [

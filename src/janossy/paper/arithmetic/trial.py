@@ -6,12 +6,12 @@ from typing import Any
 from janossy.paper.arithmetic.models import MODELS
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.arithmetic.train import train_cell
+from janossy.paper.arithmetic.train import train_trial
 from janossy.paper.workers import Progress
 
 
 @dataclass(frozen=True)
-class Cell:
+class Trial:
     """Names of a task and a model, a seed, and the settings. Progress is counted in epochs."""
 
     task: str
@@ -32,7 +32,7 @@ class Cell:
         return MODELS[self.model].flops(TASKS[self.task]) * self.settings.num_train * self.units
 
     def train(self, progress: Progress) -> dict[str, Any]:
-        return train_cell(TASKS[self.task], MODELS[self.model], self.seed, self.settings, progress)
+        return train_trial(TASKS[self.task], MODELS[self.model], self.seed, self.settings, progress)
 
     def score(self, result: dict[str, Any]) -> str:
         score = result["scores"][-1]

@@ -66,7 +66,7 @@ class Row:
 class Settings:
     """Everything besides the data set, the row and the seed that decides a result. Written into every result file."""
 
-    preset: str
+    preset: Preset
     learning_rate: float
     batch_size: int
     k_1: int | None

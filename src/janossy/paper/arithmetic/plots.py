@@ -1,7 +1,7 @@
 """The plots of the report: scores by k and ρ, error by number of permutations, learning curves."""
 
 from collections.abc import Sequence
-from math import isfinite, nan
+from math import isfinite
 from statistics import fmean
 from typing import Any
 
@@ -10,9 +10,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from janossy.paper.arithmetic.patterns import DEFAULT_NUM_TEST
+from janossy.paper.arithmetic.tables import (
+    MODELS,
+    PAPER_TASKS,
+    ROWS,
+    Row,
+    metric_of,
+    number,
+    our_score,
+    paper_score,
+    tasks_of,
+)
 from janossy.paper.page import End, Plot, key, label_ends, panels
-from janossy.paper.patterns import DEFAULT_NUM_TEST
-from janossy.paper.tables import MODELS, ROWS, SHOWN, Cell, Row, our_score, paper_score
+from janossy.paper.results import Result
 
 # Okabe and Ito's palette, told apart by colour-blind readers, in shades that stand out on white and on near-black.
 RHO_COLOURS = {"linear": "#d55e00", "mlp": "#2b83c6"}
@@ -20,9 +31,9 @@ POOLING_COLOURS = {"k = 1": "#cc79a7", "k = 2": "#c98b00", "k = 3": "#009e73", "
 """By pooling; ink is the theme's own."""
 
 
-def scores_by_k(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
+def scores_by_k(results: Sequence[Result], colours: dict[str, str]) -> Figure:
     """For each task, our score of every model as a dot and the paper's as a bar, by pooling and coloured by ρ."""
-    tasks = _tasks(cells)
+    tasks = tasks_of(results)
     figure, all_axes = panels(len(tasks))
     rows = [row for row in ROWS if row.num_permutations != 1]
     places = {name: place for place, name in enumerate(POOLING_COLOURS)}
@@ -30,10 +41,11 @@ def scores_by_k(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
         for rho, shift in (("linear", -0.16), ("mlp", 0.16)):
             these = [row for row in rows if row.rho == rho]
             xs = [places[row.pooling] + shift for row in these]
-            papers = [paper_score(task, row.model, row.num_permutations).mean for row in these]
-            axes.hlines(papers, [x - 0.14 for x in xs], [x + 0.14 for x in xs], RHO_COLOURS[rho], linewidth=1.6)
+            if task in PAPER_TASKS:
+                papers = [paper_score(task, row.model, row.num_permutations).mean for row in these]
+                axes.hlines(papers, [x - 0.14 for x in xs], [x + 0.14 for x in xs], RHO_COLOURS[rho], linewidth=1.6)
             for x, row in zip(xs, these, strict=True):
-                score = our_score(cells, task, row)
+                score = our_score(results, task, row)
                 if score and isfinite(score.mean):
                     dot: dict[str, Any] = {
                         "fmt": "o",
@@ -53,24 +65,24 @@ def scores_by_k(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
     return figure
 
 
-def error_by_permutations(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
+def error_by_permutations(results: Sequence[Result], colours: dict[str, str]) -> Figure:
     """For each task, the test error of every LSTM and GRU against the number of permutations averaged at inference."""
-    cells = [cell for cell in cells if cell["curve"]]
-    tasks = _tasks(cells)
+    results = [result for result in results if result["curve"]]
+    tasks = tasks_of(results)
     figure, all_axes = panels(len(tasks))
     for task, axes in zip(tasks, all_axes, strict=True):
-        of_task = [cell for cell in cells if cell["task"] == task]
-        num_test = max(cell["config"].get("num_test", DEFAULT_NUM_TEST) for cell in of_task)
-        none_wrong = 0.5 / num_test if SHOWN[task] == "accuracy" else 0.0
+        of_task = [result for result in results if result["task"] == task]
+        num_test = max(result["config"].get("num_test", DEFAULT_NUM_TEST) for result in of_task)
+        none_wrong = 0.5 / num_test if metric_of(task) == "accuracy" else 0.0
         ends = []
         for row in (Row(model, None) for model in MODELS):
             lines = [
-                [(entry["num_permutations"], _error(entry, task, none_wrong)) for entry in cell["curve"]]
-                for cell in of_task
-                if cell["model"] == row.model
+                [(entry["num_permutations"], _error(entry, task, none_wrong)) for entry in result["curve"]]
+                for result in of_task
+                if result["model"] == row.model
             ]
             ends += _draw(axes, lines, row, f"{row.pooling} {row.rho_name}", colours, dashed=row.rho == "linear")
-        longest = max(entry["num_permutations"] for cell in of_task for entry in cell["curve"])
+        longest = max(entry["num_permutations"] for result in of_task for entry in result["curve"])
         axes.set_xlim(1, max(longest, 2))
         axes.set_xticks([m for m in (1, 5, 10, 15, 20) if m <= longest])
         axes.set_title(f"{_name(task)}, {'wrong answers' if none_wrong else 'RMSE'}")
@@ -84,10 +96,10 @@ def error_by_permutations(cells: Sequence[Cell], colours: dict[str, str]) -> Fig
     return figure
 
 
-def learning_curves(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
+def learning_curves(results: Sequence[Result], colours: dict[str, str]) -> Figure:
     """For each task and either ρ, the validation score of every model after each epoch."""
-    cells = [cell for cell in cells if cell["history"]]
-    tasks = _tasks(cells)
+    results = [result for result in results if result["history"]]
+    tasks = tasks_of(results)
     figure = Figure(figsize=(10, 0.5 + 2.3 * len(tasks)), layout="constrained")
     for task, pair in zip(tasks, figure.subplots(len(tasks), 2, squeeze=False, sharey="row"), strict=True):
         ends: dict[Axes, list[End]] = {}
@@ -95,9 +107,9 @@ def learning_curves(cells: Sequence[Cell], colours: dict[str, str]) -> Figure:
             ends[axes] = []
             for row in (Row(model, None) for model in MODELS if model.endswith(f"-{rho}")):
                 lines = [
-                    [(entry["epoch"], _number(entry[SHOWN[task]])) for entry in cell["history"]]
-                    for cell in cells
-                    if (cell["task"], cell["model"]) == (task, row.model)
+                    [(entry["epoch"], number(entry[metric_of(task)])) for entry in result["history"]]
+                    for result in results
+                    if (result["task"], result["model"]) == (task, row.model)
                 ]
                 ends[axes] += _draw(axes, lines, row, row.pooling, colours)
             _score_axis(axes, task, f", {Row(f'k1-{rho}', None).rho_name} ρ")
@@ -114,30 +126,22 @@ PLOTS: dict[str, Plot] = {
     "error-by-permutations": error_by_permutations,
     "learning-curves": learning_curves,
 }
-"""By file name. Each needs a cell of a known task, the second a cell with a curve, the third one with a history."""
-
-
-def _tasks(cells: Sequence[Cell]) -> list[str]:
-    return [task for task in SHOWN if any(cell["task"] == task for cell in cells)]
+"""By file name. Each needs a result, the second one with a curve, the third one with a history."""
 
 
 def _name(task: str) -> str:
     return task.replace("_", " ")
 
 
-def _number(value: float | None) -> float:
-    return nan if value is None else value
-
-
 def _error(entry: dict[str, float | None], task: str, none_wrong: float) -> float:
     """The share of wrong answers, raised to ``none_wrong`` so that a log axis can show it; for variance the RMSE."""
-    value = _number(entry[SHOWN[task]])
-    return value if SHOWN[task] == "rmse" else max(1 - value, none_wrong)
+    value = number(entry[metric_of(task)])
+    return value if metric_of(task) == "rmse" else max(1 - value, none_wrong)
 
 
 def _score_axis(axes: Axes, task: str, title: str = "") -> None:
     """Accuracy from 0 to 1, RMSE on a log scale."""
-    if SHOWN[task] == "accuracy":
+    if metric_of(task) == "accuracy":
         axes.set_ylim(0, 1.02)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
         axes.set_title(f"{_name(task)}, accuracy{title}")

@@ -14,11 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from janossy.paper.graphs.datasets import NAMES, STAND_IN
-from janossy.paper.graphs.rows import PAPER_ROWS, STOPPED
-from janossy.paper.tables import Score, paper_tables
-
-Result = Mapping[str, Any]
-"""One result file: a trained (dataset, row, seed)."""
+from janossy.paper.graphs.settings import PAPER_ROWS, STOPPED
+from janossy.paper.printed import Score, paper_tables
+from janossy.paper.results import Result
 
 MEASURES = {
     "curve": "micro-F1",

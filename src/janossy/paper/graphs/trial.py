@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from janossy.paper.graphs.datasets import SIZES, load
-from janossy.paper.graphs.rows import Settings
+from janossy.paper.graphs.settings import Settings
 from janossy.paper.graphs.train import num_batches, train_row
 from janossy.paper.workers import Progress
 
@@ -17,7 +17,7 @@ MEAN_DEGREE = 10
 
 
 @dataclass(frozen=True)
-class Cell:
+class Trial:
     """Names of a data set and a row, a seed, the settings, and the folder of the data. Progress counts batches."""
 
     dataset: str

@@ -1,0 +1,51 @@
+"""What layers are given that does not fit, told before torch does, or in other words than torch's."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from janossy.ragged import check_ragged
+
+
+def check_function(f: Any, owner: str, outputs: str) -> None:
+    """Raise a TypeError unless f can be called on rows."""
+    if not callable(f) or isinstance(f, type):
+        raise TypeError(f"{owner} expects f to be a module that maps rows (T, L, d) to {outputs}; got {f!r}.")
+
+
+def check_sets(sets: Any, owner: str) -> None:
+    """Raise a TypeError if these are no sets, and a ValueError if they hold no numbers."""
+    check_ragged(sets, owner)
+    if sets.device.type == "meta":
+        raise ValueError(f"{owner} expects sets on a device that holds numbers; got 'meta'. Use .to('cpu').")
+
+
+def misfits_explained(name: str, module: Any, elements: Tensor) -> AbstractContextManager[None]:
+    """What torch says of elements in another dtype, or on another device, than a module's weights, in our words."""
+    # torch.compile cannot look into an error.
+    return nullcontext() if torch.compiler.is_compiling() else _explained(name, module, elements)
+
+
+@contextmanager
+def _explained(name: str, module: Any, elements: Tensor) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        weights = list(module.parameters()) if isinstance(module, nn.Module) else []
+        devices = {weight.device for weight in weights}
+        dtypes = {weight.dtype for weight in weights}
+        what = f"{name}, a {type(module).__name__},"
+        if weights and elements.device not in devices:
+            raise ValueError(
+                f"{what} expects elements on {', '.join(map(str, devices))}, where its weights are; got "
+                f"{elements.device}. Move the sets, or {name}, with .to()."
+            ) from error
+        if weights and elements.dtype not in dtypes and "type" in str(error):
+            raise ValueError(
+                f"{what} expects elements in {', '.join(map(str, dtypes))}, as its weights are; got {elements.dtype}. "
+                f"Convert the sets, or {name}, with .to()."
+            ) from error
+        raise

@@ -1,0 +1,98 @@
+"""export_onnx: a network of padded sets as an ONNX model."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+
+import torch
+from torch import Tensor, nn
+
+from janossy.export.padded import PaddedNetwork
+from janossy.network import JanossyNetwork
+from janossy.orderings import Sampled
+from janossy.ragged import Ragged
+
+
+def export_onnx(
+    network: JanossyNetwork,
+    path: str | PathLike[str],
+    example: "Ragged | tuple[Tensor, Tensor]",
+    *,
+    opset: int | None = None,
+) -> None:
+    """Write the network, in evaluation mode, as an ONNX model of padded sets: a ``PaddedNetwork``.
+
+    Inputs are named x and mask, and noise if the orderings are Sampled; the output is y. All sizes are dynamic: the
+    number of sets, of elements and of permutations. Needs the packages of ``janossy[onnx]``. The warnings of torch's
+    exporter are not shown; its errors are raised.
+
+    Args:
+        network: one that ``PaddedNetwork`` takes, whose operations torch can export for any sizes: not a BalancedTree.
+        path: of the file, which holds the weights too.
+        example: sets, or x and mask, whose features, dtype and device the model takes; their sizes do not matter.
+        opset: the version of ONNX's operators; None for torch's default.
+
+    Shapes: x (B, n, *features), mask (B, n), noise (B, m, n) -> y (B, out).
+    Invariance: that of the network's orderings.
+    Raises: ImportError without the packages; ValueError as ``PaddedNetwork``.
+
+    Example:
+        >>> import tempfile
+        >>> network = JanossyNetwork(None, JanossyPooling(GRU(3, 8), Canonical()), nn.Linear(8, 1))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     export_onnx(network, f"{folder}/network.onnx", Ragged.from_sets([torch.randn(4, 3)]))
+    """
+    padded = PaddedNetwork(network)
+    try:
+        import onnx  # noqa: F401, PLC0415
+        import onnxscript  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise ImportError("export_onnx needs onnx and onnxscript: pip install 'janossy[onnx]'.") from error
+    values = (example if isinstance(example, Ragged) else Ragged.from_padded(*example)).values
+    B, m, n = (torch.export.Dim(name, min=0) for name in "Bmn")
+    x = values.new_zeros(2, 4, *values.shape[1:])  # sizes of 0 and 1 would be taken for constants
+    inputs = {"x": x, "mask": torch.ones(2, 4, dtype=torch.bool, device=x.device)}
+    sizes = {"x": {0: B, 1: n}, "mask": {0: B, 1: n}}
+    if isinstance(network.pooling.orderings, Sampled):
+        inputs["noise"] = torch.zeros(2, 3, 4, dtype=torch.float32, device=x.device)
+        sizes["noise"] = {0: B, 1: m, 2: n}
+    with _evaluating(padded), _quiet(), torch.no_grad():  # the exporter would trace each loop's backward too
+        torch.onnx.export(
+            padded,
+            tuple(inputs.values()),
+            path,
+            dynamo=True,
+            dynamic_shapes=tuple(sizes.values()),
+            input_names=list(inputs),
+            output_names=["y"],
+            opset_version=opset,
+            external_data=False,
+            verbose=False,
+        )
+
+
+@contextmanager
+def _evaluating(network: nn.Module) -> Iterator[None]:
+    """In evaluation mode, and each module as it was again."""
+    training = {module: module.training for module in network.modules()}
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, was_training in training.items():
+            module.training = was_training
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without warnings, shown or logged: of torch's exporter they are a screen, about its own insides."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)

@@ -1,0 +1,189 @@
+"""PaddedNetwork: a network of padded sets, in operations whose sizes may be known only when they run."""
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from janossy.evaluate.reduce import widened
+from janossy.export.places import columns, flat, gather, sorted_places
+from janossy.export.recurrence import last_hidden
+from janossy.export.tuples import MOST_ELEMENTS, over_tuples
+from janossy.functions.structure import Recurrent, hooked, structure
+from janossy.network import JanossyNetwork
+from janossy.orderings import Canonical, Combinations, Sampled, Tuples
+from janossy.orderings.rows import check_budget
+
+
+def _mean(values: Tensor, counted: Tensor) -> Tensor:
+    return values.masked_fill(~counted, 0).sum(1) / counted.sum(1)
+
+
+def _log_mean_exp(values: Tensor, counted: Tensor) -> Tensor:
+    return values.masked_fill(~counted, -torch.inf).logsumexp(1) - counted.sum(1).to(values.dtype).log()
+
+
+REDUCTIONS: dict[str | None, Callable[[Tensor, Tensor], Tensor]] = {
+    "mean": _mean,
+    "sum": lambda values, counted: values.masked_fill(~counted, 0).sum(1),
+    "max": lambda values, counted: values.masked_fill(~counted, -torch.inf).amax(1),
+    "logmeanexp": _log_mean_exp,
+}
+"""As in ``evaluate.reduce``, of the rows (B, m, c) that are counted (B, m, 1); each set has at least one."""
+
+
+class PaddedNetwork(nn.Module):
+    """A ``JanossyNetwork`` of padded sets: one graph for any number of sets, sizes and permutations.
+
+    The same numbers as ``network(Ragged.from_padded(x, mask))``, with the network's own parameters. It exports by
+    ``torch.export`` and ``export_onnx``, runs under ``torch.func.vmap``, and can be differentiated twice, as far as f,
+    h and rho allow. Recurrences go cell by cell, as a loop in Python, or, when exported, as one ``scan`` of any length.
+
+    Args:
+        network: over Canonical, or Sampled without k, seed and exact_last, whose f is an RNN, GRU or LSTM, or takes a
+            mask, as MinGRU and BalancedTree do; or over Tuples or Combinations of at most 4 elements, with any f whose
+            value for a row depends on that row alone. A BalancedTree cannot be exported for more than one n.
+
+    A function that takes a mask says so by ``takes_mask = True``: ``f(x, mask)`` then maps rows (T, L, d), L >= 1, of
+    which mask (T, L) says which places are real, all before those that are not, to (T, c): the value of each row's real
+    elements, whatever the others hold, and zero where there are none.
+
+    Shapes: x (B, n, *features), mask (B, n), bool, True where an element is real, anywhere in the set -> (B, out).
+        For Sampled, noise (B, m, n) gives m permutations: permutation j of set b visits the real elements by
+        increasing noise[b, j]. Without noise as many as Sampled says are drawn, independently; an exported graph needs
+        noise.
+    Invariance: that of the network's orderings. What padding holds, NaN even, changes no result and no gradient. h
+        and the key see zeros in its place, whose results do not count: h must look at each element alone (a BatchNorm
+        does so in evaluation), and what has parameters in it must be differentiable at zero.
+    Cost: f on as many rows for each set as n elements have, and up to k! more; n^k bytes say which tuples they are. All
+        are held at once. A TupleMLP's first layer and a TupleProduct's factors are applied once to each element.
+    Raises: ValueError for another network, for inputs of other shapes, for more than the orderings' max_rows (not once
+        exported), or in training if a recurrence drops out.
+
+    Example:
+        >>> network = JanossyNetwork(None, JanossyPooling(GRU(3, 8), Canonical()), nn.Linear(8, 1)).eval()
+        >>> x, mask = torch.randn(2, 5, 3), torch.rand(2, 5) > 0.5
+        >>> sizes = ({0: torch.export.Dim("B", min=0), 1: torch.export.Dim("n", min=0)},) * 2
+        >>> program = torch.export.export(PaddedNetwork(network), (x, mask), dynamic_shapes=sizes)
+        >>> program.module()(torch.randn(7, 9, 3), torch.ones(7, 9, dtype=torch.bool)).shape
+        torch.Size([7, 1])
+    """
+
+    def __init__(self, network: JanossyNetwork) -> None:
+        super().__init__()
+        _check_network(network)
+        self.network = network
+        self.training = network.training
+
+    def forward(self, x: Tensor, mask: Tensor, noise: Tensor | None = None) -> Tensor:
+        self._check_inputs(x, mask, noise)
+        x = x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.dim() - 2)).logical_not(), 0)
+        order = self._order(x.detach(), mask, noise)
+        values, counted = self._rows(self._elements(x, mask), order, mask.sum(1))
+        pooled = REDUCTIONS[self.network.pooling.reduce](widened(values), counted[..., None])
+        return self.network.rho(pooled.to(values.dtype))
+
+    def _elements(self, x: Tensor, mask: Tensor) -> Tensor:
+        """What f reads of each element, (B, n, d)."""
+        elements = self.network.h(flat(x)).unflatten(0, mask.shape)
+        if self.network.pooling.append_size:
+            sizes = mask.sum(1)[:, None, None].expand(-1, mask.shape[1], 1)
+            elements = torch.cat((elements, sizes.to(elements.dtype)), dim=2)
+        return elements.masked_fill(~mask[..., None], 0)
+
+    def _order(self, x: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
+        """The places (B, m, n) that each permutation visits in turn: those of the real elements, then the others."""
+        orderings = self.network.pooling.orderings
+        if noise is not None:
+            by = [noise]
+        elif isinstance(orderings, Sampled):
+            by = [torch.randint(2**62, (mask.shape[0], orderings.num, mask.shape[1]), device=mask.device)]
+        elif isinstance(orderings, Canonical | Combinations):
+            by = [column.unflatten(0, mask.shape)[:, None] for column in columns(flat(x), orderings.key)]
+        else:
+            by = []
+        num_permutations = by[0].shape[1] if by else 1
+        return sorted_places([(~mask).long()[:, None].expand(-1, num_permutations, -1), *by])
+
+    def _rows(self, elements: Tensor, order: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+        """f of each row, (B, m, c), and which rows count, (B, m)."""
+        f, orderings = self.network.pooling.f, self.network.pooling.orderings
+        if isinstance(orderings, Tuples | Combinations):
+            x = gather(elements, order[:, 0])
+            return over_tuples(f, x, sizes, orderings.k, increasing=orderings.increasing)
+        m = order.shape[1]
+        rows = flat(gather(elements[:, None].expand(-1, m, -1, -1), order))
+        lengths = flat(sizes[:, None].expand(-1, m))
+        declared = structure(f)
+        if isinstance(declared, Recurrent):
+            values = last_hidden(declared, rows, lengths)
+        else:
+            rows = nn.functional.pad(rows, (0, 0, 0, 1))  # so that there is always a place
+            real = torch.arange(rows.shape[1], device=rows.device) < lengths[:, None]
+            values = cast(Callable, f)(rows, real)
+        return values.unflatten(0, order.shape[:2]), order.new_ones(order.shape[:2], dtype=torch.bool)
+
+    def _check_inputs(self, x: Tensor, mask: Tensor, noise: Tensor | None) -> None:
+        f, orderings = self.network.pooling.f, self.network.pooling.orderings
+        if x.dim() < 2 or mask.dtype != torch.bool or mask.shape != x.shape[:2]:
+            raise ValueError(
+                "PaddedNetwork expects x (B, n, *features) and a bool mask (B, n), True where real; "
+                f"got x {tuple(x.shape)} and a mask {tuple(mask.shape)} of {mask.dtype}."
+            )
+        if noise is None and isinstance(orderings, Sampled) and torch.compiler.is_exporting():
+            raise ValueError(
+                "PaddedNetwork exports Sampled with noise (B, m, n) as an input; got none: pass x, mask, noise."
+            )
+        if noise is not None and not isinstance(orderings, Sampled):
+            raise ValueError(
+                f"PaddedNetwork takes no noise under {type(orderings).__name__}, which draws nothing; "
+                "pass x and mask only."
+            )
+        if noise is not None and (noise.dim() != 3 or noise.shape[::2] != mask.shape):
+            raise ValueError(
+                f"PaddedNetwork expects noise (B, m, n) for a mask {tuple(mask.shape)}; got {tuple(noise.shape)}."
+            )
+        declared, of_whole_sets = structure(f), not isinstance(orderings, Tuples | Combinations)
+        if of_whole_sets and isinstance(declared, Recurrent) and declared.dropout > 0:
+            raise ValueError(
+                f"PaddedNetwork applies no dropout; got dropout={declared.dropout} in training: call eval()."
+            )
+        if isinstance(orderings, Tuples | Combinations) and not torch.compiler.is_compiling():  # which sees no sizes
+            sizes = [mask.shape[1]] * mask.shape[0]
+            check_budget(orderings, sizes, orderings.max_rows, "a row for each tuple of places", "Ragged sets")
+
+
+def _check_network(network: JanossyNetwork) -> None:
+    """Raise a ValueError unless the network is one that PaddedNetwork computes."""
+    if not isinstance(network, JanossyNetwork) or type(network).forward is not JanossyNetwork.forward:
+        raise ValueError(
+            f"PaddedNetwork expects a JanossyNetwork, with no forward of its own; got {type(network).__name__}. "
+            "JanossyNetwork(None, pooling, None) makes one of a pooling layer."
+        )
+    f, orderings, reduce = network.pooling.f, network.pooling.orderings, network.pooling.reduce
+    if hooked(network.pooling):
+        raise ValueError("PaddedNetwork runs the parts of f and none of its hooks; got one. Remove it.")
+    # A row for each permutation, of all elements, by noise alone.
+    whole = type(orderings) is Sampled and (orderings.k, orderings.seed, orderings.exact_last) == (None, None, 0)
+    if type(orderings) not in (Canonical, Tuples, Combinations) and not whole:
+        raise ValueError(
+            "PaddedNetwork expects Canonical(key), Tuples(k), Combinations(k), or Sampled(num) without k, seed and "
+            f"exact_last; got {orderings}. Build the network with one of those, which may have the same f, h and rho."
+        )
+    if isinstance(orderings, Tuples | Combinations):
+        if orderings.k > MOST_ELEMENTS:
+            raise ValueError(
+                f"PaddedNetwork expects k <= {MOST_ELEMENTS}, as it makes a table of n^k places; "
+                f"got {orderings}. Use a smaller k, or Ragged sets."
+            )
+    elif not getattr(f, "takes_mask", False):
+        declared = structure(f)
+        if not isinstance(declared, Recurrent) or declared.per_position:
+            raise ValueError(
+                f"PaddedNetwork over {type(orderings).__name__} expects f to be janossy's RNN, GRU or LSTM, with one "
+                f"vector for a row, or a function that takes a mask, as MinGRU does; got {type(f).__name__}. "
+                "Use Ragged sets for it."
+            )
+    if reduce not in REDUCTIONS:
+        raise ValueError(f"PaddedNetwork expects reduce among {', '.join(map(repr, REDUCTIONS))}; got {reduce!r}.")

@@ -1,0 +1,46 @@
+"""The places of padded sets, (B, n, …): sorted and gathered in operations that torch.export and ONNX have."""
+
+import torch
+from torch import Tensor
+
+from janossy.orderings.sorting import Key
+
+
+def columns(elements: Tensor, key: Key | None) -> list[Tensor]:
+    """The numbers (N,) to sort elements (N, *features) by: the key's columns, then the features; none of them NaN."""
+    features = elements.flatten(1) if elements.dim() > 1 else elements[:, None]
+    columns = [*features.unbind(1)]
+    if key is not None:
+        keys = key(elements).detach()
+        columns = [*(keys if keys.dim() > 1 else keys[:, None]).unbind(1), *columns]
+    comparable = []
+    for column in columns:
+        if column.is_floating_point():  # ONNX's order of NaN is unspecified; torch's sort puts it last
+            comparable += [column.isnan().long(), column.masked_fill(column.isnan(), 0)]
+        else:
+            comparable.append(column.long())
+    return comparable
+
+
+def sorted_places(columns: list[Tensor]) -> Tensor:
+    """The places (…, n) that sort along the last dimension by the first column, its ties by the next, and so on."""
+    order = torch.arange(columns[0].shape[-1], device=columns[0].device).expand_as(columns[0])
+    for column in reversed(columns):
+        order = order.gather(-1, _argsort(column.gather(-1, order)))
+    return order
+
+
+def _argsort(x: Tensor) -> Tensor:
+    if torch.onnx.is_in_onnx_export():  # the exporter has TopK, which is stable, for this name only
+        return x.argsort(-1)
+    return x.argsort(dim=-1, stable=True)
+
+
+def gather(x: Tensor, places: Tensor) -> Tensor:
+    """The elements of x (…, L, d) at places (…, M) of their own row: (…, M, d)."""
+    return x.gather(-2, places[..., None].expand(*places.shape, x.shape[-1]))
+
+
+def flat(x: Tensor) -> Tensor:
+    """The first two dimensions as one, copied: an exported view would have strides that are wrong where one is 0."""
+    return x.flatten(0, 1).clone(memory_format=torch.contiguous_format)

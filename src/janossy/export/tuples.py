@@ -1,0 +1,73 @@
+"""Rows of k elements of padded sets: Tuples and Combinations as tensors whose sizes are known only when they run."""
+
+from itertools import combinations, permutations
+from math import factorial, prod
+from operator import add, mul
+
+import torch
+from torch import Tensor, nn
+
+from janossy.evaluate import Function
+from janossy.export.places import flat, gather
+from janossy.functions.structure import ACTIVATIONS, Additive, Product, structure
+
+MOST_ELEMENTS = 4
+"""The largest k: a table of n^k places says which are tuples."""
+
+
+def over_tuples(f: Function, x: Tensor, sizes: Tensor, k: int, *, increasing: bool) -> tuple[Tensor, Tensor]:
+    """f of every k-tuple of elements (B, n, d), real ones first: values (B, R, c), and which count, (B, R).
+
+    A row that a set does not have is replaced by that of its first k places, which it has: neither f nor its backward
+    sees anything that the definition does not.
+    """
+    whole, filled = _tuples(x.shape[1], k, increasing, x.device), _fillable(k, increasing).to(x.device)
+    slots, sizes = torch.arange(k, device=x.device), sizes[:, None]
+    has_whole = (whole < sizes[:, :, None]).all(2)
+    has_filled = ((filled == slots) | (slots < sizes[:, :, None])).all(2) & (sizes < k)
+    counted = torch.cat((has_whole, has_filled), dim=1)
+    tuples = torch.cat((whole, filled)).where(counted[..., None], slots)
+    return _values(f, nn.functional.pad(x, (0, 0, 0, k)), tuples), counted
+
+
+def _tuples(n: int, k: int, increasing: bool, device: torch.device) -> Tensor:
+    """The tuples of distinct places of n, or the increasing ones: (R, k)."""
+    places = torch.arange(n, device=device)
+    if k == 1:
+        return places[:, None]
+    axes = [places.view(*(-1 if i == j else 1 for i in range(k))) for j in range(k)]
+    chosen = torch.ones((n,) * k, dtype=torch.bool, device=device)
+    for before, axis in combinations(axes, 2):
+        chosen = chosen & (before < axis if increasing else before != axis)
+    tuples = chosen.nonzero()
+    num_choices = prod(n - j for j in range(k)) // factorial(k)
+    # For export, which cannot count.
+    torch._check(tuples.shape[0] == (num_choices if increasing else factorial(k) * num_choices))
+    return tuples
+
+
+def _fillable(k: int, increasing: bool) -> Tensor:
+    """The orders of the first k places, or the increasing one: (R, k). A set of s < k elements has those that begin
+    with an order of its s, and then go on with places that hold the zero vector.
+    """
+    return torch.tensor([range(k)] if increasing else list(permutations(range(k))))
+
+
+def _values(f: Function, x: Tensor, tuples: Tensor) -> Tensor:
+    """f of the elements (B, N, d) at tuples (B, R, k) of places: (B, R, c).
+
+    A sum of projections or a product of factors takes them of each element once.
+    """
+    declared, k = structure(f), tuples.shape[2]
+    if isinstance(declared, Additive | Product) and declared.k == k:
+        of_each, combine = (declared.project, add) if isinstance(declared, Additive) else (declared.factors, mul)
+        parts = of_each(flat(x)).unflatten(0, x.shape[:2])
+        rows = gather(parts[:, :, 0], tuples[:, :, 0])
+        for j in range(1, k):
+            rows = combine(rows, gather(parts[:, :, j], tuples[:, :, j]))
+        if isinstance(declared, Additive):
+            rows = ACTIVATIONS[declared.activation](rows)
+        values = declared.rest(flat(rows))
+    else:
+        values = f(flat(gather(x, tuples.flatten(1)).unflatten(1, tuples.shape[1:])))
+    return values.unflatten(0, tuples.shape[:2])

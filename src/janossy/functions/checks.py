@@ -1,0 +1,70 @@
+"""What functions ask of their sizes and of the rows that they are given."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def check_widths(module: nn.Module, **widths: Any) -> None:
+    """Raise unless all these sizes, by the names of arguments, are integers >= 1.
+
+    Raises: TypeError for what is no integer (True is none), ValueError for one below 1.
+    """
+    names = " and ".join(filter(None, (", ".join(list(widths)[:-1]), list(widths)[-1])))
+    for name, width in widths.items():
+        each = width if isinstance(width, Sequence) and not isinstance(width, str) else (width,)
+        if not all(isinstance(w, Integral) and not isinstance(w, bool) for w in each):
+            raise TypeError(f"{type(module).__name__} expects {names} as integers; got {name}={width!r}.")
+        if not each or min(each) < 1:
+            got = ", ".join(f"{name}={width}" for name, width in widths.items())
+            raise ValueError(f"{type(module).__name__} expects {names}, all >= 1; got {got}.")
+
+
+def check_dropout(module: nn.Module, dropout: Any) -> None:
+    """Raise a TypeError unless this is a number, and a ValueError unless it is a probability."""
+    if not isinstance(dropout, Real) or isinstance(dropout, bool):
+        raise TypeError(f"{type(module).__name__} expects dropout as a number in [0, 1]; got {dropout!r}.")
+    if not 0 <= float(dropout) <= 1:
+        raise ValueError(f"{type(module).__name__} expects dropout in [0, 1]; got dropout={dropout}.")
+
+
+def check_flags(module: nn.Module, **flags: Any) -> None:
+    """Raise a TypeError unless all of these, by the names of arguments, are True or False."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{type(module).__name__} expects {name} as True or False; got {flag!r}.")
+
+
+def check_rows(module: Any, shape: tuple[int, ...]) -> None:
+    """Raise a ValueError if rows of this shape are not the (T, k, in_features) that the module takes."""
+    owner = type(module).__name__
+    if shape[1:] != (module.k, module.in_features):
+        raise ValueError(
+            f"this {owner} expects rows of shape (T, {module.k}, {module.in_features}); got {shape}. "
+            "Match its k to the orderings' k, and its in_features to the elements'."
+        )
+
+
+def check_sequences(module: Any, x: Tensor) -> None:
+    """Raise a ValueError if these are not rows (T, L, in_features) that the module takes."""
+    if x.dim() != 3 or x.shape[2] != module.in_features:
+        raise ValueError(
+            f"this {type(module).__name__} expects rows of shape (T, L, {module.in_features}); got {tuple(x.shape)}."
+        )
+    check_dtype(module, x)
+
+
+def check_dtype(module: nn.Module, x: Tensor) -> None:
+    """Raise a ValueError if x is not in the precision of the module's weights, unless autocast converts it."""
+    weight = next(module.parameters(), None)
+    if weight is None or x.dtype == weight.dtype:
+        return
+    if x.is_floating_point() and torch.is_autocast_enabled(x.device.type):
+        return
+    raise ValueError(
+        f"this {type(module).__name__} expects elements in {weight.dtype}, as its weights are; got {x.dtype}. "
+        f"Convert the sets with .to({weight.dtype}), or the module with .to()."
+    )

@@ -1,0 +1,8 @@
+"""What the kernels take: known also where numba is not."""
+
+LANES = {"float32": 16, "float64": 8}
+"""Numbers in a vector, 512 bits, by dtype. Kernels read and write whole vectors: an array whose last axis is no
+multiple of them is read out of bounds."""
+
+CELL_KINDS = {"rnn": 0, "gru": 1, "lstm": 2}
+"""The recurrences whose steps are compiled, by the names of the steps, and their codes."""

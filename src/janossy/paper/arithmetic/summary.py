@@ -1,0 +1,148 @@
+"""What a results directory holds: what was run, how, what is missing, and how to run them again."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from janossy.paper.arithmetic.tables import MODELS, ROWS, Row, our_values, paper_parameters
+from janossy.paper.arithmetic.tasks import TASKS
+from janossy.paper.checks import duration
+from janossy.paper.results import Result
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The facts of a run, as text for a reader. settings and versions are (name, value) pairs."""
+
+    preset: str
+    protocol: str
+    seeds: str
+    time: str
+    finished: str
+    settings: list[tuple[str, str]]
+    versions: list[tuple[str, str]]
+    parameters: list[tuple[str, str, int]]
+    missing: list[str]
+    commands: list[str]
+
+
+def summarise(results: Sequence[Result], directory: Path) -> Summary:
+    """Gather the facts of one or more results. What differs is given with the models, tasks or seeds it belongs to."""
+    return Summary(
+        preset=_listed(result["config"]["preset"] for result in results),
+        protocol=_listed(result["config"]["protocol"] for result in results),
+        seeds=_seeds({result["seed"] for result in results}),
+        time=duration(sum(result["seconds"] for result in results)),
+        finished=max(str(result.get("finished", "")) for result in results),
+        settings=_by_name(results, "config", skip=("preset", "protocol")),
+        versions=_by_name(results, "versions"),
+        parameters=_parameters(results),
+        missing=_missing(results),
+        commands=_commands(results, directory),
+    )
+
+
+def _seeds(seeds: set[int]) -> str:
+    """seed 0; seeds 0, 3; seeds 0 to 14."""
+    low, high = min(seeds), max(seeds)
+    if len(seeds) > 2 and high - low + 1 == len(seeds):
+        return f"seeds {low} to {high}"
+    return f"{'seed' if len(seeds) == 1 else 'seeds'} {_listed(seeds)}"
+
+
+def _listed(values: Iterable[Any]) -> str:
+    return ", ".join(map(str, sorted(set(values))))
+
+
+def _by_name(results: Sequence[Result], part: str, skip: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Each entry of the configurations; where results differ, each value with the models or tasks that have it."""
+    flat = [dict(_flatten(result[part])) for result in results]
+    names = [name for name in dict.fromkeys(name for entries in flat for name in entries) if name not in skip]
+    pairs = []
+    for name in names:
+        values = [entries.get(name, "unset") for entries in flat]
+        pairs.append((name, values[0] if len(set(values)) == 1 else _varying(results, values)))
+    return pairs
+
+
+def _varying(results: Sequence[Result], values: Sequence[str]) -> str:
+    for key in ("model", "task", "seed"):
+        owners: dict[str, list[str]] = defaultdict(list)
+        for result, value in zip(results, values, strict=True):
+            if str(result[key]) not in owners[value]:
+                owners[value].append(str(result[key]))
+        if sum(map(len, owners.values())) == len({result[key] for result in results}):
+            return "; ".join(f"{value} ({', '.join(owned)})" for value, owned in owners.items())
+    counts = {value: values.count(value) for value in values}
+    return "; ".join(f"{value} ({count} cells)" for value, count in counts.items())
+
+
+def _flatten(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in entries.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _parameters(results: Sequence[Result]) -> list[tuple[str, str, int]]:
+    """Model, our number of trainable parameters, and Table 8's, of the models that were run."""
+    ours = {model: [result for result in results if result["model"] == model] for model in MODELS}
+    return [
+        (
+            Row(model, None).label,
+            _listed(result["num_trainable_parameters"] for result in of),
+            paper_parameters(model),
+        )
+        for model, of in ours.items()
+        if of
+    ]
+
+
+def _missing(results: Sequence[Result]) -> list[str]:
+    """Tasks and models without any result, single results that the others lead one to expect, scores absent or NaN."""
+    tasks, models, seeds = ({result[key] for result in results} for key in ("task", "model", "seed"))
+    present = {(result["task"], result["model"], result["seed"]) for result in results}
+    lines = []
+    for kind, known, run in (("tasks", TASKS, tasks), ("models", MODELS, models)):
+        absent = [name for name in known if name not in run]
+        if absent:
+            lines.append(f"Not run, {kind}: {', '.join(absent)}.")
+    lines += [
+        f"Missing: {task}, {model}, seed {seed}."
+        for task in TASKS
+        if task in tasks
+        for model in MODELS
+        if model in models
+        for seed in sorted(seeds)
+        if (task, model, seed) not in present
+    ]
+    for result in results:
+        for row in ROWS:
+            if row.model == result["model"]:
+                values = our_values([result], result["task"], row)
+                name = f"{result['task']}, {row.label}, seed {result['seed']}"
+                lines += [f"No score: {name}."] if not values else [f"NaN score: {name}."] if isnan(values[0]) else []
+    return lines
+
+
+def _commands(results: Sequence[Result], directory: Path) -> list[str]:
+    """The commands that give these results, one for each preset and protocol, and the one that writes this report."""
+    some = ""
+    for option, key, known in (("--tasks", "task", tuple(TASKS)), ("--models", "model", MODELS)):
+        run = [name for name in known if any(result[key] == name for result in results)]
+        if len(run) < len(known):
+            some += f" {option} {','.join(run)}"
+    epochs = {result["config"]["epochs"] for result in results}
+    if len(epochs) == 1:
+        some += f" --epochs {epochs.pop()}"
+    some += f" --seeds {max(result['seed'] for result in results) + 1} --resume --out {quote(str(directory))}"
+    chosen = {(result["config"]["preset"], result["config"]["protocol"]): None for result in results}
+    return [
+        *(f"janossy reproduce arithmetic --preset {preset} --protocol {protocol}{some}" for preset, protocol in chosen),
+        f"janossy report {quote(str(directory))}",
+    ]

@@ -1,0 +1,438 @@
+"""Every public constructor and call, each argument wrong in type, shape, dtype, device or range: one clear error.
+
+An error is clear if it is a TypeError or ValueError of our own that says what came ("got"), in a line or two.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf, nan
+from typing import Any
+
+import pytest
+import torch
+from janossy.testing import assert_invariant
+from torch import nn
+
+from janossy import (
+    GRU,
+    LSTM,
+    RNN,
+    AllPermutations,
+    BalancedTree,
+    Canonical,
+    Combinations,
+    Distinct,
+    ImportanceSampled,
+    JanossyEquivariant,
+    JanossyNetwork,
+    JanossyPooling,
+    MinGRU,
+    PaddedNetwork,
+    PermutationLoss,
+    Ragged,
+    Sampled,
+    Spectral,
+    TupleMLP,
+    TupleProduct,
+    Tuples,
+    export_onnx,
+    predict,
+)
+from janossy.audit import interaction_order, sensitivity
+from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
+from janossy.history import HistoryPooling
+from janossy.inference import ControlVariate, fit_control_variate, predict_passes
+from janossy.objective import RobbinsMonro
+
+D = 3
+
+# What is wrong for an argument of each kind.
+COUNT = (0, -1, 2.5, True, "3", nan, [2, 2], None)
+FLAG = ("no", 1, None)
+NUMBER = ("x", True, None, [0.5])
+SEED = (-1, 1.5, True, "0")
+CHOICE = ("nope", 3, ["mean"])
+MODULE = (3, "tanh", nn.Linear)
+ORDERINGS = (None, 3, "all", Tuples, object())
+SETS = (None, torch.zeros(4, D), [torch.zeros(2, D)], 3)
+GENERATOR = (3, "0", torch.Generator)
+BYTES = (0, -5, "1 GB", 1.5, True, None)
+
+
+def sets(dtype: torch.dtype = torch.float32, features: int = D) -> Ragged:
+    return Ragged.from_sizes(torch.ones(6, features).to(dtype), [3, 0, 2, 1])
+
+
+def pooling(**options: Any) -> JanossyPooling:
+    return JanossyPooling(GRU(D, 4), Sampled(), **options)
+
+
+def network() -> JanossyNetwork:
+    return JanossyNetwork(None, pooling(), nn.Linear(4, 2))
+
+
+def graph() -> Neighbourhoods:
+    return Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0], [0, 0, 1]]))
+
+
+@dataclass(frozen=True)
+class Door:
+    """A call that is right, and for each argument what is wrong for it."""
+
+    call: Callable[..., Any]
+    right: Callable[[], dict[str, Any]]
+    wrong: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+ELEMENTS = (
+    sets(torch.float64),
+    sets(torch.int64),
+    sets(torch.complex64),
+    sets(features=D + 1),
+    Ragged.from_sizes(torch.ones(6, D, device="meta"), [3, 0, 2, 1]),
+)
+"""Elements that do not fit an f of D float32 features."""
+
+RECURRENCE = {
+    "in_features": COUNT,
+    "hidden_features": COUNT,
+    "num_layers": COUNT,
+    "dropout": (*NUMBER, -0.1, 1.5, nan),
+    "bidirectional": FLAG,
+    "per_position": FLAG,
+    "unrolled": FLAG,
+}
+
+DOORS = {
+    "AllPermutations": Door(AllPermutations, dict, {"max_rows": COUNT}),
+    "Tuples": Door(Tuples, lambda: {"k": 2}, {"k": COUNT, "max_rows": COUNT}),
+    "Combinations": Door(Combinations, lambda: {"k": 2}, {"k": COUNT, "key": (0, "x", nn.Linear), "max_rows": COUNT}),
+    "Canonical": Door(Canonical, dict, {"key": (0, "x"), "max_rows": COUNT}),
+    "Sampled": Door(
+        Sampled,
+        lambda: {"num": 4},
+        {
+            "num": COUNT,
+            "k": COUNT[:-1],
+            "scheme": (*CHOICE, None, "distinct"),
+            "seed": SEED,
+            "block": COUNT[:-1],
+            "exact_last": (-1, 1.5, True, "1", None),
+            "max_rows": COUNT,
+        },
+    ),
+    "Distinct": Door(Distinct, lambda: {"num": 4}, {"num": COUNT, "k": COUNT[:-1], "max_rows": COUNT}),
+    "ImportanceSampled": Door(
+        ImportanceSampled,
+        lambda: {"num": 4},
+        {
+            "num": COUNT,
+            "k": COUNT[:-1],
+            "weights": (*CHOICE, None),
+            "uniform": (*NUMBER, -0.1, 1.5, nan),
+            "max_rows": COUNT,
+        },
+    ),
+    "Spectral": Door(
+        Spectral, dict, {"tolerance": (0, -1e-3, 1, "x", True, nan), "enumerate_up_to": (-2, 1.5, "x", None, True)}
+    ),
+    "TupleMLP": Door(
+        TupleMLP,
+        lambda: {"k": 2, "in_features": D, "hidden_features": 4},
+        {
+            "k": COUNT,
+            "in_features": COUNT,
+            "hidden_features": (0, -1, 2.5, True, "3", None, (), (4, 0), (4, 2.5)),
+            "out_features": COUNT[:-1],
+            "activation": (*CHOICE, None, torch.tanh),
+        },
+    ),
+    "TupleProduct": Door(
+        TupleProduct,
+        lambda: {"k": 2, "in_features": D, "rank": 4},
+        {
+            "k": COUNT,
+            "in_features": COUNT,
+            "rank": COUNT,
+            "out_features": COUNT[:-1],
+            "g": (3, "x", nn.Linear(D, 4), [nn.Linear(D, 4)], [1, 2]),
+        },
+    ),
+    "RNN": Door(RNN, lambda: {"in_features": D, "hidden_features": 4}, RECURRENCE),
+    "GRU": Door(GRU, lambda: {"in_features": D, "hidden_features": 4}, RECURRENCE),
+    "LSTM": Door(LSTM, lambda: {"in_features": D, "hidden_features": 4}, RECURRENCE),
+    "MinGRU": Door(
+        MinGRU,
+        lambda: {"in_features": D, "hidden_features": 4},
+        {name: RECURRENCE[name] for name in ("in_features", "hidden_features", "num_layers", "dropout")},
+    ),
+    "BalancedTree": Door(
+        BalancedTree,
+        lambda: {"in_features": D, "hidden_features": 4},
+        {"in_features": COUNT, "hidden_features": COUNT, "combine": MODULE},
+    ),
+    "JanossyPooling": Door(
+        JanossyPooling,
+        lambda: {"f": GRU(D, 4), "orderings": Sampled()},
+        {
+            "f": (None, 3, "gru", GRU),
+            "orderings": ORDERINGS,
+            "evaluate": (*CHOICE, None, Spectral),
+            "reduce": (*CHOICE, None),
+            "memory_budget": BYTES,
+            "append_size": FLAG,
+        },
+    ),
+    "JanossyEquivariant": Door(
+        JanossyEquivariant,
+        lambda: {"f": GRU(D, 4, per_position=True), "orderings": Sampled()},
+        {
+            "f": (None, 3, "gru", GRU),
+            "orderings": (*ORDERINGS, Tuples(2), ImportanceSampled(2)),
+            "memory_budget": BYTES,
+        },
+    ),
+    "JanossyNetwork": Door(
+        JanossyNetwork,
+        lambda: {"h": None, "pooling": pooling(), "rho": None},
+        {"h": MODULE, "pooling": (None, 3, GRU(D, 4), JanossyPooling), "rho": MODULE},
+    ),
+    "a pooling's call": Door(
+        lambda **given: pooling()(**given),
+        lambda: {"sets": sets()},
+        {
+            "sets": (*SETS, *ELEMENTS),
+            "orderings": ORDERINGS[1:],
+            "keys": (*SETS[1:], sets()[:2]),
+            "generator": GENERATOR,
+        },
+    ),
+    "a pooling of tuples' call": Door(
+        lambda **given: JanossyPooling(TupleMLP(2, D, 4), Tuples(2))(**given),
+        lambda: {"sets": sets()},
+        {"sets": (*SETS, *ELEMENTS), "orderings": (*ORDERINGS[1:], Tuples(3), Canonical())},
+    ),
+    "a pooling's rows": Door(
+        lambda **given: pooling().rows(**given),
+        lambda: {"sets": sets()},
+        {"sets": (*SETS, *ELEMENTS), "orderings": ORDERINGS[1:], "generator": GENERATOR},
+    ),
+    "explain": Door(
+        lambda **given: network().explain(**given),
+        lambda: {"sets": sets()},
+        {"sets": (*SETS, *ELEMENTS), "orderings": ORDERINGS[1:]},
+    ),
+    "a network's call": Door(
+        lambda **given: network()(**given),
+        lambda: {"sets": sets()},
+        {"sets": (*SETS, *ELEMENTS), "orderings": ORDERINGS[1:], "generator": GENERATOR},
+    ),
+    "an equivariant layer's call": Door(
+        lambda **given: JanossyEquivariant(GRU(D, 4, per_position=True), Sampled())(**given),
+        lambda: {"sets": sets()},
+        {"sets": (*SETS, *ELEMENTS), "generator": GENERATOR},
+    ),
+    "predict": Door(
+        predict,
+        lambda: {"network": network(), "sets": sets(), "num_permutations": 4},
+        {
+            "network": (None, pooling(), GRU(D, 4), JanossyNetwork),
+            "sets": (*SETS, *ELEMENTS),
+            "num_permutations": COUNT[:-1],
+            "link": CHOICE,
+            "tolerance": (0, -1.0, "x", nan),
+            "confidence": (0, 1, 95, "x", nan, None),
+            "block": COUNT[:-1],
+            "batch_size": COUNT[:-1],
+            "seed": SEED,
+            "generator": GENERATOR,
+            "control": (3, "x"),
+            "keep_outputs": FLAG,
+        },
+    ),
+    "predict_passes": Door(
+        predict_passes,
+        lambda: {"run": lambda: torch.zeros(2, 3), "num_passes": 2},
+        {"run": (None, 3, torch.zeros(2, 3), lambda: 3, lambda: torch.zeros(3)), "num_passes": COUNT, "link": CHOICE},
+    ),
+    "PermutationLoss": Door(
+        PermutationLoss,
+        dict,
+        {
+            "loss": (3, "mse", nn.MSELoss(), nn.MSELoss),
+            "objective": (*CHOICE, None),
+            "num_permutations": COUNT[:-1],
+            "penalty": (*NUMBER, nan, inf),
+            "link": CHOICE,
+        },
+    ),
+    "a permutation loss's call": Door(
+        lambda **given: PermutationLoss()(**given),
+        lambda: {"network": network(), "sets": sets(), "target": torch.zeros(4, 2)},
+        {
+            "network": (None, pooling(), GRU(D, 4)),
+            "sets": (*SETS, *ELEMENTS),
+            "target": (None, 3.0, torch.zeros(3, 2), torch.zeros(4), torch.zeros(4, 3)),
+            "generator": GENERATOR,
+        },
+    ),
+    "RobbinsMonro": Door(
+        RobbinsMonro,
+        lambda: {"optimizer": torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=0.1)},
+        {"optimizer": (None, 3), "tau": (*NUMBER, 0, -1, nan, inf), "power": (*NUMBER, 0.5, 1.5, nan)},
+    ),
+    "PaddedNetwork": Door(
+        PaddedNetwork,
+        lambda: {"network": JanossyNetwork(None, JanossyPooling(GRU(D, 4), Canonical()), None)},
+        {"network": (None, 3, pooling(), GRU(D, 4))},
+    ),
+    "export_onnx": Door(
+        export_onnx,
+        lambda: {
+            "network": JanossyNetwork(None, JanossyPooling(GRU(D, 4), Canonical()), None),
+            "path": "/nonexistent/n.onnx",
+            "example": sets(),
+        },
+        {"network": (None, 3, pooling()), "path": (None, 3), "example": (None, 3, torch.zeros(2, 3))},
+    ),
+    "sensitivity": Door(
+        sensitivity,
+        lambda: {"network": network(), "sets": sets(), "num_permutations": 4},
+        {
+            "network": (None, pooling(), GRU(D, 4)),
+            "sets": (*SETS, *ELEMENTS),
+            "num_permutations": (*COUNT, 1),
+            "link": CHOICE,
+            "num_swaps": (-1, 1.5, True, "3", None),
+            "generator": GENERATOR,
+        },
+    ),
+    "interaction_order": Door(
+        interaction_order,
+        lambda: {
+            "target": lambda sets: sets.to_padded()[0].sum((1, 2)),
+            "elements": torch.randn(20, 2),
+            "num_elements": 4,
+            "max_order": 2,
+            "num_samples": 50,
+        },
+        {
+            "target": (None, 3, lambda sets: 3, lambda sets: torch.zeros(2)),
+            "elements": (None, [1.0], torch.zeros(0, 2), torch.tensor(1.0)),
+            "num_elements": COUNT,
+            "max_order": (*COUNT, 5),
+            "num_samples": (*COUNT, 1),
+            "seed": (*SEED, None),
+        },
+    ),
+    "ControlVariate": Door(
+        ControlVariate,
+        lambda: {"h": None, "g": TupleMLP(2, D, 4), "k": 2},
+        {"h": MODULE, "g": (None, 3, "x", TupleMLP), "k": COUNT},
+    ),
+    "fit_control_variate": Door(
+        fit_control_variate,
+        lambda: {"network": network(), "sets": sets(), "num_steps": 1},
+        {
+            "network": (None, pooling(), GRU(D, 4)),
+            "sets": (*SETS, sets()[:0]),
+            "k": COUNT,
+            "hidden_features": COUNT,
+            "link": CHOICE,
+            "num_steps": COUNT,
+            "num_permutations": (*COUNT, 1),
+            "learning_rate": (*NUMBER, 0, -1e-3, nan),
+            "generator": GENERATOR,
+        },
+    ),
+    "HistoryPooling": Door(
+        HistoryPooling,
+        lambda: {"f": TupleMLP(1, D, 4), "num_elements": 10, "features": 4},
+        {"f": (None, 3, TupleMLP), "num_elements": COUNT, "features": COUNT, "num": COUNT},
+    ),
+    "GraphSAGE": Door(
+        GraphSAGE,
+        lambda: {"in_features": D, "num_classes": 2, "aggregation": "mean"},
+        {
+            "in_features": COUNT,
+            "num_classes": COUNT,
+            "aggregation": (*CHOICE, None, "k0", "k"),
+            "hidden_features": (*COUNT, 7),
+            "memory_budget": BYTES,
+        },
+    ),
+    "a GraphSAGE's call": Door(
+        lambda **given: GraphSAGE(D, 2, "lstm")(**given),
+        lambda: {"x": torch.randn(3, D), "graph": graph(), "vertices": torch.tensor([0, 1])},
+        {
+            "x": (None, torch.randn(3, D + 1), torch.randn(2, D), torch.randn(3, D).double(), torch.ones(3, D).long()),
+            "graph": (None, 3, torch.tensor([[0], [1]])),
+            "vertices": (None, 3, torch.tensor([0.5]), torch.tensor([7]), torch.tensor([[0]])),
+            "k_1": COUNT[:-1],
+            "k_2": COUNT[:-1],
+            "generator": GENERATOR,
+        },
+    ),
+    "from_edge_index": Door(
+        Neighbourhoods.from_edge_index,
+        lambda: {"edge_index": torch.tensor([[1, 2], [0, 0]])},
+        {
+            "edge_index": (None, 3, torch.zeros(2, 3), torch.zeros(3, 2, dtype=torch.long), torch.tensor([[0], [-1]])),
+            "num_nodes": (1, -1, 2.5, True, "3"),
+        },
+    ),
+    "two_hops": Door(
+        two_hops,
+        lambda: {"graph": graph(), "vertices": torch.tensor([0]), "k_1": 1, "k_2": 1},
+        {
+            "graph": (None, 3),
+            "vertices": (None, torch.tensor([0.5]), torch.tensor([7])),
+            "k_1": COUNT[:-1],
+            "k_2": COUNT[:-1],
+        },
+    ),
+    "assert_invariant": Door(
+        assert_invariant,
+        lambda: {"model": JanossyPooling(TupleMLP(2, D, 4), Tuples(2)), "example": sets()},
+        {"model": (None, 3), "example": SETS},
+    ),
+}
+
+CASES = [
+    (name, argument, i)
+    for name, door in DOORS.items()
+    for argument in door.wrong
+    for i in range(len(door.wrong[argument]))
+]
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_what_is_right_passes(name):
+    door = DOORS[name]
+    if name == "export_onnx":
+        with pytest.raises(OSError):  # all but the folder is right
+            door.call(**door.right())
+        return
+    door.call(**door.right())
+
+
+@pytest.mark.parametrize(("name", "argument", "i"), CASES)
+def test_what_is_wrong_gets_one_clear_error(name, argument, i):
+    door = DOORS[name]
+    with pytest.raises((TypeError, ValueError)) as caught:
+        door.call(**door.right() | {argument: door.wrong[argument][i]})
+    message = str(caught.value)
+    assert "got" in message, message
+    assert len(message) < 500 and message.count("\n") == 0, message
+
+
+def test_an_unclear_error_is_found():
+    def silent(x):
+        return x
+
+    def strange(x):
+        return [][x]
+
+    for call in (silent, strange):
+        with pytest.raises((pytest.fail.Exception, IndexError)), pytest.raises((TypeError, ValueError)):
+            call(3)
