@@ -191,6 +191,21 @@ REFUSED = {
         ValueError,
         "over max_rows=100",
     ),
+    "too many rows for shared prefixes": (
+        lambda: JanossyPooling(GRU(2, 3), AllPermutations(max_rows=100), "shared_prefixes"),
+        ValueError,
+        "over max_rows=100",
+    ),
+    "too many rows for auto": (
+        lambda: JanossyPooling(GRU(2, 3), AllPermutations(max_rows=100)),
+        ValueError,
+        "over max_rows=100",
+    ),
+    "too many drawn rows": (
+        lambda: JanossyPooling(TupleMLP(2, 2, 3), Sampled(100, k=2, max_rows=100)),
+        ValueError,
+        "over max_rows=100",
+    ),
     "an evaluator that does not apply": (
         lambda: JanossyPooling(GRU(2, 3), Canonical(), "fused"),
         ValueError,

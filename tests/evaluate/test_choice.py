@@ -102,7 +102,7 @@ def asked(monkeypatch):
 def law_asked_anew(asked, first: Problem, second: Problem):
     """The choice for the first problem is kept while nothing changes, and made anew for the second."""
     choice = Choice("auto")
-    choice(first), choice(replace(first))
+    choice(first), choice(first)
     assert len(asked) == 1
     choice(second)
     assert len(asked) == 2
