@@ -1,18 +1,54 @@
-"""What every test shares: float64 where asked for, deterministic hypothesis, the devices here."""
+"""What every test shares: which cases run, float64 where asked for, deterministic hypothesis, the devices here."""
+
+from collections import defaultdict
 
 import hypothesis
 import pytest
 import torch
 
-hypothesis.settings.register_profile("janossy", deadline=None, max_examples=25, derandomize=True, database=None)
-hypothesis.settings.load_profile("janossy")
+from tests.thinning import STRENGTH, covering
+
+# derandomize: every run draws the same examples, so that more of them are more sizes, not more luck.
+hypothesis.settings.register_profile("covering", deadline=None, max_examples=10, derandomize=True, database=None)
+hypothesis.settings.register_profile("all", hypothesis.settings.get_profile("covering"), max_examples=25)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="the whole product of every test's parameters (make test-all)")
+
+
+def pytest_configure(config):
+    hypothesis.settings.load_profile("all" if config.option.all else "covering")
+
+
+def pytest_report_header(config):
+    return "cases: all" if config.option.all else "cases: a covering of every test's parameters (--all runs them all)"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Keep a covering of each test's cases; all with ``--all``, and where a case is asked for by name."""
+    if config.option.all or any("[" in argument for argument in config.args):
+        return
+    tests = defaultdict(list)
+    for item in items:
+        if hasattr(item, "callspec"):
+            tests[item.parent, item.originalname].append(item)
+    dropped = set()
+    for cases in tests.values():
+        mark = cases[0].get_closest_marker("cover")
+        kept = covering([item.callspec.params for item in cases], mark.args[0] if mark else STRENGTH)
+        dropped |= set(cases) - {cases[i] for i in kept}
+    if dropped:
+        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+        items[:] = [item for item in items if item not in dropped]
 
 
 @pytest.fixture
 def float64():
     """Everything in float64, from one seed."""
     torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     yield
     torch.set_default_dtype(torch.float32)
 

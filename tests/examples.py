@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -194,11 +195,16 @@ FITTING = [
 """Every ordering × function that fit each other."""
 
 
+def build(function: str, k: int | None) -> nn.Module:
+    """The function of this name, with the same weights at every call."""
+    torch.default_generator.manual_seed(1)  # torch.manual_seed takes milliseconds: it keeps a traceback for each device
+    return FUNCTIONS[function].build(k)
+
+
 def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str | None = "mean"):
     """The layer of these examples, or, with reduce None, its rows; the same weights at every call."""
-    torch.manual_seed(1)
     orderings = ORDERINGS[ordering]
-    f = FUNCTIONS[function].build(getattr(orderings, "k", None))
+    f = build(function, getattr(orderings, "k", None))
     evaluate = "auto" if evaluator == "auto" else EVALUATORS[evaluator]
     memory_budget = MEMORY_BUDGETS.get(evaluator, 2**30)
     layer = JanossyPooling(f, orderings, evaluate, reduce or "mean", memory_budget=memory_budget)
@@ -221,10 +227,14 @@ def generator(seed: int = 4) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+built_once = cache(build)
+
+
 def applies(ordering: str, function: str, evaluator: str, reduce: str | None = "mean") -> bool:
     if weighs_rows(ORDERINGS[ordering]) and reduce not in ("mean", "sum"):
         return False
-    problem = Problem(pooling(ordering, function).f, ORDERINGS[ordering], distinct_sets(), reduce=reduce)
+    f = built_once(function, getattr(ORDERINGS[ordering], "k", None))
+    problem = Problem(f, ORDERINGS[ordering], distinct_sets(), reduce=reduce)
     return EVALUATORS[evaluator].refuses(problem) is None
 
 
