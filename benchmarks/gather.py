@@ -11,19 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.harness import Row, backward, torch_module
-from janossy import (
-    GRU,
-    LSTM,
-    Combinations,
-    Gather,
-    JanossyNetwork,
-    JanossyPooling,
-    Ragged,
-    Sampled,
-    TupleMLP,
-    Tuples,
-    predict,
-)
+from janossy import GRU, LSTM, Combinations, JanossyNetwork, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples, predict
+from janossy.evaluate import Gather
 
 BATCH = 128
 

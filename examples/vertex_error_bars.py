@@ -23,8 +23,9 @@ from torch_geometric.datasets import Planetoid
 from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import degree, scatter
 
-from janossy import LSTM, Prediction
+from janossy import LSTM
 from janossy.graph import JanossyAggregation, predict_passes
+from janossy.inference import Prediction
 
 WIDTH = 32
 UNSETTLED = 0.05

@@ -16,24 +16,17 @@ from janossy import (
     Canonical,
     Combinations,
     Distinct,
-    Fused,
-    Gather,
     ImportanceSampled,
     JanossyPooling,
     MinGRU,
-    Packed,
-    Permanent,
-    Projected,
     Ragged,
     Sampled,
-    SampledPrefixes,
-    SharedPrefixes,
     Spectral,
     TupleMLP,
     TupleProduct,
     Tuples,
 )
-from janossy.evaluate import Problem
+from janossy.evaluate import Fused, Gather, Packed, Permanent, Problem, Projected, SampledPrefixes, SharedPrefixes
 from janossy.functions import ACTIVATIONS
 from janossy.orderings import weighs_rows
 

@@ -37,7 +37,7 @@ def drawn_rows(orderings: RandomOrderings, sets: Ragged) -> list[list[Tensor]]:
     return rows
 
 
-def pool_by_definition(pooling: JanossyPooling, sets: Ragged) -> list[Tensor]:
+def pool_by_definition(pooling: JanossyPooling, sets: Ragged, rows_of=rows_by_definition) -> list[Tensor]:
     """For each set the reduction of f over its rows; (rows, c) if reduce is None."""
     weights = [1.0] * sum(pooling.orderings.num_rows(n) for n in sets.sizes)
     if pooling.orderings.draws:
@@ -45,7 +45,7 @@ def pool_by_definition(pooling: JanossyPooling, sets: Ragged) -> list[Tensor]:
         if weighs_rows(pooling.orderings):
             weights = pooling.orderings.enumerate(sets, **drawing(pooling.orderings)).weights()[:, 0].tolist()
     else:
-        rows = [rows_by_definition(pooling.orderings, x) for x in sets]
+        rows = [rows_of(pooling.orderings, x) for x in sets]
     width = pooling.f(
         sets.values.new_zeros(1, getattr(pooling.orderings, "k", None) or 1, *sets.values.shape[1:])
     ).shape[1]

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from janossy import (
     GRU,
     AllPermutations,
+    Distinct,
+    ImportanceSampled,
     JanossyNetwork,
     JanossyPooling,
     Ragged,
@@ -23,6 +25,7 @@ from janossy import (
 from janossy.audit import interaction, interaction_order, sensitivity
 from tests.examples import distinct_sets, generator
 from tests.laws import close
+from tests.test_objective import Rotations
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -214,7 +217,7 @@ def test_small_batches(sizes):
 def test_the_networks_own_draws_are_set_aside():
     sets = distinct_sets(SETS)
     expected = sensitivity(network(), sets, 4, generator=generator())
-    for orderings in (Sampled(9), Sampled(2, seed=1)):
+    for orderings in (Sampled(9), Sampled(2, seed=1), Distinct(3), ImportanceSampled(3), Rotations()):
         close(sensitivity(network(orderings), sets, 4, generator=generator()).within, expected.within)
     assert not torch.equal(sensitivity(network(), sets, 4).within, expected.within)
 
@@ -245,9 +248,13 @@ def test_evaluation_mode_meanwhile_and_restored(training, audited):
     ("orderings", "arguments", "message"),
     [
         (Sampled(1), {"num_permutations": 1}, "num_permutations >= 2, to see a variance; got 1"),
-        (Sampled(1), {"num_swaps": -1}, "num_swaps >= 0; got -1"),
+        (Sampled(1), {"num_swaps": -1}, "num_swaps >= 0; got num_swaps=-1"),
         (Sampled(1), {"link": "relu"}, "a link among None, 'sigmoid', 'softmax' or a function; got 'relu'"),
-        (AllPermutations(), {}, r"Sampled; got AllPermutations.*zero by construction.*with Sampled\(\)"),
+        (
+            AllPermutations(),
+            {},
+            r"orderings draw, such as Sampled; got All.*zero by construction.*with Sampled\(\)",
+        ),
         (Tuples(2), {}, r"Sampled; got Tuples"),
         (Sampled(1, max_rows=9), {}, "over max_rows=9"),
     ],
@@ -257,6 +264,38 @@ def test_errors_of_sensitivity(orderings, arguments, message):
         sensitivity(network(orderings), distinct_sets(SETS), **arguments)
     with pytest.raises(TypeError, match="sensitivity expects a Ragged"):
         sensitivity(network(), torch.randn(3, 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": JanossyPooling(GRU(2, 3), Sampled())}, "sensitivity expects a JanossyNetwork; got JanossyPooling"),
+        ({"num_permutations": 2.5}, "an integer; got num_permutations=2.5"),
+        ({"num_swaps": True}, "an integer; got num_swaps=True"),
+        ({"generator": 3}, "a torch.Generator as generator; got 3"),
+        ({"link": 3}, "a link among .* got 3"),
+    ],
+)
+def test_sensitivity_of_another_type(change, message):
+    with pytest.raises(TypeError, match=message):
+        sensitivity(**{"network": network(), "sets": distinct_sets(SETS), **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"target": 3}, "a target that is a function .* got int and Tensor"),
+        ({"elements": [1.0, 2.0]}, "elements .* as a tensor; got function and list"),
+        ({"num_elements": 3.0}, "an integer; got num_elements=3.0"),
+        ({"max_order": True}, "an integer; got max_order=True"),
+        ({"num_samples": "9"}, "an integer; got num_samples='9'"),
+        ({"seed": 0.5}, "an integer; got seed=0.5"),
+    ],
+)
+def test_interaction_order_of_another_type(change, message):
+    given = {"target": padded(lambda x: x.sum(1)), "elements": torch.randn(5), "num_elements": 3, **change}
+    with pytest.raises(TypeError, match=message):
+        interaction_order(**given)
 
 
 def test_the_plot(tmp_path, monkeypatch):

@@ -1,12 +1,13 @@
-"""torch.compile: no graph break for sets of one size, forward and backward as without it."""
+"""torch.compile: no graph break, for sets of one size or of several, forward and backward as without it."""
 
 import subprocess
 import sys
+from itertools import permutations
 
 import pytest
 import torch
 
-from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, Ragged, TupleMLP, TupleProduct, Tuples
+from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, Ragged, Sampled, TupleMLP, TupleProduct, Tuples
 from janossy.evaluate import on_kernels
 from janossy.orderings import weighs_rows
 from tests.examples import ORDERINGS, distinct_sets, drawing, pooling
@@ -112,6 +113,52 @@ def test_other_sizes_compile_anew(ordering, function, evaluator):
     for sizes in [(3, 3), (4, 4), (4, 4, 4), (2, 0, 3, 2), (5,)]:
         sets = distinct_sets(sizes)
         close(compiled(sets), layer(sets))
+
+
+class SumOfLogs(torch.nn.Module):
+    """The same in every order."""
+
+    def forward(self, x):
+        return x.abs().log1p().sum(1)
+
+
+class Discounted(torch.nn.Module):
+    """Another in every order, and soon compiled."""
+
+    def forward(self, x):
+        return (x * 0.5 ** torch.arange(x.shape[1], dtype=x.dtype)[:, None]).sum(1)
+
+
+MIXED_BATCHES = [(2, 0, 1, 3), (3, 3), (2, 0, 4)]
+
+
+def sampled_of_mixed_sizes(num, backend, batches) -> None:
+    """What no order changes is as without compiling, a seed fixes the same rows, and each draw is of permutations."""
+    alike, seeded = JanossyPooling(SumOfLogs(), Sampled(num)), JanossyPooling(Discounted(), Sampled(num, seed=0))
+    drawn = JanossyPooling(Discounted(), Sampled(num))
+
+    def together(sets):
+        return alike(sets), seeded(sets), drawn(sets)
+
+    compiled = torch.compile(together, fullgraph=True, backend=backend)
+    for sizes in batches:
+        sets = distinct_sets(sizes)
+        of_all, of_seed, of_draw = compiled(sets)
+        close(of_all, alike(sets))
+        close(of_seed, seeded(sets))
+        if num == 1:
+            for x, y in zip(sets, of_draw, strict=True):
+                orders = torch.tensor(list(permutations(range(len(x)))), dtype=torch.long)
+                assert (Discounted()(x[orders]) - y).abs().amax(1).min() < 1e-12
+
+
+@pytest.mark.parametrize("num", [1, 4])
+def test_sampled_of_mixed_sizes(num):
+    sampled_of_mixed_sizes(num, "aot_eager", MIXED_BATCHES)
+
+
+def test_sampled_of_mixed_sizes_by_inductor():
+    sampled_of_mixed_sizes(1, "inductor", [(2, 0, 1)])
 
 
 def test_network():

@@ -5,12 +5,12 @@ An error is clear if it is a TypeError or ValueError of our own that says what c
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import signature
 from math import inf, nan
 from typing import Any
 
 import pytest
 import torch
-from janossy.testing import assert_invariant
 from torch import nn
 
 from janossy import (
@@ -43,11 +43,12 @@ from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
 from janossy.history import HistoryPooling
 from janossy.inference import ControlVariate, fit_control_variate, predict_passes
 from janossy.objective import RobbinsMonro
+from janossy.testing import assert_invariant
 
 D = 3
 
 # What is wrong for an argument of each kind.
-COUNT = (0, -1, 2.5, True, "3", nan, [2, 2], None)
+COUNT = (0, -1, 2.5, True, "3", nan, [2, 2], torch.tensor(3), None)
 FLAG = ("no", 1, None)
 NUMBER = ("x", True, None, [0.5])
 SEED = (-1, 1.5, True, "0")
@@ -89,7 +90,7 @@ ELEMENTS = (
     sets(torch.int64),
     sets(torch.complex64),
     sets(features=D + 1),
-    Ragged.from_sizes(torch.ones(6, D, device="meta"), [3, 0, 2, 1]),
+    sets().to("meta"),
 )
 """Elements that do not fit an f of D float32 features."""
 
@@ -121,7 +122,7 @@ DOORS = {
             "max_rows": COUNT,
         },
     ),
-    "Distinct": Door(Distinct, lambda: {"num": 4}, {"num": COUNT, "k": COUNT[:-1], "max_rows": COUNT}),
+    "Distinct": Door(Distinct, lambda: {"num": 4}, {"num": COUNT, "k": COUNT[:-1], "seed": SEED, "max_rows": COUNT}),
     "ImportanceSampled": Door(
         ImportanceSampled,
         lambda: {"num": 4},
@@ -398,6 +399,9 @@ DOORS = {
     ),
 }
 
+UNTRIED = {"RobbinsMonro": {"last_epoch"}}
+"""Arguments that torch checks."""
+
 CASES = [
     (name, argument, i)
     for name, door in DOORS.items()
@@ -422,8 +426,13 @@ def test_what_is_wrong_gets_one_clear_error(name, argument, i):
     with pytest.raises((TypeError, ValueError)) as caught:
         door.call(**door.right() | {argument: door.wrong[argument][i]})
     message = str(caught.value)
-    assert "got" in message, message
+    assert "expect" in message and "got " in message, message
     assert len(message) < 500 and message.count("\n") == 0, message
+
+
+@pytest.mark.parametrize("name", [name for name, door in DOORS.items() if isinstance(door.call, type)])
+def test_every_argument_of_a_constructor_is_tried(name):
+    assert set(signature(DOORS[name].call).parameters) - set(DOORS[name].wrong) <= UNTRIED.get(name, set())
 
 
 def test_an_unclear_error_is_found():

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from janossy import AllPermutations, Gather, JanossyPooling, Spectral, Tuples
+from janossy import AllPermutations, JanossyPooling, Spectral, Tuples
+from janossy.evaluate import Gather
 from janossy.orderings.rows import build_rows
 from tests.examples import D, distinct_sets, pooling
 from tests.laws import (

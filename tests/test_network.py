@@ -12,6 +12,7 @@ from janossy import (
     AllPermutations,
     Canonical,
     Combinations,
+    ImportanceSampled,
     JanossyNetwork,
     JanossyPooling,
     Ragged,
@@ -19,7 +20,7 @@ from janossy import (
     TupleMLP,
     Tuples,
 )
-from tests.examples import distinct_sets, generator
+from tests.examples import distinct_sets, generator, weight_by_sign
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -112,3 +113,151 @@ def test_what_is_not_a_batch_of_sets_is_refused(sets, got):
     for takes_sets in (layer, JanossyNetwork(None, layer, None)):
         with pytest.raises(TypeError, match=f"{type(takes_sets).__name__} expects a Ragged.*{got}.*from_padded"):
             takes_sets(sets)
+
+
+# explain: of h(x), without touching anything, and no kinder than a call
+
+
+class Widens(nn.Module):
+    """An h that changes the width, normalises over the batch and drops out."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm, self.dropout = nn.Linear(2, 6), nn.BatchNorm1d(6), nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.dropout(self.norm(self.linear(x)))
+
+
+class Noisy(nn.Module):
+    """An f that draws in evaluation too."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.linear(x).sum(1) + torch.randn(3)
+
+
+def wide(f, orderings, **options):
+    return JanossyNetwork(Widens(), JanossyPooling(f, orderings, **options), nn.Linear(3, 1))
+
+
+def test_explain_reads_what_f_reads():
+    net, sets = wide(GRU(6, 3), AllPermutations()), distinct_sets((6, 7))
+    text = net.explain(sets)
+    assert text.startswith("shared_prefixes (the cheapest that applies): 5760 rows of 2 sets")
+    net.eval()
+    assert text == net.pooling.explain(net.elements(sets), keys=sets)
+    assert net.explain(sets, Sampled(2)).startswith("packed")
+
+
+def test_raw_sets_are_refused_as_the_call_refuses_them():
+    net, sets = wide(GRU(6, 3), AllPermutations()), distinct_sets((3, 2))
+    law_same_error(net.pooling, sets, ValueError, r"this GRU expects rows of shape \(T, L, 6\); got \(\d, \d, 2\)")
+    mlp = wide(TupleMLP(2, 6, 3), Tuples(2))
+    law_same_error(mlp.pooling, sets, ValueError, r"this TupleMLP expects rows of shape \(T, 2, 6\)")
+
+
+def law_same_error(layer, sets, error, match):
+    """Both the call and explain raise it."""
+    for call in (layer, layer.explain):
+        with pytest.raises(error, match=match):
+            call(sets)
+
+
+REFUSED = {
+    "width": (lambda: JanossyPooling(GRU(5, 3), Canonical()), ValueError, "expects rows of shape"),
+    "width of rows that are projected": (
+        lambda: JanossyPooling(TupleMLP(2, 5, 3), Tuples(2)),
+        ValueError,
+        "expects rows of shape",
+    ),
+    "k": (lambda: JanossyPooling(TupleMLP(2, 2, 3), Tuples(3)), ValueError, "Match its k"),
+    "dtype": (lambda: JanossyPooling(nn.Linear(2, 3).float(), Canonical()), ValueError, "expects elements in torch.fl"),
+    "what f returns": (
+        lambda: JanossyPooling(nn.Linear(2, 3), Canonical()),
+        ValueError,
+        r"f must map rows .* \(\d, c\)",
+    ),
+    "weights and a maximum": (
+        lambda: JanossyPooling(GRU(2, 3), ImportanceSampled(2, weights=weight_by_sign), reduce="max"),
+        ValueError,
+        "weighs its rows, which reduce='max' cannot",
+    ),
+    "too many rows for gather": (
+        lambda: JanossyPooling(nn.Sequential(nn.Linear(2, 3), Last()), AllPermutations(max_rows=100)),
+        ValueError,
+        "over max_rows=100",
+    ),
+    "too many rows for shared prefixes": (
+        lambda: JanossyPooling(GRU(2, 3), AllPermutations(max_rows=100), "shared_prefixes"),
+        ValueError,
+        "over max_rows=100",
+    ),
+    "too many rows for auto": (
+        lambda: JanossyPooling(GRU(2, 3), AllPermutations(max_rows=100)),
+        ValueError,
+        "over max_rows=100",
+    ),
+    "too many drawn rows": (
+        lambda: JanossyPooling(TupleMLP(2, 2, 3), Sampled(100, k=2, max_rows=100)),
+        ValueError,
+        "over max_rows=100",
+    ),
+    "an evaluator that does not apply": (
+        lambda: JanossyPooling(GRU(2, 3), Canonical(), "fused"),
+        ValueError,
+        "evaluate=fused does not apply: GRU declares no additive structure",
+    ),
+}
+
+
+class Last(nn.Module):
+    def forward(self, x):
+        return x[:, -1]
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_explain_raises_what_a_call_raises(case):
+    build, error, match = REFUSED[case]
+    layer, sets = build(), distinct_sets((5, 3))
+    law_same_error(layer, sets, error, match)
+    network = JanossyNetwork(None, layer, None)
+    law_same_error(network, sets, error, match)
+
+
+@pytest.mark.parametrize("sizes", [(), (0, 0)])
+def test_explain_of_no_elements(sizes):
+    sets = distinct_sets(sizes)
+    assert wide(GRU(6, 3), AllPermutations()).explain(sets).startswith("gather")
+    if sizes:
+        law_same_error(JanossyPooling(GRU(5, 3), AllPermutations()), sets, ValueError, "expects rows of shape")
+
+
+@pytest.mark.parametrize("f", [GRU(6, 3, 2, dropout=0.5), Noisy()], ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize("orderings", [Sampled(2), AllPermutations(), Canonical()], ids=str)
+def test_explain_leaves_everything_as_it_was(f, orderings):
+    """The modules' modes, one by one, statistics of batch norm, gradients, and the random numbers to come."""
+    net, sets = wide(f.double(), orderings), distinct_sets((3, 2))
+    net.h.norm.eval()
+    modes = {name: module.training for name, module in net.named_modules()}
+    assert set(modes.values()) == {True, False}
+    state = {name: entry.clone() for name, entry in net.state_dict().items()}
+    numbers, enabled = torch.get_rng_state(), torch.is_grad_enabled()
+    net.explain(sets)
+    net.pooling.explain(sets.with_values(torch.zeros(5, 6)))
+    assert torch.equal(torch.get_rng_state(), numbers)
+    assert {name: module.training for name, module in net.named_modules()} == modes
+    assert torch.is_grad_enabled() == enabled
+    for name, entry in net.state_dict().items():
+        assert torch.equal(entry, state[name]), name
+
+
+def test_explain_in_training_leaves_statistics():
+    net, sets = wide(GRU(6, 3), Canonical()), distinct_sets((3, 2))
+    net.explain(sets)
+    assert net.h.norm.num_batches_tracked == 0 and not net.h.norm.running_mean.any() and net.training
+    net(sets)
+    assert net.h.norm.num_batches_tracked == 1

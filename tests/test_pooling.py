@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from janossy import GRU, AllPermutations, Canonical, Gather, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
-from janossy.evaluate import Problem, Rates, choose
+from janossy import GRU, AllPermutations, Canonical, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
+from janossy.evaluate import Gather, Problem, Rates, choose
 from tests.examples import FITTING, D, distinct_sets, drawing, pooling, tied_sets
 from tests.laws import close, law_invariant, pooled
 

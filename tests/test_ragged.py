@@ -175,6 +175,115 @@ def test_errors(name):
     assert "\n" not in str(raised.value)
 
 
+# Arrays, nested lists, raw ids
+
+
+@given(sizes=st.lists(st.integers(0, 3), min_size=1, max_size=4), kinds=st.data())
+def test_arrays_and_lists_are_as_tensors(sizes, kinds):
+    sets = sets_of(sizes)
+    forms = (lambda x: x, lambda x: x.numpy(), lambda x: x.tolist(), lambda x: tuple(map(tuple, x.tolist())))
+    chosen = [kinds.draw(st.sampled_from(forms))(x) for x in sets]
+    if any(n or not isinstance(x, list | tuple) for n, x in zip(sizes, chosen, strict=True)):
+        same(Ragged.from_sets(chosen), sets)
+
+
+def test_the_dtype_of_lists():
+    assert Ragged.from_sets([[1, 2], [3]]).dtype == torch.int64
+    assert Ragged.from_sets([[1, 2], [3.5]]).dtype == torch.get_default_dtype()
+    assert Ragged.from_sets([[1, 2], torch.zeros(2, dtype=torch.float16)]).dtype == torch.float16
+    assert Ragged.from_sets([np.zeros((2, 3), np.float32), [], [[1, 2, 3]]]).sizes == (2, 0, 1)
+    read_only = np.zeros((2, 3))
+    read_only.flags.writeable = False
+    assert Ragged.from_sets([read_only]).dtype == torch.float64
+
+
+@given(ids=st.lists(st.integers(-(2**62), 2**62) | st.integers(0, 3), max_size=12))
+def test_ids_become_sets(ids):
+    elements = torch.arange(len(ids))
+    sets, names = Ragged.from_index(elements, torch.tensor(ids, dtype=torch.long), return_ids=True)
+    assert names.tolist() == sorted(set(ids))
+    expected = [[i for i, other in enumerate(ids) if other == name] for name in names.tolist()]
+    assert [part.tolist() for part in sets] == expected and all(expected)
+
+
+@given(index=st.lists(st.integers(-2, 6), max_size=8), num_sets=st.integers(0, 5))
+def test_the_range_of_an_index_is_checked(index, num_sets):
+    def build():
+        return Ragged.from_index(torch.zeros(len(index), 1), torch.tensor(index, dtype=torch.long), num_sets)
+
+    if all(0 <= b < num_sets for b in index):
+        assert build().sizes == tuple(index.count(b) for b in range(num_sets))
+    else:
+        with pytest.raises(ValueError, match=f"got {min(index)} to {max(index)}"):
+            build()
+
+
+def test_raw_ids_are_refused_and_isolated_vertices_are_not():
+    index = torch.tensor([7, 10_139_993, 12])
+    with pytest.raises(ValueError, match=r"look like raw ids.*return_ids=True, which factorizes"):
+        Ragged.from_index(x, index)
+    assert len(Ragged.from_index(x, index, 10_139_994)) == 10_139_994
+    assert len(Ragged.from_index(x, torch.tensor([0, 1029, 5]))) == 1030
+    with pytest.raises(ValueError, match="look like raw ids"):
+        Ragged.from_index(x, torch.tensor([0, 1030, 5]))
+
+
+# Every door, each argument wrong in each way
+
+INDEX, MASK = torch.tensor([0, 1, 1]), torch.ones(3, 2, dtype=torch.bool)
+THREE = Ragged.from_sizes(x, [1, 2, 0])
+NO_TENSOR = (None, 3, 2.5, "abc", [0, 1, 1], {}, object())
+META = torch.zeros(3, 2, device="meta")
+DOORS = {
+    "values": (lambda bad: Ragged(bad, torch.tensor([0, 3])), (*NO_TENSOR, META, x[0, 0], x[:2])),
+    "offsets": (lambda bad: Ragged(x, bad), (*NO_TENSOR, META, x[0, 0], x, INDEX * 1j, INDEX.to("meta"))),
+    "from_sets": (
+        Ragged.from_sets,
+        (
+            *(None, 3, "abc", [], [None], ["abc"], [{}], [[]], [3], [[1, [2]]], [[1, 2], [[3]]], [[0.5], INDEX]),
+            *([x, META], [META], [x, np.zeros((1, 2))], [np.array([None])], [x, x[0, 0]]),
+        ),
+    ),
+    "from_sizes values": (lambda bad: Ragged.from_sizes(bad, [3]), (*NO_TENSOR, META, x[0, 0], x[:2])),
+    "from_sizes sizes": (
+        lambda bad: Ragged.from_sizes(x, bad),
+        (None, 3, 2.5, "abc", [1.5, 1.5], [None], [4, -1], [2], torch.tensor([1.5, 1.5]), INDEX.to("meta"), [[3]]),
+    ),
+    "from_padded x": (lambda bad: Ragged.from_padded(bad), (*NO_TENSOR, META, x[0, 0], x[:, 0])),
+    "from_padded mask": (lambda bad: Ragged.from_padded(x, bad), (*NO_TENSOR[1:], MASK.int(), MASK.T, MASK.to("meta"))),
+    "from_index x": (lambda bad: Ragged.from_index(bad, INDEX), (*NO_TENSOR, META, x[0, 0], x[:2])),
+    "from_index index": (
+        lambda bad: Ragged.from_index(x, bad),
+        (*NO_TENSOR, INDEX.to("meta"), INDEX.double(), INDEX * 1j, INDEX > 0, INDEX[:2], INDEX[0], -INDEX, INDEX << 40),
+    ),
+    "from_index num_sets": (lambda bad: Ragged.from_index(x, INDEX, bad), ("abc", 2.5, -1, 1, [2], INDEX)),
+    "from_index return_ids": (lambda bad: Ragged.from_index(x, INDEX, bad, return_ids=True), (2, 3)),
+    "from_ptr": (lambda bad: Ragged.from_ptr(x, bad), (*NO_TENSOR, META, INDEX, INDEX.to("meta"))),
+    "from_nested": (Ragged.from_nested, (*NO_TENSOR, x)),
+    "fill": (THREE.to(torch.int64).to_padded, ("abc", None, 0.5, float("nan"), 1j)),
+    "with_values": (THREE.with_values, (*NO_TENSOR, x[0, 0], x[:2])),
+    "key": (
+        lambda bad: THREE[bad],
+        (None, 2.5, "abc", {}, object(), 3, -4, [0.5], [None], [True], slice("a"), INDEX.to("meta"), INDEX + 2),
+    ),
+    "cat": (Ragged.cat, (None, 3, "abc", [x], [THREE, None], [], [THREE, THREE.to("meta")], [THREE, sets_of([1], ())])),
+}
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_every_door_refuses_in_its_own_words(name):
+    door, wrong = DOORS[name]
+    for bad in wrong:
+        with pytest.raises((TypeError, ValueError, IndexError)) as raised:
+            door(bad)
+        message = str(raised.value)
+        assert "\n" not in message and len(message) < 400, message
+        own = raised.traceback[-1].path.name == "ragged.py"
+        assert own and ("expects" in message or "expected" in message or "needs" in message or "slice" in message), (
+            message
+        )
+
+
 def test_offsets_that_are_no_tensor():
     with pytest.raises(TypeError, match=r"integer tensor.*got list\. Ragged"):
         Ragged(x, [0, 3])

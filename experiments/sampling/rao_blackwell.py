@@ -11,7 +11,7 @@ from torch import nn
 
 from experiments.record import Record
 from experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained, load, parser
-from janossy import JanossyPooling, Ragged, Sampled, TupleMLP
+from janossy import Distinct, JanossyPooling, Ragged, Sampled, TupleMLP
 from janossy.evaluate.cells.prefix_tree import num_nodes
 
 LAST = (0, 2, 3, 4)
@@ -56,7 +56,7 @@ def over_tuples(seed: int) -> dict:
     found: dict[str, dict[int, float]] = {}
     for scheme in ("independent", "latin", "designed", "stratified", "distinct"):
         for m in TUPLES:
-            pool = JanossyPooling(f, Sampled(m, k=2, scheme=scheme))
+            pool = JanossyPooling(f, Distinct(m, k=2) if scheme == "distinct" else Sampled(m, k=2, scheme=scheme))
             means = torch.stack([pool(sets) for _ in range(NUM_REPEATS)]).double()
             found.setdefault(scheme, {})[m] = means.var(0).mean().item()
     return {s: {m: v / found["independent"][m] for m, v in each.items()} for s, each in found.items()}

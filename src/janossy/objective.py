@@ -135,8 +135,8 @@ class PermutationLoss(nn.Module):
             )
         if not callable(link) and not (isinstance(link, str | None) and link in AVERAGES):
             known = ", ".join(map(repr, AVERAGES))
-            error = ValueError if isinstance(link, str) else TypeError
-            raise error(f"PermutationLoss expects a link among {known} or a function; got {link!r}.")
+            wrong = ValueError if isinstance(link, str) else TypeError
+            raise wrong(f"PermutationLoss expects a link among {known} or a function; got {link!r}.")
         if link is not None and objective != "average_output":
             raise ValueError(f"link belongs to objective='average_output'; got {objective!r}. Put it into loss or rho.")
         if link == "sigmoid" and isinstance(loss, nn.BCELoss):

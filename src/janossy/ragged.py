@@ -1,12 +1,17 @@
 """Ragged: a batch of variable-size sets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from numbers import Integral
-from typing import Any, Self, overload
+from numbers import Integral, Real
+from operator import index as whole
+from typing import Any, Literal, Self, overload
 
+import numpy as np
 import torch
 from torch import Tensor
+
+MOST_SETS_AN_ELEMENT = 10
+"""``Ragged.from_index`` takes an index with more sets than this for raw ids."""
 
 
 class Ragged:
@@ -28,11 +33,13 @@ class Ragged:
 
     def __init__(self, values: Tensor, offsets: Tensor, *, sizes: Sequence[int] | None = None) -> None:
         if sizes is None:
+            _check_tensor(values, "Ragged", "values (N, *features)")
             if not isinstance(offsets, Tensor):
                 raise TypeError(
                     f"Ragged expects offsets as an integer tensor (B + 1,); got {type(offsets).__name__}. "
                     "Ragged.from_sizes takes the sizes of the sets as numbers."
                 )
+            _check_tensor(offsets, "Ragged", "integer offsets (B + 1,)", scalar=True)
             offsets = offsets.to(device=values.device)
             sizes = _checked_sizes(values, offsets)
             offsets = offsets.long()
@@ -43,12 +50,16 @@ class Ragged:
     # Constructors
 
     @classmethod
-    def from_sets(cls, sets: Sequence[Tensor]) -> Self:
-        """Batch tensors of shapes (n_b, *features), which must agree in all but the first dimension.
+    def from_sets(cls, sets: Sequence[Any]) -> Self:
+        """Batch tensors, arrays or nested lists of shapes (n_b, *features), alike in all but the first dimension.
 
-        Usable as a ``collate_fn`` of ``torch.utils.data.DataLoader``.
+        Arrays keep their dtype. Lists have none: they take that of the tensors and arrays beside them, and by
+        themselves torch's default where one of them holds a float, else int64; an empty list takes the features of the
+        others. Usable as a ``collate_fn`` of ``torch.utils.data.DataLoader``.
         """
-        sets = list(sets)
+        if not isinstance(sets, Iterable):
+            raise TypeError(f"Ragged.from_sets expects a sequence of sets; got {type(sets).__name__}.")
+        sets = _as_tensors(list(sets))
         if not sets:
             raise ValueError("Ragged.from_sets needs at least one tensor, to know the feature shape; got none.")
         features, dtype, device = sets[0].shape[1:], sets[0].dtype, sets[0].device
@@ -68,6 +79,8 @@ class Ragged:
     @classmethod
     def from_sizes(cls, values: Tensor, sizes: Sequence[int]) -> Self:
         """Batch values (N, *features) by the sizes of the sets, B numbers that sum to N."""
+        _check_tensor(values, "Ragged.from_sizes", "values (N, *features)")
+        sizes = _whole_numbers(sizes)
         offsets = torch.tensor([0, *sizes], dtype=torch.long).cumsum(0).to(values.device)
         if min(sizes, default=0) < 0 or sum(sizes) != len(values):
             raise ValueError(
@@ -79,39 +92,81 @@ class Ragged:
     @classmethod
     def from_padded(cls, x: Tensor, mask: Tensor | None = None) -> Self:
         """Batch x (B, n, *features), keeping the elements where mask (B, n) is True; all of them without a mask."""
+        _check_tensor(x, "Ragged.from_padded", "x (B, n, *features)")
         if x.dim() < 2:
             raise ValueError(f"Ragged.from_padded expects x of shape (B, n, *features); got {tuple(x.shape)}.")
         num_sets, n = x.shape[:2]
         if mask is None:
             offsets = torch.arange(num_sets + 1, device=x.device) * n
             return cls(x.flatten(0, 1), offsets, sizes=(n,) * num_sets)
+        _check_tensor(mask, "Ragged.from_padded", "a mask (B, n)")
         if mask.dtype != torch.bool or mask.shape != x.shape[:2]:
             raise ValueError(
                 f"Ragged.from_padded expects a bool mask of shape {tuple(x.shape[:2])}, True where real; "
                 f"got {mask.dtype} of shape {tuple(mask.shape)}."
             )
+        mask = mask.to(x.device)
         return cls.from_sizes(x[mask], mask.sum(1).tolist())
 
+    @overload
     @classmethod
-    def from_index(cls, x: Tensor, index: Tensor, num_sets: int | None = None) -> Self:
+    def from_index(
+        cls, x: Tensor, index: Tensor, num_sets: int | None = None, *, return_ids: Literal[False] = False
+    ) -> Self: ...
+
+    @overload
+    @classmethod
+    def from_index(
+        cls, x: Tensor, index: Tensor, num_sets: int | None = None, *, return_ids: Literal[True]
+    ) -> tuple[Self, Tensor]: ...
+
+    @classmethod
+    def from_index(
+        cls, x: Tensor, index: Tensor, num_sets: int | None = None, *, return_ids: bool = False
+    ) -> Self | tuple[Self, Tensor]:
         """Batch x (N, *features) by the set number of each element, index (N,), in any order.
 
-        Elements of one set keep their order. Sets without elements are empty; num_sets defaults to max(index) + 1.
+        Elements of one set keep their order. Sets without elements are empty; num_sets defaults to max(index) + 1,
+        which is refused where nearly all sets would be empty. With ``return_ids=True`` the index may hold any integers,
+        such as the ids of a database: each that occurs is one set, and the result is the sets and their ids (B,),
+        both in ascending order of the ids.
         """
-        if index.dim() != 1 or len(index) != len(x) or index.is_floating_point() or index.dtype == torch.bool:
+        _check_tensor(x, "Ragged.from_index", "x (N, *features)")
+        _check_tensor(index, "Ragged.from_index", "an integer index (N,)")
+        if index.dim() != 1 or len(index) != len(x) or not _is_integer(index):
             raise ValueError(
                 f"Ragged.from_index expects an integer index of shape ({len(x)},), one set number an element; "
                 f"got {index.dtype} of shape {tuple(index.shape)}."
             )
-        low, high = (int(index.min()), int(index.max())) if len(index) else (0, -1)
-        num_sets = high + 1 if num_sets is None else num_sets
-        if low < 0 or high >= num_sets:
+        if num_sets is not None and (return_ids or not isinstance(num_sets, Integral) or num_sets < 0):
+            raise ValueError(
+                "Ragged.from_index expects num_sets as a whole number >= 0, and none beside return_ids=True, which "
+                f"counts the ids; got num_sets={num_sets!r} and return_ids={return_ids}. Leave one out."
+            )
+        index = index.to(x.device).long()
+        if return_ids:
+            ids, index = index.unique(return_inverse=True)
+            num_sets = len(ids)
+        if num_sets is None:
+            num_sets = int(index.max()) + 1 if len(index) else 0
+            if num_sets > MOST_SETS_AN_ELEMENT * len(index) + 1000:
+                raise ValueError(
+                    f"Ragged.from_index expects set numbers 0, 1, 2, …; got {len(index)} elements numbered up to "
+                    f"{num_sets - 1}, which look like raw ids: nearly all sets would be empty. "
+                    "Pass return_ids=True, which factorizes them, or num_sets= if so many sets are meant."
+                )
+        # One trip to the host tells the sizes and, first and last, how many numbers are too low and too high.
+        counted = index.clamp(-1, num_sets) + 1
+        counts = index.new_zeros(num_sets + 2).scatter_add(0, counted, torch.ones_like(counted))
+        below, *sizes, above = counts.tolist()
+        if below or above:
             raise ValueError(
                 f"Ragged.from_index expects set numbers from 0 to num_sets - 1 = {num_sets - 1}; "
-                f"got {low} to {high}. Raise num_sets or drop those elements."
+                f"got {int(index.min())} to {int(index.max())}. Raise num_sets (an aggregation's dim_size) or drop "
+                "those elements."
             )
-        sizes = torch.bincount(index.long(), minlength=num_sets).tolist()
-        return cls.from_sizes(x[torch.argsort(index, stable=True)], sizes)
+        sets = cls(x[torch.argsort(index, stable=True)], counts[:-1].cumsum(0), sizes=sizes)
+        return (sets, ids) if return_ids else sets
 
     @classmethod
     def from_ptr(cls, x: Tensor, ptr: Tensor) -> Self:
@@ -121,6 +176,8 @@ class Ragged:
     @classmethod
     def from_nested(cls, nt: Tensor) -> Self:
         """Batch a ``torch.nested`` tensor of layout ``torch.jagged`` and shape (B, jagged, *features)."""
+        if not isinstance(nt, Tensor):
+            raise TypeError(f"Ragged.from_nested expects a nested tensor; got {type(nt).__name__}.")
         if not nt.is_nested or nt.layout != torch.jagged:
             raise ValueError(
                 f"Ragged.from_nested expects a nested tensor of layout torch.jagged; got layout {nt.layout}. "
@@ -136,6 +193,8 @@ class Ragged:
 
     def to_padded(self, fill: float = 0) -> tuple[Tensor, Tensor]:
         """x (B, max n, *features), filled behind each set, and the mask (B, max n), True where real."""
+        if not isinstance(fill, Real) or (not float(fill).is_integer() and not _holds_fractions(self.dtype)):
+            raise ValueError(f"to_padded expects a fill that {self.dtype} holds; got {fill!r}. Choose another number.")
         n = max(self.sizes, default=0)
         mask = torch.arange(n, device=self.device) < self.offsets.diff()[:, None]
         x = self.values.new_full((len(self), n, *self.values.shape[1:]), fill)
@@ -159,6 +218,7 @@ class Ragged:
 
     def with_values(self, values: Tensor) -> "Ragged":
         """The same sets of other elements: values (N, *any features)."""
+        _check_tensor(values, "with_values", "values (N, *features)", meta=True)
         if len(values) != len(self.values):
             raise ValueError(
                 f"with_values expects {len(self.values)} elements, one for each of these sets'; got {len(values)}."
@@ -202,11 +262,17 @@ class Ragged:
     @staticmethod
     def cat(batches: Sequence["Ragged"]) -> "Ragged":
         """The sets of several batches, in order, as one batch."""
+        if not isinstance(batches, Iterable):
+            raise TypeError(f"Ragged.cat expects a sequence of batches; got {type(batches).__name__}.")
+        batches = list(batches)
         if not batches:
             raise ValueError("Ragged.cat needs at least one batch; got none.")
         for i, batch in enumerate(batches):
-            if batch.values.shape[1:] != batches[0].values.shape[1:]:
-                raise ValueError(f"Ragged.cat expects the features of batch 0, {batches[0]!r}; batch {i} is {batch!r}.")
+            check_ragged(batch, f"Ragged.cat, for batch {i},")
+            if batch.values.shape[1:] != batches[0].values.shape[1:] or batch.device != batches[0].device:
+                raise ValueError(
+                    f"Ragged.cat expects the features of batch 0 on its device, {batches[0]!r}; batch {i} is {batch!r}."
+                )
         values = torch.cat([batch.values for batch in batches])
         return Ragged.from_sizes(values, [n for batch in batches for n in batch.sizes])
 
@@ -244,9 +310,7 @@ def check_ragged(sets: Any, owner: str) -> None:
 
 
 def _checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
-    if values.dim() == 0:
-        raise ValueError("Ragged expects values of shape (N, *features); got a scalar.")
-    if offsets.dim() != 1 or len(offsets) == 0 or offsets.is_floating_point() or offsets.dtype == torch.bool:
+    if offsets.dim() != 1 or len(offsets) == 0 or not _is_integer(offsets):
         raise ValueError(
             "Ragged expects integer offsets of shape (B + 1,), starting with 0; "
             f"got {offsets.dtype} of shape {tuple(offsets.shape)}."
@@ -265,15 +329,95 @@ def _checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
 def _chosen(key: slice | Sequence[int] | Tensor, num_sets: int) -> list[int]:
     if isinstance(key, slice):
         return list(range(num_sets)[key])
-    key = (key if isinstance(key, Tensor) else torch.as_tensor(key, dtype=None if len(key) else torch.long)).reshape(-1)
-    if key.dtype == torch.bool:
-        if len(key) != num_sets:
-            raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got {len(key)}.")
-        key = key.nonzero()[:, 0]
     try:
-        return [range(num_sets)[b] for b in key.tolist()]
+        key = key if isinstance(key, Tensor) else torch.as_tensor(key, dtype=None if len(key) else torch.long)
+        flat = key.reshape(-1)
+        numbers = flat.tolist()
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"Ragged is indexed by a set number, a slice, or a list or tensor of set numbers or flags; got {key!r}."
+        ) from None
+    if flat.dtype == torch.bool:
+        if len(flat) != num_sets:
+            raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got {len(flat)}.")
+        return [b for b, flag in enumerate(numbers) if flag]
+    try:
+        return [range(num_sets)[b] for b in numbers]
     except (IndexError, TypeError):
-        raise IndexError(f"expected set numbers from {-num_sets} to {num_sets - 1}; got {key.tolist()}.") from None
+        raise IndexError(f"expected set numbers from {-num_sets} to {num_sets - 1}; got {numbers}.") from None
+
+
+def _as_tensors(sets: list[Any]) -> list[Tensor]:
+    """These sets as tensors: lists in the dtype, on the device and, if empty, with the features of the others."""
+    given = [x for x in sets if isinstance(x, Tensor | np.ndarray)]
+    tensors = [_as_tensor(x, b) for b, x in enumerate(sets)]
+    if len(given) == len(sets):
+        return tensors
+    others = [x for x, given in zip(tensors, sets, strict=True) if not _is_empty_list(given)]
+    if not others:
+        raise ValueError(
+            "Ragged.from_sets needs at least one set that is no empty list, to know the feature shape; "
+            f"got {len(sets)} empty lists. Give them as tensors (0, *features)."
+        )
+    if given:
+        like = tensors[next(b for b, x in enumerate(sets) if isinstance(x, Tensor | np.ndarray))]
+        dtype, device = like.dtype, like.device
+    else:
+        dtype, device = others[0].dtype, others[0].device
+        for x in others:
+            dtype = torch.promote_types(dtype, x.dtype)
+    for b, x in enumerate(sets):
+        if _is_empty_list(x):
+            tensors[b] = torch.zeros(0, *others[0].shape[1:], dtype=dtype, device=device)
+        elif not isinstance(x, Tensor | np.ndarray) and torch.can_cast(tensors[b].dtype, dtype):
+            tensors[b] = tensors[b].to(dtype=dtype, device=device)
+    return tensors
+
+
+def _as_tensor(x: Any, b: int) -> Tensor:
+    if isinstance(x, Tensor):
+        _check_tensor(x, "Ragged.from_sets", f"set {b} as (n, *features)", scalar=True)
+        return x
+    try:
+        return torch.tensor(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise TypeError(
+            f"Ragged.from_sets expects every set as a tensor, an array or a nested list of numbers (n, *features); "
+            f"set {b}, {type(x).__name__}, is none: {reason}. Make it one."
+        ) from None
+
+
+def _is_empty_list(x: Any) -> bool:
+    return isinstance(x, list | tuple) and len(x) == 0
+
+
+def _check_tensor(x: Any, owner: str, expected: str, *, scalar: bool = False, meta: bool = False) -> None:
+    """Raise if x is no tensor of one dimension or more that holds numbers."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{owner} expects {expected} as a tensor; got {type(x).__name__}. torch.as_tensor makes one.")
+    if x.is_meta and not meta:
+        raise ValueError(f"{owner} expects {expected} with numbers; got a meta tensor. Make it on another device.")
+    if x.dim() == 0 and not scalar:
+        raise ValueError(f"{owner} expects {expected}; got a scalar. x[None] is one element.")
+
+
+def _whole_numbers(sizes: Any) -> list[int]:
+    try:
+        return [whole(n) for n in (sizes.tolist() if isinstance(sizes, Tensor | np.ndarray) else sizes)]
+    except (TypeError, RuntimeError):
+        raise TypeError(
+            f"Ragged.from_sizes expects sizes as a sequence of whole numbers, one a set; got {sizes!r}. "
+            "Ragged.from_ptr takes boundaries, Ragged.from_index set numbers."
+        ) from None
+
+
+def _is_integer(x: Tensor) -> bool:
+    return not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
+
+
+def _holds_fractions(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
 
 
 def _dims(features: torch.Size) -> str:

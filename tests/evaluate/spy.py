@@ -2,11 +2,8 @@
 
 from torch import nn
 
-from janossy import (
-    Gather,
-    Sampled,
-)
-from janossy.evaluate import Problem
+from janossy import Sampled
+from janossy.evaluate import Gather, Problem
 from tests.examples import (
     distinct_sets,
 )

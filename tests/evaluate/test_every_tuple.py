@@ -13,10 +13,7 @@ from janossy import (
     AllPermutations,
     Canonical,
     Combinations,
-    Fused,
-    Gather,
     JanossyPooling,
-    Permanent,
     Ragged,
     Sampled,
     Spectral,
@@ -24,8 +21,8 @@ from janossy import (
     TupleProduct,
     Tuples,
 )
-from janossy.evaluate import MEMORY_BUDGET, Problem, on_kernels
-from tests.examples import D, Rows, distinct_sets, pooling
+from janossy.evaluate import MEMORY_BUDGET, Choice, Fused, Gather, Permanent, Problem, on_kernels
+from tests.examples import D, distinct_sets, pooling
 from tests.laws import close, law_parity, law_saves_no_more_than, peak_bytes, saved_bytes, value_and_gradients
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -86,15 +83,13 @@ def law_refuses(evaluator, f, orderings, reason, reduce="mean"):
     With reduce None the rows are asked for.
     """
     sets = distinct_sets((3, 2))
-    assert EVALUATORS[evaluator].refuses(Problem(f, orderings, sets, reduce=reduce)) == reason
+    problem = Problem(f, orderings, sets, reduce=reduce)
+    assert EVALUATORS[evaluator].refuses(problem) == reason
+    explanation = Choice("auto").explain(problem)
+    assert f"\n  {evaluator}: does not apply: {reason}" in explanation
+    assert not explanation.startswith(evaluator)
     asked = JanossyPooling(f, orderings, evaluator, reduce or "mean")
-    calls = [Rows(asked)]
-    if reduce:
-        explanation = JanossyPooling(f, orderings, reduce=reduce).explain(sets)
-        assert f"\n  {evaluator}: does not apply: {reason}" in explanation
-        assert not explanation.startswith(evaluator)
-        calls = [asked, asked.explain]
-    for call in calls:
+    for call in (asked, asked.explain) if reduce else (asked.rows,):
         with pytest.raises(ValueError) as error:
             call(sets)
         assert str(error.value) == f"evaluate={evaluator} does not apply: {reason}; use evaluate='auto'."

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from janossy import Combinations, Fused, JanossyPooling, Ragged, Spectral, TupleMLP, Tuples
+from janossy import Combinations, JanossyPooling, Ragged, Spectral, TupleMLP, Tuples
+from janossy.evaluate import Fused
 from tests.examples import D, distinct_sets
 from tests.laws import close, law_parity, value_and_gradients
 

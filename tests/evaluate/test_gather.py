@@ -3,14 +3,8 @@
 import pytest
 import torch
 
-from janossy import (
-    Canonical,
-    Combinations,
-    Gather,
-    JanossyPooling,
-    Ragged,
-    Tuples,
-)
+from janossy import Canonical, Combinations, JanossyPooling, Ragged, Tuples
+from janossy.evaluate import Gather
 from janossy.orderings import weighs_rows
 from tests.evaluate.spy import Spy
 from tests.examples import (

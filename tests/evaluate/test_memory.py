@@ -5,20 +5,8 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from janossy import (
-    GRU,
-    LSTM,
-    RNN,
-    AllPermutations,
-    Gather,
-    JanossyPooling,
-    Projected,
-    Ragged,
-    Sampled,
-    TupleMLP,
-    Tuples,
-)
-from janossy.evaluate import MEMORY_BUDGET, Cost, Problem, Rates
+from janossy import GRU, LSTM, RNN, AllPermutations, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
+from janossy.evaluate import MEMORY_BUDGET, Cost, Gather, Problem, Projected, Rates
 from janossy.evaluate.cost import Work
 from tests.evaluate.spy import Spy, budget_for
 from tests.examples import (

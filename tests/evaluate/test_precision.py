@@ -3,12 +3,8 @@
 import pytest
 import torch
 
-from janossy import (
-    Gather,
-    JanossyPooling,
-    Projected,
-    Tuples,
-)
+from janossy import JanossyPooling, Tuples
+from janossy.evaluate import Gather, Projected
 from tests.examples import (
     distinct_sets,
     pooling,

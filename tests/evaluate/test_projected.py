@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from janossy import GRU, AllPermutations, Gather, JanossyPooling, Projected, Ragged, Sampled, TupleMLP, Tuples
-from janossy.evaluate import Problem
+from janossy import GRU, AllPermutations, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
+from janossy.evaluate import Choice, Gather, Problem, Projected
 from tests.examples import D, Rows, distinct_sets, pooling
 from tests.laws import close, law_parity, pooled, value_and_gradients
 
@@ -35,10 +35,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("f", "orderings", "reason"), REFUSED)
 def test_refusals_are_explained_and_auto_gathers(f, orderings, reason):
-    auto = JanossyPooling(f, orderings)
-    assert auto.explain(distinct_sets()).startswith("gather (the cheapest that applies)")
-    assert f"\n  projected: does not apply: {reason}" in auto.explain(distinct_sets())
-    assert Projected().refuses(Problem(f, orderings, distinct_sets())).startswith(reason)
+    problem = Problem(f, orderings, distinct_sets())
+    explanation = Choice("auto").explain(problem)
+    assert explanation.startswith("gather (the cheapest that applies)")
+    assert f"\n  projected: does not apply: {reason}" in explanation
+    assert Projected().refuses(problem) == reason
 
 
 def test_a_hook_is_not_bypassed():

@@ -18,19 +18,16 @@ from janossy import (
     BalancedTree,
     Canonical,
     Combinations,
-    Gather,
     JanossyEquivariant,
     JanossyNetwork,
     JanossyPooling,
     MinGRU,
-    Packed,
     PaddedNetwork,
     Ragged,
     Sampled,
-    SharedPrefixes,
     Tuples,
 )
-from janossy.evaluate import MEMORY_BUDGET, Problem, on_kernels
+from janossy.evaluate import MEMORY_BUDGET, Gather, Packed, Problem, SharedPrefixes, on_kernels
 from janossy.evaluate.cells import autograd
 from janossy.evaluate.cells.cost import cell_bytes
 from tests.examples import D, Rows, distinct_sets, generator, tied_sets

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from janossy import Combinations, Fused, JanossyPooling, Ragged, Spectral, TupleMLP, TupleProduct, Tuples
-from janossy.evaluate import EVALUATORS, Problem
+from janossy import Combinations, JanossyPooling, Ragged, Spectral, TupleMLP, TupleProduct, Tuples
+from janossy.evaluate import EVALUATORS, Fused, Problem
 from janossy.kernels.expansions import EXPANSIONS
 from tests.examples import D, distinct_sets
 from tests.laws import close, value_and_gradients

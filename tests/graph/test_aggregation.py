@@ -30,7 +30,7 @@ from tests.laws import close
 pytest.importorskip("torch_geometric")
 
 from torch_geometric import EdgeIndex
-from torch_geometric.nn import HeteroConv, MessagePassing, SAGEConv, to_hetero
+from torch_geometric.nn import GATConv, HeteroConv, MessagePassing, SAGEConv, to_hetero
 from torch_geometric.nn.aggr import LSTMAggregation, MeanAggregation, MultiAggregation
 
 import janossy.graph
@@ -157,12 +157,13 @@ def test_int32_index():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"index": torch.tensor([0, 1, 4, 1]), "dim_size": 3}, "below dim_size=3; got 4"),
+        ({"index": torch.tensor([0, 1, 4, 1]), "dim_size": 3}, r"from 0 to .* = 2; got 0 to 4.*dim_size"),
         ({"index": torch.tensor([0, -1, 1, 1])}, "got -1"),
         ({"index": torch.tensor([0, 1])}, r"shape \(4,\)"),
         ({"ptr": torch.tensor([0, 3])}, "the number of elements, 4"),
         ({"ptr": torch.tensor([0, 4]), "dim_size": 2}, "dim_size"),
-        ({"index": torch.tensor([0, 0, 1, 1]), "dim": 1}, "first dimension"),
+        ({"index": torch.tensor([0, 0, 1, 1]), "dim": 1}, "dim=1. The last dimension holds"),
+        ({"index": torch.tensor([0, 0, 1, 1]), "dim": -1}, "dim=-1. The last dimension holds"),
     ],
 )
 def test_refuses_what_is_no_index(arguments, message):
@@ -170,9 +171,26 @@ def test_refuses_what_is_no_index(arguments, message):
         exact("canonical")(torch.randn(4, D), **arguments)
 
 
-def test_refuses_more_than_two_dimensions():
-    with pytest.raises(ValueError, match="two-dimensional"):
-        exact("canonical")(torch.randn(2, 4, D), torch.tensor([0, 0, 1, 1]))
+def test_refuses_elements_without_features():
+    with pytest.raises(ValueError, match=r"expects elements \(N, d\).*got shape \(4,\)"):
+        exact("canonical")(torch.randn(4), torch.tensor([0, 0, 1, 1]), dim=0)
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("dim", [0, 1, 2, -2, -3, -4])
+def test_each_head_is_pooled_alike(name, dim):
+    aggregation = exact(name)
+    shape = [2, 3, 2, D]
+    shape[dim] = 5
+    x, index = torch.randn(shape), torch.tensor([2, 0, 2, 2, 0])
+    result = aggregation(x, index, dim_size=4, dim=dim)
+    result, x = result.movedim(dim, 0).flatten(1, 2), x.movedim(dim, 0).flatten(1, 2)
+    assert result.shape[::2] == (4, 4)
+    for head in range(x.shape[1]):
+        close(result[:, head], aggregation(x[:, head], index, dim_size=4))
+    ptr = torch.tensor([0, 1, 1, 5])
+    close(aggregation(x, ptr=ptr, dim=0)[:, 1], aggregation(x[:, 1], ptr=ptr))
+    assert aggregation(x[:, :0], index, dim=0).shape == (3, 0, 4)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +200,9 @@ def test_refuses_more_than_two_dimensions():
         ({"num_permutations_eval": 4, "orderings": Tuples(2)}, "not both"),
         ({"num_permutations": 0}, "num >= 1"),
         ({"num_permutations_eval": 0}, "num >= 1"),
+        ({"num_permutations_eval": 4, "orderings_eval": Sampled(4, seed=0)}, "not both"),
         ({"num_permutations_eval": 4, "reduce": "sum"}, "scale"),
+        ({"orderings_eval": Sampled(4, seed=0), "reduce": "sum"}, "scale"),
         ({"reduce": None}, "reduce=None"),
         ({"reduce": "median"}, "'median'"),
         ({"evaluate": "quickly"}, "'quickly'"),
@@ -252,6 +272,18 @@ def test_more_permutations_in_evaluation():
     assert max(error() for _ in range(5)) < in_training / 5
     aggregation.train()
     assert max(error() for _ in range(5)) > in_training / 5
+
+
+def test_other_orderings_in_evaluation():
+    f, fixed = GRU(D, 4), Sampled(5, seed=0)
+    aggregation, (x, index) = JanossyAggregation(f, orderings_eval=fixed), elements([3, 4])
+    assert_differ(aggregation(x, index), aggregation(x, index), by=1e-6)
+    aggregation.eval()
+    close(aggregation(x, index), JanossyAggregation(f, orderings=fixed)(x, index))
+    close(aggregation(x.flip(0), index.flip(0)), aggregation(x, index))
+    assert "num_permutations=1, orderings_eval=Sampled(num=5" in repr(aggregation)
+    canonical = JanossyAggregation(f, orderings=Canonical(), orderings_eval=AllPermutations()).eval()
+    close(canonical(x, index), JanossyAggregation(f, orderings=AllPermutations())(x, index))
 
 
 def test_the_evaluator_is_kept_in_evaluation():
@@ -367,6 +399,66 @@ def test_sage_conv(options):
     close(conv(x, EDGES), expected)
     shuffle = torch.tensor([5, 0, 7, 2, 1, 6, 3, 4])
     close(conv(x, EDGES[:, shuffle]), expected)
+
+
+def test_gat_conv():
+    """Each head's attention-weighted messages, pooled in their canonical order."""
+    conv = GATConv(D, 4, heads=2, aggr=JanossyAggregation(GRU(4, 4), orderings=Canonical()), add_self_loops=False)
+    x = torch.randn(5, D)
+    result, (edges, attention) = conv(x, EDGES, return_attention_weights=True)
+    messages = attention[..., None] * conv.lin(x).view(5, 2, 4)[edges[0]]
+    each = [Ragged.from_sets([messages[edges[1] == v, head] for v in range(5)]) for head in range(2)]
+    expected = torch.cat([conv.aggr_module.pooling(sets) for sets in each], 1)
+    close(result, expected + conv.bias)
+    result.sum().backward()
+    assert all(p.grad is not None for p in conv.parameters())
+
+
+def compiled_equals_eager(conv, backend: str) -> None:
+    model = nn.Sequential(nn.Linear(D, D), nn.ReLU(), conv, nn.ReLU(), nn.Linear(5, 2))
+
+    def run(x, edges, compiled: bool) -> list[torch.Tensor]:
+        torch.manual_seed(5)
+        lin, relu, conv, after, out = model
+
+        def forward(x, edges):
+            return out(after(conv(relu(lin(x)), edges)))
+
+        result = (torch.compile(forward, backend=backend) if compiled else forward)(x, edges)
+        return [result, *torch.autograd.grad(result.square().sum(), list(model.parameters()))]
+
+    for edges in (EDGES, EDGES[:, :5]):  # other neighbourhoods
+        x = torch.randn(5, D)
+        for got, want in zip(run(x, edges, True), run(x, edges, False), strict=True):
+            close(got, want)
+
+
+@pytest.mark.parametrize(
+    ("f", "orderings", "backend"),
+    [
+        (lambda: TupleMLP(2, D, D), Tuples(2), "aot_eager"),
+        (lambda: LSTM(D, D), Sampled(2), "aot_eager"),
+        (lambda: LSTM(D, D), Canonical(), "eager"),
+        (lambda: TupleMLP(2, D, D), Tuples(2), "inductor"),
+    ],
+)
+def test_a_model_is_compiled_around_it(f, orderings, backend):
+    torch._dynamo.reset()
+    compiled_equals_eager(SAGEConv(D, 5, aggr=JanossyAggregation(f(), orderings=orderings)), backend)
+
+
+def test_it_is_not_compiled_itself():
+    torch._dynamo.reset()
+    seen = []
+
+    class Watching(nn.Module):
+        def forward(self, x):
+            seen.append(torch.compiler.is_compiling())
+            return x.sum(1)
+
+    compiled = torch.compile(JanossyAggregation(Watching(), orderings=Tuples(2)), backend="eager")
+    compiled(*elements([2, 3]))
+    assert seen and not any(seen)
 
 
 def test_sage_conv_bipartite():

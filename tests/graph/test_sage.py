@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import janossy
-from janossy import Packed
+from janossy.evaluate import Packed
 from janossy.graph import sage
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
 from janossy.graph.sage import GraphSAGE

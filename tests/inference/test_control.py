@@ -11,12 +11,15 @@ from janossy import (
     GRU,
     AllPermutations,
     Combinations,
+    Distinct,
+    ImportanceSampled,
     JanossyNetwork,
     JanossyPooling,
     Ragged,
     Sampled,
     TupleMLP,
     Tuples,
+    predict,
 )
 from janossy.history import HistoryPooling
 from janossy.inference.control import ControlVariate, fit_control_variate
@@ -241,7 +244,7 @@ def test_a_fit_leaves_the_network_as_it_is(training):
         ({"num_permutations": 1}, "num_permutations=1"),
         ({"sets": Ragged.from_sizes(torch.zeros(0, 2), [])}, "0 sets"),
         ({"link": "relu"}, "a link among None, 'sigmoid', 'softmax' or a function; got 'relu'"),
-        ({"network": network(orderings=Tuples(2))}, "orderings are Sampled; got Tuples"),
+        ({"network": network(orderings=Tuples(2))}, "orderings draw, such as Sampled; got Tuples"),
         ({"network": network(orderings=Sampled(k=2)), "k": 3}, "k <= 2, that of the network's orderings; got 3"),
         ({"network": JanossyNetwork(nn.Unflatten(1, (2, 1)), JanossyPooling(nn.Flatten(), Sampled(k=2)), None)}, "got"),
     ],
@@ -251,6 +254,41 @@ def test_fit_errors(arguments, message):
     arguments["network"].double()
     with pytest.raises(ValueError, match=message):
         fit_control_variate(**arguments)
+
+
+@pytest.mark.parametrize(
+    "orderings",
+    [Sampled(3), Sampled(2, seed=1), Distinct(1), Distinct(2), ImportanceSampled(1, 3), Sampled(exact_last=1)],
+    ids=str,
+)
+def test_a_fit_to_the_draws_of_any_random_orderings(orderings):
+    """The mean of g over the rows of a draw takes off some of the variance of the network's outputs."""
+    net = network(orderings=orderings)
+    control = fitted(net, num_steps=40)
+    sets = Ragged.cat([distinct_sets((5, 4), seed=12)] * 100)
+    arguments = {"num_permutations": 2 * orderings.num, "generator": None if orderings.seed else generator()}
+    plain, controlled = (predict(net, sets, control=c, **arguments).mean for c in (None, control))
+    if orderings.seed is None:
+        spread, left = (mean.unflatten(0, (100, 2)).var(0).sum() for mean in (plain, controlled))
+        assert 0 < left < 0.95 * spread
+    assert not torch.allclose(plain, controlled)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": JanossyPooling(GRU(2, 3), Sampled())}, "fit_control_variate expects a JanossyNetwork"),
+        ({"sets": torch.zeros(3, 2)}, "fit_control_variate expects a Ragged"),
+        ({"k": 2.0}, "an integer; got k=2.0"),
+        ({"num_steps": True}, "an integer; got num_steps=True"),
+        ({"learning_rate": "x"}, "a number as learning_rate; got learning_rate='x'"),
+        ({"generator": 3}, "a torch.Generator as generator; got 3"),
+        ({"link": 3}, "a link among .* got 3"),
+    ],
+)
+def test_a_fit_of_another_type(change, message):
+    with pytest.raises(TypeError, match=message):
+        fit_control_variate(**{"network": network(), "sets": distinct_sets((4, 5)), **change})
 
 
 # HistoryPooling

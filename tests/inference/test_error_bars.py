@@ -47,7 +47,7 @@ def law_brute_force(found, values, population=inf):
     for b, blocks in enumerate(values):
         rows = [y for block in blocks for y in block]
         m, q = len(rows), len(blocks)
-        assert (found.num_permutations[b], found.num_blocks[b]) == (m, q)
+        assert (found.num_draws[b], found.num_blocks[b]) == (m, q)
         mean = sum(rows) / m
         close(found.mean[b], mean, atol=1e-12, rtol=1e-12)
         if q > 1:
@@ -68,7 +68,7 @@ def test_brute_force(sets, population):
 def test_rows_that_are_no_blocks_and_a_wrong_population_are_found():
     found, values = sample([[2, 3], [1, 4, 2]], 20)
     law_brute_force(found, values, 20)
-    alone = torch.cat([torch.arange(int(m)) for m in found.num_permutations])[found.sets.argsort().argsort()]
+    alone = torch.cat([torch.arange(int(m)) for m in found.num_draws])[found.sets.argsort().argsort()]
     for wrong in (
         Sample(found.outputs, found.sets, alone, found.population),
         Sample(found.outputs, found.sets, found.blocks, found.population + 1),
@@ -128,7 +128,7 @@ def test_more_blocks_are_as_if_all_came_at_once(sets, first):
     early = whole.blocks < first
     parts = [Sample(whole.outputs[p], whole.sets[p], whole.blocks[p], whole.population) for p in (early, ~early)]
     both = parts[0].and_more(parts[1])
-    assert torch.equal(both.num_permutations, whole.num_permutations)
+    assert torch.equal(both.num_draws, whole.num_draws)
     assert torch.equal(both.num_blocks, whole.num_blocks)
     for name in ("mean", "standard_error"):
         close(getattr(both, name), getattr(whole, name), atol=1e-12, rtol=1e-12, equal_nan=True)
@@ -203,7 +203,7 @@ def test_no_sets_and_no_outputs():
         empty = Sample(torch.zeros(0, 3), nothing, nothing, population)
         assert empty.mean.shape == empty.standard_error.shape == empty.margin(0.9).shape == (0, 3)
         assert empty.padded().shape == (0, 0, 3)
-        assert empty.num_permutations.shape == empty.num_blocks.shape == empty.change_probability().shape == (0,)
+        assert empty.num_draws.shape == empty.num_blocks.shape == empty.change_probability().shape == (0,)
     assert sample([[1, 2], [1]], out=0)[0].standard_error.shape == (2, 0)
 
 

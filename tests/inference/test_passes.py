@@ -8,9 +8,9 @@ import scipy.stats
 import torch
 from torch import nn
 
-from janossy import GRU, Prediction
+from janossy import GRU
 from janossy.graph import GraphSAGE, Neighbourhoods, predict_passes, two_hops
-from janossy.inference import passes
+from janossy.inference import Prediction, passes
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -48,7 +48,7 @@ def test_mean_and_standard_error_by_hand(num_passes, link):
     close(prediction.outputs, linked.transpose(0, 1))
     assert prediction.num_permutations.tolist() == prediction.num_blocks.tolist() == [num_passes] * 4
     assert prediction.finished.all()
-    assert (prediction.change_probability is None) == (link != "softmax")
+    assert (prediction.change_probability is None) == (link not in ("softmax", "sigmoid"))
     if link is not None:
         assert (prediction.mean - LINKS[link](outputs.mean(0))).abs().max() > 1e-3
 
@@ -170,7 +170,9 @@ def test_intervals_that_hold_the_truth_too_rarely_or_too_often_are_found(wrong):
     ("run", "arguments", "error", "message"),
     [
         (torch.zeros(2, 3), {}, TypeError, r"got Tensor. Write predict_passes\(lambda: model\(x, edge_index\)\)"),
-        (lambda: torch.zeros(2, 3), {"num_passes": 0}, ValueError, "num_passes >= 1; got 0"),
+        (lambda: torch.zeros(2, 3), {"num_passes": 0}, ValueError, "num_passes >= 1; got num_passes=0"),
+        (lambda: torch.zeros(2, 3), {"num_passes": 2.0}, TypeError, "an integer; got num_passes=2.0"),
+        (lambda: torch.zeros(2, 3), {"link": 3}, TypeError, "a link among .* got 3, of type int"),
         (lambda: torch.zeros(2, 3), {"link": "relu"}, ValueError, "predict_passes expects a link among .* got 'relu'"),
         (lambda: torch.zeros(2), {}, ValueError, r"outputs \(B, out\); got shape \(2,\). Of a single output"),
         (lambda: (torch.zeros(2, 3), None), {}, ValueError, r"outputs \(B, out\); got tuple"),

@@ -17,7 +17,6 @@ from janossy.evaluate.sampled_prefixes import SampledPrefixes
 from janossy.evaluate.shared_prefixes import SharedPrefixes
 from janossy.evaluate.spectral import Spectral
 from janossy.orderings.drawn import Drawn
-from janossy.orderings.rows import MAX_ROWS
 from janossy.ragged import Ragged
 
 
@@ -27,13 +26,12 @@ class Evaluator(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def builds_rows(self) -> bool:
-        """Whether it enumerates the orderings' rows, of which there may be too many."""
-        ...
-
     def refuses(self, problem: Problem) -> str | None:
         """Why it does not apply to this f over these orderings; None if it does."""
+        ...
+
+    def check_rows(self, problem: Problem) -> None:
+        """Raise a ValueError if the rows that it would build are too many; it applies."""
         ...
 
     def cost(self, problem: Problem) -> Cost:
@@ -139,8 +137,7 @@ class Choice:
         """
         chosen, sizes = self(problem), problem.elements.sizes
         num_rows = sum(problem.orderings.num_rows(n) for n in sizes)
-        if chosen.builds_rows and num_rows > getattr(problem.orderings, "max_rows", MAX_ROWS):
-            problem.orderings.enumerate(problem.keys, problem.generator)  # refuses, in its own words
+        chosen.check_rows(problem)
         why = "the cheapest that applies" if self.asked is None else "as asked"
         lines = [f"{chosen.name} ({why}): {num_rows} rows of {len(sizes)} sets by {problem.orderings}"]
         for candidate in candidates(problem):

@@ -41,10 +41,12 @@ class Fused:
     """
 
     name: ClassVar[str] = "fused"
-    builds_rows: ClassVar[bool] = False
 
     def refuses(self, problem: Problem) -> str | None:
         return why_not(problem)
+
+    def check_rows(self, problem: Problem) -> None:
+        """It builds none."""
 
     def cost(self, problem: Problem) -> Cost:
         structure = problem.declared(Additive)

@@ -38,10 +38,12 @@ class Gather:
     """
 
     name: ClassVar[str] = "gather"
-    builds_rows: ClassVar[bool] = True
 
     def refuses(self, problem: Problem) -> str | None:
         return None
+
+    def check_rows(self, problem: Problem) -> None:
+        problem.check_rows()
 
     def cost(self, problem: Problem) -> Cost:
         orderings, work = problem.orderings, _work(problem)

@@ -33,10 +33,12 @@ class Packed:
     """
 
     name: ClassVar[str] = "packed"
-    builds_rows: ClassVar[bool] = True
 
     def refuses(self, problem: Problem) -> str | None:
         return why_not(problem)
+
+    def check_rows(self, problem: Problem) -> None:
+        problem.check_rows()
 
     def cost(self, problem: Problem) -> Cost:
         orderings = problem.orderings

@@ -39,7 +39,6 @@ class Permanent:
     """
 
     name: ClassVar[str] = "permanent"
-    builds_rows: ClassVar[bool] = False
 
     def refuses(self, problem: Problem) -> str | None:
         if (reason := problem.lacks(Product)) is not None:
@@ -48,6 +47,9 @@ class Permanent:
         if structure.k > MAX_K:
             return f"it keeps 2^k sums, and takes k <= {MAX_K}; got k = {structure.k}"
         return why_not_every_tuple(problem, structure.k)
+
+    def check_rows(self, problem: Problem) -> None:
+        """It builds none."""
 
     def cost(self, problem: Problem) -> Cost:
         structure, values = problem.declared(Product), problem.values

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from janossy.functions.structure import Structure, structure
-from janossy.orderings.rows import Orderings, Rows
+from janossy.orderings.rows import MAX_ROWS, Orderings, Rows
 from janossy.ragged import Ragged
 
 Function = Callable[[Tensor], Tensor]
@@ -72,6 +72,12 @@ class Problem:
             replace(bucket, order=places if bucket.order is None else places[bucket.order]) for bucket in rows.buckets
         )
         return replace(rows, buckets=tuple(buckets))
+
+    def check_rows(self) -> None:
+        """Raise what enumerating the rows would, if there are too many."""
+        num_rows = sum(self.orderings.num_rows(n) for n in self.elements.sizes)
+        if num_rows > getattr(self.orderings, "max_rows", MAX_ROWS):
+            self.orderings.enumerate(self.keys, self.generator)  # refuses, in its own words
 
     def declared(self, kind: type[S]) -> S:
         """The structure of f, of which an evaluator that applies has seen that it is of this kind."""

@@ -37,7 +37,6 @@ class Projected:
     """
 
     name: ClassVar[str] = "projected"
-    builds_rows: ClassVar[bool] = True
 
     def refuses(self, problem: Problem) -> str | None:
         if (reason := problem.lacks(Additive)) is not None:
@@ -46,6 +45,9 @@ class Projected:
         if needed != k:
             return f"f takes rows of k = {needed} elements, and these orderings have k = {k}"
         return None
+
+    def check_rows(self, problem: Problem) -> None:
+        problem.check_rows()
 
     def cost(self, problem: Problem) -> Cost:
         structure, work, values = problem.declared(Additive), _work(problem), problem.values

@@ -35,7 +35,6 @@ class SampledPrefixes:
     """
 
     name: ClassVar[str] = "sampled_prefixes"
-    builds_rows: ClassVar[bool] = True
 
     def refuses(self, problem: Problem) -> str | None:
         if not isinstance(problem.orderings, SharedBeginnings) or problem.orderings.exact_last == 0:
@@ -45,6 +44,9 @@ class SampledPrefixes:
         if any(len(layer) > 1 for layer in problem.declared(Recurrent).layers):
             return "f reads rows from behind too, and they share no ends"
         return None
+
+    def check_rows(self, problem: Problem) -> None:
+        problem.check_rows()
 
     def cost(self, problem: Problem) -> Cost:
         cells = products = 0.0

@@ -46,7 +46,6 @@ class SharedPrefixes:
 
     merge_equal: bool = False
     name: ClassVar[str] = "shared_prefixes"
-    builds_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.merge_equal, bool):
@@ -64,6 +63,9 @@ class SharedPrefixes:
         if self.merge_equal and problem.reduce is None:
             return "merged rows cannot be kept, for reduce=None"
         return None
+
+    def check_rows(self, problem: Problem) -> None:
+        self._check_rows(problem, (_merged if self.merge_equal else _as_they_are)(problem)[1])
 
     def cost(self, problem: Problem) -> Cost:
         nodes = products = 0.0

@@ -61,7 +61,6 @@ class Spectral:
     tolerance: float | None = None
     enumerate_up_to: int = -1
     name: ClassVar[str] = "spectral"
-    builds_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.tolerance is not None and not (isinstance(self.tolerance, Real) and 0 < self.tolerance < 1):
@@ -83,6 +82,9 @@ class Spectral:
         if structure.k > MAX_K:
             return f"it keeps 2^k sums, and takes k <= {MAX_K}; got k = {structure.k}"
         return None
+
+    def check_rows(self, problem: Problem) -> None:
+        """It builds none."""
 
     def cost(self, problem: Problem) -> Cost:
         structure = problem.declared(Additive)

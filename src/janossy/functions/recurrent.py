@@ -98,10 +98,12 @@ class Recurrence(nn.Module):
             tuple(self._direction(layer, suffix) for suffix in self._suffixes) for layer in range(self.num_layers)
         )
         dropout = self.dropout if self.training else 0.0
-        # The kind belongs to the class that gives the step: a subclass with another step is another kind.
+        # The kind belongs to the class that gives the step: a subclass with another step is another kind, with gates of
+        # its own.
         stepping = self._stepping()
         kind = vars(stepping).get("kind", f"{stepping.__module__}.{stepping.__qualname__}")
-        num_apart = self.num_gates if self.num_apart is None else self.num_apart
+        declared = vars(stepping).get("num_apart")
+        num_apart = self.num_gates if declared is None else declared
         return Recurrent(kind, self.step, self.num_states, num_apart, layers, dropout, self.per_position, self.unrolled)
 
     @classmethod

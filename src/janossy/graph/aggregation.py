@@ -1,5 +1,6 @@
 """JanossyAggregation: Janossy pooling of neighbourhoods, as torch_geometric's layers take it."""
 
+import torch
 from torch import Tensor
 
 from janossy.evaluate import Evaluator, Function
@@ -29,18 +30,25 @@ class JanossyAggregation(Aggregation):
         num_permutations_eval: as many in evaluation mode instead. This averages within the layer; the paper averages
             the outputs of several forward passes (Remark 2.2).
         orderings: WHICH sequences are averaged instead: ``Tuples(2)``, ``Canonical()``, ``Sampled(8, seed=0)``, ….
+        orderings_eval: those in evaluation mode, such as ``Sampled(20, seed=0)`` for predictions that do not change
+            from call to call, beside random training; ``num_permutations_eval=m`` is short for ``Sampled(m)``.
         evaluate: HOW, as for ``JanossyPooling``.
         reduce: "mean", "sum", "max" or "logmeanexp".
 
     ``reset_parameters``, which layers call as they are built, draws f's weights anew by its own ``reset_parameters``
     or, failing that, its submodules'. Load trained weights afterwards.
 
+    Inside a model under ``torch.compile`` it runs as without (a graph break): compiling would specialise on the sizes
+    of the neighbourhoods, anew for each batch. The layers around it are compiled.
+
     Shapes: x (N, d), and index (N,) or ptr (B + 1,) -> (B, c), B = dim_size or max(index) + 1. ptr is taken if both
-        are given; max_num_elements, the room that padding would need, is not.
+        are given; max_num_elements, the room that padding would need, is not. Messages of several heads,
+        (N, heads, d) -> (B, heads, c), are pooled head by head, by the same f; ``dim`` says which dimension holds the
+        N elements (the last but one, or 0).
     Invariance: unbiased for the mean over all permutations; that of ``orderings``, if given. An empty neighbourhood
         gives 0, or, under orderings of k elements, f(0, …, 0).
     Raises: ImportError, on import, without torch_geometric; ValueError for orderings beside numbers of permutations, a
-        reduce whose scale would differ in evaluation mode, an x that is not (N, d), or an index outside of dim_size.
+        reduce whose scale would differ in evaluation mode, an x of fewer dimensions, or an index outside of dim_size.
 
     Example:
         >>> aggregation = JanossyAggregation(GRU(4, 16), num_permutations=2)
@@ -55,6 +63,7 @@ class JanossyAggregation(Aggregation):
         *,
         num_permutations_eval: int | None = None,
         orderings: Orderings | None = None,
+        orderings_eval: Orderings | None = None,
         evaluate: str | Evaluator = "auto",
         reduce: str = "mean",
     ) -> None:
@@ -67,19 +76,25 @@ class JanossyAggregation(Aggregation):
             )
         if reduce is None:
             raise ValueError("JanossyAggregation gives one vector a neighbourhood; got reduce=None. Choose a reduce.")
-        if num_permutations_eval is not None and reduce not in AVERAGES:
+        if num_permutations_eval is not None:
+            if orderings_eval is not None:
+                raise ValueError(
+                    "JanossyAggregation expects num_permutations_eval or orderings_eval, not both; got "
+                    f"{num_permutations_eval} and {orderings_eval}. Give the number to the orderings: Sampled(num)."
+                )
+            orderings_eval = Sampled(num_permutations_eval)
+        if orderings_eval is not None and reduce not in AVERAGES:
             raise ValueError(
-                f"num_permutations_eval expects a reduce among {', '.join(AVERAGES)}, whose scale does not change "
-                f"with the number of permutations; got {reduce!r}."
+                f"num_permutations_eval and orderings_eval expect a reduce among {', '.join(AVERAGES)}, whose scale "
+                f"does not change with the number of orderings; got {reduce!r}. Leave them out, or choose one of those."
             )
-        if orderings is None:
-            orderings = Sampled(num_permutations)
-        self.pooling = JanossyPooling(f, orderings, evaluate, reduce)
-        self.orderings_eval = None if num_permutations_eval is None else Sampled(num_permutations_eval)
+        self.pooling = JanossyPooling(f, orderings or Sampled(num_permutations), evaluate, reduce)
+        self.orderings_eval = orderings_eval
 
     def reset_parameters(self) -> None:
         reset(self.pooling)
 
+    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")
     def forward(
         self,
         x: Tensor,
@@ -89,25 +104,29 @@ class JanossyAggregation(Aggregation):
         dim: int = -2,
         max_num_elements: int | None = None,
     ) -> Tensor:
-        self.assert_two_dimensional_input(x, dim)
-        return self._pooling_now()(_neighbourhoods(x, index, ptr, dim_size))
-
-    def _pooling_now(self) -> JanossyPooling:
-        """The pooling of this mode: a second registered one would hold every weight twice."""
-        pooling = self.pooling
-        if self.training or self.orderings_eval is None:
-            return pooling
-        return JanossyPooling(pooling.f, self.orderings_eval, pooling.choice.asked or "auto", pooling.reduce)
+        if x.dim() < 2 or dim in (-1, x.dim() - 1):
+            raise ValueError(
+                "JanossyAggregation expects elements (N, d), or (N, heads, d), and dim as the dimension of the N; "
+                f"got shape {tuple(x.shape)} and dim={dim}. The last dimension holds each element's features."
+            )
+        elements = x.movedim(dim, 0)
+        sets = _neighbourhoods(elements, index, ptr, dim_size)
+        pooled = self.pooling(_each_head(sets), orderings=None if self.training else self.orderings_eval)
+        heads = elements.shape[1:-1]
+        return pooled.view(*heads, len(sets), pooled.shape[-1]).movedim(len(heads), dim)
 
     def __repr__(self) -> str:
         # A layer keeps this as its attribute `aggr`, so it stays one line, whatever f is.
         pooling = self.pooling
         f = getattr(pooling.f, "__name__", type(pooling.f).__name__)
-        which = f"orderings={pooling.orderings}"
-        if isinstance(pooling.orderings, Sampled) and pooling.orderings == Sampled(pooling.orderings.num):
-            which = f"num_permutations={pooling.orderings.num}"
-        evaluation = "" if self.orderings_eval is None else f", num_permutations_eval={self.orderings_eval.num}"
-        return f"{type(self).__name__}({f}, {which}{evaluation}, reduce={pooling.reduce!r})"
+        evaluation = "" if self.orderings_eval is None else f", {_named(self.orderings_eval, '_eval')}"
+        return f"{type(self).__name__}({f}, {_named(pooling.orderings)}{evaluation}, reduce={pooling.reduce!r})"
+
+
+def _named(orderings: Orderings, mode: str = "") -> str:
+    if isinstance(orderings, Sampled) and orderings == Sampled(orderings.num):
+        return f"num_permutations{mode}={orderings.num}"
+    return f"orderings{mode}={orderings}"
 
 
 def _neighbourhoods(x: Tensor, index: Tensor | None, ptr: Tensor | None, dim_size: int | None) -> Ragged:
@@ -115,9 +134,13 @@ def _neighbourhoods(x: Tensor, index: Tensor | None, ptr: Tensor | None, dim_siz
         return Ragged.from_ptr(x, ptr)
     if index is None:
         return Ragged.from_sizes(x, [len(x)])
-    if dim_size is not None and index.numel() and int(index.max()) >= dim_size:
-        raise ValueError(
-            f"JanossyAggregation expects an index below dim_size={dim_size}; got {int(index.max())}. "
-            "Raise dim_size or drop those elements."
-        )
     return Ragged.from_index(x, index, dim_size)
+
+
+def _each_head(sets: Ragged) -> Ragged:
+    """Sets of elements (*heads, d) as sets of elements (d,), those of the first head before those of the second."""
+    if sets.values.dim() == 2:
+        return sets
+    values = sets.values.movedim(0, -2)
+    num_heads = values.shape[:-2].numel()
+    return Ragged.from_sizes(values.flatten(0, -2), sets.sizes * num_heads)

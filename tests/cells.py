@@ -1,0 +1,51 @@
+"""Recurrence cells from outside the package, as a user would write one."""
+
+import torch
+
+from janossy import GRU, LSTM
+from janossy.functions import Recurrence
+
+
+class Peephole(Recurrence):
+    """Two states, and gates that multiply what comes of the hidden state, bias and all."""
+
+    num_gates = 3
+    num_states = 2
+
+    @staticmethod
+    def step(inputs, hidden, state):
+        a, b, c = inputs.chunk(3, dim=1)
+        u, v, w = hidden.chunk(3, dim=1)
+        gate = torch.sigmoid(a * (1 + u))
+        memory = gate * state[1] + (1 - gate) * torch.tanh(b + gate * v)
+        return torch.sigmoid(c + w * memory) * memory, memory
+
+
+class AnotherGRU(GRU):
+    """A step of its own under an old name."""
+
+    @staticmethod
+    def step(inputs, hidden, state):
+        first, second, third = (inputs + 0.5 * hidden.square()).chunk(3, dim=1)
+        return (torch.sigmoid(first) * state[0] + torch.sigmoid(second) * torch.sin(third),)
+
+
+class MultipliesLSTM(LSTM):
+    """A subclass of a cell that adds, whose gates multiply."""
+
+    @staticmethod
+    def step(inputs, hidden, state):
+        a, b, c, d = (inputs * (1 + hidden)).chunk(4, dim=1)
+        memory = torch.sigmoid(a) * state[1] + torch.tanh(b)
+        return torch.sigmoid(c + d) * torch.tanh(memory), memory
+
+
+AnotherGRU.__name__ = AnotherGRU.__qualname__ = "GRU"
+NAMED_AS_THE_KERNEL = type("gru", (Recurrence,), {"num_gates": 3, "step": staticmethod(AnotherGRU.step)})
+
+CELLS = {
+    "peephole": Peephole,
+    "another_gru": AnotherGRU,
+    "multiplies_lstm": MultipliesLSTM,
+    "named_as_the_kernel": NAMED_AS_THE_KERNEL,
+}
