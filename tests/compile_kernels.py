@@ -36,13 +36,13 @@ def layers() -> Iterator[tuple[JanossyPooling, torch.dtype, int]]:
 
     f is float32 here, whatever its elements will be.
     """
-    for dtype, activation in product(DTYPES, EXPANSIONS):
-        for orderings in (Tuples(2), Combinations(2)):
+    for dtype, activation, orderings in product(DTYPES, EXPANSIONS, (Tuples(2), Combinations(2))):
+        if dtype == torch.float64 or not orderings.increasing or activation in ("tanh", "gelu", "sine"):
             f = TupleMLP(2, 2, 4, activation=activation)
             yield JanossyPooling(f, orderings, Spectral(1e-3, enumerate_up_to=0)), dtype, 6
     for dtype, recurrence in product(DTYPES, (LSTM, GRU, RNN)):
         yield JanossyPooling(recurrence(2, 4), Sampled(2), "packed"), dtype, 3
-    for dtype, k in product(DTYPES, (1, 2, 3, 4, 5, 6)):
+    for dtype, k in product(DTYPES, (1, 2, 3, 4)):
         for orderings in (Tuples(k), Combinations(k)):
             yield JanossyPooling(TupleProduct(k, 2, 4), orderings, "permanent"), dtype, k
     for dtype, activation in product(DTYPES, ACTIVATIONS):
