@@ -31,10 +31,12 @@ def pytest_collection_modifyitems(config, items):
     if config.option.all or any("[" in argument for argument in config.args):
         return
     tests = defaultdict(list)
-    for item in items:
-        if hasattr(item, "callspec"):
-            tests[item.parent, item.originalname].append(item)
     dropped = set()
+    for item in items:
+        if item.get_closest_marker("only_all"):
+            dropped.add(item)
+        elif hasattr(item, "callspec"):
+            tests[item.parent, item.originalname].append(item)
     for cases in tests.values():
         mark = cases[0].get_closest_marker("cover")
         kept = covering([item.callspec.params for item in cases], mark.args[0] if mark else STRENGTH)

@@ -1,0 +1,268 @@
+"""The faults that tests/mutations.py plants: one wrong line each, and the tests that should find it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``old``, which stands in the file once, becomes ``new``; ``what`` is wrong then."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def _in(folder: str, file: str, tests: str, what: str, old: str, new: str) -> Fault:
+    return Fault(what, f"src/janossy/{folder}/{file}".replace("/./", "/"), old, new, _paths(tests))
+
+
+def _paths(tests: str) -> tuple[str, ...]:
+    return tuple(f"tests/{name}.py" for name in tests.split())
+
+
+CELLS = "evaluate/test_recurrences test_laws"
+TUPLES = "evaluate/test_every_tuple test_laws"
+ROWS = "evaluate/test_gather orderings/test_orderings test_laws"
+
+FAULTS = (
+    # Compiled kernels: a changed source compiles them all anew.
+    _in(
+        "kernels", "cells.py", "kernels/test_recurrences " + CELLS,
+        "wrong sign in the gradient of the RNN's step",
+        "change = by_h * (1.0 - h * h)", "change = by_h * (1.0 + h * h)",
+    ),
+    _in(
+        "kernels", "recurrences.py", "kernels/test_recurrences " + CELLS,
+        "the last of an element's cells is left out of its gradient",
+        "for i in range(starts[e] + 1, starts[e + 1]):", "for i in range(starts[e] + 1, starts[e + 1] - 1):",
+    ),
+    _in(
+        "kernels", "row_matmul.py", "kernels/test_recurrences " + CELLS,
+        "the last row of an odd number is not multiplied",
+        "        if left >= 1:", "        if left > 1:",
+    ),
+    _in(
+        "kernels", "relu_pairs.py", "kernels/test_tuple_means evaluate/test_fused",
+        "the slopes of relu pairs count one pair of a block too few",
+        "num_b[b_at[i]] += high - m", "num_b[b_at[i]] += high - m - 1",
+    ),
+    _in(
+        "kernels", "product_means.py", "kernels/test_product_means evaluate/test_every_tuple",
+        "products of sets of n < k are read where all k positions are filled",
+        "full = num if increasing else (1 << num) - 1", "full = k if increasing else (1 << k) - 1",
+    ),
+    _in(
+        "kernels", "tuple_means.py", "kernels/test_tuple_means evaluate/test_fused",
+        "increasing tuples end one element too early",
+        "if i >= (n - (last_position - level) if increasing else n):",
+        "if i >= (n - (last_position - level) - 1 if increasing else n):",
+    ),
+    _in(
+        "kernels", "tuple_means.py", "kernels/test_tuple_means evaluate/test_fused",
+        "what is carried to float64 is forgotten in the slopes of many tuples",
+        "visits, carried = 0, True", "visits, carried = 0, False",
+    ),
+    _in(
+        "kernels", "series_means.py", "kernels/test_series_means",
+        "the bounds of pre-activations overlook the last element",
+        "for i in range(offsets[b] + 1, offsets[b + 1]):", "for i in range(offsets[b] + 1, offsets[b + 1] - 1):",
+    ),
+    # Evaluators
+    _in(
+        "evaluate", "reduce.py", ROWS,
+        "logmeanexp without the number of rows",
+        "lambda total, num_rows: total - log(num_rows)", "lambda total, num_rows: total",
+    ),
+    _in(
+        "evaluate", "reduce.py", "evaluate/test_precision",
+        "half precision is accumulated in half precision",
+        "return x.float() if x.dtype in HALF else x", "return x",
+    ),
+    _in(
+        "evaluate", "choose.py", "evaluate/test_every_tuple evaluate/test_recurrences evaluate/test_spectral test_pooling",
+        "auto keeps its choice when f's structure changes",
+        "None if structure is None else structure.case,", "None,",
+    ),
+    _in(
+        "evaluate", "choose.py", "evaluate/test_every_tuple evaluate/test_recurrences evaluate/test_spectral test_pooling",
+        "auto keeps its choice when the sizes change",
+        "        problem.elements.sizes,\n", "        len(problem.elements.sizes),\n",
+    ),
+    _in(
+        "evaluate", "spectral.py", "evaluate/test_spectral test_laws",
+        "the default tolerance in float64 is that of float32",
+        "return TOLERANCE_IN_FLOAT64 if problem.values.dtype == torch.float64 else TOLERANCE", "return TOLERANCE",
+    ),
+    _in(
+        "evaluate", "permanent.py", TUPLES,
+        "sets of k - 1 elements lack the zero vector's factor",
+        "if any(n < structure.k for n in", "if any(n < structure.k - 1 for n in",
+    ),
+    _in(
+        "evaluate", "per_element.py", "test_equivariant",
+        "equal elements get outputs of their own places",
+        "means = means if order is None else", "means = means if True else",
+    ),
+    _in(
+        "evaluate", "shared_prefixes.py", CELLS,
+        "the gradient of merged elements goes to some of them only",
+        "means = values.new_zeros(len(sizes), values.shape[1]).index_add(0, kind, values) / sizes[:, None]",
+        "means = values[starts]",
+    ),
+    _in(
+        "evaluate/tuples", "additive.py", TUPLES,
+        "the mean of an empty set is left at 0",
+        "if any(n == 0 for n in", "if any(n < 0 for n in",
+    ),
+    _in(
+        "evaluate/tuples", "every_tuple.py", TUPLES,
+        "the sum takes the number of tuples of the largest set",
+        "[float(problem.orderings.num_rows(n)) for n in problem.elements.sizes]",
+        "[float(problem.orderings.num_rows(max(problem.elements.sizes))) for n in problem.elements.sizes]",
+    ),
+    _in(
+        "evaluate/tuples", "projected_means.py", TUPLES,
+        "the gradient of the bias is that of the last position, which sets of n < k do not fill",
+        "by_bias = by_projection[:, :H].sum(0)", "by_bias = by_projection[:, -H:].sum(0)",
+    ),
+    _in(
+        "evaluate/tuples", "tuple_means.py", "evaluate/test_memory evaluate/test_every_tuple evaluate/test_projected",
+        "a last chunk of tuples that is not full is dropped",
+        "for some in tuples.split(step):", "for some in tuples[: max(step, len(tuples) // step * step)].split(step):",
+    ),
+    _in(
+        "evaluate/cells", "pool.py", CELLS,
+        "a mean over slabs is divided by the rows of the first",
+        "counts[-1] += part.count", "counts[-1] += 0",
+    ),
+    _in(
+        "evaluate/cells", "pool.py", CELLS,
+        "merged rows count once in logmeanexp",
+        'return rows + weights.log() if reduce == "logmeanexp" else rows * weights',
+        'return rows if reduce == "logmeanexp" else rows * weights',
+    ),
+    _in(
+        "evaluate/cells", "prefix_tree.py", "evaluate/test_forest " + CELLS,
+        "merged arrangements count once",
+        "counts = counts[level_parents] * left[level_parents, level_kinds]", "counts = counts[level_parents]",
+    ),
+    _in(
+        "evaluate/cells", "prefix_tree.py", "evaluate/test_forest " + CELLS,
+        "rows behind the last whole group of branches are dropped",
+        "bounds = np.append(bounds[:-1:several], bounds[-1])", "bounds = bounds[::several]",
+    ),
+    _in(
+        "evaluate/cells", "layers.py", "evaluate/test_recurrences test_equivariant",
+        "what is read from behind comes out mirrored",
+        "found.append(states[mirror] if direction.reverse and every_state else states)", "found.append(states)",
+    ),
+    _in(
+        "evaluate/cells", "layers.py", CELLS,
+        "the bias of the GRU's new gate by the state counts twice",
+        "by_hidden = nn.functional.pad(by_hidden[:-apart], (0, apart))", "pass",
+    ),
+    _in(
+        "evaluate/cells", "autograd.py", CELLS,
+        "cells read once each: the states before them in another order than their gradients",
+        "shape.before[cells.argsort()]", "shape.before",
+    ),
+    _in(
+        "evaluate/rows", "pieces.py", ROWS,
+        "the zero vector is read as the last element",
+        "positions.where(positions >= 0, num_values - 1)", "positions.where(positions >= 0, max(0, num_values - 2))",
+    ),
+    _in(
+        "evaluate/rows", "pieces.py", "evaluate/test_memory " + ROWS,
+        "a last chunk of one row is dropped",
+        "for r in range(0, num_rows, rows_each)]", "for r in range(0, max(1, num_rows - 1), rows_each)]",
+    ),
+    _in(
+        "evaluate/rows", "recompute.py", "evaluate/test_gather evaluate/test_recurrences test_laws",
+        "rows are computed again with the weights of that time",
+        "return functional_call(applied, now, (x,))", "return apply(f, x)",
+    ),
+    # Orderings and sets
+    _in(
+        "orderings", "rows.py", "orderings/test_orderings test_laws",
+        "a position of -1 becomes the element before the set",
+        "return positions.where(local >= 0, -1) if self.padded else positions", "return positions",
+    ),
+    _in(
+        "orderings", "rows.py", "orderings/test_orderings test_laws",
+        "sets of several sizes read their batch-mates' elements",
+        "keys.offsets[:-1] if chosen is None else keys.offsets[chosen]",
+        "keys.offsets[:-1] if chosen is None else keys.offsets[: len(chosen)]",
+    ),
+    _in(
+        "orderings", "templates.py", "orderings/test_orderings test_laws",
+        "one tuple comes twice, and the last one never",
+        "    filled[:, :length] = flat.reshape(num_rows, length)\n",
+        "    filled[:, :length] = flat.reshape(num_rows, length)\n    filled[-1] = filled[0]\n",
+    ),
+    _in(
+        "orderings", "tuples.py", "orderings/test_orderings test_laws",
+        "no tuples are counted where n < k",
+        "return perm(n, min(n, self.k))", "return perm(n, self.k)",
+    ),
+    _in(
+        "orderings", "sorting.py", "orderings/test_sorting test_laws",
+        "equal keys are not ordered by the features",
+        "columns = [*([] if key is None else _key_columns(key, elements)), *features.unbind(1)]",
+        "columns = [*features.unbind(1)] if key is None else [*_key_columns(key, elements)]",
+    ),
+    _in(
+        "orderings", "importance.py", "orderings/test_importance test_laws",
+        "the weight of a row is that of all n elements where k are read",
+        "weights=steps[:, :, :length].sum(2).exp()", "weights=steps.sum(2).exp()",
+    ),
+    _in(
+        "orderings", "importance.py", "orderings/test_importance test_laws",
+        "the share of uniform draws is missing from the probabilities",
+        "return torch.logaddexp(logs + by_weight, by_chance)", "return torch.logaddexp(logs, by_chance)",
+    ),
+    _in(
+        ".", "ragged.py", "test_ragged",
+        "from_index turns the elements of each set round",
+        "x[torch.argsort(index, stable=True)]", "x[len(x) - 1 - torch.argsort(index.flip(0), stable=True)]",
+    ),
+    # Inference, training, export
+    _in(
+        "inference", "error_bars.py", "inference/test_error_bars inference/test_predict",
+        "the error bar takes no account of the population's size",
+        "left = 1 - self.num_draws[:, None] / self.population[:, None]",
+        "left = 1 - (self.num_draws >= self.population).double()[:, None]",
+    ),
+    _in(
+        "inference", "error_bars.py", "inference/test_error_bars inference/test_predict",
+        "Student's t of one degree of freedom too many",
+        "reach = _numpy_like(stdtrit, num_blocks - 1, both)", "reach = _numpy_like(stdtrit, num_blocks, both)",
+    ),
+    _in(
+        "inference", "draws.py", "inference/test_control inference/test_predict",
+        "the known mean of the control variate has the wrong sign",
+        "self.exact[numbers[owners]]", "-self.exact[numbers[owners]]",
+    ),
+    _in(
+        ".", "objective.py", "test_objective",
+        "the mean over pairs is over m² of them",
+        "pairs.mean() * 2 / (m * (m - 1))", "pairs.mean() * 2 / (m * m)",
+    ),
+    _in(
+        "export", "padded.py", "test_export",
+        "what stands in padded places is read",
+        "return elements.masked_fill(~mask[..., None], 0)", "return elements",
+    ),
+    _in(
+        "export", "padded.py", "test_export",
+        "a padded mean counts the padded rows",
+        "return values.masked_fill(~counted, 0).sum(1) / counted.sum(1)",
+        "return values.masked_fill(~counted, 0).mean(1)",
+    ),
+    _in(
+        "paper", "results.py", "paper/test_damage paper/test_run paper/test_report",
+        "a damaged result is accepted",
+        "    check(result, schema)\n", "",
+    ),
+)  # fmt: skip

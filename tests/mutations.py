@@ -1,0 +1,140 @@
+"""Plants faults in copies of the tree and says which tests find them: ``python -m tests.mutations [--all] [--only N …]``.
+
+Every fault that the whole product of cases finds, the covering that ``make test`` runs must find too. Each fault is
+tried with the tests named beside it, as ``make test`` selects their cases; one that these miss, and with ``--all`` every
+one, is tried with all cases.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.faults import FAULTS, Fault
+
+ROOT = Path(__file__).parent.parent
+LEFT_OUT = shutil.ignore_patterns(".*", "results", "build", "dist")
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+(?:\[.*?\])?)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What found a fault: the first test to fail, or None; by the covering, and where that was run, by all cases."""
+
+    covering: str | None
+    whole: str | None
+    whole_was_run: bool
+    seconds: float
+
+    @property
+    def caught(self) -> str:
+        if self.covering:
+            return "make test"
+        return "only all cases" if self.whole else "not caught"
+
+
+def copied(folder: Path) -> Path:
+    """The tree, with the kernels that have been compiled: numba knows them by the time of their sources."""
+    return shutil.copytree(ROOT, folder / "tree", ignore=LEFT_OUT)
+
+
+def try_fault(tree: Path, fault: Fault, always_all: bool) -> Outcome:
+    """Plant the fault in this copy, run its tests, and take it out again."""
+    path = tree / fault.file
+    before, text = path.stat(), path.read_text(encoding="utf-8")
+    path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+    start = time.monotonic()
+    try:
+        covering = first_failure(tree, fault.tests)
+        whole_is_run = always_all or covering is None
+        whole = first_failure(tree, fault.tests, "--all") if whole_is_run else None
+    finally:
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    return Outcome(covering, whole, whole_is_run, time.monotonic() - start)
+
+
+def first_failure(tree: Path, tests: tuple[str, ...], *options: str) -> str | None:
+    """The first of these tests to fail in this tree; None if all pass.
+
+    Raises: RuntimeError if pytest finds no tests, or stops for a reason of its own.
+    """
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *options, *tests]
+    environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return None
+    failed = FAILED.search(done.stdout)
+    if failed is None:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return failed[1]
+
+
+def table(outcomes: dict[int, Outcome], command: str) -> str:
+    """The outcomes in Markdown."""
+    rows = [
+        f"| {i} | {FAULTS[i].what} | `{FAULTS[i].file.removeprefix('src/janossy/')}` | {outcome.caught} "
+        f"| {_cell(outcome.covering)} | {_cell(outcome.whole) if outcome.whole_was_run else ''} |"
+        for i, outcome in sorted(outcomes.items())
+    ]
+    lost = sum(outcome.caught == "only all cases" for outcome in outcomes.values())
+    found = sum(outcome.caught == "make test" for outcome in outcomes.values())
+    return "\n".join(
+        [
+            f"`{command}`: of {len(outcomes)} planted faults, the cases that `make test` runs find {found}; all cases "
+            f"find {lost} more.",
+            "",
+            "| | fault | file | found by | first to fail in `make test` | in `make test-all`, where that was run |",
+            "|---|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _cell(test: str | None) -> str:
+    return f"`{test.replace('|', chr(92) + '|')}`" if test else "none"
+
+
+def main() -> None:
+    """Try the faults, print each as it is done, and write the table. Exits with 1 if only all cases find one."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="run all cases for every fault")
+    parser.add_argument("--only", type=int, nargs="+", metavar="N", help=f"numbers from 0 to {len(FAULTS) - 1}")
+    parser.add_argument("--jobs", type=int, default=2, help="faults tried at a time, each in a copy of its own")
+    parser.add_argument("--out", type=Path, help="a file for the table")
+    arguments = parser.parse_args()
+    chosen = range(len(FAULTS)) if arguments.only is None else arguments.only
+    outcomes: dict[int, Outcome] = {}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as pool:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for job in range(arguments.jobs):
+            trees.put(copied(Path(folder) / str(job)))
+
+        def one(i: int) -> None:
+            tree = trees.get()
+            try:
+                outcome = outcomes[i] = try_fault(tree, FAULTS[i], arguments.all)
+            finally:
+                trees.put(tree)
+            found = outcome.covering or outcome.whole or "no test fails"
+            print(f"{i:2d} {outcome.caught}: {FAULTS[i].what}: {found} ({outcome.seconds:.0f} s)", flush=True)
+
+        list(pool.map(one, chosen))
+    text = table(outcomes, " ".join(["python -m tests.mutations", *sys.argv[1:]]))
+    print(text)
+    if arguments.out:
+        arguments.out.write_text(text, encoding="utf-8")
+    sys.exit(any(outcome.caught == "only all cases" for outcome in outcomes.values()))
+
+
+if __name__ == "__main__":
+    main()
