@@ -182,8 +182,7 @@ class _Source:
 
     def controls(self, control: ControlVariate, sets: Ragged, drawn: Drawn) -> Tensor:
         """g of these draws (B, m, out), less its mean over m."""
-        apart = drawn.apart(self.orderings.num_rows)
-        return _centred(mean_of_draws(control.rows(sets, drawn.rows), drawn.rows, apart.rows), sets)
+        return _centred(mean_of_draws(control.rows(sets, drawn.rows), drawn, self.orderings.num_rows), sets)
 
     def integers(self, high: int, *shape: int, device: torch.device) -> Tensor:
         return torch.randint(high, shape, generator=self.generator, device=device)
