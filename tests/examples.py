@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations, permutations
 
 import torch
 from torch import Tensor, nn
@@ -69,6 +70,23 @@ ORDERINGS = {
     "sampled_3_exact_last_2": Sampled(3, exact_last=2),
     "sampled_by_importance": ImportanceSampled(4, weights=weight_by_sign),
 }
+
+
+def in_order(x: Tensor, key) -> list[int]:
+    """The positions of one set's elements, sorted by a key and then lexicographically."""
+    keys = [()] * len(x) if key is None else [(number,) for number in key(x).tolist()]
+    return sorted(range(len(x)), key=lambda i: (keys[i], x[i].tolist()))
+
+
+DEFINITIONS = {
+    AllPermutations: lambda orderings, x: permutations(range(len(x))),  # Eq. 3
+    # Def. 2.2: the first k of every permutation, each distinct prefix once
+    Tuples: lambda orderings, x: dict.fromkeys(order[: orderings.k] for order in permutations(range(len(x)))),
+    Canonical: lambda orderings, x: [in_order(x, orderings.key)],  # Section 2.1
+    # increasing subsequences of the sorted set
+    Combinations: lambda orderings, x: combinations(in_order(x, orderings.key), min(orderings.k, len(x))),
+}
+"""The positions of every row of one set x (n, d), by brute force, for orderings that draw nothing."""
 
 EXACT = [name for name in ORDERINGS if not name.startswith("sampled")]
 SEEDED = [name for name in ORDERINGS if name.endswith("seeded")]
