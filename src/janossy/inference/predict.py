@@ -170,7 +170,7 @@ def predict(
     if batch_size is not None:
         batches = [slice(b, b + batch_size) for b in range(0, max(1, len(sets)), batch_size)]
     elif orderings is not None:
-        batches = list(_batches(sets, orderings, num, getattr(network.pooling, "memory_budget", 2**30)))
+        batches = list(_batches(sets, orderings, num, network.pooling.memory_budget))
     else:
         batches = [slice(None)]
     with evaluating(network):

@@ -45,6 +45,7 @@ class Distinct:
     seed: int | None = None
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = True
+    averages: ClassVar[str] = "all orderings"
     block: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

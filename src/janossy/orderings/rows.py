@@ -121,7 +121,7 @@ class Orderings(Protocol):
     """WHICH sequences are averaged: a frozen dataclass with these three methods, which says whether it draws.
 
     ``num_rows`` and ``row_length`` tell, without building anything, the rows of one set of size n. Orderings whose rows
-    all have one length say so by an attribute ``k``.
+    all have one length say so by an attribute ``k``, and those that have the same mean by the same ``averages``.
     """
 
     @property

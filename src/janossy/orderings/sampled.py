@@ -58,6 +58,7 @@ class Sampled:
     exact_last: int = 0
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = True
+    averages: ClassVar[str] = "all orderings"
 
     def __post_init__(self) -> None:
         check_integer("Sampled", "num", self.num, 1, "permutations")
