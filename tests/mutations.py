@@ -1,8 +1,8 @@
-"""Plants faults in copies of the tree and says which tests find them: ``python -m tests.mutations [--all] [--only N …]``.
+"""Plants faults in copies of the tree and says which tests find them: ``python -m tests.mutations [--all] [--only N]``.
 
-Every fault that the whole product of cases finds, the covering that ``make test`` runs must find too. Each fault is
-tried with the tests named beside it, as ``make test`` selects their cases; one that these miss, and with ``--all`` every
-one, is tried with all cases.
+Every fault that all cases find, the covering that ``make test`` runs must find too. Each fault is tried with the tests
+named beside it, as ``make test`` selects their cases; one that these miss, and with ``--all`` every one, is tried with
+all cases.
 """
 
 import argparse
