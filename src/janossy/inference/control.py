@@ -19,7 +19,7 @@ from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged, check_ragged
 
 SETS_A_STEP = 64
-"""Of the fit of a ``ControlVariate``."""
+"""The sets in one step of the fit of a ``ControlVariate``."""
 
 
 class ControlVariate(nn.Module):

@@ -51,7 +51,7 @@ class Draws:
         self.exact = None if control is None else control.mean(sets)
         sizes = set(sets.sizes)
         self.num_rows = {n: own.num_rows(n) for n in sizes}
-        """Of a draw, by the size of the set."""
+        """The rows of a draw, by the size of the set."""
         if own.num == 1:
             many = own.redrawn(num, block=block, seed=seed)
             self.drawn = Drawn(many.enumerate(sets, generator), sets.sizes, getattr(own, "k", None))

@@ -18,13 +18,13 @@ from janossy.orderings.rows import MAX_ROWS, as_random
 from janossy.ragged import Ragged, check_ragged
 
 NUM_PERMUTATIONS = 20
-"""By default, of a network that is trained with one."""
+"""The default for a network that is trained with one permutation."""
 
 BLOCKS = 5
 """Independent blocks that an error bar is made from, by default."""
 
 POSITION_BYTES = 32
-"""Of one position in a row while permutations are drawn: random bits, their order, and copies of it."""
+"""What one position in a row takes while permutations are drawn: random bits, their order, and copies of it."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def predict(
 
 
 def _exact(mean: Tensor, keep_outputs: bool) -> Prediction:
-    """Of a network that draws nothing."""
+    """The prediction of a network that draws nothing."""
     none = torch.zeros(len(mean), dtype=torch.long, device=mean.device)
     return Prediction(
         mean, torch.zeros_like(mean), none, none, none == 0, outputs=mean[:, None] if keep_outputs else None

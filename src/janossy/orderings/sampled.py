@@ -117,7 +117,7 @@ class Sampled:
         return "designed" if self.k is None else "latin"
 
     def _length(self, n: int) -> int:
-        """Of the elements of a row."""
+        """The number of elements in a row."""
         return n if self.k is None else min(n, self.k)
 
 
