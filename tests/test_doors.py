@@ -403,10 +403,10 @@ UNTRIED = {"RobbinsMonro": {"last_epoch"}}
 """Arguments that torch checks."""
 
 CASES = [
-    (name, argument, i)
+    pytest.param((door, argument, wrong), id=f"{name}-{argument}-{i}")
     for name, door in DOORS.items()
-    for argument in door.wrong
-    for i in range(len(door.wrong[argument]))
+    for argument, values in door.wrong.items()
+    for i, wrong in enumerate(values)
 ]
 
 
@@ -420,11 +420,11 @@ def test_what_is_right_passes(name):
     door.call(**door.right())
 
 
-@pytest.mark.parametrize(("name", "argument", "i"), CASES)
-def test_what_is_wrong_gets_one_clear_error(name, argument, i):
-    door = DOORS[name]
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_wrong_gets_one_clear_error(case):
+    door, argument, wrong = case
     with pytest.raises((TypeError, ValueError)) as caught:
-        door.call(**door.right() | {argument: door.wrong[argument][i]})
+        door.call(**door.right() | {argument: wrong})
     message = str(caught.value)
     assert "expect" in message and "got " in message, message
     assert len(message) < 500 and message.count("\n") == 0, message

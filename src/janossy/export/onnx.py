@@ -75,7 +75,7 @@ def export_onnx(
 
 @contextmanager
 def _evaluating(network: nn.Module) -> Iterator[None]:
-    """In evaluation mode, and each module as it was again."""
+    """Evaluation mode meanwhile, and each module as it was again."""
     training = {module: module.training for module in network.modules()}
     network.eval()
     try:

@@ -30,7 +30,7 @@ REDUCTIONS: dict[str | None, Callable[[Tensor, Tensor], Tensor]] = {
     "max": lambda values, counted: values.masked_fill(~counted, -torch.inf).amax(1),
     "logmeanexp": _log_mean_exp,
 }
-"""As in ``evaluate.reduce``, of the rows (B, m, c) that are counted (B, m, 1); each set has at least one."""
+"""``evaluate.reduce``'s reductions of the rows (B, m, c) that are counted (B, m, 1); each set has at least one."""
 
 
 class PaddedNetwork(nn.Module):

@@ -113,7 +113,8 @@ class JanossyAggregation(Aggregation):
         sets = _neighbourhoods(elements, index, ptr, dim_size)
         pooled = self.pooling(_each_head(sets), orderings=None if self.training else self.orderings_eval)
         heads = elements.shape[1:-1]
-        return pooled.view(*heads, len(sets), pooled.shape[-1]).movedim(len(heads), dim)
+        # PyG's layers view what they get.
+        return pooled.view(*heads, len(sets), pooled.shape[-1]).movedim(len(heads), dim).contiguous()
 
     def __repr__(self) -> str:
         # A layer keeps this as its attribute `aggr`, so it stays one line, whatever f is.

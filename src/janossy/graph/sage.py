@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from janossy.evaluate import Gather, Packed, Problem
 from janossy.functions import GRU, LSTM, TupleMLP
+from janossy.functions.checks import check_widths
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
 from janossy.orderings import Tuples
 from janossy.orderings.drawn import Drawn
@@ -64,10 +65,11 @@ class GraphSAGE(nn.Module):
         memory_budget: int = 2**30,
     ) -> None:
         super().__init__()
-        if min(in_features, num_classes, hidden_features) < 1 or hidden_features % 2:
+        check_widths(self, in_features=in_features, num_classes=num_classes, hidden_features=hidden_features)
+        if hidden_features % 2:
             raise ValueError(
-                "GraphSAGE expects in_features and num_classes >= 1 and an even hidden_features, half for each vertex "
-                f"and half for its neighbours; got {in_features}, {num_classes} and {hidden_features}."
+                "GraphSAGE expects an even hidden_features, half for each vertex and half for its neighbours; "
+                f"got hidden_features={hidden_features}."
             )
         self.in_features = in_features
         self.aggregation = aggregation
