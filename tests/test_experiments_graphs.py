@@ -31,6 +31,7 @@ def a_graph(multilabel: bool = False, parts: torch.Tensor | None = None, n: int 
 
 @pytest.mark.parametrize("jump", [None, "cat", "max"])
 @pytest.mark.parametrize("model", CONVOLUTIONS)
+@pytest.mark.cover(1)
 def test_each_model_learns(model, jump):
     data = a_graph()
     (train,) = pieces(data, data.train)

@@ -112,6 +112,7 @@ def test_parity_of_evaluators(ordering, function, evaluator, reduce):
 
 # torch's fused attention is differentiable once only; its plain one as often as you like.
 @pytest.mark.parametrize(("ordering", "function"), FITTING)
+@pytest.mark.cover(1)  # rows know no f, and f no orderings
 def test_gradients(ordering, function):
     with sdpa_kernel(SDPBackend.MATH):
         law_gradients(pooling(ordering, function), distinct_sets((3, 0, 1)), twice=True)
@@ -121,6 +122,7 @@ def test_gradients(ordering, function):
     ("ordering", "function"),
     [pair for pair in FITTING if pair[0] == "sampled_4_first_2" or pair[1] in ("tuple_mlp", "gru")],
 )
+@pytest.mark.cover(1)  # rows know no f, and f no orderings
 def test_gradients_when_recomputed(ordering, function):
     with sdpa_kernel(SDPBackend.MATH):
         law_gradients(pooling(ordering, function, "gather_each_row_alone"), distinct_sets((2, 0)), twice=True)

@@ -85,6 +85,7 @@ def test_the_same_mean_otherwise_drawn_loads(case):
 
 
 @pytest.mark.parametrize(("ordering", "function"), FITTING)
+@pytest.mark.cover(1)  # rows know no f, and f no orderings
 def test_every_layer_comes_back(ordering, function):
     """From a file, from a deep copy, and entry by entry as a clone, a half or on the way through another device."""
     layer, sets = pooling(ordering, function), distinct_sets((3, 0, 2))
