@@ -111,7 +111,7 @@ def _cell(test: str | None) -> str:
 
 
 def main() -> None:
-    """Try the faults, print each as it is done, and write the table. Exits with 1 if only all cases find one."""
+    """Try the faults, print each as it is done, and write the table. Exits with 1 if only all cases find one, or one was not tried."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("--all", action="store_true", help="run all cases for every fault")
     parser.add_argument("--only", type=int, nargs="+", metavar="N", help=f"numbers from 0 to {len(FAULTS) - 1}")
@@ -120,6 +120,7 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = range(len(FAULTS)) if arguments.only is None else arguments.only
     outcomes: dict[int, Outcome] = {}
+    untried: list[int] = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         trees: SimpleQueue[Path] = SimpleQueue()
         for job in range(arguments.jobs):
@@ -129,6 +130,10 @@ def main() -> None:
             tree = trees.get()
             try:
                 outcome = outcomes[i] = try_fault(tree, FAULTS[i], arguments.all)
+            except RuntimeError as error:
+                untried.append(i)
+                print(f"{i:2d} not tried: {error}", flush=True)
+                return
             finally:
                 trees.put(tree)
             found = outcome.covering or outcome.whole or "no test fails"
@@ -139,7 +144,7 @@ def main() -> None:
     print(text)
     if arguments.out:
         arguments.out.write_text(text, encoding="utf-8")
-    sys.exit(any(outcome.caught == "only all cases" for outcome in outcomes.values()))
+    sys.exit(bool(untried) or any(outcome.caught == "only all cases" for outcome in outcomes.values()))
 
 
 if __name__ == "__main__":
