@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from janossy.ragged import Ragged
 
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
-"""The tolerances for outputs of each dtype, absolute and relative; 0 for any other. Rounding alone stays below by 10 or more."""
+"""By the outputs' dtype, absolute and relative; 0 for any other. Rounding alone stays below by 10 or more."""
 
 
 def assert_invariant(
