@@ -39,7 +39,9 @@ class TupleMLP(StatesItsMeaning):
         if not isinstance(activation, str) or activation not in ACTIVATIONS:
             raise ValueError(f"TupleMLP expects an activation among {', '.join(ACTIVATIONS)}; got {activation!r}.")
         outputs = {} if out_features is None else {"out_features": out_features}
-        check_widths(self, k=k, in_features=in_features, hidden_features=hidden_features, **outputs)
+        check_widths(
+            self, several="hidden_features", k=k, in_features=in_features, hidden_features=hidden_features, **outputs
+        )
         hidden = tuple(hidden_features) if isinstance(hidden_features, Sequence) else (hidden_features,)
         self.k = k
         self.in_features = in_features
