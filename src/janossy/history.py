@@ -4,8 +4,10 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate import Function
+from janossy.evaluate.misfits import check_function, check_sets, misfits_explained
 from janossy.orderings import Sampled
-from janossy.ragged import Ragged, check_ragged
+from janossy.orderings.arguments import check_generator, check_integer
+from janossy.ragged import Ragged
 
 
 class HistoryPooling(nn.Module):
@@ -33,8 +35,8 @@ class HistoryPooling(nn.Module):
         (num_elements, c).
     Invariance: unbiased in training; exact in evaluation. An empty set's value is f(0), as with ``Tuples(1)``.
     Cost: f on num·B rows in one call, and the sum of N remembered vectors.
-    Raises: ValueError if num, num_elements or features < 1, for ids of another shape, type or range, or an f that does
-        not return (T, features).
+    Raises: TypeError for an argument of another type; ValueError if num, num_elements or features < 1, for ids of
+        another shape, dtype or range, elements that f does not take, or an f that does not return (T, features).
 
     Example:
         >>> pool = HistoryPooling(TupleMLP(1, 4, 8), num_elements=100, features=8, num=2)
@@ -46,18 +48,17 @@ class HistoryPooling(nn.Module):
 
     def __init__(self, f: Function, num_elements: int, features: int, num: int = 2) -> None:
         super().__init__()
-        if min(num_elements, features, num) < 1:
-            raise ValueError(
-                "HistoryPooling expects num_elements, features and num, all >= 1; "
-                f"got num_elements={num_elements}, features={features}, num={num}."
-            )
+        check_function(f, "HistoryPooling", "(T, features)")
+        for name, number in {"num_elements": num_elements, "features": features, "num": num}.items():
+            check_integer("HistoryPooling", name, number, 1)
         self.f = f
         self.num = num
         self.register_buffer("history", torch.zeros(num_elements, features))
 
     def forward(self, sets: Ragged, ids: Ragged | Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """The mean of f over each set. ``ids``: the identity of each element; ``generator``: the source of S."""
-        check_ragged(sets, "HistoryPooling")
+        check_sets(sets, "HistoryPooling")
+        check_generator("HistoryPooling", generator, sets.device)
         ids = ids.values if isinstance(ids, Ragged) else ids
         self._check(sets, ids)
         n = sets.offsets.diff()
@@ -89,7 +90,8 @@ class HistoryPooling(nn.Module):
         return y[:-1], y[-1:]
 
     def _checked(self, elements: Tensor) -> Tensor:
-        y = self.f(elements[:, None])
+        with misfits_explained("f", self.f, elements):
+            y = self.f(elements[:, None])
         if y.shape != (len(elements), self.history.shape[1]):
             raise ValueError(
                 f"HistoryPooling expects an f that maps rows {tuple(elements[:, None].shape)} to "
@@ -98,11 +100,11 @@ class HistoryPooling(nn.Module):
         return y
 
     def _check(self, sets: Ragged, ids: Tensor) -> None:
+        expected = f"HistoryPooling expects int64 ids of shape ({len(sets.values)},), one an element"
+        if not isinstance(ids, Tensor):
+            raise TypeError(f"{expected}; got {type(ids).__name__}. Give them as a tensor, or as a Ragged.")
         if ids.dtype != torch.int64 or ids.shape != sets.values.shape[:1]:
-            raise ValueError(
-                f"HistoryPooling expects int64 ids of shape ({len(sets.values)},), one an element; "
-                f"got {ids.dtype} of shape {tuple(ids.shape)}."
-            )
+            raise ValueError(f"{expected}; got {ids.dtype} of shape {tuple(ids.shape)}.")
         low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)
         if low < 0 or high >= len(self.history):
             raise ValueError(

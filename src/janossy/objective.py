@@ -275,7 +275,7 @@ class RobbinsMonro(LRScheduler):
         power: p.
 
     Shapes: none. One ``step()`` for each of the optimizer's.
-    Raises: ValueError unless tau > 0 and 1/2 < power <= 1.
+    Raises: TypeError for an argument of another type; ValueError unless tau > 0 and 1/2 < power <= 1.
 
     Example:
         >>> optimizer = torch.optim.SGD(nn.Linear(3, 1).parameters(), lr=0.1)
@@ -288,6 +288,13 @@ class RobbinsMonro(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, tau: float = 1000.0, power: float = 1.0, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"RobbinsMonro expects a torch.optim.Optimizer; got {type(optimizer).__name__}. "
+                "Write torch.optim.SGD(network.parameters(), lr=0.1)."
+            )
+        check_number("RobbinsMonro", "tau", tau, 1000)
+        check_number("RobbinsMonro", "power", power, 1)
         if not 0 < tau < float("inf"):
             raise ValueError(f"RobbinsMonro expects a finite tau > 0; got {tau}.")
         if not 0.5 < power <= 1:

@@ -309,6 +309,21 @@ def check_ragged(sets: Any, owner: str) -> None:
         )
 
 
+def as_sets(example: Any, owner: str) -> Ragged:
+    """The sets of an example: a Ragged, or x and mask in a tuple.
+
+    Raises: TypeError for what is neither, in the name of ``owner``.
+    """
+    if isinstance(example, Ragged):
+        return example
+    if not isinstance(example, tuple) or len(example) != 2:
+        raise TypeError(
+            f"{owner} expects as example a Ragged, or x and mask in a tuple; got {type(example).__name__}. "
+            "Ragged.from_sets makes one of a list of tensors."
+        )
+    return Ragged.from_padded(*example)
+
+
 def _checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
     if offsets.dim() != 1 or len(offsets) == 0 or not _is_integer(offsets):
         raise ValueError(

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from janossy.ragged import Ragged
+from janossy.orderings.arguments import check_integer, check_number
+from janossy.ragged import Ragged, as_sets
 
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
-"""The tolerances for outputs of each dtype, absolute and relative; 0 for any other. Rounding alone stays below by 10 or more."""
+"""By the outputs' dtype, absolute and relative; 0 for any other. Rounding alone stays below by 10 or more."""
 
 
 def assert_invariant(
@@ -41,19 +42,24 @@ def assert_invariant(
     Shapes: example of B sets -> (B, …), a row of numbers for each set.
     Raises: AssertionError that names the set, the permutation and the largest difference; ValueError for an example
         that could show nothing, num_permutations < 1, outputs of another shape, or a model that draws without a seed;
-        TypeError for an example of another type.
+        TypeError for an argument of another type.
 
     Example:
         >>> from janossy.testing import assert_invariant
         >>> network = JanossyNetwork(None, JanossyPooling(TupleMLP(2, 3, 8), Tuples(2)), nn.Linear(8, 1))
         >>> assert_invariant(network, Ragged.from_sets([torch.randn(4, 3), torch.randn(2, 3), torch.randn(0, 3)]))
     """
-    if not isinstance(example, Ragged) and not (isinstance(example, tuple) and len(example) == 2):
+    if not callable(model):
         raise TypeError(
-            f"assert_invariant expects as example a Ragged, or x and mask in a tuple; got {type(example).__name__}. "
-            "Ragged.from_sets makes one of a list of tensors."
+            f"assert_invariant expects a model of sets, or a function; got {type(model).__name__}. Write "
+            "assert_invariant(network, sets)."
         )
-    sets = example if isinstance(example, Ragged) else Ragged.from_padded(*example)
+    sets = as_sets(example, "assert_invariant")
+    check_integer("assert_invariant", "num_permutations", num_permutations)
+    check_integer("assert_invariant", "seed", seed, optional=True)
+    for name, number in {"atol": atol, "rtol": rtol}.items():
+        if number is not None:
+            check_number("assert_invariant", name, number, 1e-4)
     if num_permutations < 1 or len(sets) < 2 or not any((x != x[:1]).any() for x in sets):
         raise ValueError(
             "assert_invariant expects num_permutations >= 1 and two or more sets, of which one has different elements; "

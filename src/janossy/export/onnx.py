@@ -5,6 +5,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +14,8 @@ from torch import Tensor, nn
 from janossy.export.padded import PaddedNetwork
 from janossy.network import JanossyNetwork
 from janossy.orderings import Sampled
-from janossy.ragged import Ragged
+from janossy.orderings.arguments import check_integer
+from janossy.ragged import Ragged, as_sets
 
 
 def export_onnx(
@@ -36,7 +39,8 @@ def export_onnx(
 
     Shapes: x (B, n, *features), mask (B, n), noise (B, m, n) -> y (B, out).
     Invariance: that of the network's orderings.
-    Raises: ImportError without the packages; ValueError as ``PaddedNetwork``.
+    Raises: ImportError without the packages; TypeError for an argument of another type; ValueError as
+        ``PaddedNetwork``; FileNotFoundError for a path in a folder that does not exist.
 
     Example:
         >>> import tempfile
@@ -45,12 +49,14 @@ def export_onnx(
         ...     export_onnx(network, f"{folder}/network.onnx", Ragged.from_sets([torch.randn(4, 3)]))
     """
     padded = PaddedNetwork(network)
+    values = as_sets(example, "export_onnx").values
+    _check_path(path)
+    check_integer("export_onnx", "opset", opset, 1, optional=True)
     try:
         import onnx  # noqa: F401, PLC0415
         import onnxscript  # noqa: F401, PLC0415
     except ImportError as error:
         raise ImportError("export_onnx needs onnx and onnxscript: pip install 'janossy[onnx]'.") from error
-    values = (example if isinstance(example, Ragged) else Ragged.from_padded(*example)).values
     B, m, n = (torch.export.Dim(name, min=0) for name in "Bmn")
     x = values.new_zeros(2, 4, *values.shape[1:])  # sizes of 0 and 1 would be taken for constants
     inputs = {"x": x, "mask": torch.ones(2, 4, dtype=torch.bool, device=x.device)}
@@ -71,6 +77,19 @@ def export_onnx(
             external_data=False,
             verbose=False,
         )
+
+
+def _check_path(path: Any) -> None:
+    """Raise a TypeError unless this is a path (a number would be taken for an open file, and closed), and an OSError
+    if there is no folder to hold it."""
+    if not isinstance(path, str | PathLike):
+        raise TypeError(
+            f"export_onnx expects path as a str or PathLike; got {path!r}, of type {type(path).__name__}. "
+            "Write 'network.onnx'."
+        )
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"export_onnx expects a path in a folder that exists; got {path!r}. Make {folder}.")
 
 
 @contextmanager

@@ -126,11 +126,12 @@ class PaddedNetwork(nn.Module):
 
     def _check_inputs(self, x: Tensor, mask: Tensor, noise: Tensor | None) -> None:
         f, orderings = self.network.pooling.f, self.network.pooling.orderings
+        expected = "PaddedNetwork expects x (B, n, *features) and a bool mask (B, n), True where real"
+        if not all(isinstance(given, Tensor) for given in (x, mask, *([] if noise is None else [noise]))):
+            types = ", ".join(type(given).__name__ for given in (x, mask, noise))
+            raise TypeError(f"{expected}, and noise (B, m, n) or None; got {types}. Ragged.to_padded makes x and mask.")
         if x.dim() < 2 or mask.dtype != torch.bool or mask.shape != x.shape[:2]:
-            raise ValueError(
-                "PaddedNetwork expects x (B, n, *features) and a bool mask (B, n), True where real; "
-                f"got x {tuple(x.shape)} and a mask {tuple(mask.shape)} of {mask.dtype}."
-            )
+            raise ValueError(f"{expected}; got x {tuple(x.shape)} and a mask {tuple(mask.shape)} of {mask.dtype}.")
         if noise is None and isinstance(orderings, Sampled) and torch.compiler.is_exporting():
             raise ValueError(
                 "PaddedNetwork exports Sampled with noise (B, m, n) as an input; got none: pass x, mask, noise."
@@ -140,9 +141,12 @@ class PaddedNetwork(nn.Module):
                 f"PaddedNetwork takes no noise under {type(orderings).__name__}, which draws nothing; "
                 "pass x and mask only."
             )
-        if noise is not None and (noise.dim() != 3 or noise.shape[::2] != mask.shape):
+        if noise is not None and (
+            noise.dim() != 3 or noise.shape[::2] != mask.shape or noise.is_complex() or noise.dtype == torch.bool
+        ):
             raise ValueError(
-                f"PaddedNetwork expects noise (B, m, n) for a mask {tuple(mask.shape)}; got {tuple(noise.shape)}."
+                f"PaddedNetwork expects noise (B, m, n) of real numbers for a mask {tuple(mask.shape)}; "
+                f"got {tuple(noise.shape)} of {noise.dtype}. Draw it with torch.rand."
             )
         declared, of_whole_sets = structure(f), not isinstance(orderings, Tuples | Combinations)
         if of_whole_sets and isinstance(declared, Recurrent) and declared.dropout > 0:
@@ -161,7 +165,7 @@ def _check_network(network: JanossyNetwork) -> None:
             f"PaddedNetwork expects a JanossyNetwork, with no forward of its own; got {type(network).__name__}. "
             "JanossyNetwork(None, pooling, None) makes one of a pooling layer."
         )
-    f, orderings, reduce = network.pooling.f, network.pooling.orderings, network.pooling.reduce
+    f, orderings = network.pooling.f, network.pooling.orderings
     if hooked(network.pooling):
         raise ValueError("PaddedNetwork runs the parts of f and none of its hooks; got one. Remove it.")
     # A row for each permutation, of all elements, by noise alone.
@@ -185,5 +189,3 @@ def _check_network(network: JanossyNetwork) -> None:
                 f"vector for a row, or a function that takes a mask, as MinGRU does; got {type(f).__name__}. "
                 "Use Ragged sets for it."
             )
-    if reduce not in REDUCTIONS:
-        raise ValueError(f"PaddedNetwork expects reduce among {', '.join(map(repr, REDUCTIONS))}; got {reduce!r}.")

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 
-def check_widths(module: nn.Module, **widths: Any) -> None:
-    """Raise unless all these sizes, by the names of arguments, are integers >= 1.
+def check_widths(module: nn.Module, *, several: str | None = None, **widths: Any) -> None:
+    """Raise unless all these sizes, by the names of arguments, are integers >= 1; ``several`` names one that may be a list.
 
-    Raises: TypeError for what is no integer (True is none), ValueError for one below 1.
+    Raises: TypeError for what is no integer (True is none), ValueError for one below 1, or none.
     """
     names = " and ".join(filter(None, (", ".join(list(widths)[:-1]), list(widths)[-1])))
     for name, width in widths.items():
-        each = width if isinstance(width, Sequence) and not isinstance(width, str) else (width,)
+        each = width if name == several and isinstance(width, Sequence) and not isinstance(width, str) else (width,)
         if not all(isinstance(w, Integral) and not isinstance(w, bool) for w in each):
             raise TypeError(f"{type(module).__name__} expects {names} as integers; got {name}={width!r}.")
         if not each or min(each) < 1:

@@ -1,6 +1,7 @@
 """TupleProduct: a sum of products of one network a position."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +48,7 @@ class TupleProduct(nn.Module):
         g: Callable[[int], nn.Module] | Sequence[nn.Module] | nn.ModuleList | None = None,
     ) -> None:
         super().__init__()
-        outputs = {} if out_features is None else {"out_features": out_features}
+        outputs: dict[str, Any] = {} if out_features is None else {"out_features": out_features}
         check_widths(self, k=k, in_features=in_features, rank=rank, **outputs)
         self.k = k
         self.in_features = in_features

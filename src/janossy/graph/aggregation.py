@@ -5,6 +5,8 @@ from torch import Tensor
 
 from janossy.evaluate import Evaluator, Function
 from janossy.orderings import Orderings, Sampled
+from janossy.orderings.arguments import check_integer
+from janossy.orderings.rows import check_orderings
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged
 
@@ -76,6 +78,10 @@ class JanossyAggregation(Aggregation):
             )
         if reduce is None:
             raise ValueError("JanossyAggregation gives one vector a neighbourhood; got reduce=None. Choose a reduce.")
+        check_integer("JanossyAggregation", "num_permutations", num_permutations, 1)
+        check_integer("JanossyAggregation", "num_permutations_eval", num_permutations_eval, 1, optional=True)
+        if orderings_eval is not None:
+            check_orderings(orderings_eval, "JanossyAggregation")
         if num_permutations_eval is not None:
             if orderings_eval is not None:
                 raise ValueError(
@@ -88,7 +94,9 @@ class JanossyAggregation(Aggregation):
                 f"num_permutations_eval and orderings_eval expect a reduce among {', '.join(AVERAGES)}, whose scale "
                 f"does not change with the number of orderings; got {reduce!r}. Leave them out, or choose one of those."
             )
-        self.pooling = JanossyPooling(f, orderings or Sampled(num_permutations), evaluate, reduce)
+        self.pooling = JanossyPooling(
+            f, Sampled(num_permutations) if orderings is None else orderings, evaluate, reduce
+        )
         self.orderings_eval = orderings_eval
 
     def reset_parameters(self) -> None:
@@ -104,10 +112,13 @@ class JanossyAggregation(Aggregation):
         dim: int = -2,
         max_num_elements: int | None = None,
     ) -> Tensor:
-        if x.dim() < 2 or dim in (-1, x.dim() - 1):
+        expected = "JanossyAggregation expects elements (N, d), or (N, heads, d), and dim as the dimension of the N"
+        if not isinstance(x, Tensor) or not isinstance(dim, int):
+            raise TypeError(f"{expected}; got {type(x).__name__} and dim={dim!r}. Give a tensor and a whole number.")
+        if not -x.dim() <= dim < x.dim() or x.dim() < 2 or dim in (-1, x.dim() - 1):
             raise ValueError(
-                "JanossyAggregation expects elements (N, d), or (N, heads, d), and dim as the dimension of the N; "
-                f"got shape {tuple(x.shape)} and dim={dim}. The last dimension holds each element's features."
+                f"{expected}; got shape {tuple(x.shape)} and dim={dim}. The last dimension holds each element's "
+                "features."
             )
         elements = x.movedim(dim, 0)
         sets = _neighbourhoods(elements, index, ptr, dim_size)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from janossy.orderings.arguments import check_generator, check_integer
 from janossy.orderings.source import Source, arrangements
 from janossy.ragged import Ragged
 
@@ -28,8 +29,8 @@ class Neighbourhoods:
     """
 
     def __init__(self, offsets: Tensor, neighbours: Tensor) -> None:
-        _check_numbers(offsets, "offsets (V + 1,)")
-        _check_numbers(neighbours, "neighbours (E,)")
+        _check_numbers(offsets, "Neighbourhoods", "offsets (V + 1,)")
+        _check_numbers(neighbours, "Neighbourhoods", "neighbours (E,)")
         ends = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (-1, -1)
         if ends != (0, len(neighbours)) or bool((offsets.diff() < 0).any()):
             raise ValueError(
@@ -47,15 +48,16 @@ class Neighbourhoods:
         A vertex's neighbours are the sources of the edges that end at it, in the order of the edges. ``num_nodes``
         defaults to the largest vertex + 1.
         """
+        expected = "from_edge_index expects edges of shape (2, E), sources and targets"
+        if not isinstance(edge_index, Tensor):
+            raise TypeError(f"{expected}, as a tensor; got {type(edge_index).__name__}. Use torch.tensor(pairs).T.")
         if edge_index.dim() != 2 or len(edge_index) != 2:
-            raise ValueError(
-                f"from_edge_index expects edges of shape (2, E), sources and targets; got {tuple(edge_index.shape)}. "
-                "Transpose a list of pairs."
-            )
+            raise ValueError(f"{expected}; got {tuple(edge_index.shape)}. Transpose a list of pairs.")
+        check_integer("from_edge_index", "num_nodes", num_nodes, 0, optional=True)
         if hasattr(edge_index, "as_tensor"):  # PyG's EdgeIndex, whose every part is another subclass
             edge_index = edge_index.as_tensor()
         sources, targets = edge_index.unbind()
-        _check_numbers(sources, "edges (2, E)")
+        _check_numbers(sources, "from_edge_index", "edges (2, E)")
         if num_nodes is None:
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
         _check_range(edge_index, num_nodes, "from_edge_index expects vertices")
@@ -102,12 +104,13 @@ class Neighbourhoods:
         Shapes: vertices (B,) -> values (Σ min(k, degree),), int64, of B sets.
         Cost: B·k²/2 additions, whatever the degrees; with None, a sort of Σ degrees numbers, which is less for a k in
             the hundreds.
-        Raises: ValueError if k < 1, or a vertex is not in the graph.
+        Raises: TypeError for an argument of another type; ValueError if k < 1, a vertex is not in the graph, or for a
+            generator of another device.
 
         ``generator``: on the graph's device.
         """
-        if k is not None and k < 1:
-            raise ValueError(f"sample expects k >= 1 neighbours, or None for all; got k={k}.")
+        check_integer("sample", "k", k, 1, "neighbours", optional=True)
+        check_generator("sample", generator, self.device)
         starts, degrees = self._spans(vertices)
         source = Source(self.device, generator)
         if k is None:
@@ -124,8 +127,8 @@ class Neighbourhoods:
 
     def _spans(self, vertices: Tensor) -> tuple[Tensor, Tensor]:
         """Where each vertex's neighbours begin, and how many they are."""
-        _check_numbers(vertices, "vertices (B,)")
-        _check_range(vertices, len(self), "expected vertices")
+        _check_numbers(vertices, "Neighbourhoods", "vertices (B,)")
+        _check_range(vertices, len(self), "Neighbourhoods expects vertices")
         vertices = vertices.long()  # torch takes uint8 for a mask
         starts = self.offsets[vertices]
         return starts, self.offsets[vertices + 1] - starts
@@ -191,7 +194,7 @@ def two_hops(
 
     Shapes: vertices (B,) -> U <= B·(1 + k_2) sets of at most k_1 neighbours, B sets of at most k_2; None for all.
     Cost: two calls of ``Neighbourhoods.sample``, and a sort of U numbers unless resample.
-    Raises: ValueError if k_1 or k_2 < 1, or a vertex is not in the graph.
+    Raises: TypeError for an argument of another type; ValueError if k_1 or k_2 < 1, or a vertex is not in the graph.
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
@@ -199,6 +202,9 @@ def two_hops(
         >>> hops.inner, hops.first.sizes, hops.targets
         (tensor([0, 1, 2]), (2, 1, 1), tensor([0, 1]))
     """
+    check_graph(graph, "two_hops")
+    for name, k in {"k_1": k_1, "k_2": k_2}.items():
+        check_integer("two_hops", name, k, 1, "neighbours", optional=True)
     neighbours = graph.sample(vertices, k_2, generator)
     inner = torch.cat((vertices.long(), neighbours.values))
     if resample:
@@ -241,10 +247,19 @@ def _bounds(sizes: Tensor) -> Tensor:
     return torch.nn.functional.pad(sizes.cumsum(0), (1, 0))
 
 
-def _check_numbers(x: Tensor, what: str) -> None:
+def check_graph(graph: Any, owner: str) -> None:
+    """Raise a TypeError unless these are ``Neighbourhoods``."""
+    if not isinstance(graph, Neighbourhoods):
+        raise TypeError(
+            f"{owner} expects the Neighbourhoods of a graph; got {type(graph).__name__}. "
+            "Neighbourhoods.from_edge_index makes them of edges (2, E)."
+        )
+
+
+def _check_numbers(x: Any, owner: str, what: str) -> None:
     if not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex() or x.dtype == torch.bool or x.dim() != 1:
         got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise TypeError(f"expected {what} as an integer tensor; got {got}. Use torch.tensor(numbers).")
+        raise TypeError(f"{owner} expects {what} as an integer tensor; got {got}. Use torch.tensor(numbers).")
 
 
 def _check_range(x: Tensor, num_vertices: int, expected: str) -> None:

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate import Gather, Packed, Problem
+from janossy.evaluate.cost import check_memory_budget
 from janossy.functions import GRU, LSTM, TupleMLP
-from janossy.functions.checks import check_widths
-from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
+from janossy.functions.checks import check_dtype, check_widths
+from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, check_graph, two_hops
 from janossy.orderings import Tuples
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import build_rows
@@ -46,7 +47,8 @@ class GraphSAGE(nn.Module):
         "gru" are one draw: average the probabilities of several calls (Remark 2.2).
     Cost: a vertex's features are projected once, in however many neighbourhoods it is; by k-tuples, once in each. Of
         sparse features (Cora's, PubMed's), only what is not zero is multiplied.
-    Raises: ValueError for an unknown aggregation, an odd hidden_features, or features that are not (V, d).
+    Raises: TypeError for an argument of another type; ValueError for an unknown aggregation, widths below 1, an odd
+        hidden_features, features that are not (V, d) or not in the weights' dtype, or what ``two_hops`` refuses.
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
@@ -71,6 +73,7 @@ class GraphSAGE(nn.Module):
                 "GraphSAGE expects an even hidden_features, half for each vertex and half for its neighbours; "
                 f"got hidden_features={hidden_features}."
             )
+        check_memory_budget("GraphSAGE", memory_budget)
         self.in_features = in_features
         self.aggregation = aggregation
         last = hidden_features
@@ -95,11 +98,16 @@ class GraphSAGE(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """The logits of these vertices, from k_1 and k_2 neighbours, None for all, drawn as by ``two_hops``."""
-        if x.dim() != 2 or x.shape != (len(graph), self.in_features):
+        check_graph(graph, "GraphSAGE")
+        expected = f"GraphSAGE expects features of shape ({len(graph)}, {self.in_features}), a row for each vertex"
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{expected}; got {type(x).__name__}. Give a tensor, dense or sparse.")
+        if x.shape != (len(graph), self.in_features):
             raise ValueError(
-                f"GraphSAGE expects features of shape ({len(graph)}, {self.in_features}), a row for each vertex of the "
-                f"graph; got {tuple(x.shape)}. Build it with other in_features, or the graph with num_nodes."
+                f"{expected} of the graph; got {tuple(x.shape)}. Build it with other in_features, or the graph with "
+                "num_nodes."
             )
+        check_dtype(self, x)
         return self.of_hops(x, two_hops(graph, vertices, k_1, k_2, resample=resample, generator=generator))
 
     def of_hops(self, x: Tensor, hops: TwoHops) -> Tensor:
@@ -200,6 +208,9 @@ class KaryMean(nn.Module):
 
 
 def _pooling(aggregation: str, in_features: int, hidden_features: int, memory_budget: int) -> nn.Module:
+    expected = "GraphSAGE expects an aggregation among 'mean', 'max', 'lstm', 'gru', 'k2', 'k3', …"
+    if not isinstance(aggregation, str):
+        raise TypeError(f"{expected}; got {aggregation!r}, of type {type(aggregation).__name__}.")
     k = aggregation.removeprefix("k")
     if k.isdecimal() and k != aggregation and int(k) >= 1:
         return KaryMean(int(k), in_features, hidden_features)
@@ -210,9 +221,7 @@ def _pooling(aggregation: str, in_features: int, hidden_features: int, memory_bu
             return InOrder(GRU(in_features, hidden_features), memory_budget)
         case "max":
             return Largest(in_features, hidden_features)
-    raise ValueError(
-        f"GraphSAGE expects an aggregation among 'mean', 'max', 'lstm', 'gru', 'k2', 'k3', …; got {aggregation!r}."
-    )
+    raise ValueError(f"{expected}; got {aggregation!r}.")
 
 
 def _rows(x: Tensor, positions: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ class Bucket:
     padded: bool
     """Whether any position is -1."""
     weights: Tensor | None = None
-    """The rows' weights, (S, R): how much more often all orderings hold a row than the draw does. None where all are 1."""
+    """The rows' weights, (S, R): how much more often all orderings hold a row than the draw. None where all are 1."""
 
     @property
     def num_sets(self) -> int:
