@@ -111,7 +111,7 @@ def _cell(test: str | None) -> str:
 
 
 def main() -> None:
-    """Try the faults, print each as it is done, and write the table; 1 if only all cases find one, or one is untried."""
+    """Try the faults, print each when done, and write the table; 1 if only all cases find one, or one is untried."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("--all", action="store_true", help="run all cases for every fault")
     parser.add_argument("--only", type=int, nargs="+", metavar="N", help=f"numbers from 0 to {len(FAULTS) - 1}")
