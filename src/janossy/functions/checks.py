@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def check_widths(module: nn.Module, *, several: str | None = None, **widths: Any) -> None:
-    """Raise unless all these sizes, by the names of arguments, are integers >= 1; ``several`` names one that may be a list.
+    """Raise unless all these sizes, by the names of arguments, are integers >= 1; ``several`` names a list.
 
     Raises: TypeError for what is no integer (True is none), ValueError for one below 1, or none.
     """
