@@ -108,7 +108,7 @@ def test_an_error_of_f_itself_stays_as_it_is():
 
 # Elements and weights without numbers
 
-META = Ragged.from_sizes(torch.zeros(5, D, device="meta"), (3, 2))
+META = Ragged.from_sizes(torch.zeros(5, D), (3, 2)).to("meta")
 
 
 @pytest.mark.parametrize(
