@@ -9,7 +9,7 @@ REPRODUCE_OUT := results/arithmetic-quick
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help reproduce test lint format bench constraints clean check-python
+.PHONY: help reproduce test test-all lint format bench constraints clean check-python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,8 +17,14 @@ help:  ## List the targets
 reproduce: $(VENV)/.installed-cli  ## The paper's arithmetic tasks, quick preset, with the report
 	$(BIN)/janossy reproduce arithmetic --preset quick --resume --out $(REPRODUCE_OUT)
 
-test: lint  ## Everything CI checks: lint, types, import rules, tests
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+# pytest's workers would each compile the kernels; --dist=worksteal keeps both at work to the end.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m tests.compile_kernels && OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
+
+test: lint  ## Everything CI checks: lint, types, import rules, a covering of the tests' cases
+	$(PYTEST)
+
+test-all: lint  ## The same with every case of every test, as CI does nightly
+	$(PYTEST) --all
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/ruff check

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations, permutations
 
 import torch
 from torch import Tensor, nn
@@ -66,6 +67,23 @@ ORDERINGS = {
     "distinct_4": Distinct(4),
     "distinct_4_first_2_seeded": Distinct(4, k=2, seed=7),
 }
+
+
+def in_order(x: Tensor, key) -> list[int]:
+    """The positions of one set's elements, sorted by a key and then lexicographically."""
+    keys = [()] * len(x) if key is None else [(number,) for number in key(x).tolist()]
+    return sorted(range(len(x)), key=lambda i: (keys[i], x[i].tolist()))
+
+
+DEFINITIONS = {
+    AllPermutations: lambda orderings, x: permutations(range(len(x))),  # Eq. 3
+    # Def. 2.2: the first k of every permutation, each distinct prefix once
+    Tuples: lambda orderings, x: dict.fromkeys(order[: orderings.k] for order in permutations(range(len(x)))),
+    Canonical: lambda orderings, x: [in_order(x, orderings.key)],  # Section 2.1
+    # increasing subsequences of the sorted set
+    Combinations: lambda orderings, x: combinations(in_order(x, orderings.key), min(orderings.k, len(x))),
+}
+"""The positions of every row of one set x (n, d), by brute force, for orderings that draw nothing."""
 
 EXACT = [name for name, orderings in ORDERINGS.items() if not orderings.draws]
 SEEDED = [name for name, orderings in ORDERINGS.items() if orderings.draws and orderings.seed is not None]

@@ -24,6 +24,7 @@ def _paths(tests: str) -> tuple[str, ...]:
 
 CELLS = "evaluate/test_recurrences test_laws"
 TUPLES = "evaluate/test_every_tuple test_laws"
+CHOICE = "evaluate/test_every_tuple evaluate/test_recurrences evaluate/test_spectral test_pooling"
 ROWS = "evaluate/test_gather orderings/test_orderings test_laws"
 
 FAULTS = (
@@ -81,12 +82,12 @@ FAULTS = (
         "return x.float() if x.dtype in HALF else x", "return x",
     ),
     _in(
-        "evaluate", "choose.py", "evaluate/test_every_tuple evaluate/test_recurrences evaluate/test_spectral test_pooling",
+        "evaluate", "choose.py", CHOICE,
         "auto keeps its choice when f's structure changes",
         "None if structure is None else structure.case,", "None,",
     ),
     _in(
-        "evaluate", "choose.py", "evaluate/test_every_tuple evaluate/test_recurrences evaluate/test_spectral test_pooling",
+        "evaluate", "choose.py", CHOICE,
         "auto keeps its choice when the sizes change",
         "        problem.elements.sizes,\n", "        len(problem.elements.sizes),\n",
     ),

@@ -1,8 +1,8 @@
-"""Plants faults in copies of the tree and says which tests find them: ``python -m tests.mutations [--all] [--only N …]``.
+"""Plants faults in copies of the tree and says which tests find them: ``python -m tests.mutations [--all] [--only N]``.
 
-Every fault that the whole product of cases finds, the covering that ``make test`` runs must find too. Each fault is
-tried with the tests named beside it, as ``make test`` selects their cases; one that these miss, and with ``--all`` every
-one, is tried with all cases.
+Every fault that all cases find, the covering that ``make test`` runs must find too. Each fault is tried with the tests
+named beside it, as ``make test`` selects their cases; one that these miss, and with ``--all`` every one, is tried with
+all cases.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tests.faults import FAULTS, Fault
 
 ROOT = Path(__file__).parent.parent
 LEFT_OUT = shutil.ignore_patterns(".*", "results", "build", "dist")
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+(?:\[.*?\])?)", re.MULTILINE)
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,10 @@ def copied(folder: Path) -> Path:
 
 
 def try_fault(tree: Path, fault: Fault, always_all: bool) -> Outcome:
-    """Plant the fault in this copy, run its tests, and take it out again."""
+    """Plant the fault in this copy, run its tests, and take it out again.
+
+    Raises: RuntimeError if the test that finds it fails without it too.
+    """
     path = tree / fault.file
     before, text = path.stat(), path.read_text(encoding="utf-8")
     path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
@@ -59,6 +62,9 @@ def try_fault(tree: Path, fault: Fault, always_all: bool) -> Outcome:
     finally:
         path.write_text(text, encoding="utf-8")
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    for found in {covering, whole} - {None}:
+        if first_failure(tree, (str(found),)) is not None:
+            raise RuntimeError(f"{found}, which should have found that {fault.what}, fails without the fault too")
     return Outcome(covering, whole, whole_is_run, time.monotonic() - start)
 
 

@@ -1,29 +1,18 @@
-"""Brute force from the definitions: itertools, one row at a time, float64, no code shared with the library."""
-
-from itertools import combinations, permutations
+"""Brute force from the definitions: one row at a time, float64, no code shared with the library."""
 
 import torch
 from torch import Tensor
 
-from janossy import AllPermutations, Canonical, Combinations, JanossyPooling, Ragged, Tuples
+from janossy import JanossyPooling, Ragged
 from janossy.orderings import RandomOrderings, weighs_rows
-from tests.examples import drawing
+from tests.examples import DEFINITIONS, drawing
 
 
 def rows_by_definition(orderings, x: Tensor) -> list[Tensor]:
     """The sequences (L, d) that the ordering averages for one set x (n, d)."""
-    k = getattr(orderings, "k", None)
-    match orderings:
-        case AllPermutations():  # Eq. 3
-            return [_take(x, order) for order in permutations(range(len(x)))]
-        case Tuples():  # Def. 2.2: the first k of every permutation, each distinct prefix once
-            prefixes = dict.fromkeys(order[:k] for order in permutations(range(len(x))))
-            return [_fill(_take(x, prefix), k) for prefix in prefixes]
-        case Canonical(key=key):  # Section 2.1
-            return [_take(x, _sorted(x, key))]
-        case Combinations(key=key):  # increasing subsequences of the sorted set
-            return [_fill(_take(x, chosen), k) for chosen in combinations(_sorted(x, key), min(k, len(x)))]
-    raise NotImplementedError(orderings)
+    k = getattr(orderings, "k", None) or 0
+    definition = next(DEFINITIONS[kind] for kind in type(orderings).__mro__ if kind in DEFINITIONS)
+    return [_fill(_take(x, chosen), k) for chosen in definition(orderings, x)]
 
 
 def drawn_rows(orderings: RandomOrderings, sets: Ragged) -> list[list[Tensor]]:
@@ -61,12 +50,7 @@ def _take(x: Tensor, order) -> Tensor:
 
 
 def _fill(row: Tensor, k: int) -> Tensor:
-    return torch.cat((row, row.new_zeros(k - len(row), *row.shape[1:])))
-
-
-def _sorted(x: Tensor, key) -> list[int]:
-    keys = [()] * len(x) if key is None else [(number,) for number in key(x).tolist()]
-    return sorted(range(len(x)), key=lambda i: (keys[i], x[i].tolist()))
+    return torch.cat((row, row.new_zeros(max(0, k - len(row)), *row.shape[1:])))
 
 
 def _value(f, row: Tensor, width: int) -> Tensor:

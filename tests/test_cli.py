@@ -32,19 +32,26 @@ def here(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
 
 
 @pytest.mark.slow
-def test_smoke_preset_runs_everything_and_resumes_nothing(tmp_path):
-    arguments = ("reproduce", "arithmetic", "--preset", "smoke", "--out", tmp_path / "out")
+@pytest.mark.parametrize(
+    ("some", "num_trials"),
+    [
+        pytest.param((), 50, marks=pytest.mark.only_all),
+        (("--tasks", "unique_sum"), 10),
+    ],
+)
+def test_smoke_preset_runs_everything_and_resumes_nothing(some, num_trials, tmp_path, monkeypatch, capsys):
+    arguments = ("reproduce", "arithmetic", "--preset", "smoke", *some, "--out", tmp_path / "out")
     result = janossy(*arguments)
     assert result.returncode == 0, result.stderr
     cells, left_out = ARITHMETIC.read(tmp_path / "out")
-    assert len(cells) == 50 and left_out == []
+    assert len(cells) == num_trials and left_out == []
     for name in ("report.md", "report.html"):
         assert (tmp_path / "out" / name).stat().st_size > 1000
     assert list((tmp_path / "out").glob("*.png"))
-    again = janossy(*arguments)
-    assert again.returncode == 2 and "--resume" in again.stderr
-    resumed = janossy(*arguments, "--resume")
-    assert resumed.returncode == 0 and "50 of 50 cells are finished" in resumed.stdout.replace("\n", " ")
+    code, _, stderr = here(monkeypatch, capsys, *arguments)
+    assert code == 2 and "--resume" in stderr
+    code, stdout, _ = here(monkeypatch, capsys, *arguments, "--resume")
+    assert code == 0 and f"{num_trials} of {num_trials} cells are finished" in stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize(
@@ -79,9 +86,9 @@ def test_bad_arguments_give_one_line_and_exit_2(arguments, says, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_report_on_nothing_gives_one_line(tmp_path):
-    result = janossy("report", tmp_path)
-    assert result.returncode == 2 and result.stderr.count("\n") == 1
+def test_a_report_on_nothing_gives_one_line(tmp_path, monkeypatch, capsys):
+    code, _, stderr = here(monkeypatch, capsys, "report", tmp_path)
+    assert code == 2 and stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,9 +142,9 @@ def test_an_output_that_cannot_be_written_gives_one_line(tmp_path):
     assert result.returncode == 1 and result.stderr.count("\n") == 1 and "file" in result.stderr
 
 
-def test_version_and_help():
+def test_version_and_help(monkeypatch, capsys):
     assert janossy("--version").stdout.startswith("janossy ")
-    assert "reproduce" in janossy("--help").stdout
+    assert "reproduce" in here(monkeypatch, capsys, "--help")[1]
 
 
 def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(tmp_path):

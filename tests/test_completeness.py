@@ -87,7 +87,7 @@ def law_documented(thing, headings: tuple[str, ...]) -> None:
 
 PUBLIC = {
     **{name: janossy for name in janossy.__all__},
-    **{name: evaluate for name in EXAMPLES["evaluate"]},
+    **dict.fromkeys(sorted(EXAMPLES["evaluate"]), evaluate),
     **dict.fromkeys(("ControlVariate", "Prediction", "fit_control_variate", "predict_passes"), inference),
     **dict.fromkeys(("Estimand", "RobbinsMonro"), objective),
     **dict.fromkeys(audit.__all__, audit),

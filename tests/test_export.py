@@ -2,6 +2,7 @@
 
 import doctest
 import os
+import re
 import subprocess
 import sys
 from itertools import permutations
@@ -39,6 +40,11 @@ float64 = pytest.mark.usefixtures("float64")
 
 SIZES = [(5, 7), (1, 1), (1, 9), (6, 1), (3, 0), (0, 4), (4, 30)]
 """Numbers of sets and of places that no export below has seen."""
+
+
+def named(orderings) -> str:
+    """Without the addresses of its key, by which the workers would differ."""
+    return re.sub(r" at 0x\w+", "", str(orderings))
 
 
 def root_key(x):
@@ -188,7 +194,7 @@ def test_elements_of_several_dimensions():
 
 
 @float64
-@pytest.mark.parametrize("orderings", [*TUPLES, *COMBINATIONS], ids=str)
+@pytest.mark.parametrize("orderings", [*TUPLES, *COMBINATIONS], ids=named)
 @pytest.mark.parametrize("function", TUPLE_FUNCTIONS)
 def test_tuples_by_definition(function, orderings):
     model = network(TUPLE_FUNCTIONS[function](orderings.k), orderings)
@@ -200,7 +206,7 @@ def test_tuples_by_definition(function, orderings):
 
 @float64
 @pytest.mark.parametrize("reduce", ["sum", "max", "logmeanexp"])
-@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(3)], ids=str)
+@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(3)], ids=named)
 def test_tuples_reduced(orderings, reduce):
     model = network(TupleMLP(orderings.k, 2, 4), orderings, reduce=reduce)
     x, mask = of_every_size(5)
@@ -209,7 +215,7 @@ def test_tuples_reduced(orderings, reduce):
 
 
 @float64
-@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(2, root_key)], ids=str)
+@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(2, root_key)], ids=named)
 def test_tuples_of_embedded_elements(orderings):
     """Canonical orders are those of the input, sizes are appended, and the zero vector is not h of a zero."""
     model = network(TupleMLP(2, 4, 5), orderings, h=nn.Linear(2, 3), append_size=True)
@@ -239,7 +245,7 @@ class LogDistance(nn.Module):
 
 
 @float64
-@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(2)], ids=str)
+@pytest.mark.parametrize("orderings", [Tuples(2), Combinations(2)], ids=named)
 def test_no_other_rows_than_the_definitions(orderings):
     model = JanossyNetwork(None, JanossyPooling(LogDistance(), orderings, "gather"), None)
     x, mask = of_every_size(5)
@@ -508,7 +514,6 @@ def hooked_gru():
         (network(GRU(2, 3), Sampled(2, k=2)), "without k, seed and exact_last"),
         (network(GRU(2, 3), Sampled(2, seed=1)), "without k, seed and exact_last"),
         (network(GRU(2, 3), Sampled(2, exact_last=2)), "without k, seed and exact_last"),
-        (network(GRU(2, 3), reduce=None), "reduce among 'mean'.*got None"),
     ],
 )
 def test_networks_it_does_not_compute(model, message):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from janossy import AllPermutations, Canonical, JanossyPooling, TupleMLP
+from janossy import AllPermutations, JanossyPooling, TupleMLP
 from janossy.orderings.rows import build_rows
 from janossy.orderings.sorting import sort_positions
 from tests.cells import CELLS
@@ -98,27 +98,31 @@ def layer(ordering, function, evaluator, reduce="mean"):
     return JanossyPooling(makes[function](2), ORDERINGS[ordering], evaluator, reduce)
 
 
-SETS = [distinct_sets((3, 0, 5, 1, 2, 3)), tied_sets((3, 0, 4, 1, 2)), distinct_sets(()), distinct_sets((0, 0))]
+SIZES, TIED_SIZES = (3, 0, 5, 1, 2, 3), (3, 0, 4, 1, 2)
 
 
-@pytest.mark.parametrize("sets", SETS, ids=lambda sets: str(sets.sizes))
+def batches():
+    return distinct_sets(SIZES), tied_sets(TIED_SIZES)
+
+
 @pytest.mark.parametrize("ordering", ORDERINGS)
-def test_count_and_rows(ordering, sets):
-    law_count(ORDERINGS[ordering], sets)
-    law_rows_are_orderings(ORDERINGS[ordering], sets)
+def test_count_and_rows(ordering):
+    for sets in (*batches(), distinct_sets(()), distinct_sets((0, 0))):
+        law_count(ORDERINGS[ordering], sets)
+        law_rows_are_orderings(ORDERINGS[ordering], sets)
 
 
 @pytest.mark.parametrize("reduce", ["mean", "sum", "max", "logmeanexp"])
 @pytest.mark.parametrize(("ordering", "function", "evaluator"), LAYERS)
 def test_definition(ordering, function, evaluator, reduce):
     with torch.no_grad():
-        for sets in SETS[:2]:
+        for sets in batches():
             law_definition(layer(ordering, function, evaluator, reduce), sets, by_definition)
 
 
 @pytest.mark.parametrize(("ordering", "function", "evaluator"), LAYERS)
 def test_invariance_and_batch_mates(ordering, function, evaluator):
-    for sets in SETS[:2]:
+    for sets in batches():
         law_invariant(layer(ordering, function, evaluator), sets)
         law_batch_mates(layer(ordering, function, evaluator), sets)
 
@@ -127,7 +131,7 @@ def test_invariance_and_batch_mates(ordering, function, evaluator):
     ("ordering", "function", "evaluator"), [(o, f, e) for o, f, e in LAYERS if e != "gather" and f != "transformer"]
 )
 def test_parity_and_gradients(ordering, function, evaluator):
-    law_parity(layer(ordering, function, evaluator), layer(ordering, function, "gather"), SETS[0])
+    law_parity(layer(ordering, function, evaluator), layer(ordering, function, "gather"), distinct_sets(SIZES))
     law_gradients(layer(ordering, function, evaluator), distinct_sets((3, 0, 1)), twice=True)
 
 
@@ -144,7 +148,11 @@ def test_a_wrong_ordering_is_found():
         def num_rows(self, n):
             return n
 
+    class Descends(Rotations):
+        def enumerate(self, keys, generator=None):
+            return super().enumerate(keys.with_values(-keys.values))
+
     with pytest.raises(AssertionError):
-        law_count(Misses(), SETS[0])
+        law_count(Misses(), distinct_sets(SIZES))
     with pytest.raises(AssertionError):
-        law_definition(JanossyPooling(RECURRENCES["gru"](None), Canonical()), SETS[0], by_definition)
+        law_definition(JanossyPooling(RECURRENCES["gru"](None), Descends()), distinct_sets(SIZES), by_definition)

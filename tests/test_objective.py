@@ -1,6 +1,7 @@
 """PermutationLoss and RobbinsMonro: what is estimated, against the enumeration of every permutation."""
 
 import pickle
+import re
 from itertools import combinations, pairwise, permutations, product
 from math import inf, isinf
 
@@ -361,7 +362,7 @@ OWN = [
         ({"objective": "average_output", "penalty": 0.1}, True),
     ],
 )
-@pytest.mark.parametrize("orderings", OWN, ids=str)
+@pytest.mark.parametrize("orderings", OWN, ids=lambda orderings: re.sub(r" at 0x\w+", "", str(orderings)))
 def test_a_draw_is_what_the_network_averages(orderings, options, independent):
     """By hand: the network over the rows of each draw by itself; drawn together only where nothing is the worse."""
     net, sets, target = network(orderings=orderings), distinct_sets((5, 0, 1, 4)), torch.randn(4, 2)
@@ -385,7 +386,9 @@ def each_draw(net, sets, rows):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "orderings", [Sampled(2), Sampled(exact_last=2), Distinct(1), ImportanceSampled(2), Rotations()], ids=str
+    "orderings",
+    [Sampled(2), Sampled(exact_last=2), Distinct(1), ImportanceSampled(2), Rotations()],
+    ids=["sampled", "exact_last", "distinct", "importance", "rotations"],
 )
 def test_the_exact_squared_loss_is_that_of_the_mean_over_draws(orderings):
     """At the mean over many draws L̄ is 0: that of 4,000 is, within 6 standard errors; fails once in 10^8 seeds."""

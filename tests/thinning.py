@@ -1,4 +1,4 @@
-"""Which cases of a parametrised test ``make test`` runs: a covering of its parameters instead of their whole product."""
+"""Which cases of a parametrised test ``make test`` runs: a covering of its parameters, not their whole product."""
 
 import heapq
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -6,9 +6,9 @@ from itertools import combinations
 from typing import Any
 
 STRENGTH = 2
-"""How many parameters take every legal combination of values, where a test's mark ``cover`` says nothing else. Pairs, as
-a fault that shows at one combination of four values and at no two of them is rare (Kuhn, Wallace & Gallo 2004, Software
-fault interactions and implications for software testing); tests/mutations.py looks for one."""
+"""How many parameters take every legal combination of values, where a test's mark ``cover`` says nothing else. Few
+faults show at a combination of three or more values only (Kuhn, Wallace & Gallo, Software fault interactions and
+implications for software testing, 2004); tests/mutations.py looks for one."""
 
 
 def covering(cases: Sequence[Mapping[str, Any]], strength: int = STRENGTH) -> list[int]:

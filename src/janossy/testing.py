@@ -10,7 +10,7 @@ from janossy.orderings.arguments import check_integer, check_number
 from janossy.ragged import Ragged, as_sets
 
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
-"""For outputs of each dtype, absolute and relative; 0 for any other. Rounding alone stays below by 10 or more."""
+"""By the outputs' dtype, absolute and relative; 0 for any other. Rounding alone stays below by 10 or more."""
 
 
 def assert_invariant(

@@ -72,7 +72,8 @@ def test_lower_precision_is_close_to_float64(function, evaluator, dtype):
     ],
 )
 def test_autocast(function, evaluator, budget):
-    layer = JanossyPooling(pooling("tuples_2", function).f, Tuples(2), evaluator(budget)).float()
+    f = pooling("tuples_2", function).f
+    layer = JanossyPooling(f, Tuples(2), evaluator(), memory_budget=budget).float()
     sets = distinct_sets((4, 0, 2)).to(torch.float32)
     sets.values.requires_grad_()
     expected = layer(sets)

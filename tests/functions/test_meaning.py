@@ -61,13 +61,11 @@ DIFFERENT = {
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("case", DIFFERENT)
 def test_another_meaning_is_refused(case, strict):
-    """Though every weight fits; and the layer keeps what it had, where the state is one module's."""
+    """Though every weight fits."""
     theirs, ours, here, there = DIFFERENT[case]
     assert {n: p.shape for n, p in theirs.named_parameters()} == {n: p.shape for n, p in ours.named_parameters()}
     with pytest.raises(RuntimeError, match=rf"{here}, and the state is of {there}.*Build the module as it was saved"):
         ours.load_state_dict(saved(theirs), strict=strict)
-    if isinstance(ours, TupleMLP):
-        assert not torch.equal(ours.hidden[0].weight, theirs.hidden[0].weight)
 
 
 ALIKE = {

@@ -42,13 +42,22 @@ def test_equals_torch_and_unrolled(ours, torchs, shape):
             torch.testing.assert_close(got, want, atol=1e-12, rtol=1e-12)
 
 
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize(("ours", "torchs"), KINDS)
-def test_initialised_as_torchs(ours, torchs):
-    torch.manual_seed(5)
-    expected = torchs(2, 3, num_layers=2).state_dict()
-    torch.manual_seed(5)
-    for name, parameter in ours(2, 3, num_layers=2).state_dict().items():
-        assert torch.equal(parameter, expected[name])
+def test_initialised_as_torchs(ours, torchs, shape):
+    """The same weights under the same names, whose state loads, strictly; and as many numbers drawn."""
+    states, numbers = [], []
+    for kind in (ours, torchs):
+        torch.manual_seed(5)
+        states.append(kind(2, 3, **shape).state_dict())
+        numbers.append(torch.rand(1))
+    mine, theirs = states
+    assert list(mine) == list(theirs) and torch.equal(*numbers)
+    assert all(torch.equal(mine[name], theirs[name]) for name in mine)
+    torch.manual_seed(6)
+    f = ours(2, 3, **shape)
+    f.load_state_dict(theirs, strict=True)
+    assert all(torch.equal(p, theirs[name]) for name, p in f.named_parameters())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

@@ -14,7 +14,7 @@ from janossy.orderings.arguments import check_integer
 from janossy.ragged import Ragged
 
 SETS_AT_ONCE = 50_000
-"""Of one call of ``interaction_order``'s target."""
+"""The sets in one call of ``interaction_order``'s target."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ def _cubes(
 
 
 def _axes(order: int) -> tuple[int, ...]:
-    """Those of a cube's elements, its rest taken."""
+    """The axes of a cube's elements, its rest taken."""
     return tuple(range(1, order + 1))
 
 

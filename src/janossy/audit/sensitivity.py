@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SWAPS_A_STEP = 100
-"""Of a set in one step of the search: all n(n - 1)/2 for n <= 14."""
+"""The swaps of a set in one step of the search: all n(n - 1)/2 for n <= 14."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ class _Predictions:
         self.num_evaluations = 0
 
     def __call__(self, chosen: Tensor, orders: Tensor) -> Tensor:
-        """Of the chosen sets (S,), in orders (S, R, max n): (S, R, out)."""
+        """The outputs of the chosen sets (S,), in orders (S, R, max n): (S, R, out)."""
         given = _Given(orders, self.sizes[chosen], self.k)
         rows = self.network.pooling.rows(self.elements[chosen], orderings=given)
         outputs = self.link(self.network.rho(rows.values))

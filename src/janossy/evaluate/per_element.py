@@ -42,7 +42,7 @@ def _by_cells(problem: Problem, rows: Rows) -> Tensor:
     structure, num_values = problem.declared(Recurrent), len(problem.elements.values)
     limit = max(1, problem.memory_budget // cell_bytes(problem))
     batches = batches_of(pieces_of(rows, limit), limit)
-    projections = project(structure, problem.elements.values)
+    projections = project(problem.f, structure, problem.elements.values)
     forests = [paths([piece.positions(num_values) for piece in batch]) for batch in batches]
     found = _computed(problem.f, run, [(projections, forest) for forest in forests])
     total = projections[0].new_zeros(num_values, structure.out_features)

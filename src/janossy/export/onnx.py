@@ -94,7 +94,7 @@ def _check_path(path: Any) -> None:
 
 @contextmanager
 def _evaluating(network: nn.Module) -> Iterator[None]:
-    """In evaluation mode, and each module as it was again."""
+    """Evaluation mode meanwhile, and each module as it was again."""
     training = {module: module.training for module in network.modules()}
     network.eval()
     try:

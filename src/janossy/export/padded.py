@@ -32,7 +32,7 @@ REDUCTIONS: dict[str | None, Callable[[Tensor, Tensor], Tensor]] = {
     "max": lambda values, counted: values.masked_fill(~counted, -torch.inf).amax(1),
     "logmeanexp": _log_mean_exp,
 }
-"""As in ``evaluate.reduce``, of the rows (B, m, c) that are counted (B, m, 1); each set has at least one."""
+"""``evaluate.reduce``'s reductions of the rows (B, m, c) that are counted (B, m, 1); each set has at least one."""
 
 
 class PaddedNetwork(nn.Module):
@@ -177,7 +177,7 @@ def _check_network(network: JanossyNetwork) -> None:
             f"PaddedNetwork expects a JanossyNetwork, with no forward of its own; got {type(network).__name__}. "
             "JanossyNetwork(None, pooling, None) makes one of a pooling layer."
         )
-    f, orderings, reduce = network.pooling.f, network.pooling.orderings, network.pooling.reduce
+    f, orderings = network.pooling.f, network.pooling.orderings
     if hooked(network.pooling):
         raise ValueError("PaddedNetwork runs the parts of f and none of its hooks; got one. Remove it.")
     # A row for each permutation, of all elements, by noise alone.
@@ -201,5 +201,3 @@ def _check_network(network: JanossyNetwork) -> None:
                 f"vector for a row, or a function that takes a mask, as MinGRU does; got {type(f).__name__}. "
                 "Use Ragged sets for it."
             )
-    if reduce not in REDUCTIONS:
-        raise ValueError(f"PaddedNetwork expects reduce among {', '.join(map(repr, REDUCTIONS))}; got {reduce!r}.")

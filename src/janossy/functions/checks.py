@@ -85,9 +85,12 @@ def check_mask(module: nn.Module, x: Tensor, mask: Any) -> None:
         raise ValueError(f"{expected}; got {tuple(mask.shape)} and {mask.dtype}.")
 
 
-def check_dtype(module: nn.Module, x: Tensor) -> None:
-    """Raise a ValueError if x is not in the precision of the module's weights, unless autocast converts it."""
-    weight = next(module.parameters(), None)
+def check_dtype(module: Any, x: Tensor, weight: Tensor | None = None) -> None:
+    """Raise a ValueError if x is not in the precision of this weight of the module's, unless autocast converts it.
+
+    Without one: of its first.
+    """
+    weight = next(module.parameters(), None) if weight is None else weight
     if weight is None or x.dtype == weight.dtype:
         return
     if x.is_floating_point() and torch.is_autocast_enabled(x.device.type):

@@ -113,7 +113,7 @@ class Recurrent(Structure):
     kind: str
     """The name of the step: "rnn", "gru", "lstm", which have compiled kernels, or another, run in torch operations."""
     step: Callable[[Tensor, Tensor, State], State]
-    """From the projected input and the projected hidden state (T, gates·H), and the state, the next state."""
+    """The next state, from the projected input and the projected hidden state (T, gates·H), and the state."""
     num_states: int
     num_apart: int
     """The last gates whose bias for the hidden state stays with its product, as of the GRU's new gate, which multiplies

@@ -71,8 +71,8 @@ class GraphSAGE(nn.Module):
         check_widths(self, in_features=in_features, num_classes=num_classes, hidden_features=hidden_features)
         if hidden_features % 2:
             raise ValueError(
-                "GraphSAGE expects an even hidden_features, half for each vertex and half for its neighbours; got "
-                f"{hidden_features}."
+                "GraphSAGE expects an even hidden_features, half for each vertex and half for its neighbours; "
+                f"got hidden_features={hidden_features}."
             )
         check_memory_budget("GraphSAGE", memory_budget)
         self.in_features = in_features

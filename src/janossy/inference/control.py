@@ -20,7 +20,7 @@ from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged, check_ragged
 
 SETS_A_STEP = 64
-"""Of the fit of a ``ControlVariate``."""
+"""The sets in one step of the fit of a ``ControlVariate``."""
 
 
 class ControlVariate(nn.Module):
@@ -191,8 +191,7 @@ class _Source:
 
     def controls(self, control: ControlVariate, sets: Ragged, drawn: Drawn) -> Tensor:
         """g of these draws (B, m, out), less its mean over m."""
-        apart = drawn.apart(self.orderings.num_rows)
-        return _centred(mean_of_draws(control.rows(sets, drawn.rows), drawn.rows, apart.rows), sets)
+        return _centred(mean_of_draws(control.rows(sets, drawn.rows), drawn, self.orderings.num_rows), sets)
 
     def integers(self, high: int, *shape: int, device: torch.device) -> Tensor:
         return torch.randint(high, shape, generator=self.generator, device=device)

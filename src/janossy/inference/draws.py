@@ -51,7 +51,7 @@ class Draws:
         self.exact = None if control is None else control.mean(sets)
         sizes = set(sets.sizes)
         self.num_rows = {n: own.num_rows(n) for n in sizes}
-        """Of a draw, by the size of the set."""
+        """The rows of a draw, by the size of the set."""
         if own.num == 1:
             many = own.redrawn(num, block=block, seed=seed)
             self.drawn = Drawn(many.enumerate(sets, generator), sets.sizes, getattr(own, "k", None))
@@ -77,17 +77,23 @@ class Draws:
             r = self.num_rows
             drawn = self.drawn.part(active, lambda n: slice(first[n] * r[n], last[n] * r[n]), sets)
         self.num_blocks = num_blocks
-        draws = drawn.apart(self.num_rows.__getitem__)
-        owners = draws.rows.owners
-        assert owners is not None
-        outputs = self.linked(self.network(sets, draws, elements=elements))
+        outputs, owners = self._outputs(sets, elements, drawn)
         numbers = torch.tensor(active, dtype=torch.long, device=outputs.device)
         if self.control is not None and self.exact is not None:
-            controls = mean_of_draws(self.control.rows(sets, drawn.rows), drawn.rows, draws.rows)
+            controls = mean_of_draws(self.control.rows(sets, drawn.rows), drawn, self.num_rows.__getitem__)
             outputs = outputs - controls + self.exact[numbers[owners]]
         sample = Sample(outputs, numbers[owners], self._blocks(sets, owners, first), self.population)
         self.sample = sample if self.sample is None else self.sample.and_more(sample)
         return self.sample
+
+    def _outputs(self, sets: Ragged, elements: Ragged, drawn: Drawn) -> tuple[Tensor, Tensor]:
+        """The linked output of every draw, set by set, and its set."""
+        if not drawn.weighs_rows and set(self.num_rows.values()) <= {1}:  # nothing to reduce
+            rows = self.network.rows(sets, drawn, elements=elements)
+            return self.linked(rows.values), rows.to_index()[1]
+        apart = drawn.apart(self.num_rows.__getitem__)
+        assert apart.rows.owners is not None
+        return self.linked(self.network(sets, apart, elements=elements)), apart.rows.owners
 
     def _blocks(self, sets: Ragged, owners: Tensor, first: dict[int, int]) -> Tensor:
         """The block of each draw of these sets, whose draws begin with the ``first`` for their size."""
@@ -103,10 +109,11 @@ class Draws:
         return blocks
 
 
-def mean_of_draws(values: Tensor, rows: Rows, draws: Rows) -> Tensor:
-    """The values of rows (T, out), times their weights, averaged over each draw; ``draws`` are the same rows, apart."""
-    if (weights := rows.weights()) is not None:
+def mean_of_draws(values: Tensor, drawn: Drawn, num_rows: Callable[[int], int]) -> Tensor:
+    """The values of these rows (T, out), times their weights, averaged over each draw, of so many of a set of n."""
+    if (weights := drawn.rows.weights()) is not None:
         values = values * weights.to(values)
+    draws = drawn.apart(num_rows).rows
     counts = torch.empty(draws.num_sets, dtype=torch.long, device=values.device)
     for bucket in draws.buckets:
         counts[slice(None) if bucket.sets is None else bucket.sets] = bucket.num_rows

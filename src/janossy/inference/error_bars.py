@@ -52,7 +52,7 @@ class Sample:
 
     @cached_property
     def standard_error(self) -> Tensor:
-        """Of the mean, (B, out): NaN after one block, unless that is the whole population.
+        """The standard error of the mean, (B, out): NaN after one block, unless that is the whole population.
 
         Var = q/(q − 1) · Σ_b (m_b/m)² (mean_b − mean)² over q independent blocks of m_b draws: unbiased for
         blocks of one size, and nearly so for others.
@@ -91,7 +91,7 @@ class Sample:
 
     @cached_property
     def _deviations(self) -> Tensor:
-        """Of each block, the sum of its outputs less the mean, (B, q, out)."""
+        """The sum of each block's outputs less the mean, (B, q, out)."""
         most = max(self.num_blocks.tolist(), default=0)
         sums = self.outputs.new_zeros(len(self.population) * most, self.outputs.shape[1])
         sums = sums.index_add(0, self.sets * most + self.blocks, self.outputs - self.mean[self.sets])

@@ -18,13 +18,13 @@ from janossy.orderings.rows import MAX_ROWS, as_random
 from janossy.ragged import Ragged, check_ragged
 
 NUM_PERMUTATIONS = 20
-"""By default, of a network that is trained with one."""
+"""The default for a network that is trained with one permutation."""
 
 BLOCKS = 5
 """Independent blocks that an error bar is made from, by default."""
 
 POSITION_BYTES = 32
-"""Of one position in a row while permutations are drawn: random bits, their order, and copies of it."""
+"""What one position in a row takes while permutations are drawn: random bits, their order, and copies of it."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def predict(
     if batch_size is not None:
         batches = [slice(b, b + batch_size) for b in range(0, max(1, len(sets)), batch_size)]
     elif orderings is not None:
-        batches = list(_batches(sets, orderings, num, getattr(network.pooling, "memory_budget", 2**30)))
+        batches = list(_batches(sets, orderings, num, network.pooling.memory_budget))
     else:
         batches = [slice(None)]
     with evaluating(network):
@@ -185,7 +185,7 @@ def predict(
 
 
 def _exact(mean: Tensor, keep_outputs: bool) -> Prediction:
-    """Of a network that draws nothing."""
+    """The prediction of a network that draws nothing."""
     none = torch.zeros(len(mean), dtype=torch.long, device=mean.device)
     return Prediction(
         mean, torch.zeros_like(mean), none, none, none == 0, outputs=mean[:, None] if keep_outputs else None

@@ -27,6 +27,7 @@ class AllPermutations:
 
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = False
+    averages: ClassVar[str] = "all orderings"
     increasing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

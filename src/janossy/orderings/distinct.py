@@ -13,7 +13,7 @@ from janossy.orderings.source import Source, arrangements, drawn_rows
 from janossy.ragged import Ragged
 
 MOST_RANKS = 2**62
-"""Of more arrangements than this, two of a draw coincide less than once in 2^63 pairs, and are not looked for."""
+"""In a larger population two arrangements of a draw coincide less than once in 2^63 pairs, and are not looked for."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Distinct:
     seed: int | None = None
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = True
+    averages: ClassVar[str] = "all orderings"
     block: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -65,7 +66,7 @@ class Distinct:
         return [1] * self.num_rows(n)
 
     def population(self, n: int) -> float:
-        """Of those that the rows are drawn from: all n! of a set, or all its n!/(n - k)! k-tuples."""
+        """The number that the rows are drawn from: all n! orders of a set, or all its n!/(n - k)! k-tuples."""
         return float(min(self._num_arrangements(n), 10**300))
 
     def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
@@ -87,7 +88,7 @@ class Distinct:
         return perm(n, self._length(n))
 
     def _length(self, n: int) -> int:
-        """Of the elements of a row."""
+        """The number of elements in a row."""
         return n if self.k is None else min(n, self.k)
 
 

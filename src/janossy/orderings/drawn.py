@@ -55,7 +55,7 @@ class Drawn:
         return self.rows
 
     def part(self, sets: Sequence[int], rows: Callable[[int], slice], chosen: Ragged) -> "Drawn":
-        """Of some sets, in rising order, the rows that ``rows`` says for their size; ``chosen`` is a batch of them."""
+        """The rows that ``rows`` says for their size, of some sets in rising order; ``chosen`` is a batch of them."""
         numbers = {b: i for i, b in enumerate(sets)}
         buckets = []
         for bucket in self.rows.buckets:
@@ -132,7 +132,7 @@ def _as_stored(bucket: Bucket, rows: slice = slice(None)) -> Tensor:
 
 
 def _apart(bucket: Bucket, num_draws: Tensor, first: Tensor) -> Bucket:
-    """With the rows of each draw as those of a set; a set's draws are numbered from its ``first``."""
+    """The bucket with the rows of each draw as those of a set; a set's draws are numbered from its ``first``."""
     num = int(num_draws[0 if bucket.sets is None else bucket.sets[0]])
     local = bucket.local.unflatten(1, (num, -1)).expand(bucket.num_sets, -1, -1, -1).flatten(0, 1)
     numbers = None

@@ -82,6 +82,7 @@ class ImportanceSampled:
     uniform: float = 0.1
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = True
+    averages: ClassVar[str] = "all orderings"
     weighs_rows: ClassVar[bool] = True
     seed: ClassVar[None] = None
     block: ClassVar[int] = 1

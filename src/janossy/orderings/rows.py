@@ -39,7 +39,7 @@ class Bucket:
     padded: bool
     """Whether any position is -1."""
     weights: Tensor | None = None
-    """Of the rows, (S, R): how much more often all orderings hold a row than the draw does. None where all are 1."""
+    """The rows' weights, (S, R): how much more often all orderings hold a row than the draw. None where all are 1."""
 
     @property
     def num_sets(self) -> int:
@@ -77,7 +77,7 @@ class Rows:
     """Where several draws of one set are reduced each by itself, as if they were sets: the set of each, (num_sets,)."""
 
     def weights(self) -> Tensor | None:
-        """Of all rows (Σ_b r_b, 1), in the order of the sets; None where all are 1."""
+        """The weights of all rows (Σ_b r_b, 1), in the order of the sets; None where all are 1."""
         parts = [bucket.weights[..., None] for bucket in self.buckets if bucket.weights is not None]
         return self.join(parts) if parts else None
 
@@ -121,7 +121,7 @@ class Orderings(Protocol):
     """WHICH sequences are averaged: a frozen dataclass with these three methods, which says whether it draws.
 
     ``num_rows`` and ``row_length`` tell, without building anything, the rows of one set of size n. Orderings whose rows
-    all have one length say so by an attribute ``k``.
+    all have one length say so by an attribute ``k``, and those that have the same mean by the same ``averages``.
     """
 
     @property
@@ -228,7 +228,7 @@ class EveryArrangement(Protocol):
 
 @runtime_checkable
 class EveryTuple(EveryArrangement, Protocol):
-    """Those whose rows have one length, k."""
+    """All arrangements in rows of one length, k."""
 
     @property
     def k(self) -> int: ...

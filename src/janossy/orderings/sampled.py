@@ -58,6 +58,7 @@ class Sampled:
     exact_last: int = 0
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = True
+    averages: ClassVar[str] = "all orderings"
 
     def __post_init__(self) -> None:
         check_integer("Sampled", "num", self.num, 1, "permutations")
@@ -116,7 +117,7 @@ class Sampled:
         return "designed" if self.k is None else "latin"
 
     def _length(self, n: int) -> int:
-        """Of the elements of a row."""
+        """The number of elements in a row."""
         return n if self.k is None else min(n, self.k)
 
 

@@ -31,6 +31,7 @@ class Tuples:
     k: int
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = False
+    averages: ClassVar[str] = "all orderings"
     increasing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

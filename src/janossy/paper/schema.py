@@ -114,7 +114,7 @@ def _check_fields(value: Mapping[str, Any], kind: Any, at: str) -> None:
 
 
 def _check_any(value: object, kinds: tuple[Any, ...], at: str) -> None:
-    """Of a plain type or null. Of other types the last says what is wrong."""
+    """The check of a plain type or null. Of several types the last says what is wrong."""
     if not any(kind in _NAMES and _is_plain(value, kind) for kind in kinds):
         others = [kind for kind in kinds if kind not in _NAMES]
         if not others:

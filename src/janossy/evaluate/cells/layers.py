@@ -8,16 +8,19 @@ from janossy.evaluate.cells.forest import Forest, Shape
 from janossy.evaluate.on_kernels import lanes, on_kernels_eagerly
 from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
+from janossy.functions.checks import check_dtype
 from janossy.functions.structure import Direction, Recurrent
 from janossy.functions.structure import structure as declared
 from janossy.kernels.limits import CELL_KINDS
 
 
-def project(structure: Recurrent, elements: Tensor) -> list[Tensor]:
+def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]:
     """What the first layer's cells read of each element: for each direction (N, d) -> (N, gates·H).
 
     H is then the hidden units filled up to whole vectors, where compiled kernels take them.
+    Raises: ValueError for elements in another dtype than the weights.
     """
+    check_dtype(f, elements, structure.layers[0][0].weight_ih)
     return [_project(structure, direction, elements) for direction in structure.layers[0]]
 
 

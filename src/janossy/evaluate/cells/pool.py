@@ -52,7 +52,7 @@ def pool_forests(problem: Problem, values: Tensor, groves: Sequence[Grove]) -> T
     together need more than the memory budget, each is computed again in backward.
     """
     reduction = REDUCTIONS[problem.reduce]
-    projections = project(problem.declared(Recurrent), values)
+    projections = project(problem.f, problem.declared(Recurrent), values)
     once = sum(grove.forest.shape.num_cells for grove in groves) * cell_bytes(problem) <= problem.memory_budget
     apply = partial(run, problem.f) if once else with_weights_of_now(problem.f, run)
 

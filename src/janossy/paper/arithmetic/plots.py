@@ -28,7 +28,7 @@ from janossy.paper.results import Result
 # Okabe and Ito's palette, told apart by colour-blind readers, in shades that stand out on white and on near-black.
 RHO_COLOURS = {"linear": "#d55e00", "mlp": "#2b83c6"}
 POOLING_COLOURS = {"k = 1": "#cc79a7", "k = 2": "#c98b00", "k = 3": "#009e73", "LSTM": "#2b83c6", "GRU": "ink"}
-"""By pooling; ink is the theme's own."""
+"""The colours by pooling; ink is the theme's own."""
 
 
 def scores_by_k(results: Sequence[Result], colours: dict[str, str]) -> Figure:
@@ -126,7 +126,7 @@ PLOTS: dict[str, Plot] = {
     "error-by-permutations": error_by_permutations,
     "learning-curves": learning_curves,
 }
-"""By file name. Each needs a result, the second one with a curve, the third one with a history."""
+"""The plots by file name. Each needs a result, the second one with a curve, the third one with a history."""
 
 
 def _name(task: str) -> str:

@@ -23,21 +23,21 @@ class Scored:
 
 @dataclass(frozen=True)
 class AfterEpoch(Scored):
-    """Those on the validation set after an epoch."""
+    """The scores on the validation set after an epoch."""
 
     epoch: Count
 
 
 @dataclass(frozen=True)
 class WithPermutations(Scored):
-    """Those on the test set by the mean over so many permutations; null of a model that draws none."""
+    """The scores on the test set by the mean over so many permutations; null of a model that draws none."""
 
     num_permutations: Count | None
 
 
 @dataclass(frozen=True)
 class OnCurve(Scored):
-    """Those on the test set by the mean over 1, 2, … permutations."""
+    """The scores on the test set by the mean over 1, 2, … permutations."""
 
     num_permutations: Count
 

@@ -20,7 +20,7 @@ PAPER_TASKS = ("sum", "range", "unique_sum", "unique_count", "variance")
 """The paper's, in its order."""
 
 REAL_TASKS = " and ".join(task.replace("_", " ") for task in TASKS if not TASKS[task].is_integer)
-"""Those whose score is the RMSE, for a reader."""
+"""The tasks whose score is the RMSE, for a reader."""
 
 DIVERGED = 1e39
 DIGITS = {"accuracy": 3, "rmse": 2, "mae": 3}

@@ -129,7 +129,7 @@ def _read(name: str, root: Path) -> _Files:
 
 
 def _digest(files: _Files) -> str:
-    """Of features, labels, edges in whatever order, and the split."""
+    """The digest of features, labels, edges in whatever order, and the split."""
     sources, targets = files.edges
     parts = [files.x, files.y.float(), (sources * len(files.x) + targets).sort().values]
     parts += [] if files.parts is None else [files.parts, torch.tensor(files.ends)]

@@ -14,7 +14,7 @@ FEW, MANY = 1, 7
 
 LEVEL = 0.95
 DECIMALS = 6
-"""Those of result files."""
+"""The results of files."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Curves:
     values: np.ndarray
 
     def at(self, num_permutations: int) -> Interval | None:
-        """Of the values with so many permutations; None if fewer were drawn."""
+        """The score of the values with so many permutations; None if fewer were drawn."""
         return interval(self.values[:, num_permutations - 1]) if num_permutations <= self.values.shape[1] else None
 
     def gains(self) -> list[Interval]:

@@ -1,0 +1,72 @@
+"""Compiles the kernels that most tests run, each once, on two cores: ``python -m tests.compile_kernels``.
+
+Otherwise each of pytest's workers compiles nearly all of them, for neither waits for the other. What is missing here is
+compiled by the test that needs it.
+"""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+
+import torch
+
+from janossy import (
+    GRU,
+    LSTM,
+    RNN,
+    Combinations,
+    JanossyPooling,
+    Ragged,
+    Sampled,
+    Spectral,
+    TupleMLP,
+    TupleProduct,
+    Tuples,
+)
+from janossy.functions import ACTIVATIONS
+from janossy.kernels import load
+from janossy.kernels.expansions import EXPANSIONS
+
+DTYPES = (torch.float64, torch.float32)
+
+
+def layers() -> Iterator[tuple[JanossyPooling, torch.dtype, int]]:
+    """Layers that between them call the kernels, with the dtype and the size of a set; those that take longest first.
+
+    f is float32 here, whatever its elements will be.
+    """
+    for dtype, activation, orderings in product(DTYPES, EXPANSIONS, (Tuples(2), Combinations(2))):
+        if dtype == torch.float64 or not orderings.increasing or activation in ("tanh", "gelu", "sine"):
+            f = TupleMLP(2, 2, 4, activation=activation)
+            yield JanossyPooling(f, orderings, Spectral(1e-3, enumerate_up_to=0)), dtype, 6
+    for dtype, recurrence in product(DTYPES, (LSTM, GRU, RNN)):
+        yield JanossyPooling(recurrence(2, 4), Sampled(2), "packed"), dtype, 3
+    for dtype, k in product(DTYPES, (1, 2, 3, 4)):
+        for orderings in (Tuples(k), Combinations(k)):
+            yield JanossyPooling(TupleProduct(k, 2, 4), orderings, "permanent"), dtype, k
+    for dtype, activation in product(DTYPES, ACTIVATIONS):
+        yield JanossyPooling(TupleMLP(2, 2, 4, activation=activation), Tuples(2), "fused"), dtype, 3
+    for dtype in DTYPES:  # of one hidden unit and so many elements pairs are sorted
+        yield JanossyPooling(TupleMLP(2, 2, 1, activation="relu"), Tuples(2), "fused"), dtype, 3000
+
+
+def compile_one(i: int) -> None:
+    layer, dtype, n = list(layers())[i]
+    sets = Ragged.from_sizes(torch.randn(n, 2, dtype=dtype), [n])
+    layer.to(dtype)(sets).sum().backward()
+    with torch.no_grad():
+        layer(sets)
+
+
+def main() -> None:
+    if load() is None:
+        return  # without numba the tests run in torch operations
+    start, num = time.monotonic(), len(list(layers()))
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(compile_one, range(num)))
+    print(f"compiled kernels, or found them compiled, for {num} layers in {time.monotonic() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
