@@ -52,7 +52,8 @@ def _explained(name: str, module: Any, elements: Tensor) -> Iterator[None]:
                 f"{what} expects elements on {', '.join(map(str, devices))}, where its weights are; got "
                 f"{elements.device}. Move the sets, or {name}, with .to()."
             ) from error
-        if weights and elements.dtype not in dtypes and "type" in str(error):
+        of_dtypes = "type" in str(error) or isinstance(error, NotImplementedError)
+        if weights and elements.dtype not in dtypes and of_dtypes:
             raise ValueError(
                 f"{what} expects elements in {', '.join(map(str, dtypes))}, as its weights are; got {elements.dtype}. "
                 f"Convert the sets, or {name}, with .to()."
