@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -38,7 +39,7 @@ class TupleMLP(StatesItsMeaning):
         super().__init__()
         if not isinstance(activation, str) or activation not in ACTIVATIONS:
             raise ValueError(f"TupleMLP expects an activation among {', '.join(ACTIVATIONS)}; got {activation!r}.")
-        outputs = {} if out_features is None else {"out_features": out_features}
+        outputs: dict[str, Any] = {} if out_features is None else {"out_features": out_features}
         check_widths(
             self, several="hidden_features", k=k, in_features=in_features, hidden_features=hidden_features, **outputs
         )
