@@ -139,16 +139,16 @@ def predict(
     check_generator("predict", generator, sets.device)
     check_flag("predict", "keep_outputs", keep_outputs)
     _check_tolerance(tolerance, confidence)
-    if missing := [part for part in ("rows", "mean") if control is not None and not hasattr(control, part)]:
-        raise TypeError(
-            f"predict expects as control a ControlVariate, or another with rows and mean; got {control!r}, without "
-            f"{' and '.join(missing)}. fit_control_variate makes one."
-        )
     linked = named_link(link, "predict")
     if orderings is None and control is not None:
         raise ValueError(
             f"predict expects a control only where permutations are sampled; got {network.pooling.orderings}, which "
             "are exact. Leave the control out."
+        )
+    if missing := [part for part in ("rows", "mean") if control is not None and not hasattr(control, part)]:
+        raise TypeError(
+            f"predict expects as control a ControlVariate, or another with rows and mean; got {control!r}, without "
+            f"{' and '.join(missing)}. fit_control_variate makes one."
         )
     num, block = (0, None) if orderings is None else _plan(orderings, num_permutations, block, tolerance is not None)
 
