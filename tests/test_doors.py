@@ -5,6 +5,7 @@ An error is clear if it is a TypeError or ValueError of our own that says what c
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from inspect import signature
 from math import inf, nan
 from typing import Any
@@ -39,6 +40,15 @@ from janossy import (
     predict,
 )
 from janossy.audit import interaction_order, sensitivity
+from janossy.evaluate import (
+    Fused,
+    Gather,
+    Packed,
+    Permanent,
+    Projected,
+    SampledPrefixes,
+    SharedPrefixes,
+)
 from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
 from janossy.history import HistoryPooling
 from janossy.inference import ControlVariate, fit_control_variate, predict_passes
@@ -50,6 +60,7 @@ D = 3
 # What is wrong for an argument of each kind.
 COUNT = (0, -1, 2.5, True, "3", nan, [2, 2], torch.tensor(3), None)
 FLAG = ("no", 1, None)
+META = torch.zeros(3, dtype=torch.long, device="meta")
 NUMBER = ("x", True, None, [0.5])
 SEED = (-1, 1.5, True, "0")
 CHOICE = ("nope", 3, ["mean"])
@@ -61,7 +72,7 @@ BYTES = (0, -5, "1 GB", 1.5, True, None)
 
 
 def sets(dtype: torch.dtype = torch.float32, features: int = D) -> Ragged:
-    return Ragged.from_sizes(torch.ones(6, features).to(dtype), [3, 0, 2, 1])
+    return Ragged.from_sizes(torch.arange(6.0 * features).view(6, features).to(dtype), [3, 0, 2, 1])
 
 
 def pooling(**options: Any) -> JanossyPooling:
@@ -85,6 +96,9 @@ class Door:
     wrong: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
+EVALUATORS = (Spectral, Fused, Gather, Packed, Permanent, Projected, SampledPrefixes, SharedPrefixes)
+"""Classes, where an evaluator is expected."""
+
 ELEMENTS = (
     sets(torch.float64),
     sets(torch.int64),
@@ -93,6 +107,23 @@ ELEMENTS = (
     sets().to("meta"),
 )
 """Elements that do not fit an f of D float32 features."""
+
+ROWS = (
+    None,
+    3,
+    sets(),
+    torch.ones(5, D),
+    torch.ones(5, 2, D + 1),
+    torch.ones(5, 2, D, 1),
+    torch.ones(5, 2, D).double(),
+)
+ROWS += (torch.ones(5, 2, D).long(), torch.ones(5, 2, D).cfloat())
+"""What are no rows of D float32 features."""
+
+MASKS = (3, torch.ones(5, 2), torch.ones(5, 3, dtype=torch.bool), torch.ones(2, 5, dtype=torch.bool))
+"""What are no masks of 5 rows of 2."""
+
+VERTICES = (None, 3, torch.tensor([0.5]), torch.tensor([7]), torch.tensor([[0]]), torch.tensor([-1]))
 
 RECURRENCE = {
     "in_features": COUNT,
@@ -178,7 +209,7 @@ DOORS = {
         {
             "f": (None, 3, "gru", GRU),
             "orderings": ORDERINGS,
-            "evaluate": (*CHOICE, None, Spectral),
+            "evaluate": (*CHOICE, None, *EVALUATORS),
             "reduce": (*CHOICE, None),
             "memory_budget": BYTES,
             "append_size": FLAG,
@@ -204,7 +235,7 @@ DOORS = {
         {
             "sets": (*SETS, *ELEMENTS),
             "orderings": ORDERINGS[1:],
-            "keys": (*SETS[1:], sets()[:2]),
+            "keys": (*SETS[1:], sets()[:2], sets().to("meta")),
             "generator": GENERATOR,
         },
     ),
@@ -231,7 +262,11 @@ DOORS = {
     "an equivariant layer's call": Door(
         lambda **given: JanossyEquivariant(GRU(D, 4, per_position=True), Sampled())(**given),
         lambda: {"sets": sets()},
-        {"sets": (*SETS, *ELEMENTS), "generator": GENERATOR},
+        {
+            "sets": (*SETS, *ELEMENTS),
+            "keys": (*SETS[1:], sets()[:2], sets().to("meta")),
+            "generator": GENERATOR,
+        },
     ),
     "predict": Door(
         predict,
@@ -254,7 +289,12 @@ DOORS = {
     "predict_passes": Door(
         predict_passes,
         lambda: {"run": lambda: torch.zeros(2, 3), "num_passes": 2},
-        {"run": (None, 3, torch.zeros(2, 3), lambda: 3, lambda: torch.zeros(3)), "num_passes": COUNT, "link": CHOICE},
+        {
+            "run": (None, 3, torch.zeros(2, 3), lambda: 3, lambda: torch.zeros(3)),
+            "num_passes": COUNT,
+            "link": CHOICE,
+            "keep_outputs": FLAG,
+        },
     ),
     "PermutationLoss": Door(
         PermutationLoss,
@@ -273,7 +313,14 @@ DOORS = {
         {
             "network": (None, pooling(), GRU(D, 4)),
             "sets": (*SETS, *ELEMENTS),
-            "target": (None, 3.0, torch.zeros(3, 2), torch.zeros(4), torch.zeros(4, 3)),
+            "target": (
+                None,
+                3.0,
+                torch.zeros(3, 2),
+                torch.zeros(4),
+                torch.zeros(4, 3),
+                torch.zeros(4, 2, device="meta"),
+            ),
             "generator": GENERATOR,
         },
     ),
@@ -294,7 +341,12 @@ DOORS = {
             "path": "/nonexistent/n.onnx",
             "example": sets(),
         },
-        {"network": (None, 3, pooling()), "path": (None, 3), "example": (None, 3, torch.zeros(2, 3))},
+        {
+            "network": (None, 3, pooling()),
+            "path": (None, 3),
+            "example": (None, 3, torch.zeros(2, 3)),
+            "opset": (0, "18", 1.5),
+        },
     ),
     "sensitivity": Door(
         sensitivity,
@@ -351,6 +403,23 @@ DOORS = {
         lambda: {"f": TupleMLP(1, D, 4), "num_elements": 10, "features": 4},
         {"f": (None, 3, TupleMLP), "num_elements": COUNT, "features": COUNT, "num": COUNT},
     ),
+    "a HistoryPooling's call": Door(
+        lambda **given: HistoryPooling(TupleMLP(1, D, 4), 10, 4)(**given),
+        lambda: {"sets": sets(), "ids": torch.arange(6)},
+        {
+            "sets": (*SETS, *ELEMENTS),
+            "ids": (
+                None,
+                3,
+                list(range(6)),
+                torch.arange(5),
+                torch.arange(6.0),
+                torch.arange(6) + 5,
+                torch.arange(6) - 1,
+            ),
+            "generator": GENERATOR,
+        },
+    ),
     "GraphSAGE": Door(
         GraphSAGE,
         lambda: {"in_features": D, "num_classes": 2, "aggregation": "mean"},
@@ -368,9 +437,10 @@ DOORS = {
         {
             "x": (None, torch.randn(3, D + 1), torch.randn(2, D), torch.randn(3, D).double(), torch.ones(3, D).long()),
             "graph": (None, 3, torch.tensor([[0], [1]])),
-            "vertices": (None, 3, torch.tensor([0.5]), torch.tensor([7]), torch.tensor([[0]])),
+            "vertices": VERTICES,
             "k_1": COUNT[:-1],
             "k_2": COUNT[:-1],
+            "resample": FLAG,
             "generator": GENERATOR,
         },
     ),
@@ -387,17 +457,109 @@ DOORS = {
         lambda: {"graph": graph(), "vertices": torch.tensor([0]), "k_1": 1, "k_2": 1},
         {
             "graph": (None, 3),
-            "vertices": (None, torch.tensor([0.5]), torch.tensor([7])),
+            "vertices": VERTICES,
             "k_1": COUNT[:-1],
             "k_2": COUNT[:-1],
+            "resample": FLAG,
+            "generator": GENERATOR,
         },
+    ),
+    "Neighbourhoods": Door(
+        Neighbourhoods,
+        lambda: {"offsets": torch.tensor([0, 2, 3, 3]), "neighbours": torch.tensor([1, 2, 0])},
+        {
+            "offsets": (None, 3, [0, 3], torch.zeros(4), torch.tensor([0, 3, 2, 3]), torch.tensor([0, 4]), META),
+            "neighbours": (None, 3, [0, 1, 2], torch.zeros(3), torch.tensor([1, 2, 7]), torch.tensor([1, 2, -1]), META),
+        },
+    ),
+    "whole": Door(
+        lambda **given: graph().whole(**given), lambda: {"vertices": torch.tensor([0])}, {"vertices": VERTICES}
+    ),
+    "sample": Door(
+        lambda **given: graph().sample(**given),
+        lambda: {"vertices": torch.tensor([0]), "k": 1},
+        {"vertices": VERTICES, "k": COUNT[:-1], "generator": GENERATOR},
     ),
     "assert_invariant": Door(
         assert_invariant,
         lambda: {"model": JanossyPooling(TupleMLP(2, D, 4), Tuples(2)), "example": sets()},
-        {"model": (None, 3), "example": SETS},
+        {
+            "model": (None, 3, JanossyPooling),
+            "example": SETS,
+            "num_permutations": COUNT,
+            "atol": NUMBER[:2],
+            "rtol": NUMBER[:2],
+            "seed": SEED[1:],
+        },
+    ),
+    "a TupleMLP's call": Door(TupleMLP(2, D, 4), lambda: {"x": torch.ones(5, 2, D)}, {"x": ROWS}),
+    "a TupleProduct's call": Door(TupleProduct(2, D, 4), lambda: {"x": torch.ones(5, 2, D)}, {"x": ROWS}),
+    "a GRU's call": Door(GRU(D, 4), lambda: {"x": torch.ones(5, 2, D)}, {"x": ROWS}),
+    "a MinGRU's call": Door(
+        MinGRU(D, 4),
+        lambda: {"x": torch.ones(5, 2, D), "mask": torch.ones(5, 2, dtype=torch.bool)},
+        {"x": ROWS, "mask": MASKS},
+    ),
+    "a BalancedTree's call": Door(
+        BalancedTree(D, 4),
+        lambda: {"x": torch.ones(5, 2, D), "mask": torch.ones(5, 2, dtype=torch.bool)},
+        {"x": ROWS, "mask": (*MASKS, torch.tensor([[False, True]] * 5))},
+    ),
+    "a PaddedNetwork's call": Door(
+        lambda **given: PaddedNetwork(network())(**given),
+        lambda: {
+            "x": torch.ones(5, 2, D),
+            "mask": torch.ones(5, 2, dtype=torch.bool),
+            "noise": torch.rand(5, 4, 2),
+        },
+        {
+            "x": ROWS,
+            "mask": (None, *MASKS),
+            "noise": (3, torch.rand(5, 2), torch.rand(5, 4, 3), torch.rand(4, 4, 2), torch.ones(5, 4, 2).cfloat()),
+        },
+    ),
+    "a PaddedNetwork of tuples' call": Door(
+        lambda **given: PaddedNetwork(JanossyNetwork(None, JanossyPooling(TupleMLP(2, D, 4), Tuples(2)), None))(
+            **given
+        ),
+        lambda: {"x": torch.ones(5, 2, D), "mask": torch.ones(5, 2, dtype=torch.bool)},
+        {"x": ROWS, "mask": (None, *MASKS), "noise": (3, torch.rand(5, 4, 2))},
+    ),
+    "margin": Door(
+        lambda **given: predict(network(), sets(), 4, **given).margin(**given),
+        lambda: {"confidence": 0.9},
+        {"confidence": (0, 1, 95, "x", nan, None, True)},
     ),
 }
+
+if find_spec("torch_geometric"):
+    from janossy.graph import JanossyAggregation
+
+    DOORS["JanossyAggregation"] = Door(
+        JanossyAggregation,
+        lambda: {"f": GRU(D, 4)},
+        {
+            "f": (None, 3, "gru", GRU),
+            "num_permutations": COUNT,
+            "num_permutations_eval": COUNT[:-1],
+            "orderings": ORDERINGS[1:],
+            "orderings_eval": ORDERINGS[1:],
+            "evaluate": (*CHOICE, None, *EVALUATORS),
+            "reduce": (*CHOICE, None),
+        },
+    )
+    # An x or a ptr that is no tensor, and a dim that x lacks, torch_geometric's Aggregation refuses before our forward.
+    DOORS["a JanossyAggregation's call"] = Door(
+        lambda **given: JanossyAggregation(GRU(D, 4))(**given),
+        lambda: {"x": torch.ones(5, D), "index": torch.tensor([2, 0, 2, 2, 0]), "dim_size": 4},
+        {
+            "x": tuple(x.values[:5] for x in ELEMENTS),
+            "index": (3, [2, 0, 2, 2, 0], torch.zeros(5), torch.zeros(4).long(), torch.tensor([2, 0, 2, 4, 0]), META),
+            "ptr": (torch.tensor([0.0, 5.0]), torch.tensor([0, 4]), torch.tensor([0, 3, 2, 5]), META),
+            "dim_size": (1, -1, 2.5, "4"),
+            "dim": (-1, 1),
+        },
+    )
 
 UNTRIED = {"RobbinsMonro": {"last_epoch"}}
 """Arguments that torch checks."""

@@ -195,5 +195,5 @@ def test_errors():
         JanossyEquivariant(FUNCTIONS["gru"](), Canonical(), memory_budget=0)
     with pytest.raises(TypeError, match="JanossyEquivariant expects a Ragged"):
         layer("canonical", "gru")(torch.zeros(2, 3, D))
-    with pytest.raises(ValueError, match="keys must have the sizes"):
+    with pytest.raises(ValueError, match="keys is expected to have the sizes"):
         layer("canonical", "gru")(distinct_sets((3,)), keys=distinct_sets((2, 1)))

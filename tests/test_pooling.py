@@ -78,7 +78,7 @@ def test_keys_decide_the_order():
     )
     for b, x in enumerate(sorted_by_hand):
         close(by_keys[b], f(x[None])[0])
-    with pytest.raises(ValueError, match=r"keys must have the sizes of the sets; got Ragged.* for Ragged"):
+    with pytest.raises(ValueError, match=r"keys is expected to have the sizes of the sets; got Ragged.* for Ragged"):
         JanossyPooling(f, Canonical())(sets, keys=distinct_sets((3, 4)))
 
 

@@ -5,7 +5,7 @@ from torch import nn
 
 from janossy.evaluate import MEMORY_BUDGET, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
-from janossy.evaluate.misfits import check_function, check_sets, misfits_explained
+from janossy.evaluate.misfits import check_function, check_keys, check_sets, misfits_explained
 from janossy.evaluate.per_element import per_element
 from janossy.orderings import Orderings, weighs_rows
 from janossy.orderings.arguments import check_generator
@@ -62,7 +62,9 @@ class JanossyEquivariant(nn.Module):
     def forward(self, sets: Ragged, *, keys: Ragged | None = None, generator: torch.Generator | None = None) -> Ragged:
         """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""
         check_sets(sets, "JanossyEquivariant")
-        keys = sets if keys is None else keys
+        if keys is None:
+            keys = sets
+        check_keys(keys, sets, "JanossyEquivariant")
         check_generator("JanossyEquivariant", generator, sets.device)
         problem = Problem(self.f, self.orderings, sets, keys, None, generator, self.memory_budget)
         with misfits_explained("f", self.f, sets.values):

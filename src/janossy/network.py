@@ -41,9 +41,8 @@ class JanossyNetwork(nn.Module):
                 f"JanossyNetwork expects pooling to be a JanossyPooling; got {type(pooling).__name__}. "
                 "Its arguments are h, pooling, rho."
             )
-        for name, module in (("h", h), ("rho", rho)):
-            if module is not None and not isinstance(module, nn.Module):
-                raise TypeError(f"JanossyNetwork expects {name} to be a module or None; got {type(module).__name__}.")
+        check_module("JanossyNetwork", "h", h)
+        check_module("JanossyNetwork", "rho", rho)
         self.h = nn.Identity() if h is None else h
         self.pooling = pooling
         self.rho = nn.Identity() if rho is None else rho
@@ -90,6 +89,12 @@ class JanossyNetwork(nn.Module):
         check_sets(sets, "JanossyNetwork")
         with misfits_explained("h", self.h, sets.values):
             return sets.with_values(self.h(sets.values))
+
+
+def check_module(owner: str, name: str, module: object) -> None:
+    """Raise a TypeError unless it is a module, or None."""
+    if module is not None and not isinstance(module, nn.Module):
+        raise TypeError(f"{owner} expects {name} to be a module or None; got {type(module).__name__}.")
 
 
 def check_network(network: object, owner: str) -> None:

@@ -9,12 +9,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from janossy.evaluate.misfits import check_sets
 from janossy.network import JanossyNetwork, check_network
 from janossy.orderings import Orderings, RandomOrderings
 from janossy.orderings.arguments import check_function, check_generator, check_integer, check_number
 from janossy.orderings.drawn import draws_of
 from janossy.orderings.rows import as_random
-from janossy.ragged import Ragged, check_ragged
+from janossy.ragged import Ragged
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -57,6 +58,18 @@ AVERAGES: dict[str | None, Callable[[Tensor], Tensor]] = {
 }
 
 
+ELEMENTWISE = (
+    nn.MSELoss,
+    nn.L1Loss,
+    nn.SmoothL1Loss,
+    nn.HuberLoss,
+    nn.BCELoss,
+    nn.BCEWithLogitsLoss,
+    nn.SoftMarginLoss,
+)
+"""torch's losses of a number and its target, which would broadcast, or fail in words of their own."""
+
+
 class PermutationLoss(nn.Module):
     """A loss of m draws of each set's permutations, which says what it estimates.
 
@@ -97,8 +110,8 @@ class PermutationLoss(nn.Module):
     Invariance: unbiased for a permutation-invariant objective, or a bound of one: see ``estimates``.
     Cost: m·num·B rows; h is computed once. All objectives are O(m).
     Raises: TypeError for an argument, a network or sets of another type; ValueError for an unknown objective or link,
-        too few permutations, a loss that reduces or broadcasts, a network whose orderings draw nothing or have a seed,
-        or a generator of another device.
+        too few permutations, a loss that reduces or broadcasts, a target that does not fit the outputs, a network whose
+        orderings draw nothing or have a seed, or a generator or target of another device.
 
     Example:
         >>> network = JanossyNetwork(nn.Embedding(10, 4), JanossyPooling(GRU(4, 8), Sampled()), nn.Linear(8, 1))
@@ -160,7 +173,7 @@ class PermutationLoss(nn.Module):
         ``generator``: the source of the permutations, on the sets' device.
         """
         check_network(network, "PermutationLoss")
-        check_ragged(sets, "PermutationLoss")
+        check_sets(sets, "PermutationLoss")
         if not isinstance(target, Tensor):
             raise TypeError(f"PermutationLoss expects a tensor as target; got {type(target).__name__}.")
         check_generator("PermutationLoss", generator, sets.device)
@@ -179,6 +192,11 @@ class PermutationLoss(nn.Module):
             raise ValueError(
                 "PermutationLoss expects outputs (B, m, *out) and one target a set, (B, *any); "
                 f"got {tuple(outputs.shape)} and {tuple(target.shape)}."
+            )
+        if outputs.device != target.device:
+            raise ValueError(
+                f"PermutationLoss expects a target on the outputs' device, {outputs.device}; got {target.device}. "
+                "Move it with .to()."
             )
         self._check_number(outputs.shape[1])
         value = self._objective(outputs, target)
@@ -218,6 +236,8 @@ class PermutationLoss(nn.Module):
         return pairs.mean() * 2 / (m * (m - 1))
 
     def _losses(self, predictions: Tensor, target: Tensor) -> Tensor:
+        if type(self.loss) in ELEMENTWISE:
+            _check_elementwise(predictions, target)
         losses = self.loss(predictions, target)
         if losses.shape == predictions.shape:
             _check_elementwise(predictions, target)

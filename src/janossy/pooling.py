@@ -8,15 +8,15 @@ from torch import Tensor
 
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
-from janossy.evaluate.misfits import check_function, check_sets, misfits_explained
+from janossy.evaluate.misfits import check_function, check_keys, check_sets, misfits_explained
 from janossy.evaluate.rows.pool import apply
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.modes import untouched
 from janossy.orderings import Orderings, weighs_rows
-from janossy.orderings.arguments import check_generator
+from janossy.orderings.arguments import check_flag, check_generator
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import check_orderings
-from janossy.ragged import Ragged, check_ragged
+from janossy.ragged import Ragged
 
 
 class JanossyPooling(StatesItsMeaning):
@@ -66,8 +66,7 @@ class JanossyPooling(StatesItsMeaning):
             kept = "; .rows(sets) keeps the rows" if reduce is None else ""
             raise ValueError(f"reduce expects one of {', '.join(map(repr, reductions))}; got {reduce!r}{kept}.")
         check_memory_budget("JanossyPooling", memory_budget)
-        if not isinstance(append_size, bool):
-            raise TypeError(f"JanossyPooling expects append_size as True or False; got {append_size!r}.")
+        check_flag("JanossyPooling", "append_size", append_size)
         self.f = f
         self.orderings = orderings
         self.choice = Choice(evaluate)
@@ -173,7 +172,7 @@ class JanossyPooling(StatesItsMeaning):
     ) -> Problem:
         check_sets(sets, "JanossyPooling")
         if keys is not None:
-            check_ragged(keys, "JanossyPooling(keys=)")
+            check_keys(keys, sets, "JanossyPooling")
         if orderings is None:
             orderings = self.orderings
         elif not isinstance(orderings, Drawn):

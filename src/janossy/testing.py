@@ -49,10 +49,10 @@ def assert_invariant(
         >>> network = JanossyNetwork(None, JanossyPooling(TupleMLP(2, 3, 8), Tuples(2)), nn.Linear(8, 1))
         >>> assert_invariant(network, Ragged.from_sets([torch.randn(4, 3), torch.randn(2, 3), torch.randn(0, 3)]))
     """
-    if not callable(model):
+    if not callable(model) or isinstance(model, type):
         raise TypeError(
-            f"assert_invariant expects a model of sets, or a function; got {type(model).__name__}. Write "
-            "assert_invariant(network, sets)."
+            f"assert_invariant expects a model of sets, or a function; got {model!r}, of type {type(model).__name__}. "
+            "Write assert_invariant(network, sets)."
         )
     sets = as_sets(example, "assert_invariant")
     check_integer("assert_invariant", "num_permutations", num_permutations)

@@ -45,7 +45,7 @@ def negated(x):
 DIFFERENT = {
     "activation": (TupleMLP(2, 2, 3, activation="relu"), TupleMLP(2, 2, 3), "activation='tanh'", "activation='relu'"),
     "k of the same shapes": (TupleMLP(3, 2, 4), TupleMLP(2, 3, 4), "k=2", "k=3"),
-    "orderings": (pool(Combinations(2)), pool(Tuples(2)), "orderings='Tuples'", "orderings='Combinations'"),
+    "orderings": (pool(Combinations(2)), pool(Tuples(2)), "orderings='all orderings'", "orderings='Combinations'"),
     "k of the orderings": (pool(Tuples(3)), pool(Tuples(2)), "k=2", "k=3"),
     "the key": (pool(Canonical(key=negated)), pool(Canonical()), "key=None", "key='negated'"),
     "reduce": (pool(Tuples(2), "sum"), pool(Tuples(2)), "reduce='mean'", "reduce='sum'"),

@@ -48,7 +48,7 @@ def test_formula(activation, hidden, out_features):
     [
         ((0, 2, 3), "all >= 1; got k=0"),
         ((1, 0, 3), "in_features=0"),
-        ((1, 2, ()), r"at least one hidden width.*hidden_features=\(\)"),
+        ((1, 2, ()), r"all >= 1; got.*hidden_features=\(\)"),
         ((1, 2, (3, 0)), r"hidden_features=\(3, 0\)"),
         ((1, 2, 3, 0), "out_features=0"),
         ((1, 2, 3, None, "swish"), "among tanh, sigmoid, relu, gelu, silu, softplus, sine, cosine, erf; got 'swish'"),

@@ -282,7 +282,7 @@ GRAPH = of_edges([(0, 1), (2, 1)])
         (lambda: GRAPH.sample(torch.tensor([[1]]), 2), TypeError, r"vertices \(B,\) .* \(1, 1\)"),
         (lambda: GRAPH.sample(torch.tensor([True, False, True]), 2), TypeError, "bool"),
         (lambda: GRAPH.sample(torch.tensor([1]), 0), ValueError, "k >= 1 neighbours; got k=0"),
-        (lambda: two_hops(GRAPH, torch.tensor([1]), 0, 2), ValueError, "got k=0"),
+        (lambda: two_hops(GRAPH, torch.tensor([1]), 0, 2), ValueError, "got k_1=0"),
         (lambda: two_hops(GRAPH, torch.tensor([3]), 1, 2), ValueError, "got 3 to 3"),
     ],
 )

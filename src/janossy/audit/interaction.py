@@ -104,9 +104,10 @@ def interaction_order(
             "interaction_order expects a target that is a function of a Ragged, and elements (N, *features) as a "
             f"tensor; got {type(target).__name__} and {type(elements).__name__}."
         )
-    numbers = {"num_elements": num_elements, "max_order": max_order, "num_samples": num_samples, "seed": seed}
+    numbers = {"num_elements": num_elements, "max_order": max_order, "num_samples": num_samples}
     for name, number in numbers.items():
         check_integer("interaction_order", name, number)
+    check_integer("interaction_order", "seed", seed, 0)
     if not 1 <= max_order <= num_elements:
         raise ValueError(
             f"interaction_order expects max_order from 1 to num_elements={num_elements}; got max_order={max_order}."

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from janossy.ragged import check_ragged
+from janossy.ragged import Ragged, check_ragged
 
 
 def check_function(f: Any, owner: str, outputs: str) -> None:
@@ -21,6 +21,15 @@ def check_sets(sets: Any, owner: str) -> None:
     check_ragged(sets, owner)
     if sets.device.type == "meta":
         raise ValueError(f"{owner} expects sets on a device that holds numbers; got 'meta'. Use .to('cpu').")
+
+
+def check_keys(keys: Any, sets: Ragged, owner: str) -> None:
+    """Raise a TypeError if these keys are no sets, and a ValueError if they are not where the sets are."""
+    check_ragged(keys, f"{owner}(keys=)")
+    if keys.device != sets.device:
+        raise ValueError(
+            f"{owner} expects keys on the sets' device, {sets.device}; got {keys.device}. Move them with .to()."
+        )
 
 
 def misfits_explained(name: str, module: Any, elements: Tensor) -> AbstractContextManager[None]:
@@ -43,7 +52,8 @@ def _explained(name: str, module: Any, elements: Tensor) -> Iterator[None]:
                 f"{what} expects elements on {', '.join(map(str, devices))}, where its weights are; got "
                 f"{elements.device}. Move the sets, or {name}, with .to()."
             ) from error
-        if weights and elements.dtype not in dtypes and "type" in str(error):
+        of_dtypes = "type" in str(error) or isinstance(error, NotImplementedError)
+        if weights and elements.dtype not in dtypes and of_dtypes:
             raise ValueError(
                 f"{what} expects elements in {', '.join(map(str, dtypes))}, as its weights are; got {elements.dtype}. "
                 f"Convert the sets, or {name}, with .to()."

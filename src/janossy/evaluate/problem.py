@@ -47,7 +47,10 @@ class Problem:
         if self.keys is None:
             object.__setattr__(self, "keys", self.gathered)
         if self.keys.sizes != self.elements.sizes:
-            raise ValueError(f"keys must have the sizes of the sets; got {self.keys!r} for {self.elements!r}.")
+            raise ValueError(
+                f"keys is expected to have the sizes of the sets; got {self.keys!r} for {self.elements!r}. Give the "
+                "same sets, of other elements."
+            )
         object.__setattr__(self, "structure", structure(self.f))
 
     @property

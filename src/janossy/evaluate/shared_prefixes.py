@@ -16,6 +16,7 @@ from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.every_tuple import ordered_elements
 from janossy.functions.structure import Recurrent
+from janossy.orderings.arguments import check_flag
 from janossy.orderings.rows import MAX_ROWS, EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.ragged import Ragged
@@ -48,8 +49,7 @@ class SharedPrefixes:
     name: ClassVar[str] = "shared_prefixes"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.merge_equal, bool):
-            raise TypeError(f"SharedPrefixes expects merge_equal as True or False; got {self.merge_equal!r}.")
+        check_flag("SharedPrefixes", "merge_equal", self.merge_equal)
 
     def refuses(self, problem: Problem) -> str | None:
         if not averages_every_arrangement(problem.orderings):

@@ -50,8 +50,8 @@ def export_onnx(
     """
     padded = PaddedNetwork(network)
     values = as_sets(example, "export_onnx").values
-    _check_path(path)
     check_integer("export_onnx", "opset", opset, 1, optional=True)
+    _check_path(path)
     try:
         import onnx  # noqa: F401, PLC0415
         import onnxscript  # noqa: F401, PLC0415

@@ -6,10 +6,12 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from janossy.evaluate.misfits import misfits_explained
 from janossy.evaluate.reduce import widened
 from janossy.export.places import columns, flat, gather, sorted_places
 from janossy.export.recurrence import last_hidden
 from janossy.export.tuples import MOST_ELEMENTS, over_tuples
+from janossy.functions.checks import check_sequences
 from janossy.functions.structure import Recurrent, hooked, structure
 from janossy.network import JanossyNetwork
 from janossy.orderings import Canonical, Combinations, Sampled, Tuples
@@ -58,7 +60,8 @@ class PaddedNetwork(nn.Module):
         does so in evaluation), and what has parameters in it must be differentiable at zero.
     Cost: f on as many rows for each set as n elements have, and up to k! more; n^k bytes say which tuples they are. All
         are held at once. A TupleMLP's first layer and a TupleProduct's factors are applied once to each element.
-    Raises: ValueError for another network, for inputs of other shapes, for more than the orderings' max_rows (not once
+    Raises: TypeError for inputs that are no tensors; ValueError for another network, for inputs of other shapes or
+        dtypes, for more than the orderings' max_rows (not once
         exported), or in training if a recurrence drops out.
 
     Example:
@@ -80,13 +83,21 @@ class PaddedNetwork(nn.Module):
         self._check_inputs(x, mask, noise)
         x = x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.dim() - 2)).logical_not(), 0)
         order = self._order(x.detach(), mask, noise)
-        values, counted = self._rows(self._elements(x, mask), order, mask.sum(1))
+        elements = self._elements(x, mask)
+        with misfits_explained("f", self.network.pooling.f, elements):
+            values, counted = self._rows(elements, order, mask.sum(1))
         pooled = REDUCTIONS[self.network.pooling.reduce](widened(values), counted[..., None])
         return self.network.rho(pooled.to(values.dtype))
 
     def _elements(self, x: Tensor, mask: Tensor) -> Tensor:
         """What f reads of each element, (B, n, d)."""
-        elements = self.network.h(flat(x)).unflatten(0, mask.shape)
+        with misfits_explained("h", self.network.h, x):
+            elements = self.network.h(flat(x)).unflatten(0, mask.shape)
+        if elements.dim() != 3:
+            raise ValueError(
+                f"PaddedNetwork expects vectors of features, (B, n, d), after h; got {tuple(elements.shape)}. Flatten "
+                "them in h."
+            )
         if self.network.pooling.append_size:
             sizes = mask.sum(1)[:, None, None].expand(-1, mask.shape[1], 1)
             elements = torch.cat((elements, sizes.to(elements.dtype)), dim=2)
@@ -117,6 +128,7 @@ class PaddedNetwork(nn.Module):
         lengths = flat(sizes[:, None].expand(-1, m))
         declared = structure(f)
         if isinstance(declared, Recurrent):
+            check_sequences(f, rows)
             values = last_hidden(declared, rows, lengths)
         else:
             rows = nn.functional.pad(rows, (0, 0, 0, 1))  # so that there is always a place
@@ -138,8 +150,8 @@ class PaddedNetwork(nn.Module):
             )
         if noise is not None and not isinstance(orderings, Sampled):
             raise ValueError(
-                f"PaddedNetwork takes no noise under {type(orderings).__name__}, which draws nothing; "
-                "pass x and mask only."
+                f"PaddedNetwork expects no noise under {type(orderings).__name__}, which draws nothing; got some. "
+                "Pass x and mask only."
             )
         if noise is not None and (
             noise.dim() != 3 or noise.shape[::2] != mask.shape or noise.is_complex() or noise.dtype == torch.bool

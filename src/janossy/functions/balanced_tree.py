@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from janossy.functions.checks import check_sequences, check_widths
+from janossy.functions.checks import check_mask, check_sequences, check_widths
 
 
 class BalancedTree(nn.Module):
@@ -74,11 +74,7 @@ class BalancedTree(nn.Module):
             )
         if mask is None:
             return
-        if mask.shape != x.shape[:2] or mask.dtype != torch.bool:
-            raise ValueError(
-                f"this BalancedTree expects a mask of shape {tuple(x.shape[:2])} and dtype torch.bool; "
-                f"got {tuple(mask.shape)} and {mask.dtype}."
-            )
+        check_mask(self, x, mask)
         # torch.compile cannot branch on values.
         if not torch.compiler.is_compiling() and (mask[:, 1:] & ~mask[:, :-1]).any():
             raise ValueError(

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 
 def check_widths(module: nn.Module, *, several: str | None = None, **widths: Any) -> None:
-    """Raise unless all these sizes, by the names of arguments, are integers >= 1; ``several`` names a list.
+    """Raise unless all these sizes, by the names of arguments, are integers >= 1.
 
-    Raises: TypeError for what is no integer (True is none), ValueError for one below 1, or none.
+    ``several``: the name of the one that may be a sequence of them.
+    Raises: TypeError for what is no integer (True is none), ValueError for one below 1, or for none.
     """
     names = " and ".join(filter(None, (", ".join(list(widths)[:-1]), list(widths)[-1])))
     for name, width in widths.items():
@@ -38,23 +39,50 @@ def check_flags(module: nn.Module, **flags: Any) -> None:
             raise TypeError(f"{type(module).__name__} expects {name} as True or False; got {flag!r}.")
 
 
-def check_rows(module: Any, shape: tuple[int, ...]) -> None:
-    """Raise a ValueError if rows of this shape are not the (T, k, in_features) that the module takes."""
-    owner = type(module).__name__
+def check_rows(module: Any, x: Any) -> None:
+    """Raise a TypeError if x is no tensor, and a ValueError if it is not the (T, k, in_features) the module takes."""
+    _check_tensor(module, x, f"rows of shape (T, {module.k}, {module.in_features})")
+    _check_row_shape(module, tuple(x.shape))
+
+
+def check_elements(module: Any, elements: Tensor) -> None:
+    """Raise a ValueError if k of these elements (N, *features) are no row that the module takes."""
+    _check_row_shape(module, (elements.shape[0], module.k, *elements.shape[1:]))
+
+
+def _check_row_shape(module: Any, shape: tuple[int, ...]) -> None:
     if shape[1:] != (module.k, module.in_features):
         raise ValueError(
-            f"this {owner} expects rows of shape (T, {module.k}, {module.in_features}); got {shape}. "
+            f"this {type(module).__name__} expects rows of shape (T, {module.k}, {module.in_features}); got {shape}. "
             "Match its k to the orderings' k, and its in_features to the elements'."
         )
 
 
-def check_sequences(module: Any, x: Tensor) -> None:
-    """Raise a ValueError if these are not rows (T, L, in_features) that the module takes."""
+def _check_tensor(module: Any, x: Any, expected: str) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"this {type(module).__name__} expects {expected} as a tensor; got {type(x).__name__}. "
+            "JanossyPooling applies it to sets."
+        )
+
+
+def check_sequences(module: Any, x: Any) -> None:
+    """Raise a TypeError or ValueError if these are not rows (T, L, in_features) that the module takes."""
+    _check_tensor(module, x, f"rows of shape (T, L, {module.in_features})")
     if x.dim() != 3 or x.shape[2] != module.in_features:
         raise ValueError(
             f"this {type(module).__name__} expects rows of shape (T, L, {module.in_features}); got {tuple(x.shape)}."
         )
     check_dtype(module, x)
+
+
+def check_mask(module: nn.Module, x: Tensor, mask: Any) -> None:
+    """Raise a TypeError if the mask is no tensor, and a ValueError unless it is a bool for each place of rows x."""
+    expected = f"this {type(module).__name__} expects a mask of shape {tuple(x.shape[:2])} and dtype torch.bool"
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{expected}; got {type(mask).__name__}. Give it as a tensor.")
+    if mask.shape != x.shape[:2] or mask.dtype != torch.bool:
+        raise ValueError(f"{expected}; got {tuple(mask.shape)} and {mask.dtype}.")
 
 
 def check_dtype(module: Any, x: Tensor, weight: Tensor | None = None) -> None:

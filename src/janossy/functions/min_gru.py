@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 from torch.nn.functional import dropout, pad
 
-from janossy.functions.checks import check_dropout, check_sequences, check_widths
+from janossy.functions.checks import check_dropout, check_mask, check_sequences, check_widths
 
 
 class MinGRU(nn.Module):
@@ -56,11 +56,7 @@ class MinGRU(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         check_sequences(self, x)
         if mask is not None:
-            if mask.shape != x.shape[:2] or mask.dtype != torch.bool:
-                raise ValueError(
-                    f"this MinGRU expects a mask of shape {tuple(x.shape[:2])} and dtype torch.bool; "
-                    f"got {tuple(mask.shape)} and {mask.dtype}."
-                )
+            check_mask(self, x, mask)
             # Zeros before anything is computed, as a NaN would come back as 0 · NaN in backward.
             x = x.masked_fill(~mask[..., None], 0)
         if x.shape[1] == 0:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from janossy.functions.checks import check_dtype, check_rows, check_widths
+from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.functions.structure import ACTIVATIONS, Additive, hooked, overridden, project
 
@@ -52,7 +52,7 @@ class TupleMLP(StatesItsMeaning):
         self.output = None if out_features is None else nn.Linear(hidden[-1], out_features)
 
     def forward(self, x: Tensor) -> Tensor:
-        check_rows(self, tuple(x.shape))
+        check_rows(self, x)
         check_dtype(self, x)
         return self._rest(ACTIVATIONS[self.activation](self.hidden[0](x.flatten(1))))
 
@@ -76,7 +76,7 @@ class TupleMLP(StatesItsMeaning):
 
     def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
         """The projections of each element, (N, d) -> (N, k, H)."""
-        check_rows(self, (elements.shape[0], self.k, *elements.shape[1:]))
+        check_elements(self, elements)
         check_dtype(self, elements)
         return project(self.k, elements, first.weight, first.bias)[0]
 

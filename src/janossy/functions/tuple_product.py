@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from janossy.functions.checks import check_rows, check_widths
+from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.structure import Product, hooked, overridden
 
 
@@ -31,8 +31,8 @@ class TupleProduct(nn.Module):
             batch, f declares no structure.
 
     Shapes: (T, k, in_features) -> (T, out_features), or (T, rank).
-    Raises: ValueError for k, in_features, rank or out_features below 1, for a g that is not k modules, for rows that
-        are not (T, k, in_features), or for a g_j that does not return (N, rank).
+    Raises: TypeError for sizes that are no integers; ValueError for k, in_features, rank or out_features below 1, for a
+        g that is not k modules, for rows that are not (T, k, in_features), or for a g_j that does not return (N, rank).
 
     Example:
         >>> TupleProduct(2, in_features=3, rank=16, out_features=1)(torch.zeros(5, 2, 3)).shape
@@ -74,7 +74,9 @@ class TupleProduct(nn.Module):
         self.output = None if out_features is None else nn.Linear(rank, out_features)
 
     def forward(self, x: Tensor) -> Tensor:
-        check_rows(self, tuple(x.shape))
+        check_rows(self, x)
+        if isinstance(self.g[0], nn.Linear):  # others may take another dtype than their weights'
+            check_dtype(self, x)
         product = self._factor(0, x[:, 0])
         for j in range(1, self.k):
             product = product * self._factor(j, x[:, j])
@@ -95,7 +97,7 @@ class TupleProduct(nn.Module):
 
     def _factors(self, elements: Tensor) -> Tensor:
         """Every g_j of each element, (N, d) -> (N, k, R)."""
-        check_rows(self, (elements.shape[0], self.k, *elements.shape[1:]))
+        check_elements(self, elements)
         return torch.stack([self._factor(j, elements) for j in range(self.k)], dim=1)
 
     def _factor(self, j: int, x: Tensor) -> Tensor:

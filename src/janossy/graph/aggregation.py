@@ -77,7 +77,10 @@ class JanossyAggregation(Aggregation):
                 f"orderings={orderings}. Give the number to the orderings: Sampled(num)."
             )
         if reduce is None:
-            raise ValueError("JanossyAggregation gives one vector a neighbourhood; got reduce=None. Choose a reduce.")
+            raise ValueError(
+                "JanossyAggregation expects a reduce, as it gives one vector a neighbourhood; got reduce=None. "
+                "Choose a reduce."
+            )
         check_integer("JanossyAggregation", "num_permutations", num_permutations, 1)
         check_integer("JanossyAggregation", "num_permutations_eval", num_permutations_eval, 1, optional=True)
         if orderings_eval is not None:
@@ -112,13 +115,10 @@ class JanossyAggregation(Aggregation):
         dim: int = -2,
         max_num_elements: int | None = None,
     ) -> Tensor:
-        expected = "JanossyAggregation expects elements (N, d), or (N, heads, d), and dim as the dimension of the N"
-        if not isinstance(x, Tensor) or not isinstance(dim, int):
-            raise TypeError(f"{expected}; got {type(x).__name__} and dim={dim!r}. Give a tensor and a whole number.")
-        if not -x.dim() <= dim < x.dim() or x.dim() < 2 or dim in (-1, x.dim() - 1):
+        if x.dim() < 2 or dim in (-1, x.dim() - 1):
             raise ValueError(
-                f"{expected}; got shape {tuple(x.shape)} and dim={dim}. The last dimension holds each element's "
-                "features."
+                "JanossyAggregation expects elements (N, d), or (N, heads, d), and dim as the dimension of the N; "
+                f"got shape {tuple(x.shape)} and dim={dim}. The last dimension holds each element's features."
             )
         elements = x.movedim(dim, 0)
         sets = _neighbourhoods(elements, index, ptr, dim_size)

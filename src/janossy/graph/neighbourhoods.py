@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from janossy.orderings.arguments import check_generator, check_integer
+from janossy.orderings.arguments import check_flag, check_generator, check_integer
 from janossy.orderings.source import Source, arrangements
 from janossy.ragged import Ragged
 
@@ -205,6 +205,7 @@ def two_hops(
     check_graph(graph, "two_hops")
     for name, k in {"k_1": k_1, "k_2": k_2}.items():
         check_integer("two_hops", name, k, 1, "neighbours", optional=True)
+    check_flag("two_hops", "resample", resample)
     neighbours = graph.sample(vertices, k_2, generator)
     inner = torch.cat((vertices.long(), neighbours.values))
     if resample:
@@ -257,8 +258,9 @@ def check_graph(graph: Any, owner: str) -> None:
 
 
 def _check_numbers(x: Any, owner: str, what: str) -> None:
-    if not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex() or x.dtype == torch.bool or x.dim() != 1:
-        got = f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+    wrong = not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex() or x.dtype == torch.bool
+    if wrong or x.dim() != 1 or x.is_meta:
+        got = f"{x.dtype} of shape {tuple(x.shape)} on {x.device}" if isinstance(x, Tensor) else type(x).__name__
         raise TypeError(f"{owner} expects {what} as an integer tensor; got {got}. Use torch.tensor(numbers).")
 
 

@@ -48,7 +48,8 @@ class GraphSAGE(nn.Module):
     Cost: a vertex's features are projected once, in however many neighbourhoods it is; by k-tuples, once in each. Of
         sparse features (Cora's, PubMed's), only what is not zero is multiplied.
     Raises: TypeError for an argument of another type; ValueError for an unknown aggregation, widths below 1, an odd
-        hidden_features, features that are not (V, d) or not in the weights' dtype, or what ``two_hops`` refuses.
+        hidden_features, features that are not (V, d) or in another dtype than the weights, or for what ``two_hops``
+        refuses.
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))

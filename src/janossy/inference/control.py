@@ -1,6 +1,7 @@
 """ControlVariate: less variance between permutations, by a surrogate whose average over all of them is known."""
 
 from dataclasses import dataclass, replace
+from math import inf
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,7 @@ from janossy.functions import TupleMLP
 from janossy.inference.draws import mean_of_draws
 from janossy.inference.links import Link, named_link
 from janossy.modes import evaluating
-from janossy.network import JanossyNetwork, check_network
+from janossy.network import JanossyNetwork, check_module, check_network
 from janossy.orderings import Bucket, Orderings, RandomOrderings, Rows, Tuples
 from janossy.orderings.arguments import check_generator, check_integer, check_number
 from janossy.orderings.drawn import Drawn, draws_of
@@ -44,7 +45,8 @@ class ControlVariate(nn.Module):
     Invariance: ``mean`` is exact, to the tolerance of the evaluator that "auto" takes. Each row must be
         uniform over permutations, or over how they begin.
     Cost: g on every row, and ḡ: for a ``TupleMLP`` of one layer linear in the set, else n!/(n − k)! tuples.
-    Raises: ValueError if k < 1, for rows that are cut to fewer than k elements, or of another number of sets.
+    Raises: TypeError for an argument of another type; ValueError if k < 1, for rows that are cut to fewer than k
+        elements, or of another number of sets.
 
     Example:
         >>> control = ControlVariate(nn.Embedding(10, 4), TupleMLP(2, 4, 8, out_features=1), k=2)
@@ -55,6 +57,7 @@ class ControlVariate(nn.Module):
 
     def __init__(self, h: nn.Module | None, g: Function, k: int) -> None:
         super().__init__()
+        check_module("ControlVariate", "h", h)
         self.pooling = JanossyPooling(g, Tuples(k))
         self.k = k
         self._h = (nn.Identity() if h is None else h,)  # in a tuple, nn.Module does not take it for its own
@@ -62,6 +65,10 @@ class ControlVariate(nn.Module):
     def rows(self, sets: Ragged, rows: Rows) -> Tensor:
         """g of the last k elements of every row, set by set: (Σ_b r_b, out). A smaller set has zeros behind it."""
         check_ragged(sets, "ControlVariate")
+        if not isinstance(rows, Rows):
+            raise TypeError(
+                f"ControlVariate expects Rows; got {type(rows).__name__}. Write Sampled(20).enumerate(sets)."
+            )
         if rows.num_sets != len(sets):
             raise ValueError(f"ControlVariate expects the rows of these {len(sets)} sets; got {rows.num_sets}.")
         last = Rows(tuple(self._last(bucket, sets) for bucket in rows.buckets), rows.num_sets)
@@ -126,7 +133,7 @@ def fit_control_variate(
     Cost: num_steps·num_permutations·64 rows of the network and of g, forward; the backward pass is g's alone.
     Raises: TypeError for a network, sets or a number of another type; ValueError for an unknown link, orderings that
         draw nothing or rows of fewer than k elements, k, hidden_features or num_steps below 1, num_permutations below
-        2, no sets, elements that are not vectors, or a generator of another device.
+        2, a learning_rate that is not > 0, no sets, elements that are not vectors, or a generator of another device.
 
     Example:
         >>> network = JanossyNetwork(nn.Embedding(10, 4), JanossyPooling(GRU(4, 8), Sampled()), nn.Linear(8, 1))
@@ -141,6 +148,8 @@ def fit_control_variate(
     for name, number in numbers.items():
         check_integer(owner, name, number)
     check_number(owner, "learning_rate", learning_rate, 1e-2)
+    if not 0 < learning_rate < inf:
+        raise ValueError(f"{owner} expects a finite learning_rate > 0; got {learning_rate}.")
     check_generator(owner, generator, sets.device)
     if min(num_steps, hidden_features, len(sets)) < 1 or num_permutations < 2:
         raise ValueError(

@@ -8,6 +8,8 @@ import torch
 from scipy.special import stdtr, stdtrit
 from torch import Tensor
 
+from janossy.orderings.arguments import check_number
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -112,8 +114,9 @@ def margin(standard_error: Tensor, num_blocks: Tensor, confidence: float | Tenso
     return (reach * standard_error).where(standard_error != 0, 0)
 
 
-def check_confidence(confidence: float) -> None:
-    """Raise a ValueError if confidence is not between 0 and 1."""
+def check_confidence(confidence: Any) -> None:
+    """Raise a TypeError if confidence is no number, and a ValueError if it is not between 0 and 1."""
+    check_number("an error bar", "confidence", confidence, 0.95)
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence is expected between 0 and 1, such as 0.95; got {confidence}.")
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from janossy.inference.error_bars import Sample
 from janossy.inference.links import Link, change_probability, named_link
 from janossy.inference.predict import Prediction
-from janossy.orderings.arguments import check_integer
+from janossy.orderings.arguments import check_flag, check_integer
 
 
 @torch.no_grad()
@@ -54,6 +54,7 @@ def predict_passes(
             f"{type(run).__name__}. Write predict_passes(lambda: model(x, edge_index))."
         )
     check_integer("predict_passes", "num_passes", num_passes, 1)
+    check_flag("predict_passes", "keep_outputs", keep_outputs)
     linked = named_link(link, "predict_passes")
     passes: list[Tensor] = []
     for _ in range(num_passes):

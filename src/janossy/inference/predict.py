@@ -13,7 +13,7 @@ from janossy.inference.links import Link, change_probability, named_link
 from janossy.modes import evaluating
 from janossy.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
-from janossy.orderings.arguments import check_generator, check_integer, check_number
+from janossy.orderings.arguments import check_flag, check_generator, check_integer, check_number
 from janossy.orderings.rows import MAX_ROWS, as_random
 from janossy.ragged import Ragged, check_ragged
 
@@ -59,7 +59,8 @@ class Prediction:
     def margin(self, confidence: float = 0.95) -> Tensor:
         """Half the width of each mean's confidence interval, (B, out), by Student's t over the blocks.
 
-        Raises: ValueError if confidence is not between 0 and 1, or if a set has a single block.
+        Raises: TypeError if confidence is no number; ValueError if it is not between 0 and 1, or if a set has a single
+            block.
         """
         check_confidence(confidence)
         if (self.standard_error.isnan().any(1) & (self.num_blocks == 1)).any():
@@ -136,12 +137,18 @@ def predict(
     check_integer("predict", "seed", seed, 0, optional=True)
     check_integer("predict", "batch_size", batch_size, 1, "sets", optional=True)
     check_generator("predict", generator, sets.device)
+    check_flag("predict", "keep_outputs", keep_outputs)
     _check_tolerance(tolerance, confidence)
     linked = named_link(link, "predict")
     if orderings is None and control is not None:
         raise ValueError(
             f"predict expects a control only where permutations are sampled; got {network.pooling.orderings}, which "
             "are exact. Leave the control out."
+        )
+    if missing := [part for part in ("rows", "mean") if control is not None and not hasattr(control, part)]:
+        raise TypeError(
+            f"predict expects as control a ControlVariate, or another with rows and mean; got {control!r}, without "
+            f"{' and '.join(missing)}. fit_control_variate makes one."
         )
     num, block = (0, None) if orderings is None else _plan(orderings, num_permutations, block, tolerance is not None)
 
@@ -242,7 +249,6 @@ def _together(parts: list[Prediction]) -> Prediction:
 
 
 def _check_tolerance(tolerance: Any, confidence: Any) -> None:
-    check_number("predict", "confidence", confidence, 0.95)
     check_confidence(confidence)
     if tolerance is None:
         return

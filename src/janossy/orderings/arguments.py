@@ -37,9 +37,15 @@ def check_number(owner: str, name: str, value: Any, example: float) -> None:
         )
 
 
+def check_flag(owner: str, name: str, value: Any) -> None:
+    """Raise a TypeError unless value is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{owner} expects {name} as True or False; got {value!r}.")
+
+
 def check_function(owner: str, name: str, value: Callable | None, instead: str) -> None:
-    """Raise a TypeError unless value is a function, or None; ``instead`` says what to write."""
-    if value is not None and not callable(value):
+    """Raise a TypeError unless value is a function (a class is none), or None; ``instead`` says what to write."""
+    if value is not None and (not callable(value) or isinstance(value, type)):
         raise TypeError(
             f"{owner} expects a function as {name}, or None; got {name}={value!r}, of type {type(value).__name__}. "
             f"{instead}"

@@ -67,8 +67,8 @@ class Sampled:
         check_integer("Sampled", "seed", self.seed, 0, optional=True)
         if self.scheme == "distinct":
             raise ValueError(
-                f"Sampled draws permutations that may come again; got scheme='distinct'. Write Distinct({self.num}, "
-                f"k={self.k}), which draws them without replacement."
+                "Sampled expects a scheme of permutations that may come again; got scheme='distinct'. "
+                f"Write Distinct({self.num}, k={self.k}), which draws them without replacement."
             )
         if self.scheme not in CHOICES:
             raise ValueError(f"Sampled expects a scheme among {', '.join(CHOICES)}; got {self.scheme!r}.")
