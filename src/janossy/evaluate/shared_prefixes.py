@@ -38,7 +38,7 @@ class SharedPrefixes:
     for elements that come m times. It costs a sort, and is worth it where repetitions are common.
 
     Applies to: ``RNN``, ``GRU``, ``LSTM``, one direction, over ``AllPermutations``, ``Tuples`` and ``Combinations``
-        (which does not merge); reduce=None without merging; not under torch.compile.
+        (which does not merge); rows without merging; not under torch.compile.
     Tolerance: rounding.
     Cost: the tree's nodes; memory for the states and gates of one slab.
     Raises: ValueError if more rows than the orderings' max_rows look different; RuntimeError, in backward, if there
@@ -61,7 +61,7 @@ class SharedPrefixes:
         if self.merge_equal and _orderings(problem).increasing:
             return "increasing tuples of equal elements are not merged; use merge_equal=False"
         if self.merge_equal and problem.reduce is None:
-            return "merged rows cannot be kept, for reduce=None"
+            return "merged rows cannot be kept, for .rows()"
         return None
 
     def check_rows(self, problem: Problem) -> None:
