@@ -531,7 +531,7 @@ def test_inputs_it_does_not_take():
         with pytest.raises(ValueError, match=r"no noise under (Canonical|Tuples)"):
             model(x, mask, torch.rand(3, 1, 4))
     few = PaddedNetwork(network(TupleMLP(2, 2, 3), Tuples(2, max_rows=35)))
-    with pytest.raises(ValueError, match=r"needs 36, over max_rows=35; use Ragged sets"):
+    with pytest.raises(ValueError, match=r"needs 36, over max_rows=35; use smaller batches or Ragged sets"):
         few(x, mask)
     with pytest.raises(ValueError, match=r"rows of shape \(T, 3, 2\)"):
         PaddedNetwork(JanossyNetwork(None, JanossyPooling(TupleMLP(3, 2, 3), Tuples(2)), None))(x, mask)
