@@ -232,7 +232,7 @@ def test_errors():
     with pytest.raises(ValueError, match=r"expects combine to map \(4, 1, 6\) to \(4, 1, 3\); got \(4, 1, 5\)"):
         BalancedTree(2, 3, nn.Linear(6, 5))(x)
     for arguments in ((0, 3), (2, 0)):
-        with pytest.raises(ValueError, match="both >= 1; got in_features="):
+        with pytest.raises(ValueError, match="all >= 1; got in_features="):
             BalancedTree(*arguments)
 
 
