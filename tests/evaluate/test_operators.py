@@ -129,7 +129,7 @@ def test_mapping_over_sets_is_refused():
     kernels()
     many, p = torch.stack((offsets(), offsets())), numbers()
     with pytest.raises(NotImplementedError, match="janossy::tuple_mean can be mapped over p only; every call has the"):
-        vmap(lambda o: operators.tuple_means.means(p, o, False, "tanh"))(many)
+        vmap(lambda o: operators.TUPLE_MEANS.means(p, o, False, "tanh"))(many)
 
 
 @pytest.fixture
@@ -168,6 +168,6 @@ def test_the_operators_take_a_batch_of_no_units():
     kernels()
     for name, parameters in PARAMETERS.items():
         p = numbers(width=0).requires_grad_()
-        result = getattr(operators, f"{name}s").means(p, offsets(), *parameters)
+        result = getattr(operators, f"{name}s".upper()).means(p, offsets(), *parameters)
         assert result.shape == (len(SIZES), 0)
         result.sum().backward()
