@@ -51,7 +51,7 @@ def test_smaller_k_is_contained(k):
     large.load_state_dict(
         {
             name: torch.cat((p, torch.zeros(5, D)), 1) if p.shape[1:] == (D * (k - 1),) else p
-            for name, p in small.state_dict().items()
+            for name, p in small.named_parameters()
         }
     )
     sets = distinct_sets((k, k + 1, 5))
