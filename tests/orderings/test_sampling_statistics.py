@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from janossy import AllPermutations, JanossyPooling, Sampled, Tuples
-from tests.examples import distinct_sets, generator, pooling
+from tests.examples import Rows, distinct_sets, generator, pooling
 from tests.laws import law_uniform
 
 pytestmark = [pytest.mark.statistical, pytest.mark.usefixtures("float64")]
@@ -99,7 +99,7 @@ def law_unbiased(sampled, exact, sets, num_deviations=6.0):
 def test_unbiased(function, sampled, exact):
     f = pooling("tuples_2", function).f
     sets = distinct_sets((4, 0, 1, 3))
-    law_unbiased(JanossyPooling(f, sampled, reduce=None), JanossyPooling(f, exact), sets)
+    law_unbiased(Rows(JanossyPooling(f, sampled)), JanossyPooling(f, exact), sets)
 
 
 class Biased(Sampled):
@@ -114,7 +114,7 @@ def test_a_biased_sampler_is_found():
     f = pooling("all_permutations", "gru").f
     with pytest.raises(AssertionError):
         law_unbiased(
-            JanossyPooling(f, Biased(2000, scheme="independent"), reduce=None),
+            Rows(JanossyPooling(f, Biased(2000, scheme="independent"))),
             JanossyPooling(f, AllPermutations()),
             distinct_sets((4,)),
         )
