@@ -16,10 +16,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import LSTMAggregation
 
 from benchmarks.harness import Row, backward, torch_module
-from janossy import LSTM, Canonical, Ragged, Sampled
+from janossy import LSTM
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
 from janossy.graph.sage import GraphSAGE, InOrder, PoolingLayer
-from janossy.orderings import Orderings
 
 PPI_DEGREES = (
     (0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999, 1),
@@ -33,7 +32,6 @@ def rows() -> Iterator[Row]:
     yield step_row(*cora_like(), sparse=True)
     yield whole_row()
     yield sampling_row()
-    yield canonical_row()
 
 
 def power_law_graph(num_vertices: int, num_edges: int, seed: int = 0) -> Neighbourhoods:
@@ -167,14 +165,3 @@ def sampling_row(num_vertices: int = 20_000, k: int = 25) -> Row:
 
     name = f"sampling {k} of the neighbours of {len(vertices)} vertices, power-law degrees, against random.sample"
     return Row(name, lambda: graph.sample(vertices, k).values, reference, agree=False)
-
-
-def canonical_row(num_sets: int = 3000, num_elements: int = 30_000, width: int = 32) -> Row:
-    """The rows of Canonical beside those of Sampled(1), for elements of which the first column decides."""
-    sets = Ragged.from_index(torch.randn(num_elements, width), torch.randint(num_sets, (num_elements,)), num_sets)
-
-    def last(orderings: Orderings) -> Tensor:
-        return orderings.enumerate(sets).buckets[-1].positions()
-
-    name = f"Canonical beside Sampled(1): the rows of {num_sets} sets, {num_elements} elements of {width} numbers"
-    return Row(name, lambda: last(Canonical()), lambda: last(Sampled(1)), agree=False)

@@ -10,8 +10,9 @@ import torch
 
 from benchmarks.harness import Row, backward
 from benchmarks.recurrent import power_law_sizes
-from janossy import GRU, LSTM, JanossyPooling, Ragged, Sampled
+from janossy import GRU, LSTM, Canonical, JanossyPooling, Ragged, Sampled
 from janossy.evaluate import Packed, SampledPrefixes
+from janossy.orderings import Orderings
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.schemes import SCHEMES
 
@@ -31,6 +32,7 @@ def rows() -> Iterator[Row]:
     yield drawing_row("GRU(100, 80), 128 sets of 10, m=1", GRU(100, 80), equal, Sampled(1))
     for last in (2, 3, 4):
         yield prefixes_row(equal, last)
+    yield canonical_row()
 
 
 def drawing_row(name: str, f: GRU | LSTM, sets: Ragged, orderings: Sampled) -> Row:
@@ -54,3 +56,14 @@ def prefixes_row(sets: Ragged, last: int) -> Row:
     shared, packed = JanossyPooling(f, orderings, SampledPrefixes()), JanossyPooling(f, orderings, Packed())
     name = f"GRU(100, 80), 128 sets of 10, m=4, exact in the last {last}, forward and backward, against packed rows"
     return Row(name, lambda: backward(shared(sets)), lambda: backward(packed(sets)))
+
+
+def canonical_row(num_sets: int = 3000, num_elements: int = 30_000, width: int = 32) -> Row:
+    """The rows of Canonical beside those of Sampled(1), for elements of which the first column decides."""
+    sets = Ragged.from_index(torch.randn(num_elements, width), torch.randint(num_sets, (num_elements,)), num_sets)
+
+    def last(orderings: Orderings) -> torch.Tensor:
+        return orderings.enumerate(sets).buckets[-1].positions()
+
+    name = f"Canonical beside Sampled(1): the rows of {num_sets} sets, {num_elements} elements of {width} numbers"
+    return Row(name, lambda: last(Canonical()), lambda: last(Sampled(1)), agree=False)
