@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from janossy.export.padded import PaddedNetwork
+from janossy.modes import evaluating
 from janossy.network import JanossyNetwork
 from janossy.orderings import Sampled
 from janossy.orderings.arguments import check_integer
@@ -64,7 +65,7 @@ def export_onnx(
     if isinstance(network.pooling.orderings, Sampled):
         inputs["noise"] = torch.zeros(2, 3, 4, dtype=torch.float32, device=x.device)
         sizes["noise"] = {0: B, 1: m, 2: n}
-    with _evaluating(padded), _quiet(), torch.no_grad():  # the exporter would trace each loop's backward too
+    with evaluating(padded), _quiet(), torch.no_grad():  # the exporter would trace each loop's backward too
         torch.onnx.export(
             padded,
             tuple(inputs.values()),
@@ -90,18 +91,6 @@ def _check_path(path: Any) -> None:
     folder = Path(path).parent
     if not folder.is_dir():
         raise FileNotFoundError(f"export_onnx expects a path in a folder that exists; got {path!r}. Make {folder}.")
-
-
-@contextmanager
-def _evaluating(network: nn.Module) -> Iterator[None]:
-    """Evaluation mode meanwhile, and each module as it was again."""
-    training = {module: module.training for module in network.modules()}
-    network.eval()
-    try:
-        yield
-    finally:
-        for module, was_training in training.items():
-            module.training = was_training
 
 
 @contextmanager
