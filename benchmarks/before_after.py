@@ -23,28 +23,33 @@ Times = dict[str, dict[str, list[float]]]
 
 
 def main() -> None:
-    """Run the pairs, print the table and write it as results/before_after.json and .md."""
+    """Run the pairs, print the tables and write each as results/before_after/NAME.json and .md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.before_after", description=__doc__)
     parser.add_argument("before", type=Path, metavar="CHECKOUT", help="a checkout of the state to compare with")
     parser.add_argument("names", nargs="+", metavar="NAME", choices=BENCHMARKS, help=", ".join(BENCHMARKS))
     parser.add_argument("--rounds", type=int, default=3, help="runs of each side")
     parser.add_argument("--seconds", type=float, default=1.0, help="seconds a row and run, about")
     arguments = parser.parse_args()
-    times: Times = defaultdict(lambda: defaultdict(list))
+    (RESULTS / "before_after").mkdir(exist_ok=True)
     for name in arguments.names:
-        for round_ in range(arguments.rounds):
-            sides = [("before", arguments.before), ("after", HERE)]
-            for side, checkout in sides if round_ % 2 == 0 else sides[::-1]:
-                for row in _run(checkout, name, arguments.seconds):
-                    times[f"{name}: {row['name']}"][side].append(row["ours"])
-                    times[f"{name}: {row['name']}"][f"reference {side}"].append(row["reference"])
+        data = compare(arguments.before, name, arguments.rounds, arguments.seconds)
+        (RESULTS / "before_after" / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
+        (RESULTS / "before_after" / f"{name}.md").write_text(table(data))
+        print(table(data), flush=True)
+
+
+def compare(before: Path, name: str, rounds: int, seconds: float) -> dict:
+    """The record of one benchmark, run ``rounds`` times on each side."""
+    times: Times = defaultdict(lambda: defaultdict(list))
+    for round_ in range(rounds):
+        sides = [("before", before), ("after", HERE)]
+        for side, checkout in sides if round_ % 2 == 0 else sides[::-1]:
+            for row in _run(checkout, name, seconds):
+                times[row["name"]][side].append(row["ours"])
+                times[row["name"]][f"reference {side}"].append(row["reference"])
     # Names of checkouts are this machine's own.
-    command = f"python -m benchmarks.before_after CHECKOUT {' '.join(arguments.names)} --rounds {arguments.rounds}"
-    data = {"command": f"{command} --seconds {arguments.seconds:g}", **about_here(), "rows": times}
-    data["before"], data["after"] = (_commit(checkout) for checkout in (arguments.before, HERE))
-    (RESULTS / "before_after.json").write_text(json.dumps(data, indent=1) + "\n")
-    (RESULTS / "before_after.md").write_text(table(data))
-    print(table(data))
+    command = f"python -m benchmarks.before_after CHECKOUT {name} --rounds {rounds} --seconds {seconds:g}"
+    return {"command": command, **about_here(), "rows": times, "before": _commit(before), "after": _commit(HERE)}
 
 
 def _run(checkout: Path, name: str, seconds: float) -> list[dict]:
