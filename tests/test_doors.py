@@ -68,6 +68,8 @@ MODULE = (3, "tanh", nn.Linear)
 ORDERINGS = (None, 3, "all", Tuples, object())
 SETS = (None, torch.zeros(4, D), [torch.zeros(2, D)], 3)
 GENERATOR = (3, "0", torch.Generator)
+CONTEXT = (3, [[1.0]] * 4, torch.zeros(3, 1), torch.tensor(1.0), torch.zeros(4, 1, device="meta"), torch.zeros(4, 1))
+"""For 4 sets, and a rho that takes none."""
 BYTES = (0, -5, "1 GB", 1.5, True, None)
 
 
@@ -257,7 +259,12 @@ DOORS = {
     "a network's call": Door(
         lambda **given: network()(**given),
         lambda: {"sets": sets()},
-        {"sets": (*SETS, *ELEMENTS), "orderings": ORDERINGS[1:], "generator": GENERATOR},
+        {"sets": (*SETS, *ELEMENTS), "orderings": ORDERINGS[1:], "context": CONTEXT, "generator": GENERATOR},
+    ),
+    "a network's rows": Door(
+        lambda **given: network().rows(**given),
+        lambda: {"sets": sets()},
+        {"sets": (*SETS, *ELEMENTS), "orderings": ORDERINGS[1:], "context": CONTEXT, "generator": GENERATOR},
     ),
     "an equivariant layer's call": Door(
         lambda **given: JanossyEquivariant(GRU(D, 4, per_position=True), Sampled())(**given),
@@ -275,6 +282,7 @@ DOORS = {
             "network": (None, pooling(), GRU(D, 4), JanossyNetwork),
             "sets": (*SETS, *ELEMENTS),
             "num_permutations": COUNT[:-1],
+            "context": CONTEXT,
             "link": CHOICE,
             "tolerance": (0, -1.0, "x", nan),
             "confidence": (0, 1, 95, "x", nan, None),
@@ -321,6 +329,7 @@ DOORS = {
                 torch.zeros(4, 3),
                 torch.zeros(4, 2, device="meta"),
             ),
+            "context": CONTEXT,
             "generator": GENERATOR,
         },
     ),
@@ -332,7 +341,7 @@ DOORS = {
     "PaddedNetwork": Door(
         PaddedNetwork,
         lambda: {"network": JanossyNetwork(None, JanossyPooling(GRU(D, 4), Canonical()), None)},
-        {"network": (None, 3, pooling(), GRU(D, 4))},
+        {"network": (None, 3, pooling(), GRU(D, 4), JanossyNetwork(None, pooling(), nn.Bilinear(4, 1, 2)))},
     ),
     "export_onnx": Door(
         export_onnx,
@@ -355,6 +364,7 @@ DOORS = {
             "network": (None, pooling(), GRU(D, 4)),
             "sets": (*SETS, *ELEMENTS),
             "num_permutations": (*COUNT, 1),
+            "context": CONTEXT,
             "link": CHOICE,
             "num_swaps": (-1, 1.5, True, "3", None),
             "generator": GENERATOR,
