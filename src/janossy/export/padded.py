@@ -99,7 +99,7 @@ class PaddedNetwork(nn.Module):
                 "them in h."
             )
         if self.network.pooling.append_size:
-            sizes = mask.sum(1)[:, None, None].expand(-1, mask.shape[1], 1)
+            sizes = self.network.pooling.size_feature(mask.sum(1))[:, None, None].expand(-1, mask.shape[1], 1)
             elements = torch.cat((elements, sizes.to(elements.dtype)), dim=2)
         return elements.masked_fill(~mask[..., None], 0)
 

@@ -129,8 +129,9 @@ def predict(
     Cost: h once; f for num_permutations rows a set, or as many as the tolerance takes; ρ once a draw.
     Raises: TypeError for a network, sets or an argument of another type; ValueError if num_permutations < 1, or
         tolerance <= 0, or there is a tolerance and a set of a single block, if confidence is not between 0 and 1,
-        batch_size < 1, for a context that is not a row for each set, for an unknown link, a block beside num > 1, a control with exact orderings, a seed that the
-        orderings do not take, or both a seed and a generator, or one of another device.
+        batch_size < 1, for a context that is not a row for each set, an unknown link, a block beside num > 1, a control
+        with exact orderings, a seed that the orderings do not take, or both a seed and a generator, or one of another
+        device.
     """
     check_network(network, "predict")
     check_ragged(sets, "predict")
