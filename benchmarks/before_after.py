@@ -110,8 +110,8 @@ def table(data: dict) -> str:
     lines = [
         f"`{data['command']}`, {data['before']} before and {data['after']} after, on {data['machine']['cpu']}, "
         f"{data['machine']['cores']} cores, {data['finished'][:10]}. Milliseconds: the least of the runs' medians, "
-        "as what else the machine does only adds to them. The last column, of code that did not change, is how much the "
-        "machine varied; references that take more than a second were not timed.",
+        "as what else the machine does only adds to them. The last column, of code that did not change, is how much "
+        "the machine varied; references that take more than a second were not timed.",
         "",
         "| case | before | after | after / before | the reference's |",
         "|---|---|---|---|---|",
