@@ -8,7 +8,7 @@ from warnings import warn
 import numpy as np
 from torch import Tensor
 
-from janossy.estimators.columns import Column
+from janossy.estimators.columns import Column, Where
 from janossy.estimators.grouping import ids_of
 from janossy.estimators.lists import Lists, array_columns, to_numpy
 from janossy.estimators.sources import Source, is_of, named_columns, source
@@ -80,8 +80,8 @@ def targets_of(y: Any, set_id: str | None, X: Any) -> Targets:
     return Targets({"y": _plain(source(y, "y"), "y")}, True)
 
 
-def with_targets(sets: SetTable, targets: Targets) -> tuple[SetTable, np.ndarray]:
-    """The sets, and the targets in their order, (B,), or (B, t) for several.
+def with_targets(sets: SetTable, targets: Targets, where: Where) -> tuple[SetTable, np.ndarray]:
+    """The sets, and the targets in their order, (B,), or (B, t) for several. ``where``: what a set's row is called.
 
     Raises: ValueError for a set that has none.
     """
@@ -93,11 +93,12 @@ def with_targets(sets: SetTable, targets: Targets) -> tuple[SetTable, np.ndarray
         places = _places(targets.ids)
         rows = np.array([places.get(name, -1) for name in ids])
         if (rows < 0).any():
-            raise _without_target(ids[int((rows < 0).argmax())])
+            raise without_target(ids[int((rows < 0).argmax())])
         columns = {name: column[rows] for name, column in columns.items()}
     for column in columns.values():
         if column.missing().any():
-            raise _without_target(ids[int(column.missing().argmax())])
+            b = int(column.missing().argmax())
+            raise without_target(ids[b], where(b) if targets.ids is None else None)
     arrays = [column.decoded() for column in columns.values()]
     return sets, arrays[0] if targets.flat else np.stack(arrays, 1)
 
@@ -130,8 +131,12 @@ def _places(ids: list[Any]) -> dict[Any, int]:
     return places
 
 
-def _without_target(name: Any) -> ValueError:
-    return ValueError(f"y expects a target for every set; got none for set {name!r}. Give it one, or drop the set.")
+def without_target(name: Any, place: str | None = None) -> ValueError:
+    """What is wrong with a set that has no target, in this row of the table if it is one of it."""
+    row = "" if place is None else f", in {place}"
+    return ValueError(
+        f"y expects a target for every set; got none for set {name!r}{row}. Give it one, or drop the set."
+    )
 
 
 def _plain(column: Source, name: str) -> Column:
