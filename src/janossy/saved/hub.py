@@ -9,11 +9,14 @@ except ImportError as error:
     raise ImportError("janossy.saved.hub needs huggingface_hub: pip install 'janossy[hub]'.") from error
 
 from janossy.network import JanossyNetwork, check_network
-from janossy.saved.files import DESCRIPTION, TENSORS
 from janossy.saved.network import load, save
+from janossy.saved.reading import DESCRIPTION, TENSORS
+
+CARD: dict[str, Any] = {"library_name": "janossy", "tags": ["janossy-pooling", "sets"]}
+"""What the model's card says."""
 
 
-class HubNetwork(ModelHubMixin, library_name="janossy", tags=["janossy-pooling", "sets"]):
+class HubNetwork(ModelHubMixin, **CARD):
     """A network with huggingface_hub's ``push_to_hub``, ``save_pretrained`` and ``from_pretrained``, as ``.network``.
 
     The repository, or folder, holds what ``save`` writes, beside a model card. What is read may be anybody's: see

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from janossy.functions.structure import hooked
 from janossy.network import JanossyNetwork, check_network
-from janossy.saved.files import SavedModelError, read_model, write_model
 from janossy.saved.parts import NAMES, PARTS
+from janossy.saved.reading import SavedModelError, read_model
+from janossy.saved.writing import write_model
 
 MOST_PARTS = 10_000
 MOST_DEPTH = 64

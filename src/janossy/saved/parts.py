@@ -83,9 +83,12 @@ def _pairs(numbers: Mapping[int, float]) -> dict[str, float]:
     return {str(column): number for column, number in numbers.items()}  # as keys are in JSON
 
 
+def _by_column(numbers: Mapping[str, float]) -> dict[int, float]:
+    return {int(column): number for column, number in numbers.items()}
+
+
 def _tuple_features(*, units: Mapping[str, float], periods: Mapping[str, float], **others: Any) -> TupleFeatures:
-    by_column = ({int(column): number for column, number in given.items()} for given in (units, periods))
-    return TupleFeatures(**dict(zip(("units", "periods"), by_column, strict=True)), **others)
+    return TupleFeatures(units=_by_column(units), periods=_by_column(periods), **others)
 
 
 def _given(modules: list[nn.Module]) -> list[nn.Module] | None:
@@ -151,7 +154,7 @@ PARTS: dict[str, Part] = {
     "BalancedTree": Part(
         BalancedTree,
         ("in_features", "hidden_features"),
-        {"combine": lambda f: (_given([f.combine]) or [None])[0]},
+        {"combine": lambda f: f.combine if _given([f.combine]) else None},
     ),
     # of table rows
     "ColumnEmbedding": Part(
