@@ -1,8 +1,8 @@
 """What a change does to the benchmarks' times: ``python -m benchmarks.before_after CHECKOUT NAME [NAME …]``.
 
-The rows of each benchmark run in the other checkout ("before") and in this one ("after"), in turn, every run a process of
-its own. The reference sides are the same code in both: what they differ by is what the machine did meanwhile. Those that
-take more than a second are left out.
+The rows of each benchmark run in the other checkout ("before") and in this one ("after"), in turn, every run a process
+of its own. The reference sides are the same code in both: what they differ by is what the machine did meanwhile. Those
+that take more than a second are left out.
 """
 
 import argparse
@@ -109,9 +109,9 @@ def table(data: dict) -> str:
     """A record as Markdown."""
     lines = [
         f"`{data['command']}`, {data['before']} before and {data['after']} after, on {data['machine']['cpu']}, "
-        f"{data['machine']['cores']} cores, {data['finished'][:10]}. Milliseconds: medians over the runs of each run's "
-        "median. The last column, of code that did not change, is how much the machine varied; references that take "
-        "more than a second were not timed.",
+        f"{data['machine']['cores']} cores, {data['finished'][:10]}. Milliseconds: the least of the runs' medians, "
+        "as what else the machine does only adds to them. The last column, of code that did not change, is how much "
+        "the machine varied; references that take more than a second were not timed.",
         "",
         "| case | before | after | after / before | the reference's |",
         "|---|---|---|---|---|",
@@ -119,8 +119,8 @@ def table(data: dict) -> str:
     for name, sides in data["rows"].items():
         if "before" not in sides or "after" not in sides:
             continue
-        before, after = (median(sides[side]) for side in ("before", "after"))
-        reference = [median(sides[f"reference {side}"]) for side in ("before", "after") if f"reference {side}" in sides]
+        before, after = (min(sides[side]) for side in ("before", "after"))
+        reference = [min(sides[f"reference {side}"]) for side in ("before", "after") if f"reference {side}" in sides]
         varied = f"{reference[1] / reference[0]:.2f}" if reference else "—"
         lines.append(f"| {name} | {before:.2f} | {after:.2f} | {after / before:.2f} | {varied} |")
     return "\n".join([*lines, ""])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
 from operator import index as whole
+from types import EllipsisType
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -247,17 +248,20 @@ class Ragged:
     def __getitem__(self, key: slice | Sequence[int] | Tensor) -> "Ragged": ...
 
     def __getitem__(self, key: int | slice | Sequence[int] | Tensor) -> "Tensor | Ragged":
-        """One set (n, *features) for an int; the chosen sets for a slice, a list, or an int or bool tensor."""
+        """One set (n, *features) for an int; the chosen sets for a slice, a list, or an int or bool array or tensor."""
+        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], EllipsisType):
+            key = key[0]  # scikit-learn's splitting asks for sets[chosen, ...]
         if isinstance(key, int | Integral) or (isinstance(key, Tensor) and key.dim() == 0):
-            (b,) = _chosen([int(key)], len(self))
+            b = int(_chosen([int(key)], len(self)))
             start = sum(self.sizes[:b])
             return self.values[start : start + self.sizes[b]]
         chosen = _chosen(key, len(self))
-        starts = self.offsets[torch.tensor(chosen, dtype=torch.long, device=self.device)]
-        sizes = [self.sizes[b] for b in chosen]
-        positions = Ragged.from_sizes(torch.arange(sum(sizes), device=self.device), sizes)
-        shift = (starts - positions.offsets[:-1]).repeat_interleave(positions.offsets.diff(), output_size=sum(sizes))
-        return positions.with_values(self.values[positions.values + shift])
+        sizes = tuple(map(self.sizes.__getitem__, chosen.tolist()))
+        chosen = chosen.to(self.device)
+        starts, ends = self.offsets[chosen], self.offsets[chosen + 1]
+        offsets = torch.cat((starts.new_zeros(1), (ends - starts).cumsum(0)))
+        shift = (starts - offsets[:-1]).repeat_interleave(ends - starts, output_size=sum(sizes))
+        return Ragged(self.values[torch.arange(len(shift), device=self.device) + shift], offsets, sizes=sizes)
 
     @staticmethod
     def cat(batches: Sequence["Ragged"]) -> "Ragged":
@@ -281,6 +285,11 @@ class Ragged:
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.to_sets())
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(B,): scikit-learn counts, and splits, what has a shape by its first dimension."""
+        return (len(self),)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -341,13 +350,13 @@ def _checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
     return sizes
 
 
-def _chosen(key: slice | Sequence[int] | Tensor, num_sets: int) -> list[int]:
+def _chosen(key: slice | Sequence[int] | Tensor, num_sets: int) -> Tensor:
+    """The numbers of the chosen sets, int64, on the host."""
     if isinstance(key, slice):
-        return list(range(num_sets)[key])
+        return torch.from_numpy(np.arange(num_sets)[key].copy())
     try:
         key = key if isinstance(key, Tensor) else torch.as_tensor(key, dtype=None if len(key) else torch.long)
-        flat = key.reshape(-1)
-        numbers = flat.tolist()
+        flat = key.reshape(-1).cpu()
     except (TypeError, ValueError, RuntimeError):
         raise TypeError(
             f"Ragged is indexed by a set number, a slice, or a list or tensor of set numbers or flags; got {key!r}."
@@ -355,11 +364,12 @@ def _chosen(key: slice | Sequence[int] | Tensor, num_sets: int) -> list[int]:
     if flat.dtype == torch.bool:
         if len(flat) != num_sets:
             raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got {len(flat)}.")
-        return [b for b, flag in enumerate(numbers) if flag]
-    try:
-        return [range(num_sets)[b] for b in numbers]
-    except (IndexError, TypeError):
-        raise IndexError(f"expected set numbers from {-num_sets} to {num_sets - 1}; got {numbers}.") from None
+        return flat.nonzero()[:, 0]
+    if not _is_integer(flat) or bool(((flat < -num_sets) | (flat >= num_sets)).any()):
+        got = flat.tolist() if len(flat) < 10 else f"{flat.min().item()} to {flat.max().item()}"
+        raise IndexError(f"expected set numbers from {-num_sets} to {num_sets - 1}; got {got}.")
+    flat = flat.long()
+    return torch.where(flat < 0, flat + num_sets, flat)
 
 
 def _as_tensors(sets: list[Any]) -> list[Tensor]:

@@ -1,0 +1,165 @@
+"""How one column becomes numbers of a network: standardised, or as codes of categories; fitted, and as plain data."""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from janossy.estimators.columns import KINDS, Category, Column, Kind, Where
+
+MOST_CODES = 2**24
+"""Codes are whole numbers in float32, which holds them exactly up to this."""
+
+ROUNDING = 4 * np.finfo(np.float64).eps
+"""A column that varies by no more than this, relative to its largest value, is constant but for rounding."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A numeric, boolean or date column: (x - mean) / scale, the mean for what is missing, and whether it is missing.
+
+    ``scale`` is 0 for a column that is constant in training: it is encoded as 0 whatever it holds, as training says
+    nothing of what it means. ``missing``: values were missing in training, and a second column is 1 where one is.
+    """
+
+    name: str
+    kind: Kind
+    mean: float
+    scale: float
+    missing: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, f"{self.name} missing") if self.missing else (self.name,)
+
+    @classmethod
+    def fit(cls, column: Column, name: str, where: Where) -> "Number":
+        """The mean and standard deviation of the values there are, in float64; 0 and 0 of none."""
+        numbers, missing = column.numbers(), column.missing()
+        if np.isinf(numbers).any():
+            raise _not_finite(name, int(np.isinf(numbers).argmax()), where)
+        there = numbers[~missing] if missing.any() else numbers
+        largest = float(np.abs(there).max(initial=0))
+        if largest == 0:
+            return cls(name, column.kind, 0.0, 0.0, bool(missing.any()))
+        there = there / largest  # so that squares neither overflow nor vanish
+        mean = float(there.mean())
+        scale = float(np.sqrt(np.square(there - mean).mean()))
+        return cls(name, column.kind, mean * largest, scale * largest if scale > ROUNDING else 0.0, bool(missing.any()))
+
+    def encode(self, column: Column, out: np.ndarray, where: Where, standardize: bool) -> None:
+        """Write the numbers to out (N, 1 or 2), float32."""
+        numbers, missing = column.numbers(), column.missing()
+        if missing.any():
+            numbers = np.where(missing, self.mean, numbers)
+        with np.errstate(over="ignore"):
+            if standardize:
+                numbers = (numbers - self.mean) / self.scale if self.scale else np.where(np.isinf(numbers), numbers, 0)
+            out[:, 0] = numbers
+        if not np.isfinite(out[:, 0]).all():
+            raise _not_finite(self.name, int(np.isfinite(out[:, 0]).argmin()), where)
+        if self.missing:
+            out[:, 1] = missing
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "kind": self.kind, "mean": self.mean, "scale": self.scale, "missing": self.missing
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A categorical column as codes: 0 for what training had not, 1, 2, … for its categories in ascending order.
+
+    ``missing``: values were missing in training, and are a category of their own, the last.
+    """
+
+    name: str
+    categories: tuple[Category, ...]
+    missing: bool
+    kind: Kind = "categorical"
+
+    @property
+    def num_codes(self) -> int:
+        return 1 + len(self.categories) + self.missing
+
+    @classmethod
+    def fit(cls, column: Column, name: str) -> "Categories":
+        """The categories that occur."""
+        occur = np.bincount(column.values + 1, minlength=len(column.categories) + 1) > 0
+        found = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
+        found.sort(key=lambda x: (isinstance(x, str), x))
+        if len(found) + 2 > MOST_CODES:
+            raise ValueError(f"column {name!r} expects at most {MOST_CODES - 2:,} categories; got {len(found):,}.")
+        return cls(name, tuple(found), bool(occur[0]))
+
+    def encode(self, column: Column, out: np.ndarray) -> int:
+        """Write the codes to out (N,), float32; the number of zeros among them."""
+        words = {isinstance(x, str) for x in self.categories}, {isinstance(x, str) for x in column.categories}
+        if all(words) and words[0].isdisjoint(words[1]):
+            text, number = ("numbers", "text") if words[1] == {True} else ("text", "numbers")
+            raise ValueError(f"column {self.name!r} expects categories that are {text}, as in training; got {number}.")
+        codes = {x: code for code, x in enumerate(self.categories, 1)}
+        table = np.array([codes.get(x, 0) for x in column.categories] + [self.num_codes - 1 if self.missing else 0])
+        out[:] = table.astype(np.float32)[column.values]
+        return len(out) - int(np.count_nonzero(out))
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "kind": self.kind, "categories": list(self.categories), "missing": self.missing
+        }  # fmt: skip
+
+
+Code = Number | Categories
+
+
+def code_from_state(state: Any) -> Code:
+    """What ``state()`` wrote.
+
+    Raises: ValueError for anything else.
+    """
+    if not isinstance(state, dict) or state.get("kind") not in KINDS:
+        raise ValueError(f"a saved column expects a kind among {', '.join(KINDS)}; got {str(state)[:60]}.")
+    kind: Kind = state["kind"]
+    fields = {"name", "kind", "missing"} | ({"categories"} if kind == "categorical" else {"mean", "scale"})
+    if set(state) != fields:
+        raise ValueError(f"a saved {kind} column expects {sorted(fields)}; got {sorted(map(str, state))[:8]}.")
+    name, missing = state["name"], state["missing"]
+    if not isinstance(name, str) or not isinstance(missing, bool):
+        raise ValueError(
+            "a saved column expects a name that is text and missing as true or false; "
+            f"got {str(name)[:60]!r} and {str(missing)[:60]!r}."
+        )
+    if kind == "categorical":
+        found = state["categories"]
+        if (
+            not isinstance(found, list)
+            or len(found) + 2 > MOST_CODES
+            or not all(isinstance(x, str | bool) or _is_number(x) for x in found)
+            or len(set(found)) != len(found)
+        ):
+            raise ValueError(
+                f"the saved column {name!r} expects categories, each text or a finite number, all different."
+            )
+        return Categories(name, tuple(found), missing)
+    mean, scale = state["mean"], state["scale"]
+    for x in (mean, scale):
+        if isinstance(x, bool) or not _is_number(x):
+            raise ValueError(
+                f"the saved column {name!r} expects mean and scale as finite numbers; got {str(x)[:60]!r}."
+            )
+    if scale < 0:
+        raise ValueError(f"the saved column {name!r} expects a scale >= 0; got {scale}.")
+    return Number(name, kind, float(mean), float(scale), missing)
+
+
+def _is_number(x: Any) -> bool:
+    return (isinstance(x, float) and isfinite(x)) or (isinstance(x, int) and abs(x) < 2**1023)
+
+
+def _not_finite(name: str, row: int, where: Where) -> ValueError:
+    return ValueError(
+        f"column {name!r} expects finite numbers that float32 holds after scaling; got infinity, or one too large, in "
+        f"{where(row)}. Make it missing, or correct it."
+    )

@@ -1,0 +1,87 @@
+"""GroupRows: a long table, one row an element, as sets, for scikit-learn's pipelines."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+
+from janossy.estimators.forms import as_sets
+from janossy.estimators.table import SetTable
+
+
+class GroupRows(TransformerMixin, BaseEstimator):
+    """The sets of a long table: rows of one id are a set, in the order in which ids appear first.
+
+    A pipeline's steps may change the number of rows, but neither y nor what splits X knows of it. So y has one row a
+    set, as ``target`` gives it, and the pipeline takes the long table; what splits sets, ``cross_val_score``,
+    ``GridSearchCV`` or ``train_test_split``, takes them grouped:
+
+        pipeline = make_pipeline(GroupRows("event"), model)
+        pipeline.fit(long, GroupRows("event").target(long, "label")).predict(new)
+
+        sets, y = as_sets(long, "label", set_id="event")
+        cross_val_score(model, sets, y)
+
+    The transformer does not see y, and would take a target in the table for a column of elements: name it in ``drop``.
+
+    Args:
+        set_id: the column that tells sets apart.
+        set_columns: the columns that are constant in each set, and belong to it.
+        numeric, categorical: columns whose kind is not as their dtype has it.
+        drop: columns to leave out, such as the target.
+
+    Shapes: a table of N rows -> a ``SetTable`` of B sets; ``ids`` of it tells which.
+    Raises: what ``as_sets`` raises.
+
+    Example:
+        >>> long = {"event": [7, 7, 3], "energy": [1.0, 13.0, 5.0], "label": [1, 1, 0]}
+        >>> GroupRows("event", drop="label").fit_transform(long).shape
+        (2,)
+        >>> GroupRows("event").target(long, "label")
+        array([1, 0])
+    """
+
+    def __init__(
+        self,
+        set_id: str,
+        *,
+        set_columns: str | Sequence[str] | None = None,
+        numeric: str | Sequence[str] = (),
+        categorical: str | Sequence[str] = (),
+        drop: str | Sequence[str] = (),
+    ) -> None:
+        self.set_id = set_id
+        self.set_columns = set_columns
+        self.numeric = numeric
+        self.categorical = categorical
+        self.drop = drop
+
+    def fit(self, X: Any, y: Any = None) -> "GroupRows":
+        """Check that X is such a table; y is not looked at."""
+        self.transform(X)
+        return self
+
+    def transform(self, X: Any) -> SetTable:
+        """The sets of X, one row a set."""
+        return as_sets(X, **self.get_params(deep=False))
+
+    def fit_transform(self, X: Any, y: Any = None) -> SetTable:
+        """The sets of X, one row a set."""
+        return self.transform(X)
+
+    def target(self, X: Any, y: Any) -> np.ndarray:
+        """The target of each set of X, in their order: (B,), or (B, t) for several.
+
+        y is the name of a column of X that is constant in each set, or whatever ``as_sets`` takes.
+        """
+        return as_sets(X, y, **self.get_params(deep=False))[1]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags

@@ -1,0 +1,140 @@
+"""Targets: one, or several, for each set, told row by row, by id, or as columns of the table itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from torch import Tensor
+
+from janossy.estimators.columns import Column
+from janossy.estimators.grouping import ids_of
+from janossy.estimators.lists import Lists, array_columns, to_numpy
+from janossy.estimators.sources import Source, is_of, named_columns, source
+from janossy.estimators.table import SetTable
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Columns of targets; ``flat``, where they are one, and no matrix of one; ``ids``, where they are told by id."""
+
+    columns: dict[str, Column]
+    flat: bool
+    ids: list[Any] | None = None
+
+    def check_length(self, num: int, what: str) -> None:
+        """Raise a ValueError if these are not so many."""
+        for column in self.columns.values():
+            if len(column) != num:
+                raise ValueError(f"y expects one target a {what} of X, which has {num}; got {len(column)}.")
+
+
+def check_known(name: str, columns: Mapping[str, Any], owner: str) -> None:
+    """Raise a ValueError if there is no column of this name."""
+    if name not in columns:
+        names = ", ".join(list(columns)[:20]) + (", …" if len(columns) > 20 else "")
+        raise ValueError(f"{owner} expects the name of a column; got {name!r}. X has {names}.")
+
+
+def taken_by_name(y: Any, columns: dict[str, Source]) -> Targets | None:
+    """The columns that y names, taken out of the table; None where y is no name, and no list of names.
+
+    A list of as many words as the table has rows is data.
+    """
+    names = [y] if isinstance(y, str) else y
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        return None
+    if names is y and len(names) == len(next(iter(columns.values()))):
+        return None
+    for name in names:
+        check_known(name, columns, "y")
+    return Targets({name: _plain(columns.pop(name), name) for name in dict.fromkeys(names)}, isinstance(y, str))
+
+
+def targets_of(y: Any, set_id: str | None, X: Any) -> Targets:
+    """Targets from data, row by row unless by id: a dict, a pandas Series or frame whose index is not that of X, or
+    a table with a column ``set_id``.
+
+    Raises: TypeError for what holds no values.
+    """
+    if set_id is not None and isinstance(y, Mapping) and set_id not in y:
+        return Targets({"y": _plain(source(list(y.values()), "y"), "y")}, True, list(y))
+    ids = None
+    if is_of("pandas", y) and hasattr(y, "index"):
+        if set_id is not None and not (is_of("pandas", X) and y.index.equals(X.index)):
+            ids = y.index.tolist()
+        if not hasattr(y, "columns"):
+            return Targets({"y": _plain(source(y, "y"), "y")}, True, ids)
+    columns = named_columns(y, set_id)
+    if columns is not None:
+        if set_id is not None and set_id in columns:
+            ids = ids_of(_plain(columns.pop(set_id), set_id)).tolist()
+        targets = {name: _plain(column, name) for name, column in columns.items()}
+        if not targets:
+            raise ValueError("y expects a column of targets beside that of ids; got none.")
+        return Targets(targets, len(targets) == 1, ids)
+    y = to_numpy(y) if isinstance(y, Tensor) else y
+    if hasattr(y, "__array__") and np.ndim(y) == 2:
+        return Targets(array_columns(np.asarray(y), "y"), False)
+    return Targets({"y": _plain(source(y, "y"), "y")}, True)
+
+
+def with_targets(sets: SetTable, targets: Targets) -> tuple[SetTable, np.ndarray]:
+    """The sets, and the targets in their order, (B,), or (B, t) for several.
+
+    Raises: ValueError for a set that has none.
+    """
+    ids: list[Any] = list(range(len(sets))) if sets.ids is None else sets.ids.tolist()
+    columns = targets.columns
+    if targets.ids is None:
+        targets.check_length(len(sets), "set")
+    else:
+        places = _places(targets.ids)
+        rows = np.array([places.get(name, -1) for name in ids])
+        if (rows < 0).any():
+            raise _without_target(ids[int((rows < 0).argmax())])
+        columns = {name: column[rows] for name, column in columns.items()}
+    for column in columns.values():
+        if column.missing().any():
+            raise _without_target(ids[int(column.missing().argmax())])
+    arrays = [column.decoded() for column in columns.values()]
+    return sets, arrays[0] if targets.flat else np.stack(arrays, 1)
+
+
+def with_empty_sets(sets: SetTable, targets: Targets) -> SetTable:
+    """The sets, followed by those without elements, which only the targets know; their own columns are missing."""
+    ids = np.zeros(0) if sets.ids is None else sets.ids
+    known = set(ids.tolist())
+    new = [name for name in _places(targets.ids or []) if name not in known]
+    if not new:
+        return sets
+    warn(
+        f"y has targets of {len(new):,} sets of which X has no element, such as {new[0]!r}: they are taken as empty "
+        "sets. Drop them from y if they are not.",
+        stacklevel=4,
+    )
+    return replace(
+        sets,
+        offsets=np.concatenate((sets.offsets, np.full(len(new), sets.offsets[-1]))),
+        context={name: column.followed_by_missing(len(new)) for name, column in sets.context.items()},
+        ids=np.array([*ids.tolist(), *new], dtype=ids.dtype),
+    )
+
+
+def _places(ids: list[Any]) -> dict[Any, int]:
+    places = {name: row for row, name in enumerate(ids)}
+    if len(places) < len(ids):
+        twice = next(name for row, name in enumerate(ids) if places[name] != row)
+        raise ValueError(f"y expects one target a set; got two for set {twice!r}. Drop one.")
+    return places
+
+
+def _without_target(name: Any) -> ValueError:
+    return ValueError(f"y expects a target for every set; got none for set {name!r}. Give it one, or drop the set.")
+
+
+def _plain(column: Source, name: str) -> Column:
+    if isinstance(column, Lists):
+        raise TypeError(f"y expects one value a set; got lists in {name!r}. Give several targets as columns.")
+    return column
