@@ -60,6 +60,8 @@ def targets_of(y: Any, set_id: str | None, X: Any) -> Targets:
     """
     if set_id is not None and isinstance(y, Mapping) and set_id not in y:
         return Targets({"y": _plain(source(list(y.values()), "y"), "y")}, True, list(y))
+    if isinstance(y, str):
+        raise TypeError(f"y expects values, as X is no table with names of columns; got {y!r}. Give one for each set.")
     ids = None
     if is_of("pandas", y) and hasattr(y, "index"):
         if set_id is not None and not (is_of("pandas", X) and y.index.equals(X.index)):
