@@ -25,7 +25,6 @@ from janossy.estimators.targets import (
     check_known,
     taken_by_name,
     targets_of,
-    with_empty_sets,
     with_targets,
 )
 from janossy.ragged import Ragged
@@ -83,9 +82,10 @@ def as_sets(
     Numbers, booleans and dates are not copied where they stand in one piece and without nulls.
 
     Args:
-        y: the targets: the name of a column of X, or a list of names; values, one a row of X; or, with ``set_id``, a
-            dict, a pandas Series indexed by id, or a table with the column ``set_id``. Of a table with one row an
-            element they must be constant in each set. A set that only y knows is empty.
+        y: the targets: the name of a column of X, or a list of names; values, one a row of X (a pandas Series with
+            X's index, or one that counts its rows); or, with ``set_id``, a dict, a pandas Series indexed by id, or a
+            table with the column ``set_id``. Of a table with one row an element they must be constant in each set, and
+            a set that only y knows by its id is empty.
         set_id: the column that tells sets apart; of a table with one row a set, the column of their names.
         set_columns: the columns of the sets. Of a table with one row an element they must be constant in each set.
         numeric, categorical: columns, by name or by position, whose kind is not as their dtype has it: codes that are
@@ -115,14 +115,18 @@ def as_sets(
                 "Leave them out, or give a frame, an Arrow table or a dict of columns."
             )
         sets = X if isinstance(X, SetTable) else _of_arrays(X)
-        targets = None if y is None else targets_of(y, set_id, X)
+        targets, by_element = None if y is None else targets_of(y, set_id, X, len(sets)), False
     else:
-        targets = None if y is None or not columns else taken_by_name(y, columns) or targets_of(y, set_id, X)
+        targets = None
+        if y is not None and columns:
+            num_rows = len(next(iter(columns.values())))
+            targets = taken_by_name(y, columns, num_rows) or targets_of(y, set_id, X, num_rows)
+        by_element = set_id is not None and not any(isinstance(column, Lists) for column in columns.values())
         sets, targets = _of_table(columns, targets, set_id, set_columns, kinds)
     if len(sets) == 0:
         raise ValueError("as_sets expects one set or more; got none: Found array with 0 sample(s).")
     sets = _overruled(sets, kinds)
-    return sets if targets is None else with_targets(sets, targets)
+    return sets if targets is None else with_targets(sets, targets, add=by_element)
 
 
 def _of_arrays(X: Any) -> SetTable:
@@ -206,7 +210,7 @@ def _of_table(
         {name: group.one_a_set(column, name) for name, column in context.items()},
         group.ids,
     )
-    return (sets if targets is None or targets.ids is None else with_empty_sets(sets, targets)), targets
+    return sets, targets
 
 
 def _of_lists(lists: dict[str, Lists], context: dict[str, Column] | None = None) -> SetTable:
