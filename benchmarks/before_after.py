@@ -1,34 +1,45 @@
 """What a change does to the benchmarks' times: ``python -m benchmarks.before_after CHECKOUT NAME [NAME …]``.
 
-Each benchmark runs in the other checkout ("before") and in this one ("after"), in turn, every run a process of its own.
-The reference sides are the same code in both: what they differ by is what the machine did meanwhile.
+The rows of each benchmark run in the other checkout ("before") and in this one ("after"), in turn, every run a process
+of its own. The reference sides are the same code in both: what they differ by is what the machine did meanwhile. Those
+that take more than a second are left out.
 """
 
 import argparse
+import gc
 import json
 import os
 import subprocess
 import sys
-import tempfile
+import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+
+import torch
 
 from benchmarks.harness import about_here
 from benchmarks.run import BENCHMARKS, RESULTS
 
 HERE = Path(__file__).parent.parent
+SLOW = 1.0
+"""Seconds a call from which a reference is not worth its time here."""
+
 Times = dict[str, dict[str, list[float]]]
 """By row and side, the median of each run in milliseconds."""
 
 
 def main() -> None:
     """Run the pairs, print the tables and write each as results/before_after/NAME.json and .md."""
+    if sys.argv[1:2] == ["--one-side"]:
+        json.dump(one_side(sys.argv[2], float(sys.argv[3])), sys.stdout)
+        return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.before_after", description=__doc__)
     parser.add_argument("before", type=Path, metavar="CHECKOUT", help="a checkout of the state to compare with")
     parser.add_argument("names", nargs="+", metavar="NAME", choices=BENCHMARKS, help=", ".join(BENCHMARKS))
     parser.add_argument("--rounds", type=int, default=3, help="runs of each side")
-    parser.add_argument("--seconds", type=float, default=1.0, help="seconds a row and run, about")
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds a row, side and run, about")
     arguments = parser.parse_args()
     (RESULTS / "before_after").mkdir(exist_ok=True)
     for name in arguments.names:
@@ -44,20 +55,48 @@ def compare(before: Path, name: str, rounds: int, seconds: float) -> dict:
     for round_ in range(rounds):
         sides = [("before", before), ("after", HERE)]
         for side, checkout in sides if round_ % 2 == 0 else sides[::-1]:
-            for row in _run(checkout, name, seconds):
-                times[row["name"]][side].append(row["ours"])
-                times[row["name"]][f"reference {side}"].append(row["reference"])
+            for row, (ours, reference) in _run(checkout, name, seconds).items():
+                times[row][side].append(ours)
+                if reference is not None:
+                    times[row][f"reference {side}"].append(reference)
     # Names of checkouts are this machine's own.
     command = f"python -m benchmarks.before_after CHECKOUT {name} --rounds {rounds} --seconds {seconds:g}"
     return {"command": command, **about_here(), "rows": times, "before": _commit(before), "after": _commit(HERE)}
 
 
-def _run(checkout: Path, name: str, seconds: float) -> list[dict]:
-    with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "benchmarks.run", name, "--seconds", str(seconds), "--out", out]
-        environment = os.environ | {"PYTHONPATH": str(checkout.resolve() / "src")}
-        subprocess.run(command, cwd=checkout, env=environment, check=True, stdout=subprocess.DEVNULL)
-        return json.loads((Path(out) / f"{name}.json").read_text())["rows"]
+def _run(checkout: Path, name: str, seconds: float) -> dict[str, tuple[float, float | None]]:
+    """``one_side`` there: this file, which need not be there, on the rows and the library that are."""
+    command = [sys.executable, str(Path(__file__).resolve()), "--one-side", name, str(seconds)]
+    paths = os.pathsep.join(str(checkout.resolve() / folder) for folder in ("src", "."))
+    done = subprocess.run(
+        command, cwd=checkout, env=os.environ | {"PYTHONPATH": paths}, check=True, stdout=subprocess.PIPE
+    )
+    return json.loads(done.stdout)
+
+
+def one_side(name: str, seconds: float) -> dict[str, tuple[float, float | None]]:
+    """Of each row, the median milliseconds of our side and of the reference, None for a slow one."""
+    torch.manual_seed(0)
+    times = {}
+    for row in BENCHMARKS[name].rows():
+        start = time.perf_counter()
+        row.reference()
+        slow = time.perf_counter() - start > SLOW
+        times[row.name] = _median(row.ours, seconds), None if slow else _median(row.reference, seconds)
+    return times
+
+
+def _median(call: Callable[[], object], seconds: float) -> float:
+    for _ in range(3):
+        call()
+    taken: list[float] = []
+    gc.disable()
+    while len(taken) < 5 or sum(taken) < seconds:
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    gc.enable()
+    return 1000 * median(taken)
 
 
 def _commit(checkout: Path) -> str:
@@ -70,8 +109,9 @@ def table(data: dict) -> str:
     """A record as Markdown."""
     lines = [
         f"`{data['command']}`, {data['before']} before and {data['after']} after, on {data['machine']['cpu']}, "
-        f"{data['machine']['cores']} cores, {data['finished'][:10]}. Milliseconds: medians over the runs of each run's "
-        "median. The last column, of code that did not change, is how much the machine varied.",
+        f"{data['machine']['cores']} cores, {data['finished'][:10]}. Milliseconds: the least of the runs' medians, "
+        "as what else the machine does only adds to them. The last column, of code that did not change, is how much "
+        "the machine varied; references that take more than a second were not timed.",
         "",
         "| case | before | after | after / before | the reference's |",
         "|---|---|---|---|---|",
@@ -79,12 +119,10 @@ def table(data: dict) -> str:
     for name, sides in data["rows"].items():
         if "before" not in sides or "after" not in sides:
             continue
-        before, after, *reference = (
-            median(sides[side]) for side in ("before", "after", "reference before", "reference after")
-        )
-        lines.append(
-            f"| {name} | {before:.2f} | {after:.2f} | {after / before:.2f} | {reference[1] / reference[0]:.2f} |"
-        )
+        before, after = (min(sides[side]) for side in ("before", "after"))
+        reference = [min(sides[f"reference {side}"]) for side in ("before", "after") if f"reference {side}" in sides]
+        varied = f"{reference[1] / reference[0]:.2f}" if reference else "—"
+        lines.append(f"| {name} | {before:.2f} | {after:.2f} | {after / before:.2f} | {varied} |")
     return "\n".join([*lines, ""])
 
 

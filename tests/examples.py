@@ -28,7 +28,7 @@ from janossy import (
     Tuples,
 )
 from janossy.evaluate import Fused, Gather, Packed, Permanent, Problem, Projected, SampledPrefixes, SharedPrefixes
-from janossy.functions import ACTIVATIONS
+from janossy.functions import ACTIVATIONS, GatedAttention, TupleFeatures
 from janossy.orderings import weighs_rows
 
 D = 2
@@ -123,6 +123,12 @@ def small_mlp(position: int) -> nn.Module:
     return nn.Sequential(nn.Linear(D, 3 + position), nn.Tanh(), nn.Linear(3 + position, 4))
 
 
+def small_features(k: int) -> TupleFeatures:
+    """Every kind of feature, one of a column that is an angle; none for k = 1."""
+    some = {"differences": [0, 1], "absolute_differences": [1], "products": [0], "equal": [[0], [0, 1]]}
+    return TupleFeatures(k, D, **some, distances=[[0, 1], [1]], units={1: 1.5}, periods={0: 5.0})
+
+
 @dataclass(frozen=True)
 class Example:
     """A function; ``build(k)`` makes one for rows of k elements, or, with k None, of any length."""
@@ -131,6 +137,7 @@ class Example:
     needs_k: bool = False
     in_chunks: bool = True
     """Whether it is worth a test by evaluators that take a few rows at once."""
+    least_k: int = 1
 
 
 FUNCTIONS = {
@@ -143,6 +150,8 @@ FUNCTIONS = {
         f"tuple_mlp_one_layer_{activation}": Example(lambda k, a=activation: TupleMLP(k, D, 5, 3, a), True, False)
         for activation in ACTIVATIONS
     },
+    "tuple_mlp_features": Example(lambda k: TupleMLP(k, D, (5, 4), features=small_features(k)), needs_k=True),
+    "tuple_features": Example(small_features, needs_k=True, in_chunks=False, least_k=2),
     "tuple_product": Example(lambda k: TupleProduct(k, D, 4), needs_k=True),
     "tuple_product_of_mlps": Example(lambda k: TupleProduct(k, D, 4, 3, small_mlp), needs_k=True),
     "rnn": Example(lambda k: RNN(D, 3)),
@@ -153,6 +162,7 @@ FUNCTIONS = {
     "min_gru": Example(lambda k: MinGRU(D, 4)),
     "min_gru_deep": Example(lambda k: MinGRU(D, 3, num_layers=2), in_chunks=False),
     "balanced_tree": Example(lambda k: BalancedTree(D, 3), in_chunks=False),
+    "gated_attention": Example(lambda k: GatedAttention(GRU(D, 4), 4, num_heads=2, hidden_features=3), in_chunks=False),
     "transformer": Example(lambda k: Transformer()),
     "convolution": Example(lambda k: Convolution()),
 }
@@ -208,7 +218,7 @@ FITTING = [
     (ordering, function)
     for ordering in ORDERINGS
     for function in FUNCTIONS
-    if not FUNCTIONS[function].needs_k or getattr(ORDERINGS[ordering], "k", None) is not None
+    if not FUNCTIONS[function].needs_k or (getattr(ORDERINGS[ordering], "k", 0) or 0) >= FUNCTIONS[function].least_k
 ]
 """Every ordering × function that fit each other."""
 

@@ -91,7 +91,8 @@ def value_and_gradients(pooling, sets: Ragged) -> list[Tensor]:
 
 def law_gradients(pooling, sets: Ragged, *, twice: bool) -> None:
     """Gradients by the elements and the parameters, and the gradients' own, equal finite differences."""
-    names, parameters = zip(*((name, p.detach()) for name, p in pooling.named_parameters()), strict=True)
+    names = [name for name, _ in pooling.named_parameters()]
+    parameters = [p.detach() for p in pooling.parameters()]
 
     def run(values: Tensor, *parameters: Tensor) -> Tensor:
         return pooled(_with_parameters(pooling, dict(zip(names, parameters, strict=True))), sets.with_values(values))

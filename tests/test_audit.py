@@ -93,6 +93,18 @@ def test_the_formulas(link):
     assert result.num_evaluations == 7 * len(sets) and not result.within.requires_grad
 
 
+def test_context_goes_with_its_set():
+    net, sets, context = network(), distinct_sets(SETS), torch.arange(10.0).view(5, 2)
+    net.rho = nn.Bilinear(5, 2, 3)
+    result = sensitivity(net, sets, 7, context=context, num_swaps=2, generator=generator())
+    outputs = predict(net, sets, 7, context=context, generator=generator(), keep_outputs=True).outputs
+    close(result.standard_deviation, outputs.std(1))
+    for b in (0, 3):
+        order = sets[b][result.worst_order[b]]
+        output = net.read_out(net.pooling.f(net.h(order)[None]), context[[b]])[0]
+        close((output - outputs[b].mean(0)).norm(), result.worst_deviation[b])
+
+
 @pytest.mark.statistical
 def test_both_variances_are_unbiased():
     """Means of 300 audits by 3 permutations, beside all n! orders. Fails by chance less than once in 10^5 seeds."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from janossy.cli import main
-from janossy.paper import commands
+from janossy.paper import studies
 from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.graphs.study import GRAPHS
 from janossy.paper.results import cell_path, write_json
@@ -190,8 +190,8 @@ def test_a_third_study_is_one_record(tmp_path, monkeypatch, capsys):
     def show(console, results):
         console.print(f"{sum(result['heads'] for result in results):g} heads")
 
-    coins = Study("coins", ("coin", "hand", "seed"), Tosses, lambda: None, show, write_report)
-    monkeypatch.setattr(commands, "STUDIES", (*commands.STUDIES, coins))
+    coins = Study("coins", ("coin", "hand", "seed"), Tosses, show, write_report)
+    monkeypatch.setattr(studies, "STUDIES", (*studies.STUDIES, coins))
     for seed, heads in enumerate((3, 4.5, "five")):
         result = {"coin": "cent", "hand": "left", "seed": seed, "heads": heads}
         write_json(cell_path(tmp_path, "cent", "left", seed), result)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, Ragged, Sampled, TupleMLP, TupleProduct, Tuples
+from janossy.compiling import constant_when_compiled
 from janossy.evaluate import on_kernels
 from janossy.orderings import weighs_rows
 from tests.examples import ORDERINGS, distinct_sets, drawing, pooling
@@ -21,6 +22,11 @@ def _fresh_compiler():
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
+
+
+def test_a_constant_is_marked_as_torch_marks_it():
+    ours, theirs = constant_when_compiled(lambda: 0), torch.compiler.assume_constant_result(lambda: 0)
+    assert vars(ours) == vars(theirs) != {}
 
 
 def pairs():

@@ -12,7 +12,9 @@ import torch
 from torch import nn
 
 import janossy
-from janossy import audit, evaluate, functions, graph, history, inference, objective, testing
+from janossy import audit, evaluate, functions, graph, history, inference, objective, tabular, testing
+from janossy.estimators import strategies as named_networks
+from janossy.estimators.layout import Layout
 from tests import examples
 
 SOURCE = Path(janossy.__file__).parent
@@ -93,7 +95,9 @@ PUBLIC = {
     **dict.fromkeys(audit.__all__, audit),
     **dict.fromkeys(("GraphSAGE", "Neighbourhoods", "TwoHops", "two_hops"), graph),
     "HistoryPooling": history,
-    "Recurrence": functions,
+    **dict.fromkeys(("GatedAttention", "Recurrence", "TupleFeatures"), functions),
+    **dict.fromkeys(tabular.__all__, tabular),
+    "build_network": named_networks,
     "assert_invariant": testing,
 }
 """The names that users find, and where they import them from; first those that one starts from."""
@@ -128,6 +132,11 @@ def test_an_undocumented_name_is_found():
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_examples_in_docstrings_run(name):
     thing = getattr(PUBLIC[name], name)
-    names = {"torch": torch, "nn": nn, **{name: getattr(module, name) for name, module in PUBLIC.items()}}
+    names = {
+        "torch": torch,
+        "nn": nn,
+        "Layout": Layout,
+        **{name: getattr(module, name) for name, module in PUBLIC.items()},
+    }
     for test in doctest.DocTestFinder(recurse=False).find(thing, name, module=inspect.getmodule(thing), globs=names):
         assert doctest.DocTestRunner().run(test).failed == 0

@@ -49,10 +49,12 @@ from janossy.evaluate import (
     SampledPrefixes,
     SharedPrefixes,
 )
+from janossy.functions import GatedAttention, TupleFeatures
 from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
 from janossy.history import HistoryPooling
 from janossy.inference import ControlVariate, fit_control_variate, predict_passes
 from janossy.objective import RobbinsMonro
+from janossy.tabular import AttentionMean, ColumnEmbedding, Readout
 from janossy.testing import assert_invariant
 
 D = 3
@@ -68,6 +70,10 @@ MODULE = (3, "tanh", nn.Linear)
 ORDERINGS = (None, 3, "all", Tuples, object())
 SETS = (None, torch.zeros(4, D), [torch.zeros(2, D)], 3)
 GENERATOR = (3, "0", torch.Generator)
+COLUMNS = (3, "ab", [D], [-1], [0.5], [True], [None], None)
+"""What are no lists of columns of D."""
+CONTEXT = (3, [[1.0]] * 4, torch.zeros(3, 1), torch.tensor(1.0), torch.zeros(4, 1, device="meta"), torch.zeros(4, 1))
+"""For 4 sets, and a rho that takes none."""
 BYTES = (0, -5, "1 GB", 1.5, True, None)
 
 
@@ -177,6 +183,47 @@ DOORS = {
             "hidden_features": (0, -1, 2.5, True, "3", None, (), (4, 0), (4, 2.5)),
             "out_features": COUNT[:-1],
             "activation": (*CHOICE, None, torch.tanh),
+            "features": (3, "all", nn.ReLU(), TupleFeatures),
+        },
+    ),
+    "TupleFeatures": Door(
+        TupleFeatures,
+        lambda: {"k": 2, "in_features": D},
+        {
+            "k": COUNT,
+            "in_features": COUNT,
+            **dict.fromkeys(("differences", "absolute_differences", "products"), COLUMNS),
+            **dict.fromkeys(("equal", "distances"), (*COLUMNS, [0])),
+            **dict.fromkeys(("units", "periods"), (3, [0], {0: 0.0}, {0: -1}, {0: nan}, {0: "x"}, {D: 1.0}, {0.5: 1})),
+        },
+    ),
+    "GatedAttention": Door(
+        GatedAttention,
+        lambda: {"g": TupleMLP(1, D, 4), "in_features": 4},
+        {"g": (None, 3, TupleMLP), "in_features": COUNT, "num_heads": (*COUNT, 3), "hidden_features": COUNT},
+    ),
+    "AttentionMean": Door(AttentionMean, lambda: {"features": 4}, {"features": COUNT, "num_heads": (*COUNT, 3)}),
+    "ColumnEmbedding": Door(
+        ColumnEmbedding,
+        lambda: {"vocabularies": [3], "num_numbers": 2},
+        {
+            "vocabularies": (None, 3, "ab", [0], [2.5], [True]),
+            "num_numbers": COUNT[1:],
+            "embedding_features": COUNT[:-1],
+            "scaled": FLAG,
+        },
+    ),
+    "Readout": Door(
+        Readout,
+        lambda: {"in_features": 4, "hidden_features": 5, "out_features": 2},
+        {
+            "in_features": COUNT,
+            "hidden_features": (0, -1, 2.5, True, "3", None, (4, 0), (4, 2.5)),
+            "out_features": COUNT,
+            "first": MODULE,
+            "embed": (*MODULE, nn.ReLU()),
+            "activation": (*CHOICE, None),
+            "dropout": (*NUMBER, -0.1, 1.5, nan),
         },
     ),
     "TupleProduct": Door(
@@ -212,7 +259,7 @@ DOORS = {
             "evaluate": (*CHOICE, None, *EVALUATORS),
             "reduce": (*CHOICE, None),
             "memory_budget": BYTES,
-            "append_size": FLAG,
+            "append_size": (*FLAG, "linear"),
         },
     ),
     "JanossyEquivariant": Door(
@@ -257,7 +304,12 @@ DOORS = {
     "a network's call": Door(
         lambda **given: network()(**given),
         lambda: {"sets": sets()},
-        {"sets": (*SETS, *ELEMENTS), "orderings": ORDERINGS[1:], "generator": GENERATOR},
+        {"sets": (*SETS, *ELEMENTS), "orderings": ORDERINGS[1:], "context": CONTEXT, "generator": GENERATOR},
+    ),
+    "a network's rows": Door(
+        lambda **given: network().rows(**given),
+        lambda: {"sets": sets()},
+        {"sets": (*SETS, *ELEMENTS), "orderings": ORDERINGS[1:], "context": CONTEXT, "generator": GENERATOR},
     ),
     "an equivariant layer's call": Door(
         lambda **given: JanossyEquivariant(GRU(D, 4, per_position=True), Sampled())(**given),
@@ -275,6 +327,7 @@ DOORS = {
             "network": (None, pooling(), GRU(D, 4), JanossyNetwork),
             "sets": (*SETS, *ELEMENTS),
             "num_permutations": COUNT[:-1],
+            "context": CONTEXT,
             "link": CHOICE,
             "tolerance": (0, -1.0, "x", nan),
             "confidence": (0, 1, 95, "x", nan, None),
@@ -321,6 +374,7 @@ DOORS = {
                 torch.zeros(4, 3),
                 torch.zeros(4, 2, device="meta"),
             ),
+            "context": CONTEXT,
             "generator": GENERATOR,
         },
     ),
@@ -332,7 +386,7 @@ DOORS = {
     "PaddedNetwork": Door(
         PaddedNetwork,
         lambda: {"network": JanossyNetwork(None, JanossyPooling(GRU(D, 4), Canonical()), None)},
-        {"network": (None, 3, pooling(), GRU(D, 4))},
+        {"network": (None, 3, pooling(), GRU(D, 4), JanossyNetwork(None, pooling(), nn.Bilinear(4, 1, 2)))},
     ),
     "export_onnx": Door(
         export_onnx,
@@ -355,6 +409,7 @@ DOORS = {
             "network": (None, pooling(), GRU(D, 4)),
             "sets": (*SETS, *ELEMENTS),
             "num_permutations": (*COUNT, 1),
+            "context": CONTEXT,
             "link": CHOICE,
             "num_swaps": (-1, 1.5, True, "3", None),
             "generator": GENERATOR,

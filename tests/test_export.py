@@ -127,7 +127,7 @@ def of_every_size(n, features=2):
 @float64
 @pytest.mark.parametrize("key", [None, tying_key, root_key])
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("append_size", [False, True])
+@pytest.mark.parametrize("append_size", [False, True, "log"])
 def test_equals_the_ragged_network(function, append_size, key):
     model = network(FUNCTIONS[function](3 if append_size else 2), Canonical(key), append_size=append_size)
     for sizes in SIZES:

@@ -84,6 +84,68 @@ def test_copies_agree():
         assert torch.equal(other(sets), net(sets))
 
 
+# Context: what rho takes of each set as a whole.
+
+
+class Scaled(nn.Module):
+    """ρ of a vector and of its set's context, neither linear nor symmetric in the two."""
+
+    def forward(self, pooled, context):
+        return (pooled * context[:, :1]).tanh() + context[:, 1:] ** 2
+
+
+CONTEXT = torch.arange(12.0).view(6, 2) / 7
+
+
+def contextual(orderings):
+    torch.manual_seed(3)
+    return JanossyNetwork(nn.Linear(2, 4), JanossyPooling(GRU(4, 3), orderings), Scaled())
+
+
+def one_by_one(net, sets, context, orderings, source):
+    """ρ(f(h(x)_π), context) of the rows, set by set, from the definition."""
+    positions, owners = orderings.enumerate(sets, source).flatten()
+    results = [[] for _ in sets.sizes]
+    for row, b in zip(positions, owners.tolist(), strict=True):
+        state = net.pooling.f(net.h(sets.values[row])[None]) if len(row) else torch.zeros(1, 3)
+        results[b].append(state)
+    return [torch.cat([net.rho(state, context[[b]]) for state in each]) for b, each in enumerate(results)], results
+
+
+@pytest.mark.parametrize("orderings", [AllPermutations(), Sampled(3)], ids=str)
+def test_rho_takes_each_sets_own_context(orderings):
+    net, sets, context = contextual(orderings), distinct_sets(), CONTEXT.double()
+    of_rows, states = one_by_one(net, sets, context, orderings, generator())
+    for got, expected in zip(net.rows(sets, context=context, generator=generator()), of_rows, strict=True):
+        close(got, expected)
+    expected = [net.rho(torch.cat(each).mean(0)[None], context[[b]])[0] for b, each in enumerate(states)]
+    close(net(sets, context=context, generator=generator()), torch.stack(expected))
+    chosen = torch.tensor([4, 0])
+    exact = net(sets, AllPermutations(), context=context)
+    close(net(sets[chosen], AllPermutations(), context=context[chosen]), exact[chosen])
+
+
+def test_a_rho_that_takes_no_context_and_one_that_misses_it():
+    sets = distinct_sets()
+    with pytest.raises(TypeError, match=r"a rho that takes a context where one is given.*got a rho of type Linear"):
+        JanossyNetwork(None, JanossyPooling(GRU(2, 3), Canonical()), nn.Linear(3, 1))(sets, context=CONTEXT)
+    with pytest.raises(TypeError, match=r"a context, which its rho takes; got none. Give context=, a row for each"):
+        contextual(Canonical())(sets)
+    with pytest.raises(ValueError, match=r"a row for each of these 6 sets; got \(5, 2\)"):
+        contextual(Canonical())(sets, context=CONTEXT[:5])
+
+
+def test_an_error_within_rho_stays_its_own():
+    class Broken(nn.Module):
+        def forward(self, pooled, context=None):
+            raise TypeError("of rho's own")
+
+    net = JanossyNetwork(None, JanossyPooling(GRU(2, 3), Canonical()), Broken())
+    for context in (None, CONTEXT):
+        with pytest.raises(TypeError, match=r"^of rho's own$"):
+            net(distinct_sets(), context=context)
+
+
 def test_a_generator_reaches_the_orderings():
     net, sets = network(Sampled(1)), integers([3, 1, 4, 5, 9, 2])
     assert torch.equal(net(sets, generator=generator(1)), net(sets, generator=generator(1)))

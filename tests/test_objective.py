@@ -298,6 +298,14 @@ def test_forward_is_of_outputs_of_fresh_permutations(objective, k):
     assert loss(net, sets, target) != loss(net, sets, target)
 
 
+def test_context_goes_with_its_set():
+    net, sets, context = network(), distinct_sets((5, 0, 1, 4, 4)), torch.arange(10.0).view(5, 2)
+    net.rho, target = nn.Bilinear(4, 2, 2), torch.randn(5, 2)
+    value = PermutationLoss(num_permutations=3)(net, sets, target, context=context, generator=generator())
+    rows = net.rows(sets, Sampled(3, scheme="independent"), context=context, generator=generator())
+    close(value, PermutationLoss(num_permutations=3).of_outputs(rows.values.unflatten(0, (5, 3)), target))
+
+
 def test_one_permutation_is_pi_sgd():
     net, sets, target = network(), distinct_sets((5, 4, 4)), torch.randn(3, 2)
     value = PermutationLoss()(net, sets, target, generator=generator())

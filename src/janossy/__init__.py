@@ -1,48 +1,27 @@
-"""Janossy pooling: learning functions of sets by averaging over orderings (Murphy et al., ICLR 2019)."""
+"""Janossy pooling: learning functions of sets by averaging over orderings (Murphy et al., ICLR 2019).
 
-from janossy.equivariant import JanossyEquivariant
-from janossy.evaluate import Spectral
-from janossy.export import PaddedNetwork, export_onnx
-from janossy.functions import GRU, LSTM, RNN, BalancedTree, MinGRU, TupleMLP, TupleProduct
-from janossy.inference import predict
-from janossy.network import JanossyNetwork
-from janossy.objective import PermutationLoss
-from janossy.orderings import (
-    AllPermutations,
-    Canonical,
-    Combinations,
-    Distinct,
-    ImportanceSampled,
-    Sampled,
-    Tuples,
-)
-from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged
+The names are those of ``janossy.public``, imported when the first of them is asked for (PEP 562): the command line,
+which lives in this package too, prints its help and its errors without torch.
+"""
 
-__all__ = [
-    "GRU",
-    "LSTM",
-    "RNN",
-    "AllPermutations",
-    "BalancedTree",
-    "Canonical",
-    "Combinations",
-    "Distinct",
-    "ImportanceSampled",
-    "JanossyEquivariant",
-    "JanossyNetwork",
-    "JanossyPooling",
-    "MinGRU",
-    "PaddedNetwork",
-    "PermutationLoss",
-    "Ragged",
-    "Sampled",
-    "Spectral",
-    "TupleMLP",
-    "TupleProduct",
-    "Tuples",
-    "export_onnx",
-    "predict",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from janossy.public import *  # noqa: F403
+    from janossy.public import __all__ as __all__
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    public = import_module("janossy.public")
+    if name == "__all__" or name in public.__all__:
+        globals()[name] = getattr(public, name)
+    if name in globals():  # a room of the library, which has been imported by now
+        return globals()[name]
+    raise AttributeError(f"module 'janossy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

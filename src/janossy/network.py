@@ -1,11 +1,16 @@
 """JanossyNetwork: ρ ∘ pooling ∘ h (Eq. 4)."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from inspect import signature
+
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate.misfits import check_sets, misfits_explained
+from janossy.evaluate.misfits import check_context, check_sets, misfits_explained
 from janossy.modes import untouched
 from janossy.orderings import Orderings
+from janossy.orderings.drawn import Drawn
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged
 
@@ -22,9 +27,10 @@ class JanossyNetwork(nn.Module):
     Args:
         h: maps elements (N, *features) to (N, d), such as ``nn.Embedding`` for sets of integers; None for identity.
         pooling: a ``JanossyPooling``.
-        rho: maps pooled vectors (B, c) to outputs; None for identity.
+        rho: maps pooled vectors (B, c) to outputs; None for identity. For sets that come with a ``context``, what is
+            known of each as a whole, it takes that too: rho(pooled, context).
 
-    Shapes: sets.values (N, *features) -> (B, out).
+    Shapes: sets.values (N, *features), context (B, *any) -> (B, out).
     Invariance: that of the pooling's orderings.
 
     Example:
@@ -52,32 +58,47 @@ class JanossyNetwork(nn.Module):
         sets: Ragged,
         orderings: Orderings | None = None,
         *,
+        context: Tensor | None = None,
         elements: Ragged | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """ρ(f̄(h(x))) of each set, (B, out).
 
-        ``orderings``: others than the pooling's own. ``elements``: h(x), where it is known already.
+        ``orderings``: others than the pooling's own. ``context``: what is known of each set as a whole, (B, *any),
+        which ρ takes beside the pooled vector. ``elements``: h(x), where it is known already.
         """
+        check_context(context, sets, "JanossyNetwork")
         elements = self.elements(sets) if elements is None else elements
-        return self.rho(self.pooling(elements, orderings, keys=sets, generator=generator))
+        pooled = self.pooling(elements, orderings, keys=sets, generator=generator)
+        if context is not None and isinstance(orderings, Drawn) and orderings.rows.owners is not None:
+            context = context[orderings.rows.owners]  # several draws of a set, each reduced by itself
+        return self.read_out(pooled, context)
 
     def rows(
         self,
         sets: Ragged,
         orderings: Orderings | None = None,
         *,
+        context: Tensor | None = None,
         elements: Ragged | None = None,
         generator: torch.Generator | None = None,
     ) -> Ragged:
         """ρ(f(h(x)_π)) for each ordering π, before any are averaged: (T, out), the rows of each set.
 
-        ``orderings``: others than the pooling's own, such as more permutations than it is trained with. ``elements``:
-        h(x), where it is known already.
+        ``orderings``: others than the pooling's own, such as more permutations than it is trained with. ``context`` and
+        ``elements``: as for a call.
         """
+        check_context(context, sets, "JanossyNetwork")
         elements = self.elements(sets) if elements is None else elements
         rows = self.pooling.rows(elements, orderings, keys=sets, generator=generator)
-        return rows.with_values(self.rho(rows.values))
+        of_rows = None if context is None else context[rows.to_index()[1]]
+        return rows.with_values(self.read_out(rows.values, of_rows))
+
+    def read_out(self, pooled: Tensor, context: Tensor | None = None) -> Tensor:
+        """ρ of vectors (T, c), and of the context (T, *any) of each, if there is one: (T, out)."""
+        given = (pooled,) if context is None else (pooled, context)
+        with _arguments_explained(self.rho, given):
+            return self.rho(*given)
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
         """What ``JanossyPooling.explain`` says of h(x)."""
@@ -89,6 +110,37 @@ class JanossyNetwork(nn.Module):
         check_sets(sets, "JanossyNetwork")
         with misfits_explained("h", self.h, sets.values):
             return sets.with_values(self.h(sets.values))
+
+
+def takes(rho: nn.Module, num_arguments: int) -> bool:
+    """Whether the module can be called with so many tensors."""
+    try:
+        signature(rho.forward).bind(*range(num_arguments))
+    except TypeError:
+        return False
+    except ValueError:  # of code that is not Python's
+        return True
+    return True
+
+
+def _arguments_explained(rho: nn.Module, given: tuple[Tensor, ...]) -> AbstractContextManager[None]:
+    # torch.compile cannot look into an error.
+    return nullcontext() if torch.compiler.is_compiling() else _explained(rho, given)
+
+
+@contextmanager
+def _explained(rho: nn.Module, given: tuple[Tensor, ...]) -> Iterator[None]:
+    """What Python says of a context too many, or too few, in our words."""
+    try:
+        yield
+    except TypeError as error:
+        if takes(rho, len(given)):
+            raise
+        expected, got = "a context, which its rho takes", "none. Give context=, a row for each set"
+        if len(given) == 2:
+            expected = "a rho that takes a context where one is given, rho(pooled, context)"
+            got = f"a rho of type {type(rho).__name__}. Give another rho, or no context"
+        raise TypeError(f"JanossyNetwork expects {expected}; got {got}.") from error
 
 
 def check_module(owner: str, name: str, module: object) -> None:

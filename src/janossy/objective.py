@@ -166,11 +166,18 @@ class PermutationLoss(nn.Module):
         self._check_number(self.num_permutations)
 
     def forward(
-        self, network: JanossyNetwork, sets: Ragged, target: Tensor, *, generator: torch.Generator | None = None
+        self,
+        network: JanossyNetwork,
+        sets: Ragged,
+        target: Tensor,
+        *,
+        context: Tensor | None = None,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         """The objective on these sets, of fresh permutations.
 
-        ``generator``: the source of the permutations, on the sets' device.
+        ``context``: what the network's ρ takes of each set as a whole. ``generator``: the source of the permutations,
+        on the sets' device.
         """
         check_network(network, "PermutationLoss")
         check_sets(sets, "PermutationLoss")
@@ -180,7 +187,7 @@ class PermutationLoss(nn.Module):
         orderings = _random(network.pooling.orderings)
         independent = self.objective == "exact_squared" or bool(self.penalty)
         drawn = draws_of(orderings, self.num_permutations, sets, generator, independent=independent)
-        outputs = network(sets, drawn.apart(orderings.num_rows))
+        outputs = network(sets, drawn.apart(orderings.num_rows), context=context)
         return self.of_outputs(outputs.unflatten(0, (len(sets), self.num_permutations)), target)
 
     def of_outputs(self, outputs: Tensor, target: Tensor) -> Tensor:

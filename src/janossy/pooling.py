@@ -32,7 +32,7 @@ class JanossyPooling(StatesItsMeaning):
         memory_budget: the bytes that an estimate of what is held at once may come to; what needs more is computed in
             chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
-            then takes d + 1 features.
+            then takes d + 1 features. "log" for log(1 + |h|), which keeps sizes of any order in range.
 
     Shapes: sets.values (N, d) -> (B, c).
     Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
@@ -56,7 +56,7 @@ class JanossyPooling(StatesItsMeaning):
         reduce: str = "mean",
         *,
         memory_budget: int = MEMORY_BUDGET,
-        append_size: bool = False,
+        append_size: bool | str = False,
     ) -> None:
         super().__init__()
         check_function(f, "JanossyPooling", "(T, c)")
@@ -66,7 +66,8 @@ class JanossyPooling(StatesItsMeaning):
             kept = "; .rows(sets) keeps the rows" if reduce is None else ""
             raise ValueError(f"reduce expects one of {', '.join(map(repr, reductions))}; got {reduce!r}{kept}.")
         check_memory_budget("JanossyPooling", memory_budget)
-        check_flag("JanossyPooling", "append_size", append_size)
+        if append_size != "log":
+            check_flag("JanossyPooling", "append_size", append_size)
         self.f = f
         self.orderings = orderings
         self.choice = Choice(evaluate)
@@ -125,6 +126,7 @@ class JanossyPooling(StatesItsMeaning):
             "k": getattr(self.orderings, "k", None),
             "key": None if key is None else getattr(key, "__name__", type(key).__name__),
             "reduce": self.reduce,
+            "append_size": self.append_size,
         }
 
     def _weighted(self, problem: Problem) -> Tensor:
@@ -187,9 +189,13 @@ class JanossyPooling(StatesItsMeaning):
         if sets.values.dim() != 2:
             raise ValueError(f"append_size expects elements (N, d); got {tuple(sets.values.shape)}.")
         owners = sets.to_index()[1]
-        sizes = sets.offsets.diff()[owners, None].to(sets.dtype)
+        sizes = self.size_feature(sets.offsets.diff()).to(sets.dtype)[owners, None]
         return sets.with_values(torch.cat((sets.values, sizes), dim=1))
 
+    def size_feature(self, sizes: Tensor) -> Tensor:
+        """What ``append_size`` appends of sets of these sizes."""
+        return torch.log1p(sizes) if self.append_size == "log" else sizes
+
     def extra_repr(self) -> str:
-        size = ", append_size=True" if self.append_size else ""
+        size = f", append_size={self.append_size}" if self.append_size else ""
         return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"

@@ -274,6 +274,63 @@ def test_what_orderings_do_not_take(orderings, arguments, message):
         predict(network(orderings), distinct_sets(SETS), **arguments)
 
 
+# Context: what rho takes of each set as a whole.
+
+
+class Scaled(nn.Module):
+    def forward(self, pooled, context):
+        return (pooled * context[:, :1]).tanh() + context[:, 1:] ** 2
+
+
+CONTEXTUAL = {
+    "exact": (AllPermutations(), {}),
+    "single": (Sampled(1), {"num_permutations": 6, "seed": 1}),
+    "groups": (Sampled(3), {"num_permutations": 9, "seed": 1}),
+    "tolerance": (Sampled(1), {"num_permutations": 40, "seed": 1, "tolerance": 0.05}),
+    "groups and a tolerance": (Sampled(2), {"num_permutations": 40, "seed": 1, "tolerance": 0.05}),
+}
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+@pytest.mark.parametrize("case", CONTEXTUAL)
+def test_context_is_that_of_each_set(case, batch_size):
+    """As of one set at a time, by a ρ that knows its context."""
+    orderings, arguments = CONTEXTUAL[case]
+    sets, context = distinct_sets((5, 0, 1, 4, 4)), torch.arange(10.0).view(5, 2) / 9
+    net = network(orderings)
+    net.rho = Scaled()
+    found = predict(net, sets, context=context, batch_size=batch_size, **arguments)
+    for b in range(len(sets)):
+        net.rho = Knowing(context[[b]])
+        alone = predict(net, sets[[b]], **arguments)
+        close(found.mean[b], alone.mean[0], atol=1e-9, rtol=1e-9)
+        close(found.standard_error[b], alone.standard_error[0], atol=1e-9, rtol=1e-9)
+        assert found.num_permutations[b] == alone.num_permutations[0]
+    if "tolerance" in arguments:
+        assert len(set(found.num_permutations.tolist())) > 1  # some sets were active longer than others
+
+
+def test_context_of_weighted_draws():
+    sets, context = distinct_sets((5, 0, 1, 4, 4)), torch.arange(10.0).view(5, 2) / 9
+    net = network(ImportanceSampled(2))
+    net.rho = nn.Identity()
+    draws = predict(net, sets, 4, generator=generator(), keep_outputs=True).outputs
+    net.rho = Scaled()
+    found = predict(net, sets, 4, context=context, generator=generator())
+    close(found.mean, (Scaled()(draws[:, 0], context) + Scaled()(draws[:, 1], context)) / 2)
+
+
+class Knowing(nn.Module):
+    """``Scaled`` of one context."""
+
+    def __init__(self, context):
+        super().__init__()
+        self.context = context
+
+    def forward(self, pooled):
+        return Scaled()(pooled, self.context.expand(len(pooled), -1))
+
+
 # What stands for all permutations of a set.
 
 SOME = (5, 3, 4, 1, 5, 2)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from janossy import Ragged
+from janossy.paper.arithmetic import names
 from janossy.paper.arithmetic.models import MODELS, Model, num_trainable_parameters
 from janossy.paper.arithmetic.settings import Settings, settings_for
 from janossy.paper.arithmetic.study import ARITHMETIC
@@ -64,6 +65,7 @@ def test_parameter_counts_are_table_8():
 
 def test_the_ten_models_are_table_3():
     assert len(MODELS) == 10
+    assert (tuple(MODELS), tuple(TASKS)) == (names.MODELS, names.TASKS)
     assert {m.embedding for m in MODELS.values()} == {100, 50, 33}
 
 

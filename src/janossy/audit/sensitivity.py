@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor, nn
 
+from janossy.evaluate.misfits import check_context
 from janossy.inference.links import Link, named_link
 from janossy.modes import evaluating
 from janossy.network import JanossyNetwork, check_network
@@ -120,6 +121,7 @@ def sensitivity(
     sets: Ragged,
     num_permutations: int = 20,
     *,
+    context: Tensor | None = None,
     link: str | Link | None = None,
     num_swaps: int = 0,
     generator: torch.Generator | None = None,
@@ -136,6 +138,7 @@ def sensitivity(
     ``num``, ``seed`` and weights: not of the mean over num of them, which varies less.
 
     Args:
+        context: what the network's rho takes of each set as a whole, (B, *any).
         link: as in ``predict``.
         num_swaps: steps of the search for the worst order; 0 reports the worst of those sampled.
         generator: the source of the permutations and of the swaps, on the sets' device.
@@ -154,6 +157,7 @@ def sensitivity(
     """
     check_network(network, "sensitivity")
     check_ragged(sets, "sensitivity")
+    check_context(context, sets, "sensitivity")
     check_integer("sensitivity", "num_permutations", num_permutations)
     check_integer("sensitivity", "num_swaps", num_swaps, 0)
     check_generator("sensitivity", generator, sets.device)
@@ -169,7 +173,7 @@ def sensitivity(
         )
     max_rows = getattr(orderings, "max_rows", MAX_ROWS)
     with evaluating(network):
-        predictions = _Predictions(network, network.elements(sets), getattr(orderings, "k", None), linked)
+        predictions = _Predictions(network, network.elements(sets), context, getattr(orderings, "k", None), linked)
         drawn = Sampled(num_permutations, scheme="independent", max_rows=max_rows).enumerate(sets, generator)
         orders = _padded(drawn, sets)
         everything = torch.arange(len(sets), device=sets.device)
@@ -196,9 +200,12 @@ def sensitivity(
 class _Predictions:
     """link(ρ(f(·))) of given orders, counted."""
 
-    def __init__(self, network: JanossyNetwork, elements: Ragged, k: int | None, link: Link) -> None:
+    def __init__(
+        self, network: JanossyNetwork, elements: Ragged, context: Tensor | None, k: int | None, link: Link
+    ) -> None:
         self.network = network
         self.elements = elements
+        self.context = context
         self.sizes = elements.offsets.diff()
         self.k = k
         self.link = link
@@ -208,7 +215,8 @@ class _Predictions:
         """The outputs of the chosen sets (S,), in orders (S, R, max n): (S, R, out)."""
         given = _Given(orders, self.sizes[chosen], self.k)
         rows = self.network.pooling.rows(self.elements[chosen], orderings=given)
-        outputs = self.link(self.network.rho(rows.values))
+        context = None if self.context is None else self.context[chosen].repeat_interleave(orders.shape[1], 0)
+        outputs = self.link(self.network.read_out(rows.values, context))
         self.num_evaluations += len(outputs)
         return outputs.double().unflatten(0, orders.shape[:2])
 

@@ -1,4 +1,4 @@
-"""Sets as users have them, their columns encoded as numbers: needs the extra ``estimators``."""
+"""From a user's own sets to a trained model (needs the extra ``estimators``)."""
 
 try:
     import pyarrow as _pyarrow  # noqa: F401

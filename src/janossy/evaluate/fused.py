@@ -6,9 +6,9 @@ from functools import lru_cache, partial
 from typing import ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from janossy.compiling import constant_when_compiled
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.additive import cost, pool_every_tuple, why_not
@@ -61,7 +61,7 @@ class Fused:
         return pool_every_tuple(problem, TUPLE_MEANS, in_torch, *parameters)
 
 
-@torch.compiler.assume_constant_result  # which does nothing for an lru_cache itself
+@constant_when_compiled  # which does nothing for an lru_cache itself
 def _activations(sizes: tuple[tuple[int, int], ...], k: int, increasing: bool, by_sorting: bool) -> float:
     return _count_activations(sizes, k, increasing, by_sorting)
 

@@ -32,6 +32,22 @@ def check_keys(keys: Any, sets: Ragged, owner: str) -> None:
         )
 
 
+def check_context(context: Any, sets: Ragged, owner: str) -> None:
+    """Raise a TypeError if this context is no tensor, and a ValueError if it is not a row for each of these sets."""
+    if context is None:
+        return
+    expected = f"{owner} expects context (B, *any)"
+    if not isinstance(context, Tensor):
+        raise TypeError(f"{expected} as a tensor; got {type(context).__name__}. torch.as_tensor makes one.")
+    check_ragged(sets, owner)
+    if context.dim() == 0 or len(context) != len(sets):
+        raise ValueError(
+            f"{expected}, a row for each of these {len(sets)} sets; got {tuple(context.shape)}. Give one for every set."
+        )
+    if context.device != sets.device:
+        raise ValueError(f"{expected} on the sets' device, {sets.device}; got {context.device}. Move it with .to().")
+
+
 def misfits_explained(name: str, module: Any, elements: Tensor) -> AbstractContextManager[None]:
     """What torch says of elements in another dtype, or on another device, than a module's weights, in our words."""
     # torch.compile cannot look into an error.

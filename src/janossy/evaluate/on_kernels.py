@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
+from janossy.compiling import constant_when_compiled
 from janossy.kernels import load
 from janossy.kernels.limits import LANES
 
@@ -36,7 +37,7 @@ def on_kernels_eagerly(x: Tensor) -> bool:
     )
 
 
-@torch.compiler.assume_constant_result
+@constant_when_compiled
 def _loaded() -> bool:
     return load() is not None
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from janossy.compiling import constant_when_compiled
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.additive import cost, pool_every_tuple, why_not
@@ -104,7 +105,7 @@ class Spectral:
         return TOLERANCE_IN_FLOAT64 if problem.values.dtype == torch.float64 else TOLERANCE
 
 
-@torch.compiler.assume_constant_result  # which does nothing for an lru_cache itself
+@constant_when_compiled  # which does nothing for an lru_cache itself
 def _activations(*arguments: Any) -> float:
     return _count_activations(*arguments)
 

@@ -13,7 +13,7 @@ from janossy.export.recurrence import last_hidden
 from janossy.export.tuples import MOST_ELEMENTS, over_tuples
 from janossy.functions.checks import check_sequences
 from janossy.functions.structure import Recurrent, hooked, structure
-from janossy.network import JanossyNetwork
+from janossy.network import JanossyNetwork, takes
 from janossy.orderings import Canonical, Combinations, Sampled, Tuples
 from janossy.orderings.rows import check_budget
 
@@ -99,7 +99,7 @@ class PaddedNetwork(nn.Module):
                 "them in h."
             )
         if self.network.pooling.append_size:
-            sizes = mask.sum(1)[:, None, None].expand(-1, mask.shape[1], 1)
+            sizes = self.network.pooling.size_feature(mask.sum(1))[:, None, None].expand(-1, mask.shape[1], 1)
             elements = torch.cat((elements, sizes.to(elements.dtype)), dim=2)
         return elements.masked_fill(~mask[..., None], 0)
 
@@ -178,6 +178,11 @@ def _check_network(network: JanossyNetwork) -> None:
             "JanossyNetwork(None, pooling, None) makes one of a pooling layer."
         )
     f, orderings = network.pooling.f, network.pooling.orderings
+    if not takes(network.rho, 1):
+        raise ValueError(
+            f"PaddedNetwork expects a rho of the pooled vectors alone; got {type(network.rho).__name__}, which takes a "
+            "context. Export the network without it, and join the context after."
+        )
     if hooked(network.pooling):
         raise ValueError("PaddedNetwork runs the parts of f and none of its hooks; got one. Remove it.")
     # A row for each permutation, of all elements, by noise alone.

@@ -1,9 +1,11 @@
 """WHAT is applied to a sequence: modules mapping (T, L, d) to (T, c). Any such module will do."""
 
 from janossy.functions.balanced_tree import BalancedTree
+from janossy.functions.gated_attention import GatedAttention
 from janossy.functions.min_gru import MinGRU
 from janossy.functions.recurrent import GRU, LSTM, RNN, Recurrence
 from janossy.functions.structure import ACTIVATIONS, Additive, Product, Recurrent, Structure, structure
+from janossy.functions.tuple_features import TupleFeatures
 from janossy.functions.tuple_mlp import TupleMLP
 from janossy.functions.tuple_product import TupleProduct
 
@@ -14,11 +16,13 @@ __all__ = [
     "RNN",
     "Additive",
     "BalancedTree",
+    "GatedAttention",
     "MinGRU",
     "Product",
     "Recurrence",
     "Recurrent",
     "Structure",
+    "TupleFeatures",
     "TupleMLP",
     "TupleProduct",
     "structure",

@@ -41,12 +41,14 @@ class Draws:
         num: int,
         linked: Callable[[Tensor], Tensor],
         *,
+        context: Tensor | None,
         block: int | None,
         seed: int | None,
         control: Control | None,
         generator: torch.Generator | None,
     ) -> None:
         self.network, self.sets, self.linked, self.control = network, sets, linked, control
+        self.context = context
         self.elements = network.elements(sets)
         self.exact = None if control is None else control.mean(sets)
         sizes = set(sets.sizes)
@@ -71,13 +73,14 @@ class Draws:
         first = {n: ends[self.num_blocks[n]] for n, ends in self.ends.items()}
         last = {n: ends[num_blocks[n]] for n, ends in self.ends.items()}
         if len(active) == len(self.sets) and num_blocks == self.most_blocks and not any(first.values()):
-            sets, elements, drawn = self.sets, self.elements, self.drawn
+            sets, elements, context, drawn = self.sets, self.elements, self.context, self.drawn
         else:
             sets, elements = self.sets[active], self.elements[active]
+            context = None if self.context is None else self.context[active]
             r = self.num_rows
             drawn = self.drawn.part(active, lambda n: slice(first[n] * r[n], last[n] * r[n]), sets)
         self.num_blocks = num_blocks
-        outputs, owners = self._outputs(sets, elements, drawn)
+        outputs, owners = self._outputs(sets, elements, context, drawn)
         numbers = torch.tensor(active, dtype=torch.long, device=outputs.device)
         if self.control is not None and self.exact is not None:
             controls = mean_of_draws(self.control.rows(sets, drawn.rows), drawn, self.num_rows.__getitem__)
@@ -86,14 +89,14 @@ class Draws:
         self.sample = sample if self.sample is None else self.sample.and_more(sample)
         return self.sample
 
-    def _outputs(self, sets: Ragged, elements: Ragged, drawn: Drawn) -> tuple[Tensor, Tensor]:
+    def _outputs(self, sets: Ragged, elements: Ragged, context: Tensor | None, drawn: Drawn) -> tuple[Tensor, Tensor]:
         """The linked output of every draw, set by set, and its set."""
         if not drawn.weighs_rows and set(self.num_rows.values()) <= {1}:  # nothing to reduce
-            rows = self.network.rows(sets, drawn, elements=elements)
+            rows = self.network.rows(sets, drawn, context=context, elements=elements)
             return self.linked(rows.values), rows.to_index()[1]
         apart = drawn.apart(self.num_rows.__getitem__)
         assert apart.rows.owners is not None
-        return self.linked(self.network(sets, apart, elements=elements)), apart.rows.owners
+        return self.linked(self.network(sets, apart, context=context, elements=elements)), apart.rows.owners
 
     def _blocks(self, sets: Ragged, owners: Tensor, first: dict[int, int]) -> Tensor:
         """The block of each draw of these sets, whose draws begin with the ``first`` for their size."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import scipy
 import torch
-from scipy.special import stdtr, stdtrit
 from torch import Tensor
 
 from janossy.orderings.arguments import check_number
@@ -65,13 +65,13 @@ class Sample:
         lead = self.mean.gather(1, top) - self.mean
         of_top = self._deviations.gather(2, top[:, None].expand(-1, self._deviations.shape[1], 1))
         error = self._error(of_top - self._deviations)
-        behind = _numpy_like(stdtr, self.num_blocks[:, None] - 1, -lead / error).where(error != 0, 0)
+        behind = _numpy_like(scipy.special.stdtr, self.num_blocks[:, None] - 1, -lead / error).where(error != 0, 0)
         return behind.scatter(1, top, 0).sum(1).clamp_max(1)
 
     def crossing_probability(self, threshold: float) -> Tensor:
         """About how probable it is that a true mean lies on the other side, (B,): summed over the outputs."""
         distance = (self.mean - threshold).abs()
-        beyond = _numpy_like(stdtr, self.num_blocks[:, None] - 1, -distance / self.standard_error)
+        beyond = _numpy_like(scipy.special.stdtr, self.num_blocks[:, None] - 1, -distance / self.standard_error)
         return beyond.where(self.standard_error != 0, 0).sum(1).clamp_max(1)
 
     def margin(self, confidence: float | Tensor) -> Tensor:
@@ -110,7 +110,7 @@ def margin(standard_error: Tensor, num_blocks: Tensor, confidence: float | Tenso
     ``confidence``: one number, or one for each set (B,).
     """
     both = (1 + torch.as_tensor(confidence, dtype=torch.float64)) / 2
-    reach = _numpy_like(stdtrit, num_blocks - 1, both)[:, None].to(standard_error)
+    reach = _numpy_like(scipy.special.stdtrit, num_blocks - 1, both)[:, None].to(standard_error)
     return (reach * standard_error).where(standard_error != 0, 0)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from janossy.evaluate.misfits import check_context
 from janossy.inference.draws import Control, Draws, until
 from janossy.inference.error_bars import check_confidence, margin
 from janossy.inference.links import Link, change_probability, named_link
@@ -77,6 +78,7 @@ def predict(
     sets: Ragged,
     num_permutations: int | None = None,
     *,
+    context: Tensor | None = None,
     link: str | Link | None = None,
     tolerance: float | Tensor | None = None,
     confidence: float = 0.95,
@@ -102,6 +104,7 @@ def predict(
     Args:
         num_permutations: of each set; with a tolerance, at most. It is rounded up to whole groups of num. None for as
             many as make an error bar: 20, or 5 groups of num.
+        context: what the network's rho takes of each set as a whole, beside the pooled vector.
         link: applied to each draw's output before averaging: "softmax" or "sigmoid" for a classifier that returns
             logits, any function (·, out) -> (·, out'), or None.
         tolerance: stop with a set as soon as the interval of each of its outputs is no wider than this to either side;
@@ -120,17 +123,19 @@ def predict(
             max_rows and the pooling's memory_budget. With a seed the result does not depend on it.
         keep_outputs: also return what was averaged.
 
-    Shapes: sets.values (N, *features) -> mean (B, out).
+    Shapes: sets.values (N, *features), context (B, *any) -> mean (B, out).
     Invariance: unbiased for the mean over all draws, whatever the scheme; exact with a seed. With a tolerance, how many
         permutations are taken depends on what they gave, so that the mean is unbiased only nearly.
     Cost: h once; f for num_permutations rows a set, or as many as the tolerance takes; ρ once a draw.
     Raises: TypeError for a network, sets or an argument of another type; ValueError if num_permutations < 1, or
         tolerance <= 0, or there is a tolerance and a set of a single block, if confidence is not between 0 and 1,
-        batch_size < 1, for an unknown link, a block beside num > 1, a control with exact orderings, a seed that the
-        orderings do not take, or both a seed and a generator, or one of another device.
+        batch_size < 1, for a context that is not a row for each set, an unknown link, a block beside num > 1, a control
+        with exact orderings, a seed that the orderings do not take, or both a seed and a generator, or one of another
+        device.
     """
     check_network(network, "predict")
     check_ragged(sets, "predict")
+    check_context(context, sets, "predict")
     orderings = as_random(network.pooling.orderings, "predict")
     check_integer("predict", "num_permutations", num_permutations, 1, optional=True)
     check_integer("predict", "block", block, 1, "permutations", optional=True)
@@ -152,11 +157,20 @@ def predict(
         )
     num, block = (0, None) if orderings is None else _plan(orderings, num_permutations, block, tolerance is not None)
 
-    def of(some: Ragged) -> Prediction:
+    def of(some: Ragged, context: Tensor | None) -> Prediction:
         if orderings is None:
-            return _exact(linked(network(some)), keep_outputs)
+            return _exact(linked(network(some, context=context)), keep_outputs)
         draws = Draws(
-            network, orderings, some, num, linked, block=block, seed=seed, control=control, generator=generator
+            network,
+            orderings,
+            some,
+            num,
+            linked,
+            context=context,
+            block=block,
+            seed=seed,
+            control=control,
+            generator=generator,
         )
         if tolerance is None:
             sample = draws.take(list(range(len(some))), draws.most_blocks)
@@ -181,7 +195,9 @@ def predict(
     else:
         batches = [slice(None)]
     with evaluating(network):
-        return _together([of(sets[batch]) for batch in batches] if len(batches) > 1 else [of(sets)])
+        if len(batches) == 1:
+            return of(sets, context)
+        return _together([of(sets[batch], None if context is None else context[batch]) for batch in batches])
 
 
 def _exact(mean: Tensor, keep_outputs: bool) -> Prediction:
@@ -234,8 +250,6 @@ def _batches(sets: Ragged, orderings: RandomOrderings, num_draws: int, memory_bu
 
 def _together(parts: list[Prediction]) -> Prediction:
     """One prediction of the sets of all parts."""
-    if len(parts) == 1:
-        return parts[0]
     most = max((part.outputs.shape[1] for part in parts if part.outputs is not None), default=0)
 
     def joined(name: str) -> Any:

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from janossy.compiling import constant_when_compiled
+
 KEEP_ELEMENTS = 2**16
 """Larger templates are built at every call rather than kept (half a megabyte each)."""
 
@@ -48,7 +50,7 @@ def kept(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any) -
     return _constant(num_elements, build, *arguments)[:]
 
 
-@torch.compiler.assume_constant_result
+@constant_when_compiled
 def _constant(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any) -> Tensor:
     array = _kept(build, *arguments) if num_elements <= KEEP_ELEMENTS else build(*arguments)
     return torch.from_numpy(array)

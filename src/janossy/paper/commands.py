@@ -1,98 +1,44 @@
-"""The commands: janossy reproduce STUDY | report."""
+"""The paper's commands: janossy reproduce STUDY | report.
 
-import sys
-from collections.abc import Callable, Sequence
+A file of commands or options loads typer and the standard library alone: help and errors come before torch. What a
+command does is imported in its body, when it is run (tests/test_imports.py).
+"""
+
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from janossy import __version__
-from janossy.paper.arithmetic.study import ARITHMETIC
-from janossy.paper.graphs.study import GRAPHS
-from janossy.paper.results import LeftOut, Result
-from janossy.paper.run import run_trials, unfinished
-from janossy.paper.study import BadArgument, Request, Study
+from janossy.paper.arithmetic.options import arithmetic
+from janossy.paper.graphs.options import graphs
+from janossy.paper.options import BadArgument, Request
 
-STUDIES = (ARITHMETIC, GRAPHS)
-
-app = typer.Typer(no_args_is_help=True, add_completion=False)
 reproduce = typer.Typer(no_args_is_help=True, help="Run the paper's experiments and set ours beside its tables.")
-app.add_typer(reproduce, name="reproduce")
 
 
-@app.callback(invoke_without_command=True)
-def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    """Janossy pooling: learning functions of sets."""
-    if show:
-        print(f"janossy {__version__}")
-        raise typer.Exit
-
-
-@app.command()
 def report(directory: Annotated[Path, typer.Argument(help="The --out of a reproduce run.")]) -> None:
     """Turn results into Markdown, PNG plots and one self-contained HTML page."""
     if not directory.is_dir():
         raise BadArgument(f"{directory} is not a directory; give the --out of a reproduce run.")
-    console = _console()
-    found = [(study, *study.read(directory)) for study in STUDIES]
-    study, results, left_out = max(found, key=lambda of: len(of[1]))
-    for each in left_out:
-        console.print(str(each), style="yellow", markup=False, soft_wrap=True)
-    if not results:
-        raise BadArgument(f"{directory} holds no finished cell; give the --out of a reproduce run.")
-    _show(study, directory, results, left_out, console)
+    from janossy.paper.studies import report
+
+    report(directory)
 
 
-def _running(study: Study) -> Callable[..., None]:
+def _running(study: Callable[..., Request]) -> Callable[..., None]:
     """The study's command, with its options, that also runs what it asks for."""
 
-    @wraps(study.command)
+    @wraps(study)
     def command(**options: Any) -> None:
-        _run(study, study.command(**options))
+        request = study(**options)
+        from janossy.paper.studies import run
+
+        run(study.__name__, request)
 
     return command
 
 
-for each in STUDIES:
-    reproduce.command(each.name)(_running(each))
-
-
-def _run(study: Study, request: Request) -> None:
-    """Run the trials that have no result yet, and show all."""
-    console, out, trials = _console(), request.out, request.trials
-    if not request.resume and any((out / "cells").glob("*.json")):
-        raise BadArgument(f"{out} holds results; add --resume to keep them, or choose another --out.")
-    try:
-        others = [other for other in STUDIES if other is not study]
-        missing = unfinished(trials, study, others, out, console)
-    except ValueError as error:
-        raise BadArgument(str(error)) from None
-    (out / "cells").mkdir(parents=True, exist_ok=True)
-    finished = f"{len(trials) - len(missing)} of {len(trials)} cells are finished in {out}"
-    console.print(f"{finished}; {request.num_workers} at a time.", markup=False)
-    try:
-        failures = run_trials(missing, out, request.num_workers, console) if missing else []
-    except KeyboardInterrupt:
-        kept = f"Stopped. Finished cells are kept in {out}; the same command with --resume goes on from there."
-        console.print(kept, markup=False)
-        raise typer.Exit(130) from None
-    if len(failures) < len(trials):
-        _show(study, out, *study.read(out), console)
-    if failures:
-        raise typer.TyperException(f"{len(failures)} cells failed: {'; '.join(failures)}")
-
-
-def _show(
-    study: Study, directory: Path, results: Sequence[Result], left_out: Sequence[LeftOut], console: Console
-) -> None:
-    study.show(console, results)
-    for path in study.write_report(directory, results, [str(each) for each in left_out]):
-        console.print(f"wrote {path}", markup=False)
-
-
-def _console() -> Console:
-    """Standard output; as wide as the tables where it is no terminal."""
-    return Console() if sys.stdout.isatty() else Console(width=120)
+for study in (arithmetic, graphs):
+    reproduce.command()(_running(study))

@@ -1,48 +1,22 @@
-"""A study of the paper as one record: what its result files hold, how it is run, shown and reported."""
+"""A study of the paper as one record: what its result files hold, how it is shown and reported."""
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 
 from janossy.paper.results import CELLS, LeftOut, Result, cell_path, read_result
-from janossy.paper.workers import Trial
-
-Out = Annotated[Path, typer.Option(help="The directory of the results.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Keep the results there, run what is missing.")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes, one core each.")]
-NUM_CORES = os.cpu_count() or 1
-
-
-class BadArgument(typer.TyperException):
-    """An argument of a command that is refused, in one line."""
-
-    exit_code = 2
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a command asks for: trials, where their results go, and how they are run."""
-
-    trials: Sequence[Trial]
-    out: Path
-    resume: bool
-    num_workers: int
 
 
 @dataclass(frozen=True)
 class Study:
-    """All that the command line knows of a study.
+    """All that is known of a study beside its command.
 
     Attributes:
         name: that of its command, ``janossy reproduce NAME``.
         keys: the entries of a result that tell it from others: two names and the seed.
         schema: the dataclass that every result file fits.
-        command: the command itself, with its options.
         show: prints the results.
         write_report: writes into the directory, given the results there and a line for each file that is left out.
     """
@@ -50,7 +24,6 @@ class Study:
     name: str
     keys: tuple[str, str, str]
     schema: type
-    command: Callable[..., Request]
     show: Callable[[Console, Sequence[Result]], None]
     write_report: Callable[[Path, Sequence[Result], Sequence[str]], list[Path]]
 
@@ -75,14 +48,3 @@ class Study:
             except ValueError as error:
                 left_out.append(LeftOut(path, str(error)))
         return results, left_out
-
-
-def chosen(option: str, names: str, known: Iterable[str]) -> list[str]:
-    """The names of an option with commas between, "all" for all. Raises: BadArgument if one is not known."""
-    if names == "all":
-        return list(known)
-    some = [name.strip() for name in names.split(",") if name.strip()]
-    unknown = [name for name in some if name not in known]
-    if unknown or not some:
-        raise BadArgument(f"{option} expects some of {', '.join(known)}; got {names!r}.")
-    return list(dict.fromkeys(some))

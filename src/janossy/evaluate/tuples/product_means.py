@@ -19,6 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from janossy.compiling import constant_when_compiled
+
 Terms = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """A sum of products: the states that they are added to, those of the left factors, those of the right ones."""
 
@@ -119,14 +121,14 @@ class _Combine(torch.autograd.Function):
         return _Combine.apply(*batched, terms, num_states), 0
 
 
-@torch.compiler.assume_constant_result
+@constant_when_compiled
 def _full_states(k: int, increasing: bool) -> list[int]:
     """The numbers of the states in which the first n positions are filled, for n = 0 … k."""
     states = _states(k, increasing)
     return [states.index((1 << n) - 1) for n in range(k + 1)]
 
 
-@torch.compiler.assume_constant_result
+@constant_when_compiled
 def _terms(k: int, increasing: bool, most: int) -> tuple[Terms, int]:
     """The terms that combine two segments which fill at most ``most`` positions each, and the number of states then."""
     return _enumerate_terms(k, increasing, most)

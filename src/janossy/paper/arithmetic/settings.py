@@ -1,14 +1,12 @@
 """How a model is trained and scored: the protocols and the presets."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from janossy.paper.arithmetic.models import Model
+from janossy.paper.arithmetic.names import Preset, Protocol
 from janossy.paper.arithmetic.tasks import Task
 from janossy.paper.schema import Count
-
-Preset = Literal["smoke", "quick", "full"]
-Protocol = Literal["fast", "paper", "released"]
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 
 from janossy.graph.neighbourhoods import Neighbourhoods
-
-NAMES = {"cora": "Cora", "pubmed": "PubMed", "ppi": "PPI", "ppi-go": "PPI-GO"}
-"""The data sets, and how they are written."""
+from janossy.paper.graphs.settings import NAMES
 
 FOLDERS = {"cora": "planetoid/Cora", "pubmed": "planetoid/PubMed", "ppi": "ppi", "ppi-go": "ppi"}
 """Where each is, below the folder of the data: as torch_geometric lays them out, and ppi/ppi.npz."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from janossy.paper.checks import duration, tally
 from janossy.paper.graphs import summary
-from janossy.paper.graphs.datasets import NAMES
 from janossy.paper.graphs.patterns import pattern_checks
 from janossy.paper.graphs.permutations import FEW, MANY, Curves, curves, p_text
 from janossy.paper.graphs.plots import PLOTS
+from janossy.paper.graphs.settings import NAMES
 from janossy.paper.graphs.tables import MEASURES, comparison, grouped, label, notes, other_measures
 from janossy.paper.page import write_pages
 from janossy.paper.results import Result

@@ -6,6 +6,9 @@ from typing import Literal
 
 Preset = Literal["smoke", "quick", "full"]
 
+NAMES = {"cora": "Cora", "pubmed": "PubMed", "ppi": "PPI", "ppi-go": "PPI-GO"}
+"""The data sets, and how they are written."""
+
 PAPER_ROWS = (
     "lstm-3-3",
     "lstm-5-5",

@@ -13,8 +13,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from janossy.paper.graphs.datasets import NAMES, STAND_IN
-from janossy.paper.graphs.settings import PAPER_ROWS, STOPPED
+from janossy.paper.graphs.datasets import STAND_IN
+from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, STOPPED
 from janossy.paper.printed import Score, paper_tables
 from janossy.paper.results import Result
 

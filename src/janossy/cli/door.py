@@ -4,6 +4,9 @@ import os
 import sys
 from io import TextIOWrapper
 
+EXTRA = ("typer", "rich", "jinja2", "matplotlib")
+"""What the extra ``cli`` brings."""
+
 
 def main() -> None:
     """Run the command line. Bad arguments give one line and exit code 2; what fails later, one line and 1."""
@@ -23,12 +26,11 @@ def main() -> None:
 def _run() -> int:
     """The exit code."""
     try:
-        import typer  # noqa: PLC0415
+        import typer
 
-        from janossy.paper.commands import app  # noqa: PLC0415
+        from janossy.cli.app import app
     except ImportError as error:
-        _say(f"the command line needs the extra cli: pip install 'janossy[cli]' ({error})")
-        return 1
+        return _lacking(error)
     try:
         return app(standalone_mode=False) or 0
     except typer.TyperException as error:
@@ -36,13 +38,23 @@ def _run() -> int:
         return error.exit_code
     except BrokenPipeError:
         return 1
-    except (OSError, ImportError) as error:
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] in EXTRA:
+            return _lacking(error)
+        _say(f"{error} (what was finished is kept)")
+        return 1
+    except OSError as error:
         _say(f"{error} (what was finished is kept)")
         return 1
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except SystemExit as stopped:  # rich's, when the reader of a pipe has gone
         return int(stopped.code or 0)
+
+
+def _lacking(error: ImportError) -> int:
+    _say(f"the command line needs the extra cli: pip install 'janossy[cli]' ({error})")
+    return 1
 
 
 def _mend_streams() -> None:

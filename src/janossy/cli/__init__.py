@@ -1,0 +1,5 @@
+"""The command line."""
+
+from janossy.cli.door import main
+
+__all__ = ["main"]

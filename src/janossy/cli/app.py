@@ -1,0 +1,26 @@
+"""The commands of ``janossy``.
+
+A command's function is its options and checks of them. This file, and what it imports, loads typer and the standard
+library alone, so that help and errors come before torch; what a command does is imported in its body, when it is run
+(tests/test_imports.py).
+"""
+
+from typing import Annotated
+
+import typer
+
+from janossy import __version__
+from janossy.paper.commands import report, reproduce
+
+# Plain help: rich takes longer to load than all the rest.
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app.add_typer(reproduce, name="reproduce")
+app.command()(report)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Janossy pooling: learning functions of sets."""
+    if show:
+        print(f"janossy {__version__}")
+        raise typer.Exit

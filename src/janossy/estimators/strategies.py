@@ -1,0 +1,197 @@
+"""Strategies: names for networks, each built from plain settings, and built again from the same."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from torch import nn
+
+from janossy.estimators.layout import Layout
+from janossy.functions import GRU, LSTM, GatedAttention, TupleFeatures, TupleMLP
+from janossy.network import JanossyNetwork
+from janossy.orderings import Sampled, Tuples
+from janossy.orderings.arguments import check_integer
+from janossy.pooling import JanossyPooling
+from janossy.tabular import AttentionMean, ColumnEmbedding, PooledNorm, Readout
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a network is built from beside its columns: plain values, which JSON holds (``dataclasses.asdict``)."""
+
+    width: int = 64
+    """Of every hidden layer and of the pooled vector."""
+    depth: int = 2
+    """The layers of f."""
+    readout_depth: int = 1
+    """The hidden layers of ρ."""
+    activation: str = "relu"
+    dropout: float = 0.0
+    norm: bool = True
+    """Whether pooled vectors are normalised over the batch."""
+    embedding_features: int | None = None
+    num_permutations: int = 1
+    """Of each set in every step of training, for the strategies that draw them."""
+    num_heads: int = 4
+    """Of attention."""
+    features: Mapping[str, Any] | None = None
+    """Arguments of ``TupleFeatures``, for pairs and triples, by columns of the layout; {} for ``pair_features``."""
+
+
+def build_network(
+    strategy: str, element_layout: Layout, context_layout: Layout, num_outputs: int, **settings: Any
+) -> JanossyNetwork:
+    """The network of this name for sets of such elements, and with such columns of their own.
+
+    - "k1", "k2", "k3": a perceptron on each element, pair or triple, and the mean over all of them;
+    - "k2+features", "k3+features": the same, which also reads differences, products and distances of pairs;
+    - "max": "k1" with the maximum in the place of the mean;
+    - "attention": "k1" with attention in the place of the mean (``GatedAttention``);
+    - "gru", "lstm": a recurrence on random permutations, trained by π-SGD.
+
+    f is told the logarithm of each set's size, which a mean forgets. Pooled vectors are normalised over the batch, and
+    ρ reads the context beside them.
+
+    ``settings``: those of ``Settings`` that are not to be the strategy's own.
+    Shapes: sets.values (N, element_layout.num_columns), context (B, context_layout.num_columns) -> (B, num_outputs).
+    Raises: TypeError or ValueError for an unknown strategy or setting, elements without columns, or values of another
+        type or range.
+
+    Example:
+        >>> network = build_network("k2", Layout((5, 14)), Layout(), num_outputs=10, width=32)
+        >>> network(Ragged.from_sets([torch.tensor([[1.0, 13.0], [4.0, 2.0]]), torch.zeros(0, 2)])).shape
+        torch.Size([2, 10])
+    """
+    of = settings_of(strategy, settings)
+    if element_layout.num_columns == 0:
+        raise ValueError("build_network expects elements of at least one column; got a layout of none.")
+    h = ColumnEmbedding(
+        element_layout.vocabularies, element_layout.num_numbers, embedding_features=of.embedding_features
+    )
+    pooling = STRATEGIES[strategy](of, element_layout, h)
+    after: list[nn.Module] = [AttentionMean(of.width, of.num_heads)] if isinstance(pooling.f, GatedAttention) else []
+    after += [PooledNorm(of.width)] if of.norm else []
+    embed = None
+    if context_layout.num_columns:
+        embed = ColumnEmbedding(
+            context_layout.vocabularies, context_layout.num_numbers, embedding_features=of.embedding_features
+        )
+    rho = Readout(
+        of.width,
+        (of.width,) * of.readout_depth,
+        num_outputs,
+        first=nn.Sequential(*after) if after else None,
+        embed=embed,
+        activation=of.activation,
+        dropout=of.dropout,
+    )
+    return JanossyNetwork(h, pooling, rho)
+
+
+def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
+    """The settings of a strategy, with these in the place of its own.
+
+    Raises: ValueError for an unknown strategy or setting; TypeError or ValueError for a depth that is none.
+    """
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy expects one of {', '.join(map(repr, STRATEGIES))}; got {strategy!r}.")
+    known = [setting.name for setting in fields(Settings)]
+    if unknown := [name for name in given if name not in known]:
+        raise ValueError(f"a strategy's settings are {', '.join(known)}; got {', '.join(unknown)}.")
+    settings = Settings(**{**OWN.get(strategy, {}), **given})
+    for name, at_least in {"width": 1, "depth": 1, "readout_depth": 0}.items():
+        check_integer(f"strategy {strategy!r}", name, getattr(settings, name), at_least)
+    return settings
+
+
+def pair_features(layout: Layout) -> dict[str, Any]:
+    """Interactions that suit any columns: |differences|, products and the distance of numbers, equality of categories.
+
+    Differences as such are sums of columns, which an MLP makes by itself.
+    """
+    codes = list(range(len(layout.vocabularies)))
+    numbers = list(range(len(codes), layout.num_columns))
+    return {
+        "absolute_differences": numbers,
+        "products": numbers,
+        "equal": [[column] for column in codes],
+        "distances": [numbers] if len(numbers) > 1 else [],
+    }
+
+
+def _tuples(k: int, reduce: str = "mean") -> "Build":
+    def build(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+        return JanossyPooling(_mlp(k, of, layout, h), Tuples(k), reduce=reduce, append_size="log")
+
+    return build
+
+
+def _attention(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+    f = GatedAttention(_mlp(1, of, layout, h), of.width, of.num_heads, of.width)
+    return JanossyPooling(f, Tuples(1), append_size="log")
+
+
+def _recurrence(cell: type[GRU] | type[LSTM]) -> "Build":
+    def build(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+        f = cell(h.out_features + 1, of.width, of.depth, dropout=of.dropout if of.depth > 1 else 0.0)
+        return JanossyPooling(f, Sampled(of.num_permutations), append_size="log")
+
+    return build
+
+
+def _mlp(k: int, of: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP:
+    in_features = h.out_features + 1  # the size of the set
+    features = None
+    if of.features is not None:
+        given = _by_feature(of.features or pair_features(layout), h.places)
+        features = TupleFeatures(k, in_features, **given)
+    return TupleMLP(k, in_features, (of.width,) * of.depth, activation=of.activation, features=features)
+
+
+def _by_feature(given: Mapping[str, Any], places: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """The arguments of ``TupleFeatures`` by the features that columns become, from those by columns."""
+    kinds = dict.fromkeys(("differences", "absolute_differences", "products"), "columns")
+    kinds |= dict.fromkeys(("equal", "distances"), "groups") | dict.fromkeys(("units", "periods"), "numbers")
+    if unknown := [name for name in given if name not in kinds]:
+        raise ValueError(f"features expects {', '.join(kinds)}; got {', '.join(map(repr, unknown))}.")
+
+    def of(columns: Iterable[Any]) -> list[int]:
+        found: list[int] = []
+        for column in columns:
+            if str(column) not in map(str, range(len(places))):  # keys are strings in JSON
+                raise ValueError(f"features expects columns 0 … {len(places) - 1} of the layout; got {column!r}.")
+            found += places[int(column)]
+        return found
+
+    translated: dict[str, Any] = {}
+    for name, value in given.items():
+        if kinds[name] == "columns":
+            translated[name] = of(value)
+        elif kinds[name] == "groups":
+            translated[name] = [of(group) for group in value]
+        else:
+            translated[name] = {place: number for column, number in value.items() for place in of([column])}
+    return translated
+
+
+Build = Callable[[Settings, Layout, ColumnEmbedding], JanossyPooling]
+
+STRATEGIES: dict[str, Build] = {
+    "k1": _tuples(1),
+    "k2": _tuples(2),
+    "k3": _tuples(3),
+    "k2+features": _tuples(2),
+    "k3+features": _tuples(3),
+    "max": _tuples(1, "max"),
+    "attention": _attention,
+    "gru": _recurrence(GRU),
+    "lstm": _recurrence(LSTM),
+}
+
+OWN: dict[str, dict[str, Any]] = {
+    "k2+features": {"features": {}},
+    "k3+features": {"features": {}},
+    "gru": {"depth": 1},
+    "lstm": {"depth": 1},
+}
+"""The settings in which a strategy differs from ``Settings``."""

@@ -1,0 +1,36 @@
+"""The command of the arithmetic study. It loads nothing but typer until it is run: see ``paper.commands``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from janossy.paper.arithmetic.names import MODELS, TASKS, Preset, Protocol
+from janossy.paper.options import NUM_CORES, Out, Request, Resume, Workers, chosen
+
+
+def arithmetic(
+    preset: Annotated[
+        Preset | None,
+        typer.Option(help="smoke: a minute. quick: 15 minutes on two cores. full: the paper's epochs, days."),
+    ] = None,
+    protocol: Annotated[
+        Protocol,
+        typer.Option(
+            help="fast: what trains in minutes. paper: its text. released: its code. The two: full by default."
+        ),
+    ] = "fast",
+    tasks: Annotated[str, typer.Option(help=f"Some of {', '.join(TASKS)}, with commas between.")] = "all",
+    models: Annotated[str, typer.Option(help=f"Some of {', '.join(MODELS)}, with commas between.")] = "all",
+    seeds: Annotated[int, typer.Option(min=1, help="How many: 0, 1, ...")] = 1,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the preset's.")] = None,
+    out: Out = Path("results/arithmetic"),
+    resume: Resume = False,
+    workers: Workers = NUM_CORES,
+) -> Request:
+    """The five arithmetic tasks by the ten models of Table 3 (Section 4.1)."""
+    some_tasks, some_models = chosen("--tasks", tasks, TASKS), chosen("--models", models, MODELS)
+    from janossy.paper.arithmetic.study import trials
+
+    preset = preset or ("quick" if protocol == "fast" else "full")
+    return Request(trials(some_tasks, some_models, range(seeds), preset, protocol, epochs), out, resume, workers)

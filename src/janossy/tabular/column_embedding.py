@@ -1,0 +1,100 @@
+"""ColumnEmbedding: rows of a table as vectors, with an embedding for each column of categories."""
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from janossy.functions.checks import check_flags, check_widths
+
+MOST_FEATURES = 50
+"""The width of the widest embedding that is chosen by itself."""
+
+
+def embedding_width(num_codes: int) -> int:
+    """How many features a column of so many codes is embedded in: fastai's rule of thumb, 1.6·n^0.56, at most 50."""
+    return min(MOST_FEATURES, max(1, round(1.6 * num_codes**0.56)))
+
+
+class ColumnEmbedding(nn.Module):
+    """Rows of a table as vectors: each column of codes embedded, and the numbers as they are.
+
+    A row is first one code for each categorical column, a whole number in floating point, then its numbers. The code 0
+    stands for a category that training does not know: its embedding starts as zero, the others as N(0, 1).
+
+    Args:
+        vocabularies: how many codes each categorical column has, 0 included.
+        num_numbers: how many columns of numbers follow.
+        embedding_features: the width of each embedding; None for a width that grows with the vocabulary.
+        scaled: multiply each column of numbers by a learned factor, which starts as 1.
+
+    Shapes: (N, num_columns) -> (N, out_features), the embeddings and the numbers; ``places`` says where each column's
+        are.
+    Raises: TypeError or ValueError for sizes that are not integers >= 1 (>= 0 for num_numbers), or no column at all;
+        ValueError for rows of another shape; IndexError for a code that is not within its vocabulary.
+
+    Example:
+        >>> embed = ColumnEmbedding([5, 14], num_numbers=1)  # suits and ranks of cards, and a number
+        >>> embed(torch.tensor([[4.0, 12.0, 0.5], [1.0, 13.0, -0.5]])).shape
+        torch.Size([2, 12])
+    """
+
+    def __init__(
+        self,
+        vocabularies: Sequence[int],
+        num_numbers: int,
+        *,
+        embedding_features: int | None = None,
+        scaled: bool = False,
+    ) -> None:
+        super().__init__()
+        if isinstance(vocabularies, str) or not isinstance(vocabularies, Sequence):
+            raise TypeError(f"ColumnEmbedding expects vocabularies as a list of integers; got {vocabularies!r}.")
+        if vocabularies:
+            check_widths(self, several="vocabularies", vocabularies=vocabularies)
+        if embedding_features is not None:
+            check_widths(self, embedding_features=embedding_features)
+        if num_numbers != 0 or isinstance(num_numbers, bool) or not vocabularies:
+            check_widths(self, num_numbers=num_numbers)
+        check_flags(self, scaled=scaled)
+        self.vocabularies = tuple(map(int, vocabularies))
+        self.num_numbers = num_numbers
+        self.embedding_features = embedding_features
+        widths = [embedding_features or embedding_width(num_codes) for num_codes in self.vocabularies]
+        self.embeddings = nn.ModuleList(map(nn.Embedding, self.vocabularies, widths))
+        self.scales = nn.Parameter(torch.empty(num_numbers)) if scaled else None
+        self.reset_parameters()
+        self.num_columns = len(self.vocabularies) + num_numbers
+        ends = list(accumulate([*widths, *[1] * num_numbers], initial=0))
+        self.places = [list(range(a, b)) for a, b in pairwise(ends)]
+        """The features that each column becomes."""
+        self.out_features = ends[-1]
+
+    def reset_parameters(self) -> None:
+        """Draw the embeddings anew, those of the unknown as zero."""
+        for embedding in self.embeddings:
+            assert isinstance(embedding, nn.Embedding)
+            embedding.reset_parameters()
+            nn.init.zeros_(embedding.weight.detach()[0])
+        if self.scales is not None:
+            nn.init.ones_(self.scales)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check(x)
+        codes, numbers = x.split((len(self.vocabularies), self.num_numbers), dim=1)
+        columns = codes.long().unbind(1)
+        embedded = [embed(column) for embed, column in zip(self.embeddings, columns, strict=True)]
+        numbers = numbers if self.scales is None else numbers * self.scales
+        return torch.cat([*embedded, numbers], dim=1)
+
+    def _check(self, x: Any) -> None:
+        expected = f"this ColumnEmbedding expects rows (N, {self.num_columns}), codes and then numbers"
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{expected}, as a tensor; got {type(x).__name__}. torch.as_tensor makes one.")
+        if x.dim() != 2 or x.shape[1] != self.num_columns:
+            raise ValueError(f"{expected}; got {tuple(x.shape)}. Give as many columns as it was made for.")
+
+    def extra_repr(self) -> str:
+        return f"vocabularies={list(self.vocabularies)}, num_numbers={self.num_numbers}"

@@ -1,0 +1,152 @@
+"""Strategies: every network is a function of each set, built again from plain settings."""
+
+import json
+from dataclasses import asdict, fields
+
+import pytest
+import torch
+
+from janossy import Ragged, predict
+from janossy.estimators.layout import Layout
+from janossy.estimators.strategies import STRATEGIES, Settings, build_network, pair_features, settings_of
+from tests.laws import close
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+ELEMENTS = {"codes and numbers": Layout((5, 3), 2), "codes": Layout((4,)), "numbers": Layout((), 3)}
+CONTEXTS = {"none": Layout(), "codes and numbers": Layout((3,), 2)}
+SIZES = (3, 0, 1, 5, 2, 3)
+SMALL = {"width": 8, "num_heads": 2}
+
+
+def table(layout: Layout, num_rows: int, seed: int = 0) -> torch.Tensor:
+    source = torch.Generator().manual_seed(seed)
+    codes = [torch.randint(n, (num_rows, 1), generator=source).double() for n in layout.vocabularies]
+    return torch.cat([*codes, torch.randn(num_rows, layout.num_numbers, generator=source)], dim=1)
+
+
+def example(elements: str = "codes and numbers", context: str = "codes and numbers", sizes=SIZES):
+    layout = ELEMENTS[elements]
+    return Ragged.from_sizes(table(layout, sum(sizes)), sizes), table(CONTEXTS[context], len(sizes), seed=1)
+
+
+def built(strategy, elements="codes and numbers", context="codes and numbers", **settings):
+    torch.manual_seed(3)
+    return build_network(strategy, ELEMENTS[elements], CONTEXTS[context], 3, **(SMALL | settings))
+
+
+def outputs(network, sets, context):
+    """Of fixed permutations, which are a function of each multiset."""
+    return predict(network, sets, 4, context=context, seed=1 if network.pooling.orderings.draws else None).mean
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("elements", ELEMENTS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_function_of_each_set(strategy, elements, context):
+    """Of sets of any size, in any order, whatever the batch-mates; and each column of each table counts."""
+    network, (sets, of_sets) = built(strategy, elements, context), example(elements, context)
+    network(sets, context=of_sets).square().sum().backward()  # statistics of PooledNorm, and gradients
+    assert all(p.grad is None or p.grad.isfinite().all() for p in network.parameters())
+    found = outputs(network, sets, of_sets)
+    assert found.shape == (6, 3) and found.isfinite().all()
+    shuffle = torch.Generator().manual_seed(2)
+    shuffled = Ragged.from_sets([x[torch.randperm(len(x), generator=shuffle)] for x in sets])
+    close(outputs(network, shuffled, of_sets), found)
+    for b in range(len(sets)):
+        close(outputs(network, sets[[b]], of_sets[[b]])[0], found[b], atol=1e-9, rtol=1e-9)
+    for column in range(ELEMENTS[elements].num_columns):
+        assert not torch.allclose(outputs(network, sets.with_values(_changed(sets.values, column)), of_sets), found)
+    for column in range(CONTEXTS[context].num_columns):
+        assert not torch.allclose(outputs(network, sets, _changed(of_sets, column)), found)
+
+
+def _changed(rows: torch.Tensor, column: int) -> torch.Tensor:
+    changed = rows.clone()
+    changed[:, column] = (changed[:, column] + 1) % 3
+    return changed
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_repeated_elements_tell_sizes_apart(strategy):
+    """A mean forgets how many there are."""
+    network = built(strategy, context="none").eval()
+    one = table(ELEMENTS["codes and numbers"], 1)
+    sets = Ragged.from_sets([one.repeat(4, 1), one.repeat(8, 1)])
+    first, second = outputs(network, sets, None)
+    assert not torch.allclose(first, second)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_settings_build_the_same_network_again(strategy):
+    given = {**SMALL, "depth": 3, "readout_depth": 2, "activation": "gelu", "dropout": 0.1, "embedding_features": 2}
+    settings = asdict(settings_of(strategy, given))
+    again = json.loads(json.dumps(settings))
+    network, sets_and_context = built(strategy, **given), example()
+    other = build_network(strategy, ELEMENTS["codes and numbers"], CONTEXTS["codes and numbers"], 3, **again)
+    assert repr(other) == repr(network)
+    other.load_state_dict(network.state_dict())
+    close(outputs(other, *sets_and_context), outputs(network, *sets_and_context))
+    assert settings.items() >= given.items()
+
+
+def test_no_setting_is_without_effect():
+    """Each one changes some strategy's network."""
+    changes = {
+        "width": 12,
+        "depth": 3,
+        "readout_depth": 3,
+        "activation": "tanh",
+        "dropout": 0.3,
+        "norm": False,
+        "embedding_features": 5,
+        "num_permutations": 3,
+        "num_heads": 1,
+        "features": {"products": [2]},
+    }
+    assert set(changes) == {setting.name for setting in fields(Settings)}
+    for name, value in changes.items():
+        assert any(repr(built(strategy, **{name: value})) != repr(built(strategy)) for strategy in STRATEGIES), name
+
+
+def test_features_are_named_by_columns_of_the_layout():
+    """The second category and the numbers of Layout((5, 3), 2), which h makes features 3 … 7 of."""
+    given = {"equal": [[1]], "distances": [[2, 3]], "periods": {"3": 6.0}, "units": {"2": 0.5}, "products": [3]}
+    network = built("k2", features=given, embedding_features=2)
+    features = network.pooling.f.features
+    assert (features.equal, features.distances, features.products) == (((2, 3),), ((4, 5),), (5,))
+    assert (features.periods, features.units) == ({5: 6.0}, {4: 0.5})
+    sets = Ragged.from_sets([torch.tensor([[1.0, 2.0, 0.0, 2.9], [3.0, 2.0, 6.0, -2.9]])])
+    pair = network.h(sets.values)[None]
+    found = features(torch.cat((pair, torch.zeros(1, 2, 1)), dim=2))
+    expected = torch.tensor([[2.9 * -2.9, 1.0, (9 + 0.2**2) ** 0.5]])
+    close(found, expected)
+
+
+def test_pair_features_of_every_layout():
+    assert pair_features(Layout((5, 3), 2)) == {
+        "absolute_differences": [2, 3],
+        "products": [2, 3],
+        "equal": [[0], [1]],
+        "distances": [[2, 3]],
+    }
+    assert pair_features(Layout((), 1))["distances"] == []  # the absolute difference again
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: built("k9"), ValueError, "strategy expects one of 'k1', .*; got 'k9'"),
+        (lambda: built("k1", widht=3), ValueError, "settings are width, depth, .*; got widht"),
+        (lambda: built("k1", depth=0), ValueError, "strategy 'k1' expects depth >= 1; got depth=0"),
+        (lambda: built("k1", width="8"), TypeError, "strategy 'k1' expects width >= 1, an integer; got width='8'"),
+        (lambda: built("k1", activation="no"), ValueError, "an activation among"),
+        (lambda: built("attention", num_heads=3), ValueError, "num_heads to divide in_features=8; got num_heads=3"),
+        (lambda: built("k2", features={"angles": [1]}), ValueError, "features expects differences, .*; got 'angles'"),
+        (lambda: built("k2", features={"products": [4]}), ValueError, "columns 0 … 3 of the layout; got 4"),
+        (lambda: build_network("k1", Layout(), Layout(), 1), ValueError, "elements of at least one column"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

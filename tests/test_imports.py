@@ -1,0 +1,63 @@
+"""What `import janossy` and the command line load: nobody waits for a package that is not needed yet."""
+
+import subprocess
+import sys
+
+import janossy
+from janossy import public
+
+PROGRAM = """
+import sys
+
+from janossy.cli import main
+
+def loaded(*names):
+    return sorted({module.partition(".")[0] for module in sys.modules} & set(names))
+
+for arguments in (
+    ["--help"],
+    ["--version"],
+    ["no-such-command"],
+    ["report", "no/such/directory"],
+    ["reproduce", "arithmetic", "--help"],
+    ["reproduce", "arithmetic", "--tasks", "none"],
+    ["reproduce", "graphs", "--seeds", "0"],
+    ["reproduce", "graphs", "--rows", "none"],
+):
+    sys.argv = ["janossy", *arguments]
+    try:
+        main()
+    except SystemExit:
+        pass
+    heavy = loaded("torch", "numpy", "scipy", "numba", "matplotlib", "jinja2", "rich", "sklearn", "pyarrow")
+    assert not heavy, (arguments, heavy)
+
+import torch
+
+before = set(sys.modules)
+import janossy
+
+assert len([getattr(janossy, name) for name in janossy.__all__]) > 20
+new = set(sys.modules) - before
+heavy = [
+    "torch._dynamo", "torch._inductor", "torch.distributed", "torch.onnx", "sympy", "scipy.special", "scipy.stats",
+    "scipy.sparse", "numba", "onnx", "matplotlib", "jinja2", "rich", "typer", "torch_geometric", "sklearn", "skorch",
+    "pandas", "pyarrow", "safetensors",
+]
+assert not new & set(heavy), new & set(heavy)
+print("done")
+"""
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed():
+    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0 and run.stdout.endswith("done\n"), run.stderr
+
+
+def test_the_package_has_the_public_names_and_no_others():
+    assert janossy.__all__ is public.__all__ and set(public.__all__) <= set(dir(janossy))
+    names: dict[str, object] = {}
+    exec("from janossy import *", names)
+    assert all(names[name] is getattr(public, name) for name in public.__all__)
+    assert janossy.inference.predict is not None  # rooms too, once a name has been asked for
+    assert not hasattr(janossy, "Sorted")
