@@ -1,5 +1,6 @@
 """Calibration: the temperature at which an ensemble's probabilities suit sets that its networks have not seen."""
 
+from collections.abc import Sequence
 from math import exp
 
 import torch
@@ -7,6 +8,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from janossy.estimators.ensemble import SEED
+from janossy.estimators.search import Part
 from janossy.estimators.tasks import Classification
 from janossy.estimators.training import Examples
 from janossy.inference import predict
@@ -19,11 +21,8 @@ MOST_SETS = 5_000
 WIDTH = 1.0
 """The standard deviation of the logarithm of temperatures, before any set is seen: a few sets do not move it far."""
 
-Part = tuple[list[JanossyNetwork], list[float], Tensor]
-"""Networks, their weights, and the numbers of sets that all of them had left out."""
 
-
-def temperature(parts: list[Part], examples: Examples, task: Classification, num_permutations: int) -> float:
+def temperature(parts: Sequence[Part], examples: Examples, task: Classification, num_permutations: int) -> float:
     """The divisor of all logits at which the sets that were left out are the least surprising (Guo et al., 2017).
 
     Maximum a posteriori, as a few sets that are all predicted well would ask for probabilities of 0 and 1.

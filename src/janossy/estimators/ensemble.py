@@ -38,6 +38,9 @@ class Outcome:
     standard_error: Tensor
     change_probability: Tensor
 
+    def cpu(self) -> "Outcome":
+        return Outcome(self.mean.cpu(), self.standard_error.cpu(), self.change_probability.cpu())
+
 
 @dataclass(eq=False)
 class Ensemble:
@@ -51,9 +54,17 @@ class Ensemble:
     task: Task
     temperature: float = 1.0
 
+    def to(self, device: str | torch.device) -> "Ensemble":
+        """The same, its networks moved to a device."""
+        for network in self.networks:
+            network.to(device)
+        return self
+
     def predict(self, sets: Ragged, context: Tensor | None, num_permutations: int) -> Outcome:
-        """The mean over ``num_permutations`` of each set, in steps that fit the memory; its result depends on the set
-        alone."""
+        """The mean over ``num_permutations`` orders of each set, in steps that fit the memory.
+
+        A set's prediction depends on that set alone.
+        """
         parts = [
             self._predict(sets[some], None if context is None else context[some], num_permutations)
             for some in self._steps(sets)

@@ -53,6 +53,39 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """Where a search is: after an epoch of one of a candidate's networks; or, with ``trial``, after the candidate's."""
+
+    candidate: str
+    rung: int
+    num_rungs: int
+    network: int
+    num_networks: int
+    epoch: int
+    epochs: int
+    """How many are planned; early stopping may end it before."""
+    train_loss: float
+    valid_loss: float
+    seconds: float
+    """Since the search began."""
+    seconds_left: float
+    """Until it ends at the latest."""
+    trial: "Trial | None" = None
+
+    def __str__(self) -> str:
+        where = f"{self.seconds:6.1f} s  round {self.rung + 1} of {self.num_rungs}  {self.candidate}"
+        if self.trial is not None:
+            return f"{where}: loss {self.trial.loss:.4f}, score {self.trial.score:.4f} {self.trial.note}".rstrip()
+        of = f", network {self.network + 1} of {self.num_networks}" if self.num_networks > 1 else ""
+        losses = f"{self.train_loss:.4f} in training, {self.valid_loss:.4f} in validation"
+        return f"{where}{of}, epoch {self.epoch} of {self.epochs}: loss {losses}"
+
+
+Part = tuple[list[JanossyNetwork], list[float], Tensor]
+"""Networks that left out the same sets, their weights, and the numbers of these."""
+
+
+@dataclass(frozen=True)
 class Limits:
     """How far a search goes: seconds, and, where not None, what else would follow from the number of sets."""
 
@@ -78,10 +111,7 @@ class Found:
     networks: list[JanossyNetwork]
     weights: list[float]
     trials: list[Trial]
-    judged: Tensor
-    """The numbers of the sets that were left out by some network."""
-    parts: list[tuple[list[JanossyNetwork], list[float], Tensor]]
-    """The networks that left out the same sets, their weights, and the numbers of these."""
+    parts: list[Part]
     interrupted: bool
 
 
@@ -89,7 +119,6 @@ class Found:
 class _Result:
     """A candidate that has been trained: a network for each split, and its predictions of the sets left out."""
 
-    candidate: Candidate
     trial: Trial
     networks: list[JanossyNetwork]
     outputs: Tensor
@@ -111,11 +140,12 @@ class Search:
         *,
         num_permutations: int,
         seed: int,
-        verbose: int = 0,
+        tell: Callable[[Progress], None],
     ) -> None:
         self.examples, self.splits, self.task, self.layouts, self.limits = examples, splits, task, layouts, limits
-        self.num_permutations, self.seed, self.verbose = num_permutations, seed, verbose
-        self.deadline = monotonic() + limits.seconds
+        self.num_permutations, self.seed, self.tell = num_permutations, seed, tell
+        self.began = monotonic()
+        self.deadline = self.began + limits.seconds
         self.judged = torch.cat([left_out for _, left_out in splits])
         self.trials: list[Trial] = []
         self.interrupted = False
@@ -138,7 +168,7 @@ class Search:
             for place, (i, candidate) in enumerate(left):
                 deadline = _part_of_the_time(end, len(left) - place)
                 try:
-                    result = self._try(candidate, i, rung, part, deadline)
+                    result = self._try(candidate, i, (rung, num_rungs), part, deadline)
                 except FloatingPointError as error:
                     if alone:
                         raise
@@ -183,9 +213,10 @@ class Search:
     def _note(self, candidate: Candidate, rung: int, note: str) -> None:
         self.trials.append(Trial(candidate.strategy, dict(candidate.settings), rung, 0, 0.0, inf, -inf, note=note))
 
-    def _try(self, candidate: Candidate, i: int, rung: int, part: float, deadline: float) -> _Result:
+    def _try(self, candidate: Candidate, i: int, rung: tuple[int, int], part: float, deadline: float) -> _Result:
         """Train a network of this candidate on each split, and predict the sets that it left out."""
         began = monotonic()
+        place: dict[str, Any] = {"candidate": str(candidate), "rung": rung[0], "num_rungs": rung[1]}
         networks: list[JanossyNetwork] = []
         outputs, runs = [], []
         for number, (training, left_out) in enumerate(self.splits):
@@ -195,7 +226,8 @@ class Search:
             generator = torch.Generator(self.examples.sets.device).manual_seed(seed)
             plan = self.limits.plan(len(training), part)
             plan.deadline = _part_of_the_time(deadline, len(self.splits) - number)
-            runs.append(self._train(network, training, left_out, plan, generator))
+            place |= {"network": number, "num_networks": len(self.splits)}
+            runs.append(self._train(network, training, left_out, plan, generator, place))
             networks.append(network.eval())
             outputs.append(self._predicted([network], [1.0], left_out))
             if runs[-1].interrupted:
@@ -208,7 +240,7 @@ class Search:
         trial = Trial(
             candidate.strategy,
             dict(candidate.settings),
-            rung,
+            rung[0],
             max(len(run.history) for run in runs),
             monotonic() - began,
             loss,
@@ -216,19 +248,54 @@ class Search:
             note="interrupted" if self.interrupted else "out of time" if any(r.out_of_time for r in runs) else "",
             history=[run.history for run in runs],
         )
-        return _Result(candidate, trial, networks, predicted)
+        last = runs[-1].history[-1] if runs[-1].history else {}
+        self._told(place, trial.epochs, plan, last.get("train_loss", inf), last.get("valid_loss", inf), trial)
+        return _Result(trial, networks, predicted)
 
     def _train(
-        self, network: JanossyNetwork, training: Tensor, left_out: Tensor, plan: Plan, generator: torch.Generator
+        self,
+        network: JanossyNetwork,
+        training: Tensor,
+        left_out: Tensor,
+        plan: Plan,
+        generator: torch.Generator,
+        place: dict[str, Any],
     ) -> Trained:
+        def tell(epoch: int, plan: Plan, train_loss: float, valid_loss: float) -> None:
+            self._told(place, epoch, plan, train_loss, valid_loss)
+
         examples = self.examples
-        return train(
-            network, examples[training], examples[left_out], self.task.criterion, plan, generator, self.verbose
+        return train(network, examples[training], examples[left_out], self.task.criterion, plan, generator, tell)
+
+    def _told(
+        self,
+        place: dict[str, Any],
+        epoch: int,
+        plan: Plan,
+        train_loss: float,
+        valid_loss: float,
+        trial: Trial | None = None,
+    ) -> None:
+        now = monotonic()
+        times = now - self.began, max(0.0, self.deadline - now)
+        self.tell(
+            Progress(
+                **place,
+                epoch=epoch,
+                epochs=plan.epochs,
+                train_loss=train_loss,
+                valid_loss=valid_loss,
+                seconds=times[0],
+                seconds_left=times[1],
+                trial=trial,
+            )
         )
 
     def _predicted(self, networks: list[JanossyNetwork], weights: list[float], sets: Tensor) -> Tensor:
         examples = self.examples[sets]
-        return Ensemble(networks, weights, self.task).predict(examples.sets, examples.context, self.num_permutations).mean
+        return (
+            Ensemble(networks, weights, self.task).predict(examples.sets, examples.context, self.num_permutations).mean
+        )
 
     def _loss(self, outputs: Tensor) -> float:
         """The weighted loss of predictions of the first of the sets left out."""
@@ -242,9 +309,7 @@ class Search:
         results = complete or results[:1]
         counts = picks([result.outputs for result in results], self._loss)
         networks, weights = [], []
-        parts: list[tuple[list[JanossyNetwork], list[float], Tensor]] = [
-            ([], [], left_out) for _, left_out in self.splits
-        ]
+        parts: list[Part] = [([], [], left_out) for _, left_out in self.splits]
         for result, count in zip(results, counts, strict=True):
             if not count:
                 continue
@@ -257,7 +322,7 @@ class Search:
                 part[0].append(network)
                 part[1].append(weight)
         known = [part for part in parts if part[0]]
-        return Found(networks, weights, self.trials, torch.cat([part[2] for part in known]), known, self.interrupted)
+        return Found(networks, weights, self.trials, known, self.interrupted)
 
 
 def _part_of_the_time(deadline: float, num: int) -> float:

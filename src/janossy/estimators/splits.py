@@ -13,7 +13,9 @@ MOST_SETS = 20_000
 """Of more sets a tenth is left out, and never more than this many."""
 
 
-def splits(targets: Tensor, validation: float | int | None, generator: np.random.Generator) -> list[tuple[Tensor, Tensor]]:
+def splits(
+    targets: Tensor, validation: float | int | None, generator: np.random.Generator
+) -> list[tuple[Tensor, Tensor]]:
     """The numbers of the sets to learn from and to be judged by, of each network; stratified by the targets.
 
     ``validation``: the part to leave out, or the number of folds; None for what suits the number of sets.

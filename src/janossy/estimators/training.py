@@ -1,6 +1,6 @@
 """Training one network on encoded sets: skorch's loop, with batches that are cut from all sets by index."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import ceil, cos, inf, isfinite, pi
 from time import monotonic
@@ -69,7 +69,9 @@ class Plan:
     def rate(self, step: int) -> float:
         """The learning rate's factor: a linear warm-up, and the first half of a cosine."""
         part = min(1.0, step / self.steps)
-        return (part + 1e-3) / (WARM_UP + 1e-3) if part < WARM_UP else (1 + cos(pi * (part - WARM_UP) / (1 - WARM_UP))) / 2
+        return (
+            (part + 1e-3) / (WARM_UP + 1e-3) if part < WARM_UP else (1 + cos(pi * (part - WARM_UP) / (1 - WARM_UP))) / 2
+        )
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,10 @@ class Trained:
     out_of_time: bool
 
 
+Tell = Callable[[int, Plan, float, float], None]
+"""Told, after each epoch: its number, the plan, and the losses in training and validation."""
+
+
 def train(
     network: JanossyNetwork,
     training: Examples,
@@ -90,13 +96,13 @@ def train(
     criterion: nn.Module,
     plan: Plan,
     generator: torch.Generator,
-    verbose: int = 0,
+    tell: Tell,
 ) -> Trained:
     """Train a network, and leave it with the weights that were best on validation.
 
     The optimiser is AdamW, with a learning rate that warms up and then falls like a cosine; gradients are clipped.
-    ``criterion``: outputs, targets -> the loss of each set. ``generator``: the order of the sets, and the permutations.
-    Networks that draw permutations draw new ones at every step (π-SGD).
+    ``criterion``: outputs, targets -> the loss of each set. ``generator``: the order of the sets, and the permutations:
+    networks that draw permutations draw new ones at every step (π-SGD). ``tell`` is called after each epoch.
 
     Raises: FloatingPointError if the loss becomes infinite or NaN.
     """
@@ -106,6 +112,7 @@ def train(
         generator=generator,
         optimizer=torch.optim.AdamW,
         optimizer__weight_decay=plan.weight_decay,
+        optimizer__fused=True,
         lr=plan.learning_rate,
         max_epochs=plan.epochs,
         batch_size=plan.batch_size,
@@ -118,10 +125,10 @@ def train(
             ("finite", FiniteLoss()),
             ("clip", GradientNormClipping(MOST_NORM)),
             ("rate", LRScheduler(LambdaLR, lr_lambda=plan.rate, step_every="batch")),
-            ("clock", Clock(plan)),
-            ("stop", EarlyStopping(patience=plan.patience or inf, threshold=0, load_best=True, sink=_nowhere)),
+            ("stop", EarlyStopping(patience=plan.patience or inf, threshold=0, load_best=True)),
+            ("clock", Clock(plan, tell)),
         ],
-        verbose=verbose,
+        verbose=0,
         device=None,
     )
     plan.steps = plan.epochs * num_batches(len(training), plan.batch_size)
@@ -153,6 +160,10 @@ class _Net(NeuralNet):
         self.generator = generator
         super().__init__(*args, **settings)
         self.interrupted = False
+
+    def _set_training(self, training: bool = True) -> None:
+        if self.module_.training != training:
+            super()._set_training(training)
 
     def infer(self, x: Examples, **fit_params: Any) -> Tensor:
         return self.module_(x.sets, context=x.context, generator=self.generator)
@@ -220,10 +231,10 @@ class FiniteLoss(Callback):
 
 
 class Clock(Callback):
-    """Shortens the plan to what the time left allows, so that the learning rate still falls to its end."""
+    """Shortens the plan to what the time left allows, so that the learning rate still falls to its end; and tells."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, tell: Tell) -> None:
+        self.plan, self.tell = plan, tell
         self.shortened = False
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
@@ -237,6 +248,8 @@ class Clock(Callback):
             raise Finished
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        losses = net.history[-1]
+        self.tell(losses["epoch"], self.plan, losses["train_loss"], losses["valid_loss"])
         now = monotonic()
         left = self.plan.deadline - now
         possible = self.steps + left / (now - self.began) * self.steps
@@ -244,7 +257,3 @@ class Clock(Callback):
             self.plan.steps, self.shortened = possible, True
         if self.steps >= self.plan.steps:
             raise Finished
-
-
-def _nowhere(text: str) -> None:
-    """Where skorch's messages go."""
