@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 from torch import nn
 
 import janossy
-from janossy import audit, evaluate, functions, graph, history, inference, objective, tabular, testing
+from janossy import audit, evaluate, functions, graph, history, inference, objective, saved, tabular, testing
 from janossy.estimators import strategies as named_networks
 from janossy.estimators.layout import Layout
 from tests import examples
@@ -97,6 +98,7 @@ PUBLIC = {
     "HistoryPooling": history,
     **dict.fromkeys(("GatedAttention", "Recurrence", "TupleFeatures"), functions),
     **dict.fromkeys(tabular.__all__, tabular),
+    **dict.fromkeys(("load", "save"), saved),
     "build_network": named_networks,
     "assert_invariant": testing,
 }
@@ -135,6 +137,7 @@ def test_the_examples_in_docstrings_run(name):
     names = {
         "torch": torch,
         "nn": nn,
+        "tempfile": tempfile,
         "Layout": Layout,
         **{name: getattr(module, name) for name, module in PUBLIC.items()},
     }

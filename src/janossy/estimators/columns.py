@@ -89,7 +89,7 @@ class Column:
             row = int(wrong.argmax())
             raise ValueError(
                 f"column {name!r} is boolean, and expects true, false, 1 or 0; got {self.values[row]} in {where(row)}. "
-                f"Name it in numeric= or categorical= if it is none."
+                "Name it in numeric= or categorical= if it is none."
             )
         raise ValueError(
             f"column {name!r} expects values of kind {kind}; got {self.kind}. Convert the column, or name it in "
@@ -222,7 +222,7 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
     """Text and objects as Arrow infers them: text, numbers, booleans or dates."""
     try:
         inferred = pa.array(values, from_pandas=True)
-    except (pa.ArrowException, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
         first, row = _odd_one(values)
         raise TypeError(
             f"column {name!r} expects values of one type, and each argument must be a string or a number (or a "

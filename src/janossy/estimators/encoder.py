@@ -89,7 +89,7 @@ class TableEncoder:
                 stacklevel=2,
             )
         self._told |= unseen.keys()
-        ragged = Ragged(torch.from_numpy(elements), torch.from_numpy(sets.offsets), sizes=sets.sizes.tolist())
+        ragged = Ragged(torch.from_numpy(elements), torch.tensor(sets.offsets), sizes=sets.sizes.tolist())
         return Encoded(ragged, torch.from_numpy(context), unseen)
 
     def fit_transform(self, sets: SetTable) -> Encoded:

@@ -53,11 +53,10 @@ class Grouping:
             here, there = Column(column.kind, values[places], column.categories).decoded().tolist()
             rows = np.arange(len(column))[self.order][places].tolist()
             b = int(np.searchsorted(self.offsets, places[1], side="right")) - 1
-            name_of_set = self.ids[b : b + 1].tolist()[0]
             raise ValueError(
                 f"column {name!r} expects one value a set; got {here!r} in {where(rows[0])} and {there!r} in "
-                f"{where(rows[1])}, both of set {name_of_set!r}. Correct it, or leave it among the columns of the "
-                "elements."
+                f"{where(rows[1])}, both of set {self.ids[b]!s}. Correct the rows, or leave the column out of "
+                "set_columns and y."
             )
         return Column(column.kind, values[self.offsets[:-1]], column.categories)
 
@@ -73,7 +72,7 @@ def unique_ids(column: Column, name: str, where: Where) -> np.ndarray:
         row = int(first[(counts > 1).argmax()])
         raise ValueError(
             f"set_id={name!r} expects an id of its own in each row, as the rows hold lists and are sets; got "
-            f"{ids_of(column)[row]!r} twice, first in {where(row)}."
+            f"{ids_of(column)[row]!s} twice, first in {where(row)}. Without lists, rows of one id would be a set."
         )
     return ids_of(column)
 

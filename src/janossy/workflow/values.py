@@ -30,7 +30,7 @@ def check_values(rows: Rows, numeric: Collection[str], categorical: Collection[s
                 infinite = np.flatnonzero(np.isinf(values.to_numpy(zero_copy_only=False)))
                 if len(infinite):
                     raise BadArgument(
-                        f"{rows.place(row_of[infinite[0]])}: column {leaf!r} is infinite. Correct it, or leave it empty."
+                        f"{rows.place(row_of[infinite[0]])}: column {leaf!r} is infinite. Correct it, or empty it."
                     )
             if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
                 _check_words(rows, leaf, values, row_of, leaf in numeric or name in numeric)
