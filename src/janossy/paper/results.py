@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from janossy.paper.schema import check
+from janossy.schema import check
 from janossy.whole import write_whole
 
 CELLS = "cells"

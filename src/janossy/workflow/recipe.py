@@ -1,0 +1,119 @@
+"""Recipe: how the rows of a table become sets and their targets, alike for fit and for predict."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from janossy.estimators import SetTable, as_sets
+from janossy.estimators.lists import holds_lists
+from janossy.refusal import BadArgument
+from janossy.workflow.reading import Rows, read_tables
+from janossy.workflow.values import check_values
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The options of ``janossy fit`` that name columns."""
+
+    set_id: str | None = None
+    target: str | None = None
+    set_columns: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+def sets_to_fit(files: Sequence[Path], recipe: Recipe) -> tuple[SetTable, np.ndarray]:
+    """The sets of these tables, and their targets.
+
+    Raises: BadArgument, naming file, column and row, for what is wrong in them.
+    """
+    rows = read_tables(files)
+    known = [field.name for field in rows.table.schema]
+    leaves = [leaf for field in rows.table.schema for leaf in _leaves(field)]
+    for option, names in asdict(recipe).items():
+        for name in [names] if isinstance(names, str) else names or []:
+            _check_known(name, known if isinstance(names, str) else known + leaves, option, files[0])
+    check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.drop))
+    return _sets(rows, recipe)
+
+
+def sets_to_predict(
+    files: Sequence[Path], recipe: Recipe, elements: Iterable[str], context: Iterable[str]
+) -> tuple[SetTable, np.ndarray | None]:
+    """The sets of these tables, of the columns that a model knows, and their targets, if they have any.
+
+    Raises: BadArgument, naming file, column and row, for what is wrong in them.
+    """
+    rows = read_tables(files)
+    wanted = {*elements, *context}
+    fields = [field for field in rows.table.schema if wanted & {field.name, *_leaves(field)}]
+    found = {name for field in fields for name in (field.name, *_leaves(field))}
+    for name in sorted(wanted - found):
+        raise _unknown(name, "the model", rows.table.column_names, files[0])
+    names = [field.name for field in fields]
+    if recipe.set_id is not None:
+        _check_known(recipe.set_id, rows.table.column_names, "set_id", files[0])
+        names.append(recipe.set_id)
+    has_target = recipe.target in rows.table.column_names and rows.table[recipe.target].null_count == 0
+    if has_target:
+        names.append(str(recipe.target))
+    rows = Rows(rows.table.select(list(dict.fromkeys(names))), rows.files, rows.ends)
+    recipe = Recipe(
+        recipe.set_id,
+        recipe.target if has_target else None,
+        tuple(context),
+        tuple(name for name in recipe.numeric if name in wanted),
+        tuple(name for name in recipe.categorical if name in wanted),
+    )
+    check_values(rows, recipe.numeric, recipe.categorical)
+    return _sets(rows, recipe)
+
+
+def _sets(rows: Rows, recipe: Recipe) -> tuple[SetTable, Any]:
+    has_lists = any(holds_lists(field.type) for field in rows.table.schema)
+    if not has_lists and recipe.set_id is None:
+        raise BadArgument(
+            f"{rows.files[0]} has no column of lists: name the column that tells which rows make a set, --set-id COL."
+        )
+    settings: dict[str, Any] = {
+        "set_id": recipe.set_id,
+        # Beside lists, all other columns are of the set unless told otherwise.
+        "set_columns": recipe.set_columns if recipe.set_columns or not has_lists else None,
+        "numeric": recipe.numeric,
+        "categorical": recipe.categorical,
+        "drop": recipe.drop,
+        "where": rows.place,
+    }
+    try:
+        if recipe.target is None:
+            return as_sets(rows.table, **settings), None
+        return as_sets(rows.table, recipe.target, **settings)
+    except (TypeError, ValueError) as error:
+        raise BadArgument(str(error)) from error
+
+
+def _leaves(field: pa.Field) -> Iterator[str]:
+    """The names of the columns within a column of lists of structs."""
+    kind = field.type
+    while holds_lists(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        yield from (inner.name for inner in kind)
+
+
+def _check_known(name: str, known: Sequence[str], option: str, file: Path) -> None:
+    if name not in known:
+        raise _unknown(name, f"--{option.replace('_', '-')}", known, file)
+
+
+def _unknown(name: str, owner: str, known: Sequence[str], file: Path) -> BadArgument:
+    near = get_close_matches(name, known, 1)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    names = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
+    return BadArgument(f"{file} has no column {name!r}, which {owner} names.{meant} It has {names}.")
