@@ -5,13 +5,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import inf, isfinite
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
+from rich.text import Text
 
 from janossy.estimators import Progress
 from janossy.workflow.describing import Described
@@ -53,6 +55,14 @@ def warnings_said(console: Console) -> Iterator[None]:
                 say(console, text, style="yellow")
 
 
+class _TimeLeft(ProgressColumn):
+    """The time until the search ends at the latest, which goes on between epochs."""
+
+    def render(self, task: Task) -> Text:
+        left = task.fields["end"] - monotonic()
+        return Text(f"at most {duration(max(0.0, left))} left" if left < inf else duration(task.elapsed or 0.0))
+
+
 class FitDisplay:
     """Shows a search as it goes: used as ``with``, and as the estimator's ``progress``."""
 
@@ -62,14 +72,14 @@ class FitDisplay:
         self.bars = Bars(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
-            TextColumn("{task.fields[left]}"),
+            _TimeLeft(),
             console=console,
             transient=True,
         )
 
     def __enter__(self) -> Self:
         self.bars.__enter__()
-        self.task = self.bars.add_task("reading", total=None, left="")
+        self.task = self.bars.add_task("the first epoch", total=None, end=inf)
         return self
 
     def __exit__(
@@ -85,11 +95,11 @@ class FitDisplay:
         total = progress.seconds + progress.seconds_left
         self.bars.update(
             self.task,
-            description=f"{progress.candidate}{of}, epoch {progress.epoch}: loss {progress.train_loss:.4f}, "
-            f"validation {progress.valid_loss:.4f}",
+            description=f"round {progress.rung + 1} of {progress.num_rungs}: {progress.candidate}{of}, epoch "
+            f"{progress.epoch}, loss {progress.train_loss:.4f}, in validation {progress.valid_loss:.4f}",
             completed=progress.seconds,
             total=total if total < inf else None,
-            left=f"at most {duration(progress.seconds_left)} left" if total < inf else duration(progress.seconds),
+            end=monotonic() + progress.seconds_left,
         )
 
     def _tried(self, progress: Progress) -> None:
