@@ -1,4 +1,4 @@
-"""The commands, run in this process."""
+"""The commands, run in this process, and tables for them."""
 
 import sys
 from pathlib import Path
@@ -13,18 +13,20 @@ from janossy.cli import main
 WRITERS = {".parquet": parquet.write_table, ".csv": csv.write_csv, ".feather": feather.write_feather}
 
 
+def run(*arguments: object) -> int:
+    """The exit code of a command, in the folder where one is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["janossy", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    return int(stopped.value.code or 0)
+
+
 @pytest.fixture
 def janossy(monkeypatch, capsys, tmp_path):
     """A function of arguments: the exit code, stdout and stderr of the command, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["janossy", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        return int(stopped.value.code or 0), *capsys.readouterr()
-
-    return run
+    return lambda *arguments: (run(*arguments), *capsys.readouterr())
 
 
 def write(name: str, columns: dict[str, list] | pa.Table) -> Path:

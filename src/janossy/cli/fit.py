@@ -42,6 +42,9 @@ def fit(
         typer.Option(help=f"auto tries several. Or some of {', '.join(STRATEGIES)}."),
     ] = "auto",
     time_budget: Annotated[str, typer.Option(help="Of training: 90s, 10m, 1h30m.")] = "10m",
+    max_epochs: Annotated[
+        int | None, typer.Option(min=1, help="Of training: by default what suits the number of sets.")
+    ] = None,
     validation: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +66,7 @@ def fit(
     settings = {
         "strategy": _strategy(strategy),
         "time_budget": seconds("--time-budget", time_budget),
+        "max_epochs": max_epochs,
         "validation": None if validation is None else _validation(validation),
         "random_state": seed,
         "device": device,

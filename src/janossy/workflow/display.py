@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
@@ -31,7 +32,7 @@ def show_columns(console: Console, columns: Sequence[Described]) -> None:
         table.add_column(title, overflow="fold")
     for column in columns:
         missing = f"{column.missing:,}" if column.missing else ""
-        table.add_row(*map(_plain, (column.name, column.owner, column.kind, column.values, missing)))
+        table.add_row(*map(escape, (column.name, column.owner, column.kind, column.values, missing)))
     console.print(table)
     for column in columns:
         if column.hint:
@@ -121,7 +122,3 @@ def duration(seconds: float) -> str:
     """0:45; 12:05; 3:20:00."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")

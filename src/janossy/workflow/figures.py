@@ -20,6 +20,9 @@ MOST_NAMED = 12
 
 BINS = 10
 
+WIDTH = 8.4
+"""Of all figures, which a page shows at one width."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -32,7 +35,7 @@ class Curve:
 
 def learning_curves(curves: Sequence[Curve], colours: Colours) -> Figure:
     """The losses by epoch: training dashed, validation solid; networks of one candidate share a colour."""
-    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
     axes = figure.subplots()
     labels = list(dict.fromkeys(curve.label for curve in curves))
     ends: dict[str, list[float]] = {label: [] for label in labels}
@@ -61,9 +64,9 @@ def confusion(counts: np.ndarray, names: Sequence[str], colours: Colours) -> Fig
     Shapes: counts (C, C), ints, true by predicted.
     """
     num = len(names)
-    side = min(9.0, 2.2 + 0.55 * num)
-    figure = Figure(figsize=(side + 1.2, side), layout="constrained")
+    figure = Figure(figsize=(WIDTH, min(7.5, 1.6 + 0.5 * num)), layout="constrained")
     axes = figure.subplots()
+    axes.set_anchor("W")
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     shades = LinearSegmentedColormap.from_list("shares", [colours["paper"], OURS])
     axes.imshow(shares**0.5, cmap=shades, vmin=0, vmax=1)  # the square root shows small shares
@@ -85,7 +88,7 @@ def confusion(counts: np.ndarray, names: Sequence[str], colours: Colours) -> Fig
 
 def residuals(predictions: np.ndarray, targets: np.ndarray, colours: Colours) -> Figure:
     """Target less prediction against prediction, (B,) each; of many sets, how many there are in each hexagon."""
-    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
     axes = figure.subplots()
     left = targets - predictions
     if len(left) > 3000:
@@ -137,7 +140,7 @@ def means(predictions: np.ndarray, targets: np.ndarray, colours: Colours) -> Fig
 
 def by_permutations(nums: Sequence[int], scores: Sequence[float], name: str, colours: Colours) -> Figure:
     """The score against the number of permutations that a prediction averages."""
-    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     axes = figure.subplots()
     axes.plot(nums, scores, "o-", color=OURS, linewidth=1.5, markersize=4.5)
     axes.set_title(name)
@@ -166,7 +169,7 @@ def wilson(shares: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _calibration_axes() -> tuple[Figure, list]:
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     lower.grid(visible=False)
     lower.set_yticks([])

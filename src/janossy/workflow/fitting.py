@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from janossy import __version__
-from janossy.estimators import SetClassifier, SetRegressor, SetTable
+from janossy.estimators import SetClassifier, SetRegressor, SetTable, save_estimator
 from janossy.refusal import BadArgument
 from janossy.whole import beside
 from janossy.workflow.describing import describe, sizes_of
@@ -77,16 +77,21 @@ def fit(request: Request) -> None:
             shlex.join(["janossy", *sys.argv[1:]]),
         )  # fmt: skip
         folder = part / "model"
-        model.save(folder)
+        save_estimator(model, folder)
         (folder / NAME).write_bytes(record.to_json())
         (folder / "report.html").write_bytes(report(model, sets, judged, record, _told(model)))
         folder.rename(request.out)
     found = ", ".join(f"{name} {value:.4f}" for name, value in record.scores.items() if value is not None)
     say(console, f"{found}, on {record.num_judged:,} sets that were left out.")
     say(console, f"wrote {request.out}, with {request.out / 'report.html'}")
-    if any(trial.note == "interrupted" for trial in model.trials_):
+    if was_interrupted(model):
         say(console, "Stopped before the end: this is the best so far.")
         raise typer.Exit(130)
+
+
+def was_interrupted(model: Model) -> bool:
+    """Whether its training was ended by Ctrl-C."""
+    return any(trial.note == "interrupted" for trial in model.trials_)
 
 
 def _read(request: Request, console: Console) -> tuple[SetTable, np.ndarray, TaskName]:
@@ -151,7 +156,9 @@ def _trained(
             raise BadArgument(str(error)) from error
     model.set_params(progress=None)
     if not any(trial.epochs for trial in model.trials_):
-        raise KeyboardInterrupt  # before there was anything to keep
+        if was_interrupted(model):
+            raise KeyboardInterrupt  # before there was anything to keep
+        raise BadArgument("--time-budget was over before the first epoch of training. Give more.")
     used = [str_of(trial) for trial in model.trials_ if trial.weight]
     say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")
     return model, monotonic() - began
@@ -159,7 +166,11 @@ def _trained(
 
 def _told(model: Model) -> dict[str, str]:
     """Settings and versions, for the report."""
-    settings = {name: str(value) for name, value in model.get_params().items() if value not in (None, (), 0)}
+    settings = {
+        name: str(value)
+        for name, value in model.get_params().items()
+        if value is not None and value != () and name != "verbose"
+    }
     names: Sequence[str] = ("torch", "scikit-learn", "skorch", "numpy", "pyarrow")
     versions = {name: version(name) for name in names}
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"

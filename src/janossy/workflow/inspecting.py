@@ -2,47 +2,81 @@
 
 from pathlib import Path
 
+from rich.markup import escape
 from rich.table import Table
 
+from janossy.estimators import SetClassifier
 from janossy.estimators.codes import Categories, Code
-from janossy.workflow.display import screen
-from janossy.workflow.judged import task_of
+from janossy.saved import read_model
+from janossy.workflow.display import duration, screen
+from janossy.workflow.judged import Model, task_of
 from janossy.workflow.model import load_model
 from janossy.workflow.record import Record
+from janossy.workflow.report import str_of
 
-MOST_COLUMNS = 12
-"""So many columns of elements, and of sets, are named."""
+MOST_NAMED = 12
+"""So many columns, or classes, are named."""
 
 
 def inspect(folder: Path) -> None:
     """Print what is known of a model. Raises: BadArgument for what is none."""
-    console = screen()
     model, record = load_model(folder), Record.read(folder)
-    lines: list[tuple[str, str]] = [("model", f"{folder}: {task_of(model)}")]
-    if record is not None:
-        recipe = record.recipe
-        lines[0] = ("model", f"{folder}: {record.task} of {recipe.target!r}")
-        sizes = f"{record.smallest:,} to {record.largest:,} elements, {record.num_elements:,} in all"
-        lines.append(("trained on", f"{record.num_sets:,} sets of {sizes}, of {', '.join(record.files)}"))
-        if recipe.set_id is not None:
-            lines.append(("set id", recipe.set_id))
-    lines += [("elements", _columns(model.encoder_.elements)), ("sets", _columns(model.encoder_.context))]
-    if record is not None:
-        found = ", ".join(f"{name} {value:.4f}" for name, value in record.scores.items() if value is not None)
-        lines.append(("scores", f"{found}, of {record.num_judged:,} sets left out of training"))
-        lines.append(("fitted", f"in {record.seconds:.0f} s, finished {record.finished}"))
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in lines:
-        table.add_row(name, text.replace("[", r"\[") or "–")
-    console.print(table)
+    for name, text in [*_predicts(model, record, folder), *_reads(model), *_is(model, folder), *_scores(record)]:
+        table.add_row(name, escape(text))
+    screen().print(table)
 
 
-def _columns(codes: tuple[Code, ...]) -> str:
-    words = [f"{code.name} ({_kind(code)})" for code in codes[:MOST_COLUMNS]]
-    return ", ".join(words) + (f" and {len(codes) - MOST_COLUMNS} more" if len(codes) > MOST_COLUMNS else "")
+def _predicts(model: Model, record: Record | None, folder: Path) -> list[tuple[str, str]]:
+    of = "" if record is None else f" of {record.recipe.target!r}"
+    lines = [("model", f"{folder}: {task_of(model)}{of}")]
+    if isinstance(model, SetClassifier):
+        lines.append(("classes", _some([str(name) for name in model.classes_])))
+    if record is not None:
+        sizes = f"{record.smallest:,} to {record.largest:,} elements, {record.num_elements:,} in all"
+        lines.append(("trained on", f"{record.num_sets:,} sets of {sizes}: {_some(list(record.files))}"))
+        lines.append(("set id", record.recipe.set_id or "none: a row a set"))
+    return lines
 
 
-def _kind(code: Code) -> str:
-    return f"{len(code.categories):,} categories" if isinstance(code, Categories) else code.kind
+def _reads(model: Model) -> list[tuple[str, str]]:
+    encoder = model.encoder_
+    lines = [("elements", _some([_column(code) for code in encoder.elements]))]
+    return [*lines, ("sets", _some([_column(code) for code in encoder.context]))] if encoder.context else lines
+
+
+def _is(model: Model, folder: Path) -> list[tuple[str, str]]:
+    networks = model.ensemble_.networks
+    num = sum(weight.numel() for network in networks for weight in network.parameters())
+    used = [f"{str_of(trial)}, weight {trial.weight:.2f}" for trial in model.trials_ if trial.weight]
+    orders = f"{model.num_permutations} random orders a prediction, where a network draws them"
+    versions = ", ".join(f"{name} {version}" for name, version in read_model(folder).written_by.items())
+    return [
+        ("strategies", "; ".join(used) or "–"),
+        ("networks", f"{len(networks)}, {num:,} weights in all"),
+        ("orders", orders),
+        ("written by", versions),
+    ]
+
+
+def _scores(record: Record | None) -> list[tuple[str, str]]:
+    if record is None:
+        return []
+    found = ", ".join(f"{name} {value:.4f}" for name, value in record.scores.items() if value is not None)
+    return [
+        ("scores", f"{found}, of {record.num_judged:,} sets left out of training"),
+        ("fitted", f"in {duration(record.seconds)}, finished {record.finished}"),
+        ("command", record.command),
+    ]
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _column(code: Code) -> str:
+    kind = f"{len(code.categories):,} categories" if isinstance(code, Categories) else code.kind
+    return f"{code.name} ({kind})"

@@ -1,7 +1,6 @@
 """What ``janossy predict`` does: from a model and tables to a table of predictions."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,22 +34,16 @@ def predict(folder: Path, files: Sequence[Path], out: Path, set_id: str | None, 
     if num_permutations is not None:
         model.set_params(num_permutations=num_permutations)
     recipe = Recipe() if record is None else record.recipe
-    if set_id is not None:
-        recipe = replace(recipe, set_id=set_id)
+    set_id = set_id or recipe.set_id
     out.parent.mkdir(parents=True, exist_ok=True)
     with warnings_said(console):
-        sets, targets = sets_to_predict(
-            files,
-            recipe,
-            [code.name for code in model.encoder_.elements],
-            [code.name for code in model.encoder_.context],
-        )
+        sets, targets = sets_to_predict(files, model.encoder_, set_id, recipe.target)
         try:
             columns = predictions(model, sets)
         except ValueError as error:
             raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
     ids = np.arange(len(sets)) if sets.ids is None else sets.ids
-    table = pa.table({_free(recipe.set_id or "set", columns): pa.array(ids), **columns})
+    table = pa.table({_free(set_id or "set", columns): pa.array(ids), **columns})
     with beside(out) as part:
         WRITERS[out.suffix](table, str(part))
         part.rename(out)

@@ -1,7 +1,7 @@
 """Recipe: how the rows of a table become sets and their targets, alike for fit and for predict."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from janossy.estimators import SetTable, as_sets
+from janossy.estimators import SetTable, TableEncoder, as_sets
 from janossy.estimators.lists import holds_lists
 from janossy.refusal import BadArgument
 from janossy.workflow.reading import Rows, read_tables
@@ -44,33 +44,33 @@ def sets_to_fit(files: Sequence[Path], recipe: Recipe) -> tuple[SetTable, np.nda
 
 
 def sets_to_predict(
-    files: Sequence[Path], recipe: Recipe, elements: Iterable[str], context: Iterable[str]
+    files: Sequence[Path], encoder: TableEncoder, set_id: str | None, target: str | None
 ) -> tuple[SetTable, np.ndarray | None]:
-    """The sets of these tables, of the columns that a model knows, and their targets, if they have any.
+    """The sets of these tables, of the columns that a model's encoder knows, and their targets, if all rows have one.
 
     Raises: BadArgument, naming file, column and row, for what is wrong in them.
     """
     rows = read_tables(files)
-    wanted = {*elements, *context}
-    fields = [field for field in rows.table.schema if wanted & {field.name, *_leaves(field)}]
+    kinds = {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
+    fields = [field for field in rows.table.schema if kinds.keys() & {field.name, *_leaves(field)}]
     found = {name for field in fields for name in (field.name, *_leaves(field))}
-    for name in sorted(wanted - found):
-        raise _unknown(name, "the model", rows.table.column_names, files[0])
+    for name in kinds:
+        if name not in found:
+            raise _unknown(name, "the model", rows.table.column_names, files[0])
     names = [field.name for field in fields]
-    if recipe.set_id is not None:
-        _check_known(recipe.set_id, rows.table.column_names, "set_id", files[0])
-        names.append(recipe.set_id)
-    has_target = recipe.target in rows.table.column_names and rows.table[recipe.target].null_count == 0
-    if has_target:
-        names.append(str(recipe.target))
-    rows = Rows(rows.table.select(list(dict.fromkeys(names))), rows.files, rows.ends)
+    if set_id is not None:
+        _check_known(set_id, rows.table.column_names, "set_id", files[0])
+        names.append(set_id)
+    if target is not None and target in rows.table.column_names and not rows.table[target].null_count:
+        names.append(target)
     recipe = Recipe(
-        recipe.set_id,
-        recipe.target if has_target else None,
-        tuple(context),
-        tuple(name for name in recipe.numeric if name in wanted),
-        tuple(name for name in recipe.categorical if name in wanted),
+        set_id,
+        target if target in names else None,
+        tuple(code.name for code in encoder.context),
+        tuple(name for name, kind in kinds.items() if kind == "numeric"),
+        tuple(name for name, kind in kinds.items() if kind == "categorical"),
     )
+    rows = replace(rows, table=rows.table.select(list(dict.fromkeys(names))))
     check_values(rows, recipe.numeric, recipe.categorical)
     return _sets(rows, recipe)
 

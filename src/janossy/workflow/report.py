@@ -9,7 +9,7 @@ from janossy.estimators import SetClassifier, SetTable, Trial
 from janossy.pages import Plot, data_uris, fill
 from janossy.workflow import figures
 from janossy.workflow.describing import describe, sizes_of
-from janossy.workflow.judged import Judged, Model, by_permutations, most_wrong, scores, task_of
+from janossy.workflow.judged import Judged, Model, by_permutations, most_wrong, task_of
 from janossy.workflow.record import Record
 
 MOST_CURVES = 6
@@ -27,9 +27,9 @@ def report(model: Model, sets: SetTable, judged: Judged, record: Record, told: M
     context = {
         "record": record,
         "is_classifier": task == "classification",
-        "scores": {name: _score(value) for name, value in record.scores.items()},
+        "scores": {name: "–" if value is None else _score(value) for name, value in record.scores.items()},
         "main": next(iter(record.scores)),
-        "constant": _constant(judged, task),
+        "lead": _lead(judged, record),
         "num_judged": len(judged.sets),
         "sizes": sizes_of(sets),
         "columns": list(describe(sets)),
@@ -107,13 +107,18 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "–"
 
 
-def _constant(judged: Judged, task: str) -> str:
-    """What the best constant prediction scores, in words."""
-    if task == "classification":
+def _lead(judged: Judged, record: Record) -> str:
+    """How good it is in a sentence, beside the best constant prediction."""
+    num = len(judged.sets)
+    of = f"on {num:,} sets, each predicted by networks that had not learnt from it"
+    if record.task == "classification":
+        accuracy = judged.right.mean()
+        error = (accuracy * (1 - accuracy) / num) ** 0.5
         names, counts = np.unique(judged.targets, return_counts=True)
-        return f"always saying {names[counts.argmax()]} is right in {counts.max() / counts.sum():.1%}"
-    found = scores(judged.targets, np.full(len(judged.targets), judged.targets.mean()), "regression")
-    return f"always saying the mean has a root mean squared error of {found['root mean squared error']:.4g}"
+        often = f"always saying {names[counts.argmax()]!s} is right in {counts.max() / num:.1%}"
+        return f"Accuracy {accuracy:.4f} (standard error {error:.4f}) {of}; {often}."
+    error = np.square(judged.targets - judged.predictions).mean() ** 0.5
+    return f"Root mean squared error {error:.4g} {of}; always saying the mean has {judged.targets.std():.4g}."
 
 
 def _of_all(judged: Judged, num_sets: int) -> np.ndarray:
