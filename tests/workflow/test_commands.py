@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
-from janossy.estimators import SetClassifier, as_sets, load_estimator
+from janossy.estimators import SetClassifier, as_sets, load
 from janossy.workflow.display import FitDisplay
 from tests.workflow.commands import changed, janossy, orders, run, write
 
@@ -93,7 +93,7 @@ def test_predictions_are_those_of_the_estimator(fitted, janossy):
     write("new.csv", {name: NEW[name] for name in ("item", "price", "order")})
     code, stdout, _ = janossy("predict", fitted["returned"], "new.csv", "--out", "out.csv")
     assert code == 0 and "compared" not in stdout
-    model = load_estimator(fitted["returned"])
+    model = load(fitted["returned"])
     sets = as_sets({name: NEW[name] for name in ("item", "price", "order")}, set_id="order")
     expected = model.predict_proba(sets)
     found = csv.read_csv("out.csv")

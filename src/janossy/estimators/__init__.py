@@ -16,7 +16,6 @@ from janossy.estimators.group_rows import GroupRows
 from janossy.estimators.importance import ElementImportance
 from janossy.estimators.layout import Layout
 from janossy.estimators.regressor import SetRegressor
-from janossy.estimators.saving import load_estimator, save_estimator
 from janossy.estimators.search import Progress, Trial
 from janossy.estimators.table import SetTable
 
@@ -33,6 +32,4 @@ __all__ = [
     "TableEncoder",
     "Trial",
     "as_sets",
-    "load_estimator",
-    "save_estimator",
 ]

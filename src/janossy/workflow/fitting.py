@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from janossy import __version__
-from janossy.estimators import SetClassifier, SetRegressor, SetTable, save_estimator
+from janossy.estimators import SetClassifier, SetRegressor, SetTable, save
 from janossy.refusal import BadArgument
 from janossy.whole import beside
 from janossy.workflow.describing import describe, sizes_of
@@ -77,7 +77,7 @@ def fit(request: Request) -> None:
             shlex.join(["janossy", *sys.argv[1:]]),
         )  # fmt: skip
         folder = part / "model"
-        save_estimator(model, folder)
+        save(model, folder)
         (folder / NAME).write_bytes(record.to_json())
         (folder / "report.html").write_bytes(report(model, sets, judged, record, _told(model)))
         folder.rename(request.out)

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from janossy.refusal import BadArgument
 from janossy.schema import Count, Seconds, Within, check
@@ -51,6 +51,11 @@ class Record:
             check(found, cls)
         except (OSError, ValueError, RecursionError) as error:
             raise BadArgument(f"{file} is damaged: {error or 'it is nested too deeply'}.") from None
-        recipe = {name: tuple(value) if isinstance(value, list) else value for name, value in found["recipe"].items()}
-        names = [name for name in cls.__dataclass_fields__ if name not in ("recipe", "files")]
-        return cls(recipe=Recipe(**recipe), files=tuple(found["files"]), **{name: found[name] for name in names})
+        known = Recipe.__dataclass_fields__
+        recipe: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in found["recipe"].items()
+            if name in known
+        }
+        given = {name: found[name] for name in cls.__dataclass_fields__}
+        return cls(**given | {"recipe": Recipe(**recipe), "files": tuple(given["files"])})
