@@ -16,6 +16,7 @@ from janossy.estimators.group_rows import GroupRows
 from janossy.estimators.importance import ElementImportance
 from janossy.estimators.layout import Layout
 from janossy.estimators.regressor import SetRegressor
+from janossy.estimators.saved import load, save
 from janossy.estimators.search import Progress, Trial
 from janossy.estimators.table import SetTable
 
@@ -32,4 +33,6 @@ __all__ = [
     "TableEncoder",
     "Trial",
     "as_sets",
+    "load",
+    "save",
 ]

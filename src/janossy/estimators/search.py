@@ -17,8 +17,11 @@ from janossy.estimators.tasks import Task
 from janossy.estimators.training import Examples, Plan, Trained, num_batches, train
 from janossy.network import JanossyNetwork
 
-KEPT = 3
-"""A rung keeps one candidate in three, and trains those three times as long."""
+KEPT, LONGER = 3, 8
+"""A rung keeps one candidate in three, three at least, and trains those eight times as long."""
+
+FEW_SPLITS = 2
+"""Before the last rung, candidates are judged by so many of the splits."""
 
 FEWEST_STEPS = 200
 """No candidate is judged by fewer steps of training."""
@@ -97,11 +100,11 @@ class Limits:
 
     def plan(self, num_sets: int, part: float) -> Plan:
         """How to train on so many sets, for a part of a full training."""
-        batch_size = self.batch_size or int(min(1024, max(16, 2 ** round(np.log2(num_sets**0.5)))))
+        batch_size = self.batch_size or int(min(1024, max(32, 2 ** round(np.log2(num_sets**0.5)))))
         full = self.max_epochs or max(10, round(400 / num_sets**0.25))
         fewest = min(full, ceil(FEWEST_STEPS / num_batches(num_sets, batch_size)))
         epochs = max(fewest, round(full * part), 1)
-        return Plan(epochs, batch_size, self.learning_rate or 3e-3, self.patience or max(10, epochs // 3))
+        return Plan(epochs, batch_size, self.learning_rate or 1e-2, self.patience or max(10, epochs // 3))
 
 
 @dataclass(eq=False)
@@ -160,10 +163,9 @@ class Search:
         num_rungs = 1
         while len(left) > KEPT**num_rungs:
             num_rungs += 1
-        num_rungs = num_rungs if alone else num_rungs + 1
         best: dict[int, _Result] = {}
         for rung in range(num_rungs):
-            part = float(KEPT) ** (rung + 1 - num_rungs)
+            part = float(LONGER) ** (rung + 1 - num_rungs)
             end = _part_of_the_time(self.deadline, num_rungs - rung)
             for place, (i, candidate) in enumerate(left):
                 deadline = _part_of_the_time(end, len(left) - place)
@@ -180,14 +182,14 @@ class Search:
                     self.interrupted = True
                     break
                 self.trials.append(result.trial)
-                if i not in best or result.trial.loss <= best[i].trial.loss:
+                if i not in best or result.trial.loss <= best[i].trial.loss or len(result.networks) > len(best[i].networks):
                     best[i] = result
                 if self.interrupted or monotonic() > self.deadline:
                     break
             if self.interrupted or monotonic() > self.deadline:
                 break
             left = sorted((x for x in left if x[0] in best), key=lambda x: best[x[0]].trial.loss)
-            left = left[: max(2, ceil(len(left) / KEPT))]
+            left = left[: max(KEPT, len(left) // KEPT)]
         if not best:
             raise FloatingPointError("every candidate of the search diverged: " + self.trials[-1].note)
         return self._chosen(sorted(best.values(), key=lambda result: result.trial.loss))
@@ -219,14 +221,15 @@ class Search:
         place: dict[str, Any] = {"candidate": str(candidate), "rung": rung[0], "num_rungs": rung[1]}
         networks: list[JanossyNetwork] = []
         outputs, runs = [], []
-        for number, (training, left_out) in enumerate(self.splits):
+        splits = self.splits if rung[0] + 1 == rung[1] else self.splits[:FEW_SPLITS]
+        for number, (training, left_out) in enumerate(splits):
             seed = int(np.random.SeedSequence([self.seed, i, number]).generate_state(1)[0])
             torch.manual_seed(seed)
             network = candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
             generator = torch.Generator(self.examples.sets.device).manual_seed(seed)
             plan = self.limits.plan(len(training), part)
-            plan.deadline = _part_of_the_time(deadline, len(self.splits) - number)
-            place |= {"network": number, "num_networks": len(self.splits)}
+            plan.deadline = _part_of_the_time(deadline, len(splits) - number)
+            place |= {"network": number, "num_networks": len(splits)}
             runs.append(self._train(network, training, left_out, plan, generator, place))
             networks.append(network.eval())
             outputs.append(self._predicted([network], [1.0], left_out))

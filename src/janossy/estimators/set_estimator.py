@@ -126,7 +126,7 @@ class SetEstimator(BaseEstimator):
         used = np.flatnonzero(weights)
         if len(used) < 2:
             raise ValueError(
-                f"{type(self).__name__} expects two sets or more, with weights above 0; got {len(used)} sample(s). "
+                f"{type(self).__name__} expects two sets or more whose weight is not zero; got {len(used)} sample(s). "
                 "Give it more."
             )
         if len(used) < len(weights):
