@@ -81,7 +81,7 @@ def test_predictions_have_a_row_a_set(fitted, janossy):
     assert np.allclose(no + yes, 1, atol=1e-6)
     assert np.array_equal(found["prediction"].to_numpy(zero_copy_only=False), yes > no)
     sizes = np.bincount(NEW["order"])
-    assert (error[sizes > 1] > 0).mean() > 0.9 and (error[sizes == 1] < 1e-6).all()
+    assert (error[sizes > 1] > 0).mean() > 0.5 and (error[sizes == 1] < 1e-6).all()
     assert ((change >= 0) & (change <= 1)).all() and change.max() > 0
     accuracy = (
         found["prediction"].to_numpy(zero_copy_only=False) == as_sets(NEW, "returned", set_id="order")[1]

@@ -4,10 +4,8 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
 from time import monotonic
@@ -18,9 +16,9 @@ import torch
 import typer
 from rich.console import Console
 
-from janossy import __version__
 from janossy.estimators import SetClassifier, SetRegressor, SetTable, save
 from janossy.refusal import BadArgument
+from janossy.saved.reading import version_of
 from janossy.whole import beside
 from janossy.workflow.describing import describe, sizes_of
 from janossy.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
@@ -171,7 +169,6 @@ def _told(model: Model) -> dict[str, str]:
         for name, value in model.get_params().items()
         if value is not None and value != () and name != "verbose"
     }
-    names: Sequence[str] = ("torch", "scikit-learn", "skorch", "numpy", "pyarrow")
-    versions = {name: version(name) for name in names}
+    versions = {name: version_of(name) for name in ("janossy", "torch", "scikit-learn", "skorch", "numpy", "pyarrow")}
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    return settings | {"janossy": __version__} | versions | {"machine": machine}
+    return settings | versions | {"machine": machine}
