@@ -86,7 +86,7 @@ def test_predictions_have_a_row_a_set(fitted, janossy):
     accuracy = (
         found["prediction"].to_numpy(zero_copy_only=False) == as_sets(NEW, "returned", set_id="order")[1]
     ).mean()
-    assert f"compared with the column 'returned' of these tables: accuracy {accuracy:.4f}" in stdout
+    assert f"compared with the column 'returned': accuracy {accuracy:.4f}" in stdout
 
 
 def test_predictions_are_those_of_the_estimator(fitted, janossy):
@@ -121,6 +121,15 @@ def test_the_form_and_order_of_a_table_do_not_matter(fitted, janossy):
         found[form] = columns["prediction"].to_numpy()[order]
     assert np.allclose(found["long"], found["parts"], atol=1e-4)
     assert np.allclose(found["long"], found["lists"], atol=1e-4)
+    nameless = write("nameless.parquet", parquet.read_table("lists.parquet").drop_columns(["order"]))
+    assert janossy("predict", fitted["total"], nameless, "--out", "nameless.csv")[0] == 0
+    assert np.allclose(csv.read_csv("nameless.csv")["prediction"].to_numpy(), found["lists"], atol=1e-4)
+
+
+def test_a_target_of_other_values_is_not_compared(fitted, janossy):
+    write("new.parquet", {**NEW, "returned": [str(value) for value in NEW["returned"]]})
+    code, stdout, _ = janossy("predict", fitted["returned"], "new.parquet", "--out", "out.csv")
+    assert code == 0 and "column 'returned': it holds other values than in training, as " in stdout
 
 
 def test_more_permutations_have_less_error(fitted, janossy):
@@ -242,12 +251,15 @@ def test_too_little_time_is_an_error(janossy):
     assert code == 2 and "--time-budget was over before the first epoch" in stderr and not Path("model").exists()
 
 
-def test_a_full_disk_leaves_nothing(janossy, monkeypatch):
+@pytest.mark.parametrize(("when", "left"), [("save", ["orders.csv"]), ("report", ["model", "orders.csv"])])
+def test_a_full_disk_leaves_nothing_or_a_model_without_report(when, left, janossy, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
     write("orders.csv", orders())
-    monkeypatch.setattr("janossy.workflow.fitting.report", full)
-    code, _, stderr = janossy(*FIT, "--out", "model")
+    monkeypatch.setattr(f"janossy.workflow.fitting.{when}", full)
+    code, _, stderr = janossy(*FIT, "--max-epochs", "1", "--out", "model")
     assert code == 1 and "No space left on device" in stderr and stderr.count("\n") == 1
-    assert [path.name for path in Path().iterdir()] == ["orders.csv"]
+    assert sorted(path.name for path in Path().iterdir()) == left
+    if when == "report":
+        assert run("predict", "model", "orders.csv", "--out", "out.csv") == 0

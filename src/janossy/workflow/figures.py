@@ -113,11 +113,12 @@ def confidence(probabilities: np.ndarray, right: np.ndarray, colours: Colours) -
     low, high = wilson(is_so, counts)
     axes.plot([0, 1], [0, 1], color=colours["ink"], linewidth=0.8, linestyle=":")
     axes.errorbar(said, is_so, (is_so - low, high - is_so), fmt="o-", color=OURS, linewidth=1.4, markersize=4.5)
-    least = min(said.min(), low.min())
-    axes.set_xlim(max(0, least - 0.03), 1.01)
-    axes.set_ylim(max(0, least - 0.05), 1.01)
+    least = min(said.min(), low.min(), probabilities.min(), 0.99)
+    ends = max(0.0, least - 0.05 * (1 - least)), 1 + 0.02 * (1 - least)
+    axes.set_xlim(*ends)
+    axes.set_ylim(*ends)
     axes.set_title("share that is right")
-    below.hist(probabilities, bins=40, range=(max(0, least - 0.03), 1), color=OURS)
+    below.hist(probabilities, bins=40, range=(ends[0], 1), color=OURS)
     below.set_xlabel("probability of the predicted class")
     return figure
 

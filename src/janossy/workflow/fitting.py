@@ -19,7 +19,7 @@ from rich.console import Console
 from janossy.estimators import SetClassifier, SetRegressor, SetTable, save
 from janossy.refusal import BadArgument
 from janossy.saved.reading import version_of
-from janossy.whole import beside
+from janossy.whole import beside, write_whole
 from janossy.workflow.describing import describe, sizes_of
 from janossy.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.workflow.judged import Model, judge, scores
@@ -74,11 +74,12 @@ def fit(request: Request) -> None:
             datetime.now(UTC).isoformat(timespec="seconds"),
             shlex.join(["janossy", *sys.argv[1:]]),
         )  # fmt: skip
-        folder = part / "model"
-        save(model, folder)
-        (folder / NAME).write_bytes(record.to_json())
-        (folder / "report.html").write_bytes(report(model, sets, judged, record, _told(model)))
-        folder.rename(request.out)
+        folder = save(model, part / "model")
+        write_whole(folder / NAME, record.to_json())
+        try:
+            write_whole(folder / "report.html", report(model, sets, judged, record, _told(model)))
+        finally:  # rather a model without a report than none
+            folder.rename(request.out)
     found = ", ".join(f"{name} {value:.4f}" for name, value in record.scores.items() if value is not None)
     say(console, f"{found}, on {record.num_judged:,} sets that were left out.")
     say(console, f"wrote {request.out}, with {request.out / 'report.html'}")

@@ -34,24 +34,21 @@ def predict(folder: Path, files: Sequence[Path], out: Path, set_id: str | None, 
     if num_permutations is not None:
         model.set_params(num_permutations=num_permutations)
     recipe = Recipe() if record is None else record.recipe
-    set_id = set_id or recipe.set_id
     out.parent.mkdir(parents=True, exist_ok=True)
     with warnings_said(console):
-        sets, targets = sets_to_predict(files, model.encoder_, set_id, recipe.target)
+        sets, targets = sets_to_predict(files, model.encoder_, recipe, set_id)
         try:
             columns = predictions(model, sets)
         except ValueError as error:
             raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
     ids = np.arange(len(sets)) if sets.ids is None else sets.ids
-    table = pa.table({_free(set_id or "set", columns): pa.array(ids), **columns})
+    table = pa.table({_free(set_id or recipe.set_id or "set", columns): pa.array(ids), **columns})
     with beside(out) as part:
         WRITERS[out.suffix](table, str(part))
         part.rename(out)
     say(console, f"wrote {out}: {len(sets):,} sets, columns {', '.join(table.column_names)}")
     if targets is not None:
-        found = scores(targets, columns["prediction"].to_numpy(zero_copy_only=False), task_of(model))
-        told = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
-        say(console, f"compared with the column {recipe.target!r} of these tables: {told}")
+        say(console, f"compared with the column {recipe.target!r}: {_compared(targets, columns['prediction'], model)}")
 
 
 def predictions(model: Model, sets: SetTable) -> dict[str, pa.Array]:
@@ -63,10 +60,19 @@ def predictions(model: Model, sets: SetTable) -> dict[str, pa.Array]:
             "prediction": pa.array(model.classes_[best]),
             **{f"probability_{name}": pa.array(probabilities[:, c]) for c, name in enumerate(model.classes_)},
             "standard_error": pa.array(errors[np.arange(len(best)), best]),
-            "change_probability": pa.array(model.change_probability(sets)),
+            "change_probability": pa.array(model.change_probability(sets) if errors.any() else np.zeros(len(best))),
         }
     mean, error = model.predict(sets, return_std=True)
     return {"prediction": pa.array(mean), "standard_error": pa.array(error)}
+
+
+def _compared(targets: np.ndarray, predictions: pa.Array, model: Model) -> str:
+    """The scores, or why there are none."""
+    predicted = predictions.to_numpy(zero_copy_only=False)
+    like, kinds = (targets.dtype.kind, predicted.dtype.kind), ("biuf", "OU")
+    if not any(set(like) <= set(kind) for kind in kinds):
+        return f"it holds other values than in training, as {targets[0]!s}"
+    return ", ".join(f"{name} {value:.4f}" for name, value in scores(targets, predicted, task_of(model)).items())
 
 
 def _free(name: str, columns: dict[str, pa.Array]) -> str:

@@ -44,10 +44,11 @@ def sets_to_fit(files: Sequence[Path], recipe: Recipe) -> tuple[SetTable, np.nda
 
 
 def sets_to_predict(
-    files: Sequence[Path], encoder: TableEncoder, set_id: str | None, target: str | None
+    files: Sequence[Path], encoder: TableEncoder, recipe: Recipe, set_id: str | None = None
 ) -> tuple[SetTable, np.ndarray | None]:
     """The sets of these tables, of the columns that a model's encoder knows, and their targets, if all rows have one.
 
+    ``set_id`` comes before that of the recipe, which rows of lists may lack.
     Raises: BadArgument, naming file, column and row, for what is wrong in them.
     """
     rows = read_tables(files)
@@ -58,10 +59,14 @@ def sets_to_predict(
         if name not in found:
             raise _unknown(name, "the model", rows.table.column_names, files[0])
     names = [field.name for field in fields]
+    known = rows.table.column_names
+    if set_id is None and (recipe.set_id in known or not _has_lists(rows.table)):
+        set_id = recipe.set_id
     if set_id is not None:
-        _check_known(set_id, rows.table.column_names, "set_id", files[0])
+        _check_known(set_id, known, "set_id", files[0])
         names.append(set_id)
-    if target is not None and target in rows.table.column_names and not rows.table[target].null_count:
+    target = recipe.target
+    if target is not None and target in known and not rows.table[target].null_count:
         names.append(target)
     recipe = Recipe(
         set_id,
@@ -76,7 +81,7 @@ def sets_to_predict(
 
 
 def _sets(rows: Rows, recipe: Recipe) -> tuple[SetTable, Any]:
-    has_lists = any(holds_lists(field.type) for field in rows.table.schema)
+    has_lists = _has_lists(rows.table)
     if not has_lists and recipe.set_id is None:
         raise BadArgument(
             f"{rows.files[0]} has no column of lists: name the column that tells which rows make a set, --set-id COL."
@@ -96,6 +101,10 @@ def _sets(rows: Rows, recipe: Recipe) -> tuple[SetTable, Any]:
         return as_sets(rows.table, recipe.target, **settings)
     except (TypeError, ValueError) as error:
         raise BadArgument(str(error)) from error
+
+
+def _has_lists(table: pa.Table) -> bool:
+    return any(holds_lists(field.type) for field in table.schema)
 
 
 def _leaves(field: pa.Field) -> Iterator[str]:
