@@ -17,8 +17,8 @@ from janossy.estimators.importance import ElementImportance
 from janossy.estimators.layout import Layout
 from janossy.estimators.regressor import SetRegressor
 from janossy.estimators.saved import load, save
-from janossy.estimators.search import Progress, Trial
 from janossy.estimators.table import SetTable
+from janossy.estimators.trials import Progress, Trial
 
 __all__ = [
     "Column",

@@ -7,10 +7,10 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
+from janossy.estimators.batches import Examples
 from janossy.estimators.ensemble import SEED
 from janossy.estimators.search import Part
 from janossy.estimators.tasks import Classification
-from janossy.estimators.training import Examples
 from janossy.inference import predict
 from janossy.network import JanossyNetwork
 from janossy.orderings.rows import as_random

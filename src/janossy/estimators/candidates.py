@@ -24,6 +24,11 @@ class Candidate:
     settings: Mapping[str, Any] = field(default_factory=dict)
     factory: Factory | None = None
 
+    @property
+    def least_size(self) -> int:
+        """How many elements a set needs, for this to be more than a simpler strategy."""
+        return {"k1": 1, "k3": 3, "k3+features": 3}.get(self.strategy, 1 if self.factory else 2)
+
     def build(self, element_layout: Layout, context_layout: Layout, num_outputs: int) -> JanossyNetwork:
         """A network, with random weights."""
         if self.factory is None:

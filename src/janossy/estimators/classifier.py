@@ -11,11 +11,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 from torch import Tensor
 
+from janossy.estimators.batches import Examples
 from janossy.estimators.calibration import temperature
 from janossy.estimators.search import Part
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
 from janossy.estimators.tasks import Classification
-from janossy.estimators.training import Examples
 
 
 class SetClassifier(ClassifierMixin, SetEstimator):
@@ -35,8 +35,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         time_budget: seconds after which training ends, with what is best so far; None for no limit. As long as it is
             not reached, a fit depends on ``random_state`` alone, and not on the speed of the machine, but for the
             candidates of "auto" that are estimated to take longer than this.
-        max_epochs, batch_size, learning_rate, patience: of training; None for what suits the number of sets. An epoch is
-            a pass over the training sets, or 100,000 of them; patience, in epochs, is of early stopping.
+        max_epochs, batch_size, learning_rate, patience: of training; None for what suits the number of sets. An epoch
+            is a pass over the training sets, or 100,000 of them; patience, in epochs, is of early stopping.
         validation: what networks are stopped, chosen and calibrated by, stratified by class: the part of the sets that
             they do not learn from, or a number of folds, of which each is left out by one network in turn. None for 5
             folds up to 2,000 sets, and beyond for a tenth, at most 20,000 sets.
@@ -50,7 +50,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
 
     Attributes:
         classes_: the labels, in the order of ``predict_proba``'s columns.
-        trials_: what was tried, as ``Trial`` records: settings, loss and score on sets left out, seconds, epochs, weight.
+        trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
         sensitivity_: how much single orders of validation sets matter to the main network that draws orders
             (``janossy.audit.Sensitivity``); None if none does.
         temperature_: what logits are divided by.
@@ -173,6 +173,6 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         return (of_set - without.gather(1, codes.repeat_interleave(sizes, 0)))[:, 0]
 
     def _calibrate(self, parts: Sequence[Part], examples: Examples) -> None:
-        task = self.ensemble_.task
+        task = Classification(len(self.classes_))
         self.temperature_ = temperature(parts, examples, task, self.num_permutations)
         self.ensemble_.temperature = self.temperature_

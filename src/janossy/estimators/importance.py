@@ -42,7 +42,7 @@ class ElementImportance:
     def plot(self, b: int = 0, labels: list[str] | None = None, path: str | PathLike[str] | None = None) -> "Figure":
         """Draw the elements of set b as bars, those that changed the most on top; needs ``janossy[plot]``.
 
-        ``labels``: what the elements are called, their numbers if not given. With ``path``, the figure is written there.
+        ``labels``: what the elements are called, else their numbers. With ``path``, the figure is written there.
         """
         try:
             from matplotlib.figure import Figure  # noqa: PLC0415

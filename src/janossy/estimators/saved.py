@@ -1,7 +1,7 @@
 """Saved estimators: a folder, or a zip of it, of safetensors weights and a JSON description; no pickle, no code."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from math import inf, isfinite
 from os import PathLike
 from pathlib import Path
@@ -16,8 +16,8 @@ from janossy.estimators.encoder import TableEncoder
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.layout import Layout
 from janossy.estimators.regressor import SetRegressor
-from janossy.estimators.search import Trial
 from janossy.estimators.tasks import Classification, Regression
+from janossy.estimators.trials import Trial
 from janossy.network import JanossyNetwork
 from janossy.saved import SavedModelError, describe, read_model, rebuild, weights, write_model
 from janossy.tabular import ColumnEmbedding, Readout
@@ -32,14 +32,14 @@ LABELS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
 
 
 def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a fitted estimator as a folder of model.safetensors and model.json, or as one zip of it, for a path in .zip.
+    """Write a fitted estimator as a folder of model.safetensors and model.json, or, for a path in .zip, a zip of it.
 
     It holds all that predicts (the encoder's state, the networks and their weights, the classes, the temperature),
     the settings and ``trials_``; not ``sensitivity_``, and of a strategy that is a function, its name. The folder
     appears whole or not at all.
 
-    Raises: TypeError for what is no SetClassifier or SetRegressor; NotFittedError before fit; ValueError for a network of
-        parts that are not ours (``janossy.saved``), or labels that are neither text nor numbers; FileExistsError if
+    Raises: TypeError for what is no SetClassifier or SetRegressor; NotFittedError before fit; ValueError for a network
+        of parts that are not ours (``janossy.saved``), or labels that are neither text nor numbers; FileExistsError if
         there is something at the path, unless it is a saved model and overwrite is True.
 
     Shapes: none.
@@ -59,7 +59,11 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
     if isinstance(estimator, SetClassifier):
         fitted |= {"temperature_": estimator.temperature_, "classes_": _labels(estimator.classes_)}
     else:
-        fitted |= {"y_mean_": estimator.y_mean_.tolist(), "y_scale_": estimator.y_scale_.tolist(), "flat": estimator._flat}
+        fitted |= {
+            "y_mean_": estimator.y_mean_.tolist(),
+            "y_scale_": estimator.y_scale_.tolist(),
+            "flat": estimator._flat,
+        }
     description = {
         "estimator": type(estimator).__name__,
         "settings": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
@@ -95,7 +99,9 @@ def load(path: str | PathLike[str]) -> SetClassifier | SetRegressor:
     model = read_model(path)
     found = model.description
     if "estimator" not in found:
-        raise SavedModelError(f"{path} expects a saved estimator; got another model. janossy.saved.load reads networks.")
+        raise SavedModelError(
+            f"{path} expects a saved estimator; got another model. janossy.saved.load reads networks."
+        )
     try:
         return _estimator(found, model.tensors)
     except SavedModelError:
@@ -192,11 +198,20 @@ def _plain(value: Any) -> Any:
 
 
 def _trial(told: Any) -> Trial:
-    names = {setting.name for setting in fields(Trial)}
-    if not isinstance(told, dict) or told.keys() != names:
-        raise SavedModelError(f"a saved trial expects {', '.join(sorted(names))}; got others.")
-    worst = {"loss": inf, "score": -inf}
-    return Trial(**{name: worst[name] if name in worst and x is None else x for name, x in told.items()})
+    told = _is(dict, told)
+    loss, score = told["loss"], told["score"]
+    return Trial(
+        _is(str, told["strategy"]),
+        _is(dict, told["settings"]),
+        _is(int, told["rung"]),
+        _is(int, told["epochs"]),
+        _finite(told["seconds"]),
+        inf if loss is None else _finite(loss),
+        -inf if score is None else _finite(score),
+        _finite(told["weight"]),
+        _is(str, told["note"]),
+        [[_is(dict, epoch) for epoch in _is(list, run)] for run in _is(list, told["history"])],
+    )
 
 
 def _labels(classes: np.ndarray) -> dict[str, Any]:

@@ -14,16 +14,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from janossy.audit import Sensitivity, sensitivity
+from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import candidates
 from janossy.estimators.encoder import TableEncoder
 from janossy.estimators.ensemble import Ensemble, Outcome
 from janossy.estimators.forms import as_sets
 from janossy.estimators.importance import ElementImportance, leave_one_out
-from janossy.estimators.search import Limits, Part, Progress, Search, Trial
+from janossy.estimators.search import Limits, Part, Search
 from janossy.estimators.splits import splits
 from janossy.estimators.table import SetTable
 from janossy.estimators.tasks import Task
-from janossy.estimators.training import Examples
+from janossy.estimators.trials import Progress, Trial
 from janossy.orderings.arguments import check_integer, check_number
 from janossy.orderings.rows import as_random
 from janossy.ragged import Ragged
@@ -239,7 +240,7 @@ def check_targets_given(y: Any, owner: object) -> None:
 
 
 def _sensitivity(parts: Sequence[Part], examples: Examples, task: Task, seed: int) -> Sensitivity | None:
-    """How much a single order of the sets that were left out matters to the network of most weight that draws orders."""
+    """How much a single order of sets that were left out matters to the network of most weight that draws orders."""
     drawing = [
         (weight, network, sets)
         for networks, weights, sets in parts

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 FEW_SETS = 2_000
-"""Up to so many sets, five networks each leave out another fifth: every set is then judged by one that has not seen it."""
+"""Up to so many sets, five networks each leave out another fifth: each set is judged by one that has not seen it."""
 
 FOLDS = 5
 PART = 0.1

@@ -1,8 +1,8 @@
 """Training one network on encoded sets: skorch's loop, with batches that are cut from all sets by index."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil, cos, inf, isfinite, pi
+from math import cos, inf, isfinite, nan, pi
 from time import monotonic
 from typing import Any
 
@@ -12,43 +12,15 @@ from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping, LRSc
 from skorch.helper import predefined_split
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
-from torch.utils.data import Dataset
 
+from janossy.estimators.batches import Batches, Examples, RandomBatches, num_batches
 from janossy.network import JanossyNetwork
-from janossy.ragged import Ragged
-
-EPOCH_SETS = 100_000
-"""An epoch is a pass over the training sets, or so many of them, after which one looks at the validation sets."""
 
 WARM_UP = 0.1
 """The part of training in which the learning rate rises."""
 
 MOST_NORM = 1.0
 """The norm to which longer gradients are cut."""
-
-
-@dataclass(frozen=True, eq=False)
-class Examples(Dataset):
-    """Encoded sets with their targets and weights, all on one device; chosen from by sets.
-
-    Shapes: context (B, e), None where there are no columns; targets (B,) of classes, or (B, t) of numbers; weights (B,).
-    """
-
-    sets: Ragged
-    context: Tensor | None
-    targets: Tensor
-    weights: Tensor
-
-    def __len__(self) -> int:
-        return len(self.sets)
-
-    def __getitem__(self, chosen: Any) -> "Examples":
-        context = None if self.context is None else self.context[chosen]
-        return Examples(self.sets[chosen], context, self.targets[chosen], self.weights[chosen])
-
-    def to(self, device: Any) -> "Examples":
-        context = None if self.context is None else self.context.to(device)
-        return Examples(self.sets.to(device), context, self.targets.to(device), self.weights.to(device))
 
 
 @dataclass
@@ -75,18 +47,23 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Epoch:
+    """The losses after an epoch, one of as many as are planned, unless training ends early."""
+
+    number: int
+    planned: int
+    train_loss: float
+    valid_loss: float
+
+
+@dataclass(frozen=True)
 class Trained:
-    """How training went: ``history`` has the losses of each epoch, ``loss`` is the least one of validation."""
+    """How training went: the losses of each epoch, the last of them, and why it ended, if not as planned."""
 
     history: list[dict[str, float]]
-    loss: float
-    seconds: float
+    last: Epoch
     interrupted: bool
-    out_of_time: bool
-
-
-Tell = Callable[[int, Plan, float, float], None]
-"""Told, after each epoch: its number, the plan, and the losses in training and validation."""
+    shortened: bool
 
 
 def train(
@@ -96,7 +73,7 @@ def train(
     criterion: nn.Module,
     plan: Plan,
     generator: torch.Generator,
-    tell: Tell,
+    tell: Callable[[Epoch], None],
 ) -> Trained:
     """Train a network, and leave it with the weights that were best on validation.
 
@@ -132,21 +109,12 @@ def train(
         device=None,
     )
     plan.steps = plan.epochs * num_batches(len(training), plan.batch_size)
-    began = monotonic()
     net.fit(training)
     # An epoch that was cut short has no losses.
-    history = [
-        {name: row[name] for name in ("epoch", "train_loss", "valid_loss", "dur", "learning_rate") if name in row}
-        for row in net.history.to_list()
-        if "valid_loss" in row
-    ]
-    return Trained(
-        history,
-        min((row["valid_loss"] for row in history), default=inf),
-        monotonic() - began,
-        net.interrupted,
-        dict(net.callbacks_)["clock"].shortened,
-    )
+    rows = [row for row in net.history.to_list() if "valid_loss" in row]
+    history = [{name: row[name] for name in ("epoch", "train_loss", "valid_loss", "dur")} for row in rows]
+    clock = dict(net.callbacks_)["clock"]
+    return Trained(history, clock.last, net.interrupted, clock.shortened)
 
 
 class Finished(KeyboardInterrupt):
@@ -180,44 +148,6 @@ class _Net(NeuralNet):
             raise
 
 
-class Batches:
-    """The examples in order, so many at a time."""
-
-    def __init__(self, examples: Examples, batch_size: int) -> None:
-        self.examples = examples
-        self.batch_size = batch_size
-
-    def __iter__(self) -> Iterator[tuple[Examples, Tensor]]:
-        for begin in range(0, len(self.examples), self.batch_size):
-            batch = self.examples[begin : begin + self.batch_size]
-            yield batch, batch.targets
-
-
-class RandomBatches:
-    """An epoch of batches of the examples in random order; where that is not a whole pass, the next one goes on."""
-
-    def __init__(self, examples: Examples, batch_size: int, generator: torch.Generator) -> None:
-        self.examples = examples
-        self.batch_size = min(batch_size, len(examples))
-        self.generator = generator
-        self.order = torch.empty(0, dtype=torch.long, device=generator.device)
-
-    def __iter__(self) -> Iterator[tuple[Examples, Tensor]]:
-        for _ in range(num_batches(len(self.examples), self.batch_size)):
-            if len(self.order) == 0:
-                self.order = torch.randperm(len(self.examples), generator=self.generator, device=self.generator.device)
-            # What is left at the end of a pass, too little for a batch, joins the last one.
-            end = self.batch_size if len(self.order) >= 1.5 * self.batch_size else len(self.order)
-            batch, self.order = self.examples[self.order[:end]], self.order[end:]
-            yield batch, batch.targets
-
-
-def num_batches(num_sets: int, batch_size: int) -> int:
-    """The steps of an epoch."""
-    in_epoch = min(num_sets, EPOCH_SETS)
-    return max(1, ceil(in_epoch / min(batch_size, num_sets) - 0.5))
-
-
 class FiniteLoss(Callback):
     """Ends training with an error when a loss is not finite."""
 
@@ -233,9 +163,10 @@ class FiniteLoss(Callback):
 class Clock(Callback):
     """Shortens the plan to what the time left allows, so that the learning rate still falls to its end; and tells."""
 
-    def __init__(self, plan: Plan, tell: Tell) -> None:
+    def __init__(self, plan: Plan, tell: Callable[[Epoch], None]) -> None:
         self.plan, self.tell = plan, tell
         self.shortened = False
+        self.last = Epoch(0, plan.epochs, nan, nan)
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         self.began, self.steps = monotonic(), 0
@@ -248,8 +179,9 @@ class Clock(Callback):
             raise Finished
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        losses = net.history[-1]
-        self.tell(losses["epoch"], self.plan, losses["train_loss"], losses["valid_loss"])
+        row = net.history[-1]
+        self.last = Epoch(row["epoch"], self.plan.epochs, row["train_loss"], row["valid_loss"])
+        self.tell(self.last)
         now = monotonic()
         left = self.plan.deadline - now
         possible = self.steps + left / (now - self.began) * self.steps
