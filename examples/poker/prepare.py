@@ -4,8 +4,8 @@
     python prepare.py poker-hand-training-true.data      # the same from the file
     python prepare.py --deal 10000 --out new.parquet     # hands dealt at random, which no model has seen
 
-UCI's Poker Hand (Cattral and Oppacher, 2002, https://doi.org/10.24432/C5KW38, CC BY 4.0) has a hand in each row: suit and
-rank of five cards, and what the hand is worth.
+UCI's Poker Hand (Cattral and Oppacher, 2002, https://doi.org/10.24432/C5KW38, CC BY 4.0) has a hand in each row: suit
+and rank of five cards, and what the hand is worth.
 """
 
 import argparse

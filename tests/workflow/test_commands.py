@@ -224,7 +224,7 @@ def test_an_interrupt_keeps_the_best_so_far(janossy, monkeypatch):
 
     def interrupted(self, progress):
         show(self, progress)
-        if progress.epoch == 1 and progress.trial is None:
+        if progress.epoch.number == 1 and progress.trial is None:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

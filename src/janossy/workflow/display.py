@@ -93,11 +93,13 @@ class FitDisplay:
         if progress.trial is not None:
             self._tried(progress)
         of = f", network {progress.network + 1} of {progress.num_networks}" if progress.num_networks > 1 else ""
+        where = f"round {progress.rung + 1} of {progress.num_rungs}: {progress.candidate}{of}"
+        epoch = progress.epoch
         total = progress.seconds + progress.seconds_left
         self.bars.update(
             self.task,
-            description=f"round {progress.rung + 1} of {progress.num_rungs}: {progress.candidate}{of}, epoch "
-            f"{progress.epoch}, loss {progress.train_loss:.4f}, in validation {progress.valid_loss:.4f}",
+            description=f"{where}, epoch {epoch.number}, loss {epoch.train_loss:.4f}, in validation "
+            f"{epoch.valid_loss:.4f}",
             completed=progress.seconds,
             total=total if total < inf else None,
             end=monotonic() + progress.seconds_left,

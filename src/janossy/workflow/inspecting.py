@@ -35,12 +35,8 @@ def _predicts(model: Model, record: Record | None, folder: Path) -> list[tuple[s
     if isinstance(model, SetClassifier):
         lines.append(("classes", _some([str(name) for name in model.classes_])))
     if record is not None:
-        each = (
-            f"{record.smallest:,}"
-            if record.smallest == record.largest
-            else f"{record.smallest:,} to {record.largest:,}"
-        )
-        sizes = f"{each} elements, {record.num_elements:,} in all"
+        ends = dict.fromkeys((f"{record.smallest:,}", f"{record.largest:,}"))
+        sizes = f"{' to '.join(ends)} elements, {record.num_elements:,} in all"
         lines.append(("trained on", f"{record.num_sets:,} sets of {sizes}: {_some(list(record.files))}"))
         lines.append(("set id", record.recipe.set_id or "none: a row a set"))
     return lines
