@@ -74,7 +74,9 @@ def test_smoke_preset_runs_everything_and_resumes_nothing(some, num_trials, tmp_
         (["reproduce", "graphs", "--workers", "0"], "--workers"),
         (["reproduce", "algebra"], "algebra"),
         (["report", "no/such/directory"], "not a directory"),
-        (["predict"], "predict"),
+        (["foretell"], "foretell"),
+        (["predict"], "MODEL"),
+        (["fit", "--target", "y"], "TABLE"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
