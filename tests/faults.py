@@ -238,7 +238,7 @@ FAULTS = (
     _in(
         "inference", "error_bars.py", "inference/test_error_bars inference/test_predict",
         "Student's t of one degree of freedom too many",
-        "reach = _numpy_like(scipy.special.stdtrit, num_blocks - 1, both)", "reach = _numpy_like(scipy.special.stdtrit, num_blocks, both)",
+        "stdtrit, num_blocks - 1, both", "stdtrit, num_blocks, both",
     ),
     _in(
         "inference", "draws.py", "inference/test_control inference/test_predict",
