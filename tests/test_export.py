@@ -29,6 +29,7 @@ from janossy import (
     TupleMLP,
     TupleProduct,
     Tuples,
+    public,
 )
 from janossy.export import PaddedNetwork, export_onnx
 from janossy.export.tuples import MOST_ELEMENTS
@@ -551,7 +552,7 @@ def test_dropout_is_refused_in_training_only():
 @pytest.mark.parametrize("thing", [PaddedNetwork, export_onnx], ids=lambda thing: thing.__name__)
 def test_the_examples_in_docstrings_run(thing):
     pytest.importorskip("onnxscript")
-    names = {"torch": torch, "nn": nn, **vars(sys.modules["janossy"])}
+    names = {"torch": torch, "nn": nn, **vars(public)}
     module = sys.modules[thing.__module__]
     for test in doctest.DocTestFinder(recurse=False).find(thing, thing.__name__, module=module, globs=names):
         assert doctest.DocTestRunner().run(test).failed == 0
