@@ -1,16 +1,10 @@
 """as_sets: every form of the same sets gives the same table, and shares the memory of what it was given."""
 
-import awkward as ak
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from janossy import Ragged
 from janossy.estimators import as_sets
 from tests.estimators import forms
 from tests.estimators.forms import same
