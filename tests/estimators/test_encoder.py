@@ -50,9 +50,8 @@ def test_what_training_had_not():
     data = TRAIN | {"kind": [["tau", "e"], [], [None]], "pt": [[None, 2.0], [], [6.0]], "site": ["z", "x", None]}
     with pytest.warns(UserWarning) as told:
         elements, context, unseen = encoded(data, encoder)
-    assert sorted(str(warning.message).split(" values")[0] for warning in told) == [
-        "column 'kind': 2",
-        "column 'site': 1",
+    assert sorted(str(warning.message).split(":")[0] for warning in told) == [
+        f"column {name!r} holds values that training had not ({num})" for name, num in unseen.items()
     ]
     assert unseen == {"kind": 2, "site": 1}
     assert elements[:, 0].tolist() == [0, 1, 0] and context[:, 0].tolist() == [0, 1, 3]

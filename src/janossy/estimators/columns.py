@@ -21,7 +21,7 @@ Category = str | int | float | bool
 class Column:
     """One value for each element, or for each set.
 
-    ``values`` (N,), by kind, and what stands for a missing value:
+    ``values``, by kind, and what stands for a missing value:
 
     - numeric: any real dtype; NaN
     - boolean: bool, or floats 0 and 1 where values are missing; NaN
@@ -29,6 +29,8 @@ class Column:
     - categorical: numbers of ``categories``; -1
 
     Where the source holds such an array without missing values, the column shares its memory.
+
+    Shapes: values (N,).
     """
 
     kind: Kind

@@ -92,7 +92,7 @@ def as_sets(
             numbers, numbers that are text.
         drop: columns of a table to leave out, but for the one that y names; the table need not have them.
 
-    Returns: the ``SetTable``, and with y an array (B,), or (B, t) for several targets.
+    Shapes: B sets -> a ``SetTable`` of length B, and with y an array (B,), or (B, t) for several targets.
 
     Raises: TypeError or ValueError, naming column and row, for what is none of these forms.
 
