@@ -7,14 +7,14 @@ import inspect
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import janossy
-from janossy import audit, evaluate, functions, graph, history, inference, objective, tabular, testing
+from janossy import audit, estimators, evaluate, functions, graph, history, inference, objective, tabular, testing
 from janossy.estimators import strategies as named_networks
-from janossy.estimators.layout import Layout
 from tests import examples
 
 SOURCE = Path(janossy.__file__).parent
@@ -97,6 +97,7 @@ PUBLIC = {
     "HistoryPooling": history,
     **dict.fromkeys(("GatedAttention", "Recurrence", "TupleFeatures"), functions),
     **dict.fromkeys(tabular.__all__, tabular),
+    **dict.fromkeys(sorted({*estimators.__all__} - {"Layout"}), estimators),
     "build_network": named_networks,
     "assert_invariant": testing,
 }
@@ -133,9 +134,10 @@ def test_an_undocumented_name_is_found():
 def test_the_examples_in_docstrings_run(name):
     thing = getattr(PUBLIC[name], name)
     names = {
+        "np": np,
+        "Layout": estimators.Layout,
         "torch": torch,
         "nn": nn,
-        "Layout": Layout,
         **{name: getattr(module, name) for name, module in PUBLIC.items()},
     }
     for test in doctest.DocTestFinder(recurse=False).find(thing, name, module=inspect.getmodule(thing), globs=names):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import torch
 
 from janossy import Ragged
-from janossy.estimators import SetTable
+from janossy.estimators import Column, SetTable
 
 
 def parts(values: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
@@ -47,11 +47,6 @@ def objects(values: list) -> np.ndarray:
 def lists(elements: dict[str, list], context: dict[str, list], sizes: list[int]) -> dict[str, list]:
     cut = {name: [column[a:b] for a, b in pairwise([0, *accumulate(sizes)])] for name, column in elements.items()}
     return cut | context
-
-
-def records(elements: dict[str, list], sizes: list[int]) -> list[list[dict]]:
-    rows = [dict(zip(elements, row, strict=True)) for row in zip(*elements.values(), strict=True)]
-    return [rows[a:b] for a, b in pairwise([0, *accumulate(sizes)])]
 
 
 def arrow(elements, context, sizes, kind=pa.large_list):
@@ -102,18 +97,20 @@ LONG = {
 }
 
 
+def values_of(column: Column) -> list:
+    """The values of a column, None where missing."""
+    pairs = zip(column.decoded().tolist(), column.missing(), strict=True)
+    return [None if missing else value for value, missing in pairs]
+
+
 def same(a: SetTable, b: SetTable) -> None:
     """The same sets, whatever numbers the categories have and however wide numbers are stored."""
     assert isinstance(a, SetTable) and isinstance(b, SetTable)
     assert a.offsets.dtype == b.offsets.dtype == np.int64 and a.offsets.tolist() == b.offsets.tolist()
     for columns, others in ((a.elements, b.elements), (a.context, b.context)):
         assert list(columns) == list(others)
-        for name in columns:
-            column, other = columns[name], others[name]
-            assert column.kind == other.kind, (name, column.kind, other.kind)
-            assert column.missing().tolist() == other.missing().tolist()
-            there = ~column.missing()
-            assert column.decoded()[there].tolist() == other.decoded()[there].tolist()
+        for name, column in columns.items():
+            assert column.kind == others[name].kind
+            assert values_of(column) == values_of(others[name])
     assert (a.ids is None) == (b.ids is None)
-    if a.ids is not None:
-        assert a.ids.tolist() == b.ids.tolist()
+    assert a.ids is None or a.ids.tolist() == b.ids.tolist()

@@ -43,10 +43,13 @@ class Number:
         largest = float(np.abs(there).max(initial=0))
         if largest == 0:
             return cls(name, column.kind, 0.0, 0.0, bool(missing.any()))
-        there = there / largest  # so that squares neither overflow nor vanish
-        mean = float(there.mean())
-        scale = float(np.sqrt(np.square(there - mean).mean()))
-        return cls(name, column.kind, mean * largest, scale * largest if scale > ROUNDING else 0.0, bool(missing.any()))
+        power = int(np.frexp(largest)[1])
+        there = np.ldexp(there, -power)  # below 1, so that squares neither overflow nor vanish
+        mean = there.mean()
+        mean += (there - mean).mean()  # what rounding the sum has cost
+        scale = np.sqrt(np.square(there - mean).mean())
+        mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
+        return cls(name, column.kind, mean, scale, bool(missing.any()))
 
     def encode(self, column: Column, out: np.ndarray, where: Where, standardize: bool) -> None:
         """Write the numbers to out (N, 1 or 2), float32."""

@@ -21,7 +21,7 @@ Category = str | int | float | bool
 class Column:
     """One value for each element, or for each set.
 
-    ``values`` (N,), by kind, and what stands for a missing value:
+    ``values``, by kind, and what stands for a missing value:
 
     - numeric: any real dtype; NaN
     - boolean: bool, or floats 0 and 1 where values are missing; NaN
@@ -29,6 +29,8 @@ class Column:
     - categorical: numbers of ``categories``; -1
 
     Where the source holds such an array without missing values, the column shares its memory.
+
+    Shapes: values (N,).
     """
 
     kind: Kind
@@ -89,7 +91,7 @@ class Column:
             row = int(wrong.argmax())
             raise ValueError(
                 f"column {name!r} is boolean, and expects true, false, 1 or 0; got {self.values[row]} in {where(row)}. "
-                f"Name it in numeric= or categorical= if it is none."
+                "Name it in numeric= or categorical= if it is none."
             )
         raise ValueError(
             f"column {name!r} expects values of kind {kind}; got {self.kind}. Convert the column, or name it in "
@@ -222,7 +224,7 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
     """Text and objects as Arrow infers them: text, numbers, booleans or dates."""
     try:
         inferred = pa.array(values, from_pandas=True)
-    except (pa.ArrowException, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
         first, row = _odd_one(values)
         raise TypeError(
             f"column {name!r} expects values of one type, and each argument must be a string or a number (or a "

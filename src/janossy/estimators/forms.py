@@ -25,7 +25,6 @@ from janossy.estimators.targets import (
     check_known,
     taken_by_name,
     targets_of,
-    with_empty_sets,
     with_targets,
 )
 from janossy.ragged import Ragged
@@ -78,20 +77,22 @@ def as_sets(
     - With ``set_id``, a table without them, one row an element: rows of one id are a set. Sets stand in the order in
       which their ids appear first, elements in that of their rows.
     - An array (B, d), or a table without lists: sets of one element.
+    - A ``SetTable``: itself.
 
     Numbers, booleans and dates are not copied where they stand in one piece and without nulls.
 
     Args:
-        y: the targets: the name of a column of X, or a list of names; values, one a row of X; or, with ``set_id``, a
-            dict, a pandas Series indexed by id, or a table with the column ``set_id``. Of a table with one row an
-            element they must be constant in each set. A set that only y knows is empty.
+        y: the targets: the name of a column of X, or a list of names; values, one a row of X (a pandas Series with
+            X's index, or one that counts its rows); or, with ``set_id``, a dict, a pandas Series indexed by id, or a
+            table with the column ``set_id``. Of a table with one row an element they must be constant in each set, and
+            a set that only y knows by its id is empty.
         set_id: the column that tells sets apart; of a table with one row a set, the column of their names.
         set_columns: the columns of the sets. Of a table with one row an element they must be constant in each set.
         numeric, categorical: columns, by name or by position, whose kind is not as their dtype has it: codes that are
             numbers, numbers that are text.
-        drop: columns of a table to leave out; it need not have them.
+        drop: columns of a table to leave out, but for the one that y names; the table need not have them.
 
-    Returns: the ``SetTable``, and with y an array (B,), or (B, t) for several targets.
+    Shapes: B sets -> a ``SetTable`` of length B, and with y an array (B,), or (B, t) for several targets.
 
     Raises: TypeError or ValueError, naming column and row, for what is none of these forms.
 
@@ -105,23 +106,27 @@ def as_sets(
         (array([7, 3]), array([1, 0]))
     """
     kinds = _kinds(numeric, categorical)
-    columns = None if isinstance(X, SetTable) else named_columns(X, set_id)
+    dropped = set(_listed(drop)) - {y if isinstance(y, str) else None}
+    columns = None if isinstance(X, SetTable) else named_columns(X, set_id, dropped)
     if columns is None:
-        if set_id is not None or set_columns is not None:
+        if (set_id is not None or set_columns is not None) and not isinstance(X, SetTable):
             raise TypeError(
                 f"set_id and set_columns expect X to be a table with names of columns; got {type(X).__name__}. "
                 "Leave them out, or give a frame, an Arrow table or a dict of columns."
             )
         sets = X if isinstance(X, SetTable) else _of_arrays(X)
-        targets = None if y is None else targets_of(y, None, X)
+        targets, by_element = None if y is None else targets_of(y, set_id, X, len(sets)), False
     else:
-        targets = None if y is None or not columns else taken_by_name(y, columns) or targets_of(y, set_id, X)
-        columns = {name: column for name, column in columns.items() if name not in _listed(drop)}
+        targets = None
+        if y is not None and columns:
+            num_rows = len(next(iter(columns.values())))
+            targets = taken_by_name(y, columns, num_rows) or targets_of(y, set_id, X, num_rows)
+        by_element = set_id is not None and not any(isinstance(column, Lists) for column in columns.values())
         sets, targets = _of_table(columns, targets, set_id, set_columns, kinds)
     if len(sets) == 0:
         raise ValueError("as_sets expects one set or more; got none: Found array with 0 sample(s).")
     sets = _overruled(sets, kinds)
-    return sets if targets is None else with_targets(sets, targets)
+    return sets if targets is None else with_targets(sets, targets, add=by_element)
 
 
 def _of_arrays(X: Any) -> SetTable:
@@ -205,7 +210,7 @@ def _of_table(
         {name: group.one_a_set(column, name) for name, column in context.items()},
         group.ids,
     )
-    return (sets if targets is None or targets.ids is None else with_empty_sets(sets, targets)), targets
+    return sets, targets
 
 
 def _of_lists(lists: dict[str, Lists], context: dict[str, Column] | None = None) -> SetTable:

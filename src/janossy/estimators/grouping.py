@@ -53,8 +53,8 @@ class Grouping:
             here, there = Column(column.kind, values[[first[row], row]], column.categories).decoded().tolist()
             b = int(np.searchsorted(self.offsets, row, side="right")) - 1
             raise ValueError(
-                f"column {name!r} expects one value a set; got {here!r} and {there!r} in set {self.ids[b]!r}. "
-                "Correct it, or leave it among the columns of the elements."
+                f"column {name!r} expects one value a set; got {here!r} and {there!r} in set {self.ids[b]!s}. "
+                "Correct the rows, or leave the column out of set_columns and y."
             )
         return Column(column.kind, values[self.offsets[:-1]], column.categories)
 
@@ -70,7 +70,7 @@ def unique_ids(column: Column, name: str) -> np.ndarray:
         row = int(first[(counts > 1).argmax()])
         raise ValueError(
             f"set_id={name!r} expects an id of its own in each row, as the rows hold lists and are sets; got "
-            f"{ids_of(column)[row]!r} twice, first in row {row}."
+            f"{ids_of(column)[row]!s} twice, first in row {row}. Without lists, rows of one id would be a set."
         )
     return ids_of(column)
 

@@ -14,6 +14,14 @@ from janossy.estimators.columns import Column, from_arrow, from_numpy, one_chunk
 from janossy.estimators.table import offsets_of
 from janossy.ragged import Ragged
 
+LIST_TYPES = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Lists:
@@ -36,14 +44,7 @@ def null_list(name: str, row: int) -> ValueError:
 
 def holds_lists(kind: pa.DataType) -> bool:
     """Whether a column of this type holds a list in each row."""
-    types = pa.types
-    return any(
-        is_it(kind)
-        for is_it in (
-            *(types.is_list, types.is_large_list, types.is_fixed_size_list),
-            *(types.is_list_view, types.is_large_list_view),
-        )
-    )
+    return any(is_it(kind) for is_it in LIST_TYPES)
 
 
 def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
@@ -53,8 +54,7 @@ def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
     """
     values = one_chunk(values)
     if values.null_count:
-        row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
-        raise null_list(name, row)
+        raise null_list(name, int(values.is_null().to_numpy(zero_copy_only=False).argmax()))
     kind = values.type
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         values = values.cast(pa.large_list(kind.value_field))
@@ -112,7 +112,7 @@ def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
     if len(parts) < len(sets):
         try:
             return lists_from_arrow(pa.array(sets, from_pandas=True), name)
-        except (pa.ArrowException, OverflowError) as error:
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
             raise TypeError(
                 "a list of sets expects in each set elements of one kind: numbers alike in length, text, or dicts of "
                 f"columns; got others. Arrow says: {str(error).splitlines()[0]}"

@@ -1,6 +1,7 @@
 """Tables of any library as columns by name: pandas, polars, Arrow, DuckDB, awkward, dicts, structured arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ def is_of(library: str, x: Any) -> bool:
     return any(kind.__module__.partition(".")[0] == library for kind in type(x).__mro__)
 
 
-def named_columns(x: Any, set_id: str | None = None) -> dict[str, Source] | None:
-    """The columns of a table by name, or None for what is no table.
+def named_columns(x: Any, set_id: str | None = None, drop: Collection[str] = ()) -> dict[str, Source] | None:
+    """The columns of a table by name, but for those to drop, or None for what is no table.
 
     ``set_id`` may also name the index of a pandas frame, or one of its levels.
     Raises: ValueError for two columns of one name, and columns of unequal length.
@@ -50,13 +51,15 @@ def named_columns(x: Any, set_id: str | None = None) -> dict[str, Source] | None
         pairs = [(field.name, values) for field, values in zip(table.type, table.flatten(), strict=True)]
     columns: dict[str, Source] = {}
     for name, values in pairs:
-        check_new(name, columns)
-        columns[name] = source(values, name)
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(
-            f"a table expects columns of one length; got {lengths}. Give every column a value in each row."
-        )
+        if name not in drop:
+            check_new(name, columns)
+            columns[name] = source(values, name)
+    for (a, one), (b, other) in pairwise(columns.items()):
+        if len(one) != len(other):
+            raise ValueError(
+                f"a table expects columns of one length; got {len(one)} rows of {a!r} and {len(other)} of {b!r}. "
+                "Give every column a value in each row."
+            )
     return columns
 
 
@@ -122,9 +125,7 @@ def _arrow(x: Any) -> pa.ChunkedArray | pa.Array | None:
     """What gives itself as Arrow, without a copy of its values: None for what does not."""
     if isinstance(x, pa.Array | pa.ChunkedArray):
         return x
-    if isinstance(x, pa.RecordBatch):
-        return x.to_struct_array()
-    if isinstance(x, pa.Table):
+    if isinstance(x, pa.RecordBatch | pa.Table):
         return x.to_struct_array()
     if is_of("awkward", x):
         return pa.array(x)

@@ -18,6 +18,7 @@ class SetTable:
     a list or array of ints or bools, as scikit-learn's splitting does; an int chooses a table of one set.
 
     Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,) or None.
+    Raises: ValueError for columns of other lengths.
 
     Example:
         >>> table = as_sets([np.ones((3, 2)), np.zeros((0, 2))])
@@ -31,6 +32,15 @@ class SetTable:
     elements: Mapping[str, Column]
     context: Mapping[str, Column]
     ids: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for columns, length in ((self.elements, self.num_elements), (self.context, len(self))):
+            for name, column in columns.items():
+                if len(column) != length:
+                    raise ValueError(
+                        f"SetTable expects columns of {self.num_elements} elements and of {len(self)} sets, as its "
+                        f"offsets say; got {len(column)} values in {name!r}. as_sets makes tables."
+                    )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

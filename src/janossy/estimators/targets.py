@@ -1,7 +1,7 @@
 """Targets: one, or several, for each set, told row by row, by id, or as columns of the table itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from warnings import warn
 
@@ -37,7 +37,7 @@ def check_known(name: str, columns: Mapping[str, Any], owner: str) -> None:
         raise ValueError(f"{owner} expects the name of a column; got {name!r}. X has {names}.")
 
 
-def taken_by_name(y: Any, columns: dict[str, Source]) -> Targets | None:
+def taken_by_name(y: Any, columns: dict[str, Source], num_rows: int) -> Targets | None:
     """The columns that y names, taken out of the table; None where y is no name, and no list of names.
 
     A list of as many words as the table has rows is data.
@@ -45,25 +45,29 @@ def taken_by_name(y: Any, columns: dict[str, Source]) -> Targets | None:
     names = [y] if isinstance(y, str) else y
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
         return None
-    if names is y and len(names) == len(next(iter(columns.values()))):
+    if names is y and len(names) == num_rows:
         return None
     for name in names:
         check_known(name, columns, "y")
     return Targets({name: _plain(columns.pop(name), name) for name in dict.fromkeys(names)}, isinstance(y, str))
 
 
-def targets_of(y: Any, set_id: str | None, X: Any) -> Targets:
-    """Targets from data, row by row unless by id: a dict, a pandas Series or frame whose index is not that of X, or
-    a table with a column ``set_id``.
+def targets_of(y: Any, set_id: str | None, X: Any, num_rows: int) -> Targets:
+    """Targets from data, row by row unless by id: a dict, a table with a column ``set_id``, or a pandas Series or frame
+    whose index is not that of X and does not count its rows.
 
     Raises: TypeError for what holds no values.
     """
     if set_id is not None and isinstance(y, Mapping) and set_id not in y:
         return Targets({"y": _plain(source(list(y.values()), "y"), "y")}, True, list(y))
+    if isinstance(y, str):
+        raise TypeError(f"y expects values, as X is no table with names of columns; got {y!r}. Give one for each set.")
     ids = None
     if is_of("pandas", y) and hasattr(y, "index"):
-        if set_id is not None and not (is_of("pandas", X) and y.index.equals(X.index)):
-            ids = y.index.tolist()
+        index = y.index
+        counts = len(index) == num_rows and getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
+        if set_id is not None and not counts and not (is_of("pandas", X) and index.equals(X.index)):
+            ids = index.tolist()
         if not hasattr(y, "columns"):
             return Targets({"y": _plain(source(y, "y"), "y")}, True, ids)
     columns = named_columns(y, set_id)
@@ -80,8 +84,10 @@ def targets_of(y: Any, set_id: str | None, X: Any) -> Targets:
     return Targets({"y": _plain(source(y, "y"), "y")}, True)
 
 
-def with_targets(sets: SetTable, targets: Targets) -> tuple[SetTable, np.ndarray]:
+def with_targets(sets: SetTable, targets: Targets, add: bool) -> tuple[SetTable, np.ndarray]:
     """The sets, and the targets in their order, (B,), or (B, t) for several.
+
+    ``add``: sets that only the targets know follow, empty, and their own columns missing.
 
     Raises: ValueError for a set that has none.
     """
@@ -90,11 +96,16 @@ def with_targets(sets: SetTable, targets: Targets) -> tuple[SetTable, np.ndarray
     if targets.ids is None:
         targets.check_length(len(sets), "set")
     else:
-        places = _places(targets.ids)
-        rows = np.array([places.get(name, -1) for name in ids])
-        if (rows < 0).any():
-            raise _without_target(ids[int((rows < 0).argmax())])
-        columns = {name: column[rows] for name, column in columns.items()}
+        places = {name: row for row, name in enumerate(targets.ids)}
+        if len(places) < len(targets.ids):
+            twice = next(name for row, name in enumerate(targets.ids) if places[name] != row)
+            raise ValueError(f"y expects one target a set; got two for set {twice!s}. Drop one.")
+        rows = [places.pop(name, -1) for name in ids]
+        if -1 in rows:
+            raise _without_target(ids[rows.index(-1)])
+        if add and places:
+            sets, ids, rows = _followed_by(sets, list(places)), [*ids, *places], [*rows, *places.values()]
+        columns = {name: column[np.array(rows)] for name, column in columns.items()}
     for column in columns.values():
         if column.missing().any():
             raise _without_target(ids[int(column.missing().argmax())])
@@ -102,36 +113,23 @@ def with_targets(sets: SetTable, targets: Targets) -> tuple[SetTable, np.ndarray
     return sets, arrays[0] if targets.flat else np.stack(arrays, 1)
 
 
-def with_empty_sets(sets: SetTable, targets: Targets) -> SetTable:
-    """The sets, followed by those without elements, which only the targets know; their own columns are missing."""
-    ids = np.zeros(0) if sets.ids is None else sets.ids
-    known = set(ids.tolist())
-    new = [name for name in _places(targets.ids or []) if name not in known]
-    if not new:
-        return sets
+def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
     warn(
-        f"y has targets of {len(new):,} sets of which X has no element, such as {new[0]!r}: they are taken as empty "
+        f"y has targets of {len(new):,} sets of which X has no element, such as set {new[0]!s}: taken as empty "
         "sets. Drop them from y if they are not.",
         stacklevel=4,
     )
-    return replace(
-        sets,
-        offsets=np.concatenate((sets.offsets, np.full(len(new), sets.offsets[-1]))),
-        context={name: column.followed_by_missing(len(new)) for name, column in sets.context.items()},
-        ids=np.array([*ids.tolist(), *new], dtype=ids.dtype),
+    ids = [] if sets.ids is None else sets.ids.tolist()
+    return SetTable(
+        np.concatenate((sets.offsets, np.full(len(new), sets.num_elements))),
+        sets.elements,
+        {name: column.followed_by_missing(len(new)) for name, column in sets.context.items()},
+        ids_of(_plain(source([*ids, *new], "y"), "y")),
     )
 
 
-def _places(ids: list[Any]) -> dict[Any, int]:
-    places = {name: row for row, name in enumerate(ids)}
-    if len(places) < len(ids):
-        twice = next(name for row, name in enumerate(ids) if places[name] != row)
-        raise ValueError(f"y expects one target a set; got two for set {twice!r}. Drop one.")
-    return places
-
-
 def _without_target(name: Any) -> ValueError:
-    return ValueError(f"y expects a target for every set; got none for set {name!r}. Give it one, or drop the set.")
+    return ValueError(f"y expects a target for every set; got none for set {name!s}. Give it one, or drop the set.")
 
 
 def _plain(column: Source, name: str) -> Column:
