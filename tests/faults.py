@@ -24,7 +24,7 @@ def _paths(tests: str) -> tuple[str, ...]:
 
 CELLS = "evaluate/test_recurrences test_laws"
 TUPLES = "evaluate/test_every_tuple test_laws"
-CHOICE = "evaluate/test_every_tuple evaluate/test_recurrences evaluate/test_spectral test_pooling"
+CHOICE = "evaluate/test_choice evaluate/test_every_tuple evaluate/test_recurrences evaluate/test_spectral test_pooling"
 ROWS = "evaluate/test_gather orderings/test_orderings test_laws"
 
 FAULTS = (
