@@ -53,6 +53,11 @@ ERRORS = {
     "bytes": (lambda: as_sets(np.array([[b"a"]])), TypeError, r"column 'x0' expects numbers, text.*got \|S1"),
     "binary": (lambda: as_sets(pa.table({"a": [b"a"]})), TypeError, "column 'a' expects numbers, text.*Arrow's binary"),
     "Ragged of matrices": (lambda: as_sets(Ragged.from_sets([torch.ones(1, 2, 3)])), ValueError, r"features \(2, 3\)"),
+    "sparse column": (
+        lambda: as_sets(pd.DataFrame({"a": pd.arrays.SparseArray([0, 1.0])})),
+        TypeError,
+        "'a' expects what Arrow can hold; got Series.*Arrow says",
+    ),
     "huge": (lambda: as_sets({"a": [1, 2**70]}), TypeError, "column 'a' expects values of one type"),
     # Lists of sets
     "features": (lambda: as_sets([np.ones((2, 3)), np.ones((2, 2))]), ValueError, r"\(n, 3\).*\(2, 2\) as set 1"),

@@ -90,7 +90,7 @@ class Categories:
     @classmethod
     def fit(cls, column: Column, name: str) -> "Categories":
         """The categories that occur."""
-        occur = np.bincount(column.values + 1, minlength=len(column.categories) + 1) > 0
+        occur = np.bincount(column.values.astype(np.int64) + 1, minlength=len(column.categories) + 1) > 0
         found = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
         found.sort(key=lambda x: (isinstance(x, str), x))
         if len(found) + 2 > MOST_CODES:
