@@ -111,7 +111,8 @@ LONG = {
 
 def values_of(column: Column) -> list:
     """The values of a column, None where missing."""
-    pairs = zip(column.decoded().tolist(), column.missing(), strict=True)
+    pairs = list(zip(column.decoded().tolist(), column.missing(), strict=True))
+    assert all(value is None or value != value for value, missing in pairs if missing)
     return [None if missing else value for value, missing in pairs]
 
 

@@ -46,7 +46,6 @@ class Number:
         power = int(np.frexp(largest)[1])
         there = np.ldexp(there, -power)  # below 1, so that squares neither overflow nor vanish
         mean = there.mean()
-        mean += (there - mean).mean()  # what rounding the sum has cost
         scale = np.sqrt(np.square(there - mean).mean())
         mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
         return cls(name, column.kind, mean, scale, bool(missing.any()))

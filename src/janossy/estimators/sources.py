@@ -128,11 +128,11 @@ def _arrow(x: Any, name: str = "x") -> pa.ChunkedArray | pa.Array | None:
             return x
         if isinstance(x, pa.RecordBatch | pa.Table):
             return x.to_struct_array()
-        if is_of("pandas", x):
-            return pa.array(x, from_pandas=True)
+        if is_of("pandas", x) or is_of("awkward", x):
+            return pa.array(x)
         if hasattr(x, "__arrow_c_stream__"):
             return pa.chunked_array(x)
-        return pa.array(x) if is_of("awkward", x) or hasattr(x, "__arrow_c_array__") else None
+        return pa.array(x) if hasattr(x, "__arrow_c_array__") else None
     except (ValueError, TypeError, NotImplementedError, pa.ArrowException) as error:
         raise TypeError(
             f"{name!r} expects what Arrow can hold; got {type(x).__name__}. Convert its columns to numbers, text, "
