@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -13,7 +14,19 @@ import torch
 from torch import nn
 
 import janossy
-from janossy import audit, estimators, evaluate, functions, graph, history, inference, objective, tabular, testing
+from janossy import (
+    audit,
+    estimators,
+    evaluate,
+    functions,
+    graph,
+    history,
+    inference,
+    objective,
+    saved,
+    tabular,
+    testing,
+)
 from janossy.estimators import strategies as named_networks
 from tests import examples
 
@@ -98,6 +111,7 @@ PUBLIC = {
     **dict.fromkeys(("GatedAttention", "Recurrence", "TupleFeatures"), functions),
     **dict.fromkeys(tabular.__all__, tabular),
     **dict.fromkeys(sorted({*estimators.__all__} - {"Layout"}), estimators),
+    **dict.fromkeys(("load", "save"), saved),
     "build_network": named_networks,
     "assert_invariant": testing,
 }
@@ -138,6 +152,7 @@ def test_the_examples_in_docstrings_run(name):
         "Layout": estimators.Layout,
         "torch": torch,
         "nn": nn,
+        "tempfile": tempfile,
         **{name: getattr(module, name) for name, module in PUBLIC.items()},
     }
     for test in doctest.DocTestFinder(recurse=False).find(thing, name, module=inspect.getmodule(thing), globs=names):

@@ -103,7 +103,8 @@ class JanossyNetwork(nn.Module):
     def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
         """What ``JanossyPooling.explain`` says of h(x)."""
         with untouched(self):
-            return self.pooling.explain(self.elements(sets), orderings, keys=sets)
+            elements = self.elements(sets)
+        return self.pooling.explain(elements, orderings, keys=sets)
 
     def elements(self, sets: Ragged) -> Ragged:
         """h(x): the same sets, of what f reads."""

@@ -15,7 +15,7 @@ from janossy.modes import untouched
 from janossy.orderings import Orderings, weighs_rows
 from janossy.orderings.arguments import check_flag, check_generator
 from janossy.orderings.drawn import Drawn
-from janossy.orderings.rows import check_orderings
+from janossy.orderings.rows import check_orderings, exhausting
 from janossy.ragged import Ragged
 
 
@@ -33,6 +33,9 @@ class JanossyPooling(StatesItsMeaning):
             chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
             then takes d + 1 features. "log" for log(1 + |h|), which keeps sizes of any order in range.
+
+    In evaluation, sets that have no more orders than a ``Sampled`` draws (n! <= num) give each once: their mean is
+    exact. A sum or a maximum is of num draws, as in training.
 
     Shapes: sets.values (N, d) -> (B, c).
     Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
@@ -118,6 +121,10 @@ class JanossyPooling(StatesItsMeaning):
         self._try(problem)
         return text
 
+    def in_evaluation(self, orderings: Orderings) -> Orderings:
+        """These orderings as evaluation takes them: all of a set's where there are no more than are drawn."""
+        return orderings if self.reduce in ("sum", "max") else exhausting(orderings)
+
     def meaning(self) -> dict[str, Any]:
         """The orderings whose mean it is, and the reduction; how many are drawn, and how, is another matter."""
         key = getattr(self.orderings, "key", None)
@@ -179,6 +186,8 @@ class JanossyPooling(StatesItsMeaning):
             orderings = self.orderings
         elif not isinstance(orderings, Drawn):
             check_orderings(orderings, "JanossyPooling")
+        if not self.training:
+            orderings = self.in_evaluation(orderings)
         check_generator("JanossyPooling", generator, sets.device)
         keys = sets if keys is None else keys
         return Problem(self.f, orderings, self._elements(sets), keys, reduce, generator, self.memory_budget)
