@@ -53,9 +53,7 @@ def long_row(num_sets: int, library=lambda table: table) -> Row:
         return torch.from_numpy(values)
 
     kind = type(table).__module__.partition(".")[0]
-    name = (
-        f"a long table of {kind}, {len(frame)} rows of {num_sets} sets, as numbers, against pandas and sklearn"
-    )
+    name = f"a long table of {kind}, {len(frame)} rows of {num_sets} sets, as numbers, against pandas and sklearn"
     return Row(name, ours, reference)
 
 
