@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, dok_matrix
 
 from janossy import Ragged
 from janossy.estimators import as_sets
@@ -43,6 +43,7 @@ ERRORS = {
         r"got shape \(2, 3, 1\), maybe padded. Ragged",
     ),
     "sparse": (lambda: as_sets(csr_array((2, 2))), TypeError, "dense elements; got a sparse csr_array"),
+    "sparse, and a dict": (lambda: as_sets(dok_matrix((2, 2))), TypeError, "dense elements; got a sparse dok_matrix"),
     "complex": (lambda: as_sets(np.ones((2, 2), complex)), ValueError, "Complex data not supported: column 'x0'"),
     "objects": (
         lambda: as_sets(np.array([[1.0], [{}]], object)),

@@ -100,6 +100,8 @@ def as_sets(
         >>> sets.ids, won
         (array([7, 3]), array([1, 0]))
     """
+    if hasattr(X, "toarray"):  # before Mapping: scipy has a sparse matrix that is a dict
+        raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
     kinds = _kinds(numeric, categorical)
     dropped = set(_listed(drop)) - {y if isinstance(y, str) else None}
     columns = None if isinstance(X, SetTable) else named_columns(X, set_id, dropped)
@@ -132,8 +134,6 @@ def _of_arrays(X: Any) -> SetTable:
         return _of_lists({"x": lists_from_ragged(X, "x")})
     if isinstance(X, list | tuple):
         return _of_lists({"x": lists_from_python(X, "x")} if X else {"x": Lists(np.zeros(1, np.int64), {})})
-    if hasattr(X, "toarray"):
-        raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
     if isinstance(X, Tensor):
         X = to_numpy(X)
     elif not isinstance(X, np.ndarray):

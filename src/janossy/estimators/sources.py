@@ -84,7 +84,8 @@ def source(values: Any, name: str) -> Source:
         plain = isinstance(values.dtype, np.dtype)
         values = values.to_numpy() if plain else _arrow(values, name)
     elif not isinstance(values, np.ndarray | list | tuple):
-        values = _arrow(values, name)
+        found = _arrow(values, name)
+        values = np.asarray(values) if found is None and hasattr(values, "__array__") else found
     if isinstance(values, list | tuple):
         values = _objects(values)
     if isinstance(values, np.ndarray):
