@@ -3,6 +3,7 @@
 import json
 from functools import cache
 
+import polars as pl
 import pytest
 import torch
 
@@ -10,6 +11,7 @@ from benchmarks.graph import cora_like, step_row, whole_row
 from benchmarks.harness import Row, measure, record, table
 from benchmarks.recurrent import as_packed, as_pyg, power_law_row
 from benchmarks.run import BENCHMARKS, RESULTS
+from benchmarks.tables import chosen_row, long_row
 
 NAMES = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"] for name in BENCHMARKS}
 """Of each benchmark's rows; the rows themselves hold half a gigabyte."""
@@ -24,6 +26,9 @@ LESS = {
     "LSTM on 50 sets, gradients by the weights": lambda: power_law_row(as_packed, 50, by_elements=False),
     "a step of GraphSAGE on 16 vertices": lambda: step_row(*cora_like(), sparse=True, num_vertices=16, k=3),
     "100 whole neighbourhoods": lambda: whole_row(100),
+    "a long table of 100 sets": lambda: long_row(100),
+    "a long table of 100 sets, of polars": lambda: long_row(100, pl.from_pandas),
+    "100 sets, chosen": lambda: chosen_row(100),
 }
 
 

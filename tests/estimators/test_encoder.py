@@ -151,8 +151,12 @@ def test_numbers_as_categories_match_across_dtypes():
 
 
 MISFITS = {
-    "missing": ({"pt": None}, r"missing: pt; and these are too many: none"),
-    "more": ({"eta": [[1.0, 2.0], [], [6.0]]}, "missing: none; and these are too many: eta"),
+    "missing": ({"pt": None}, r"missing: pt; and these are too many: none[.]"),
+    "more": ({"eta": [[1.0, 2.0], [], [6.0]]}, "missing: none; and these are too many: eta[.]"),
+    "many more": (
+        {f"n{i:02}": [1, 2, 3] for i in range(30)},
+        "too many: n00, n01, n02, n03, n04, n05, n06, n07, ….*Name or",
+    ),
     "of the sets": ({"pt": [1.0, 2.0, 6.0]}, "missing: pt; and.*too many: none"),
     "text": (
         {"pt": [["1", "x"], [], ["2"]]},

@@ -112,6 +112,8 @@ def from_numpy(values: np.ndarray, name: str) -> Column:
 
     Raises: TypeError for what is none of the four kinds.
     """
+    if isinstance(values, np.ma.MaskedArray):
+        return from_arrow(pa.array(values.data, mask=np.ma.getmaskarray(values)), name)
     kind = values.dtype.kind
     if kind in "iuf":
         return Column("numeric", values if values.dtype.itemsize <= 8 else values.astype(np.float64))

@@ -192,11 +192,13 @@ def check_columns(codes: tuple[Code, ...], columns: Mapping[str, Column]) -> Non
     """Raise a ValueError unless these are the columns of training, in whatever order."""
     expected = {code.name for code in codes}
     if expected != columns.keys():
-        missing = ", ".join(sorted(expected - columns.keys())) or "none"
-        more = ", ".join(sorted(columns.keys() - expected)) or "none"
+        missing, more = (
+            ", ".join(sorted(names)[:8]) + (", …" if len(names) > 8 else "") if names else "none"
+            for names in (expected - columns.keys(), columns.keys() - expected)
+        )
         raise ValueError(
-            f"the sets expect the columns of training; got tables in which these are missing: {missing}; and these are "
-            f"too many: {more}. Name or drop columns as in training."
+            f"TableEncoder expects the columns of training; got sets in which these are missing: {missing}; and these "
+            f"are too many: {more}. Name or drop columns as in training."
         )
 
 

@@ -20,13 +20,7 @@ from janossy.estimators.lists import (
 )
 from janossy.estimators.sources import Source, list_column, named_columns
 from janossy.estimators.table import SetTable
-from janossy.estimators.targets import (
-    Targets,
-    check_known,
-    taken_by_name,
-    targets_of,
-    with_targets,
-)
+from janossy.estimators.targets import Targets, check_known, taken_by_name, targets_of, with_targets
 from janossy.ragged import Ragged
 
 Names = str | int | Iterable[str | int]
@@ -87,7 +81,8 @@ def as_sets(
             table with the column ``set_id``. Of a table with one row an element they must be constant in each set, and
             a set that only y knows by its id is empty.
         set_id: the column that tells sets apart; of a table with one row a set, the column of their names.
-        set_columns: the columns of the sets. Of a table with one row an element they must be constant in each set.
+        set_columns: the columns of the sets; by default, beside columns of lists, all others. Of a table with one row
+            an element they must be constant in each set.
         numeric, categorical: columns, by name or by position, whose kind is not as their dtype has it: codes that are
             numbers, numbers that are text.
         drop: columns of a table to leave out, but for the one that y names; the table need not have them.
@@ -105,6 +100,8 @@ def as_sets(
         >>> sets.ids, won
         (array([7, 3]), array([1, 0]))
     """
+    if hasattr(X, "toarray"):  # before Mapping: scipy has a sparse matrix that is a dict
+        raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
     kinds = _kinds(numeric, categorical)
     dropped = set(_listed(drop)) - {y if isinstance(y, str) else None}
     columns = None if isinstance(X, SetTable) else named_columns(X, set_id, dropped)
@@ -137,8 +134,6 @@ def _of_arrays(X: Any) -> SetTable:
         return _of_lists({"x": lists_from_ragged(X, "x")})
     if isinstance(X, list | tuple):
         return _of_lists({"x": lists_from_python(X, "x")} if X else {"x": Lists(np.zeros(1, np.int64), {})})
-    if hasattr(X, "toarray"):
-        raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
     if isinstance(X, Tensor):
         X = to_numpy(X)
     elif not isinstance(X, np.ndarray):
