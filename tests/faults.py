@@ -180,7 +180,7 @@ FAULTS = (
         "for r in range(0, num_rows, rows_each)]", "for r in range(0, max(1, num_rows - 1), rows_each)]",
     ),
     _in(
-        "evaluate/rows", "recompute.py", "evaluate/test_gather evaluate/test_recurrences test_laws",
+        "evaluate/rows", "recompute.py", "evaluate/test_memory evaluate/test_gather evaluate/test_recurrences",
         "rows are computed again with the weights of that time",
         "return functional_call(applied, now, (x,))", "return apply(f, x)",
     ),
