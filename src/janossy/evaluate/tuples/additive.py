@@ -9,7 +9,7 @@ from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.on_kernels import on_kernels
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
-from janossy.evaluate.tuples.every_tuple import ordered_elements, reduced, why_not_every_tuple
+from janossy.evaluate.tuples.every_tuple import in_order, in_place, reduced, why_not_every_tuple
 from janossy.evaluate.tuples.operators import Operator
 from janossy.evaluate.tuples.projected_means import is_plain, projected_means
 from janossy.functions.structure import ACTIVATIONS, Additive
@@ -32,11 +32,12 @@ def pool_every_tuple(
 
     Half-precision projections are added up in float32.
     """
-    structure, elements, offsets = problem.declared(Additive), ordered_elements(problem), problem.elements.offsets
-    if is_plain(structure, elements):
-        means = projected_means(operator, structure, elements, offsets, *parameters)
+    structure, offsets = problem.declared(Additive), problem.elements.offsets
+    values, places = in_order(problem)
+    if is_plain(structure, values):
+        means = projected_means(operator, structure, values, places, offsets, *parameters)
     else:
-        projections = structure.project(elements)
+        projections = in_place(structure.project(values), places)
         p = widened(projections)
         if on_kernels(p):
             means = operator.means(p, offsets, *parameters)

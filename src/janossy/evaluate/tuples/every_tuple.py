@@ -26,13 +26,20 @@ def is_increasing(problem: Problem) -> bool:
     return cast(EveryTuple, problem.orderings).increasing
 
 
-def ordered_elements(problem: Problem) -> Tensor:
-    """The elements (N, d), each set in the order whose increasing tuples are averaged."""
+def in_order(problem: Problem) -> tuple[Tensor, Tensor | None]:
+    """Each set in the order whose increasing tuples are averaged: values, and where among them each element is, (N,).
+
+    The places are None where the values are the elements, in that order.
+    """
     order = cast(EveryTuple, problem.orderings).order(problem.keys)
-    if problem.table is not None:
-        places = problem.elements.values
-        order = places if order is None else places[order]
-    return problem.values if order is None else problem.values.index_select(0, order)
+    if problem.table is None:
+        return in_place(problem.values, order), None
+    return problem.table, in_place(problem.elements.values, order)
+
+
+def in_place(x: Tensor, places: Tensor | None) -> Tensor:
+    """x of these places, (N, …); all of it, as it is, without them."""
+    return x if places is None else x.index_select(0, places)
 
 
 def reduced(problem: Problem, means: Tensor) -> Tensor:
