@@ -57,7 +57,7 @@ def looked_up(h: nn.Module, ids: Ragged) -> Lookup | None:
     x, size = ids.values, h.num_embeddings
     if x.dim() != 1 or x.dtype not in (torch.int64, torch.int32) or len(x) == 0:
         return None
-    low, high = torch.stack(x.aminmax()).tolist()
+    low, high = (bound.item() for bound in x.aminmax())
     if low < 0 or high >= size:
         raise ValueError(
             f"h, an Embedding, expects ids from 0 to {size - 1}; got {low if low < 0 else high}. "

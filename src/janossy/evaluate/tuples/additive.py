@@ -34,8 +34,10 @@ def pool_every_tuple(
     """
     structure, offsets = problem.declared(Additive), problem.elements.offsets
     values, places = in_order(problem)
-    if is_plain(structure, values):
-        means = projected_means(operator, structure, values, places, offsets, *parameters)
+    if places is not None and _is_counted(problem, structure):
+        means = _means_by_counts(problem, structure, values, places)
+    elif is_plain(structure, values):
+        means = projected_means(problem, operator, structure, values, places, *parameters)
     else:
         projections = in_place(structure.project(values), places)
         p = widened(projections)
@@ -44,10 +46,34 @@ def pool_every_tuple(
         else:
             means = in_torch(p, problem.elements.sizes, *parameters)
         means = means.to(projections.dtype)
-    if any(n == 0 for n in problem.elements.sizes):  # torch.compile takes `0 in` for false where sizes vary
+    sizes = problem.elements.sizes
+    # torch.compile takes `0 in` for false where sizes vary.
+    if any(n == 0 for n in sizes) if torch.compiler.is_compiling() else 0 in sizes:
         empty = (offsets.diff() == 0)[:, None]
         means = torch.where(empty, ACTIVATIONS[structure.activation](structure.bias).to(means.dtype), means)
     return reduced(problem, structure.rest(means))
+
+
+def _is_counted(problem: Problem, structure: Additive) -> bool:
+    """Whether f takes one element, and a count of every value in every set is no larger than all activations."""
+    num, (num_sets, num_values) = len(problem.elements.values), (len(problem.elements), len(problem.values))
+    return structure.k == 1 and 0 < num_sets * num_values <= num * len(structure.bias)
+
+
+def _means_by_counts(problem: Problem, structure: Additive, values: Tensor, places: Tensor) -> Tensor:
+    """For k = 1, the mean of σ(p) over each set, (B, H): every value's σ(p) once, times its share of the set."""
+    activations = widened(ACTIVATIONS[structure.activation](structure.project(values)[:, 0]))
+    sizes = problem.elements.sizes
+    if len(set(sizes)) == 1:
+        each = places.view(len(sizes), -1)
+        shares = activations.new_full((1, 1), 1 / sizes[0]).expand_as(each)
+        counted = activations.new_zeros(len(sizes), len(values)).scatter_add_(1, each, shares)
+    else:
+        owners = problem.elements.to_index()[1]
+        shares = (1 / problem.elements.offsets.diff().to(activations.dtype))[owners]
+        cells = owners * len(values) + places
+        counted = activations.new_zeros(len(sizes) * len(values)).scatter_add_(0, cells, shares).view(len(sizes), -1)
+    return (counted @ activations).to(values.dtype)
 
 
 def cost(problem: Problem, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:

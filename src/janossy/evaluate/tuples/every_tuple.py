@@ -46,6 +46,11 @@ def reduced(problem: Problem, means: Tensor) -> Tensor:
     """The means (B, c), or the sums if the problem asks for those, in the elements' precision."""
     result = widened(means)
     if problem.reduce == "sum":
-        counts = [float(problem.orderings.num_rows(n)) for n in problem.elements.sizes]
-        result = result * torch.tensor(counts, dtype=result.dtype, device=result.device)[:, None]
+        sizes = problem.elements.sizes
+        counts = {n: float(problem.orderings.num_rows(n)) for n in dict.fromkeys(sizes)}
+        if len(counts) == 1:
+            result = result * counts[sizes[0]]
+        else:
+            each = [counts[n] for n in sizes]
+            result = result * torch.tensor(each, dtype=result.dtype, device=result.device)[:, None]
     return result.to(problem.values.dtype) if problem.values.dtype in HALF else result
