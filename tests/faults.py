@@ -120,8 +120,7 @@ FAULTS = (
     _in(
         "evaluate/tuples", "every_tuple.py", TUPLES,
         "the sum takes the number of tuples of the largest set",
-        "[float(problem.orderings.num_rows(n)) for n in problem.elements.sizes]",
-        "[float(problem.orderings.num_rows(max(problem.elements.sizes))) for n in problem.elements.sizes]",
+        "each = [counts[n] for n in sizes]", "each = [counts[max(sizes)] for n in sizes]",
     ),
     _in(
         "evaluate/tuples", "projected_means.py", TUPLES,

@@ -127,7 +127,7 @@ def recomputed():
             yield pytest.param(ordering, function, marks=pytest.mark.only_all)
 
 
-@pytest.mark.parametrize(("ordering", "function"), recomputed())
+@pytest.mark.parametrize(("ordering", "function"), list(recomputed()))
 @pytest.mark.cover(1)  # rows know no f, and f no orderings
 def test_gradients_when_recomputed(ordering, function):
     with sdpa_kernel(SDPBackend.MATH):

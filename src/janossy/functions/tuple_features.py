@@ -71,7 +71,7 @@ class TupleFeatures(nn.Module):
         self.out_features = comb(k, 2) * each
         in_groups = sum(map(len, (*self.equal, *self.distances)))
         self.numbers_kept = 4 * comb(k, 2) * (len(self._wanted) + each + in_groups)
-        """An upper estimate of what a row keeps for backward: a difference, its factor, its turns, and what is chosen."""
+        """An upper estimate of what a row keeps for backward: a difference, its factor, its turns, what is chosen."""
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)
