@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral, tables
+from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral, step, tables
 from benchmarks.harness import measure, record, table
 
 BENCHMARKS = {
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "graph": graph,
     "auto": auto,
     "tables": tables,
+    "step": step,
 }
 RESULTS = Path(__file__).parent / "results"
 

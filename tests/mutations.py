@@ -89,7 +89,7 @@ def table(rows: dict[str, str], command: str) -> str:
     lost, missed = (sum(f"| {caught} |" in row for row in rows.values()) for caught in ("only all cases", "not caught"))
     return "\n".join(
         [
-            f"`{command}` (with `--only`, the rows of the others are kept): of {len(rows)} planted faults, the cases that "
+            f"`{command}` (`--only` keeps the rows of the others): of {len(rows)} planted faults, the cases that "
             f"`make test` runs find {len(rows) - lost - missed}; all cases find {lost} more.",
             "",
             "| fault | file | found by | first to fail in `make test` | in `make test-all`, where that was run |",

@@ -156,6 +156,7 @@ DOORS = {
             "seed": SEED,
             "block": COUNT[:-1],
             "exact_last": (-1, 1.5, True, "1", None),
+            "exhaust": SEED,
             "max_rows": COUNT,
         },
     ),

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.misfits import check_function, check_keys, check_sets, misfits_explained
 from janossy.evaluate.rows.pool import apply
 from janossy.functions.meaning import StatesItsMeaning
@@ -204,8 +205,10 @@ class JanossyPooling(StatesItsMeaning):
         if not self.training:
             orderings = self.in_evaluation(orderings)
         check_generator("JanossyPooling", generator, sets.device)
+        elements = self._elements(sets)
+        elements, table = (elements.places, elements.table) if isinstance(elements, Lookup) else (elements, None)
         keys = sets if keys is None else keys
-        return Problem(self.f, orderings, self._elements(sets), keys, reduce, generator, self.memory_budget)
+        return Problem(self.f, orderings, elements, keys, reduce, generator, self.memory_budget, table)
 
     def _elements(self, sets: Ragged) -> Ragged:
         if not self.append_size:

@@ -77,7 +77,7 @@ class TupleMLP(StatesItsMeaning):
     def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
         """The projections of each element, (N, d) -> (N, k, H)."""
         check_elements(self, elements)
-        check_dtype(self, elements)
+        check_dtype(self, elements, first.weight)
         return project(self.k, elements, first.weight, first.bias)[0]
 
     def _rest(self, x: Tensor) -> Tensor:
