@@ -108,7 +108,7 @@ PUBLIC = {
     **dict.fromkeys(audit.__all__, audit),
     **dict.fromkeys(("GraphSAGE", "Neighbourhoods", "TwoHops", "two_hops"), graph),
     "HistoryPooling": history,
-    **dict.fromkeys(("GatedAttention", "Recurrence", "TupleFeatures"), functions),
+    **dict.fromkeys(("FeaturedMLP", "GatedAttention", "Recurrence", "TupleFeatures"), functions),
     **dict.fromkeys(tabular.__all__, tabular),
     **dict.fromkeys(sorted({*estimators.__all__} - {"Layout"}), estimators),
     **dict.fromkeys(("load", "save"), saved),

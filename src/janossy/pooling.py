@@ -19,6 +19,9 @@ from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import check_orderings, exhausting
 from janossy.ragged import Ragged
 
+AVERAGES = ("mean", "logmeanexp")
+"""The reductions whose scale does not depend on how many orderings there are."""
+
 
 class JanossyPooling(StatesItsMeaning):
     """f̄(h) = the mean of f(h_π) over the orderings π (Eq. 3).
@@ -34,6 +37,8 @@ class JanossyPooling(StatesItsMeaning):
             chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
             then takes d + 1 features. "log" for log(1 + |h|), which keeps sizes of any order in range.
+        orderings_train: those in training mode, such as ``Distinct(256, k=2)`` beside ``Tuples(2)``: each step then
+            costs at most 256 pairs a set, and predictions average over all of them.
 
     In evaluation, sets that have no more orders than a ``Sampled`` draws (n! <= num) give each once: their mean is
     exact. A sum or a maximum is of num draws, as in training.
@@ -61,6 +66,7 @@ class JanossyPooling(StatesItsMeaning):
         *,
         memory_budget: int = MEMORY_BUDGET,
         append_size: bool | str = False,
+        orderings_train: Orderings | None = None,
     ) -> None:
         super().__init__()
         check_function(f, "JanossyPooling", "(T, c)")
@@ -69,6 +75,13 @@ class JanossyPooling(StatesItsMeaning):
         if reduce not in reductions:
             kept = "; .rows(sets) keeps the rows" if reduce is None else ""
             raise ValueError(f"reduce expects one of {', '.join(map(repr, reductions))}; got {reduce!r}{kept}.")
+        if orderings_train is not None:
+            check_orderings(orderings_train, "JanossyPooling")
+            if reduce not in AVERAGES:
+                raise ValueError(
+                    f"JanossyPooling expects, with orderings_train, a reduce among {', '.join(AVERAGES)}, whose scale "
+                    f"does not depend on how many there are; got {reduce!r}."
+                )
         check_memory_budget("JanossyPooling", memory_budget)
         if append_size != "log":
             check_flag("JanossyPooling", "append_size", append_size)
@@ -78,6 +91,7 @@ class JanossyPooling(StatesItsMeaning):
         self.reduce = reduce
         self.memory_budget = memory_budget
         self.append_size = append_size
+        self.orderings_train = orderings_train
 
     def forward(
         self,
@@ -184,7 +198,8 @@ class JanossyPooling(StatesItsMeaning):
         if keys is not None:
             check_keys(keys, sets, "JanossyPooling")
         if orderings is None:
-            orderings = self.orderings
+            trains = self.training and self.orderings_train is not None
+            orderings = cast(Orderings, self.orderings_train) if trains else self.orderings
         elif not isinstance(orderings, Drawn):
             check_orderings(orderings, "JanossyPooling")
         if not self.training:
@@ -210,4 +225,6 @@ class JanossyPooling(StatesItsMeaning):
 
     def extra_repr(self) -> str:
         size = f", append_size={self.append_size}" if self.append_size else ""
+        if self.orderings_train is not None:
+            size += f", orderings_train={self.orderings_train}"
         return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"
