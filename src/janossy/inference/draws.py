@@ -65,7 +65,7 @@ class Draws:
             blocks = {n: [size // self.num_rows[n] for size in many.blocks(n)] for n in sizes}
             populations = {n: many.population(n) / self.num_rows[n] for n in sizes}
         else:
-            self.drawn = independent_draws(own, num, sets, generator, seed=seed)
+            self.drawn = independent_draws(own, num, sets, generator, seed=seed, all_once=True)
             blocks = {n: [1] * (1 if takes_all(own, n) else num) for n in sizes}
             populations = {n: 1.0 if takes_all(own, n) else inf for n in sizes}
         self.ends = {n: [0, *accumulate(each)] for n, each in blocks.items()}

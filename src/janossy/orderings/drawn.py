@@ -105,11 +105,17 @@ def draws_of(
 
 
 def independent_draws(
-    orderings: RandomOrderings, num: int, keys: Ragged, generator: torch.Generator | None = None, *, seed: int | None
+    orderings: RandomOrderings,
+    num: int,
+    keys: Ragged,
+    generator: torch.Generator | None = None,
+    *,
+    seed: int | None,
+    all_once: bool = False,
 ) -> Drawn:
     """``num`` calls of ``enumerate``, the rows of one behind those of the other; of as many seeds, if there is one.
 
-    But one of sets that give all their rows at once.
+    ``all_once``: but one of sets that give all their rows in each.
     """
     seed = orderings.seed if seed is None else seed
     each = [orderings] * num
@@ -120,7 +126,7 @@ def independent_draws(
     buckets = []
     for same in zip(*(rows.buckets for rows in calls), strict=True):
         n = keys.sizes[members[0]] if (members := same[0].members(len(keys))) else 0
-        buckets.append(_joined(same[:1] if takes_all(orderings, n) else same))
+        buckets.append(_joined(same[:1] if all_once and takes_all(orderings, n) else same))
     return Drawn(Rows(tuple(buckets), len(keys)), keys.sizes, getattr(orderings, "k", None))
 
 
