@@ -109,9 +109,9 @@ def table(cells: Sequence[dict[str, Any]]) -> str:
         "",
     ]
     lines += [
-        "AUC on test sets, at the epoch that is best on validation sets (an eighth as many as for training); AdamW,",
-        f"one cycle of {LEARNING_RATE:g}, weight decay 0.01, gradients cut to norm 1. Each mean is of so many seeds, beside",
-        "the worst of them. Seconds are those of one thread's processor in training.",
+        "AUC on test sets, at the epoch that is best on validation sets (an eighth as many as for training). AdamW,",
+        f"one cycle of {LEARNING_RATE:g}, weight decay 0.01, gradients cut to norm 1. A mean is of so many seeds,",
+        "beside the worst of them. Seconds are those of one thread's processor in training.",
         "",
     ]
     for task in TASKS:
