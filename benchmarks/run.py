@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral
+from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral, step, tables
 from benchmarks.harness import measure, record, table
 
 BENCHMARKS = {
@@ -18,6 +18,8 @@ BENCHMARKS = {
     "sampling": sampling,
     "graph": graph,
     "auto": auto,
+    "tables": tables,
+    "step": step,
 }
 RESULTS = Path(__file__).parent / "results"
 

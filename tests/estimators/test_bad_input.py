@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, dok_matrix
 
 from janossy import Ragged
 from janossy.estimators import as_sets
@@ -43,6 +43,7 @@ ERRORS = {
         r"got shape \(2, 3, 1\), maybe padded. Ragged",
     ),
     "sparse": (lambda: as_sets(csr_array((2, 2))), TypeError, "dense elements; got a sparse csr_array"),
+    "sparse, and a dict": (lambda: as_sets(dok_matrix((2, 2))), TypeError, "dense elements; got a sparse dok_matrix"),
     "complex": (lambda: as_sets(np.ones((2, 2), complex)), ValueError, "Complex data not supported: column 'x0'"),
     "objects": (
         lambda: as_sets(np.array([[1.0], [{}]], object)),
@@ -53,6 +54,11 @@ ERRORS = {
     "bytes": (lambda: as_sets(np.array([[b"a"]])), TypeError, r"column 'x0' expects numbers, text.*got \|S1"),
     "binary": (lambda: as_sets(pa.table({"a": [b"a"]})), TypeError, "column 'a' expects numbers, text.*Arrow's binary"),
     "Ragged of matrices": (lambda: as_sets(Ragged.from_sets([torch.ones(1, 2, 3)])), ValueError, r"features \(2, 3\)"),
+    "sparse column": (
+        lambda: as_sets(pd.DataFrame({"a": pd.arrays.SparseArray([0, 1.0])})),
+        TypeError,
+        "'a' expects what Arrow can hold; got Series.*Arrow says",
+    ),
     "huge": (lambda: as_sets({"a": [1, 2**70]}), TypeError, "column 'a' expects values of one type"),
     # Lists of sets
     "features": (lambda: as_sets([np.ones((2, 3)), np.ones((2, 2))]), ValueError, r"\(n, 3\).*\(2, 2\) as set 1"),

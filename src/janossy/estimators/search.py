@@ -15,8 +15,8 @@ from janossy.estimators.candidates import Candidate, seconds_a_set
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.layout import Layout
 from janossy.estimators.tasks import Task
-from janossy.estimators.training import Epoch, Plan, Trained, train
-from janossy.estimators.trials import Progress, Trial
+from janossy.estimators.training import Plan, Trained, train
+from janossy.estimators.trials import Epoch, Progress, Trial
 from janossy.network import JanossyNetwork
 
 KEPT, LONGER = 3, 8
