@@ -30,8 +30,8 @@ class Task:
     """``TupleFeatures`` that suit, by columns: what somebody who knows the task would ask for."""
 
 
-# Orders: items of 30 kinds at prices. An order is returned the likelier, the more of its pairs of items clash; and if
-# two items are of one kind, the more their prices differ.
+# Orders: items of 30 kinds at prices. An order is returned the likelier, the more of its pairs of items clash, and, of
+# pairs of one kind, the more their prices differ.
 
 NUM_KINDS = 30
 MOST_ITEMS = 20

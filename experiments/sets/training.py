@@ -13,7 +13,6 @@ from experiments.sets.generators import Task
 from janossy import JanossyNetwork, Ragged, predict
 from janossy.estimators.layout import Layout
 from janossy.estimators.strategies import build_network
-from janossy.orderings import Orderings
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,10 @@ def fit(
     strategy: str,
     seed: int,
     *,
-    epochs: int = 20,
-    learning_rate: float = 3e-3,
-    batch: int = 64,
+    epochs: int,
+    learning_rate: float,
+    batch: int,
     weight_decay: float = 1e-2,
-    orderings: Orderings | None = None,
     **settings: Any,
 ) -> Result:
     """Train a strategy's network; the AUC on the test sets of the epoch that is best on the validation sets."""
@@ -77,11 +75,11 @@ def fit(
     steps = -(-len(data.train) // batch)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, epochs=epochs, steps_per_epoch=steps)
     loss_of = nn.BCEWithLogitsLoss()
-    start, best, best_epoch, best_state = time.perf_counter(), 0.0, 0, network.state_dict()
+    start, best, best_epoch, best_state = time.process_time(), 0.0, 0, network.state_dict()
     for epoch in range(epochs):
         network.train()
         for chosen in torch.randperm(len(data.train)).split(batch):
-            loss = loss_of(network(data.train[chosen], orderings)[:, 0], data.train_y[chosen])
+            loss = loss_of(network(data.train[chosen])[:, 0], data.train_y[chosen])
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -90,7 +88,7 @@ def fit(
         auc = auc_of(network, data.valid, data.valid_y)
         if auc > best:
             best, best_epoch, best_state = auc, epoch + 1, deepcopy(network.state_dict())
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     network.load_state_dict(best_state)
     num_parameters = sum(p.numel() for p in network.parameters())
     return Result(auc_of(network, data.test, data.test_y), best, best_epoch, seconds, num_parameters)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
-from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.cost import Cost, check_memory_budget
 from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.misfits import check_function, check_keys, check_sets, misfits_explained
 from janossy.evaluate.rows.pool import apply
@@ -135,6 +135,16 @@ class JanossyPooling(StatesItsMeaning):
         text = self.choice.explain(problem)
         self._try(problem)
         return text
+
+    def cost(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> Cost:
+        """What the evaluator that is chosen for these sets is estimated to take.
+
+        Raises: what a call would raise of orderings and evaluators.
+        """
+        problem = self._problem(sets, keys, orderings, self.reduce, None)
+        chosen = self.choice(problem)
+        chosen.check_rows(problem)
+        return chosen.cost(problem)
 
     def in_evaluation(self, orderings: Orderings) -> Orderings:
         """These orderings as evaluation takes them: all of a set's where there are no more than are drawn."""

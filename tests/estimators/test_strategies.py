@@ -103,6 +103,7 @@ def test_no_setting_is_without_effect():
         "embedding_features": 5,
         "num_permutations": 3,
         "num_tuples": 5,
+        "exact": False,
         "num_heads": 1,
         "features": {"products": [2]},
     }
@@ -134,6 +135,8 @@ def test_training_draws_tuples_of_large_sets_and_predictions_take_all(strategy):
     network.eval()
     assert network.pooling.rows(network.elements(sets)).sizes == tuple(perm(n, min(n, k)) for n in sets.sizes)
     assert built(strategy, num_tuples=None).pooling.orderings_train is None
+    drawn = predict(built(strategy, context="none", num_tuples=30, exact=False), sets, 90)
+    assert drawn.standard_error[3].all() and not drawn.standard_error[1:3].any()  # all of the smaller sets' are taken
 
 
 def test_what_builds_no_tuples_draws_none():

@@ -15,12 +15,43 @@ from janossy.estimators.layout import Layout
 from janossy.estimators.table import SetTable
 
 if TYPE_CHECKING:
+    from janossy.estimators.classifier import SetClassifier
     from janossy.estimators.group_rows import GroupRows
+    from janossy.estimators.importance import ElementImportance
+    from janossy.estimators.regressor import SetRegressor
+    from janossy.estimators.saved import load, save
+    from janossy.estimators.trials import Epoch, Progress, Trial
 
-__all__ = ["Column", "Encoded", "GroupRows", "Layout", "SetTable", "TableEncoder", "as_sets"]
+__all__ = [
+    "Column",
+    "ElementImportance",
+    "Encoded",
+    "Epoch",
+    "GroupRows",
+    "Layout",
+    "Progress",
+    "SetClassifier",
+    "SetRegressor",
+    "SetTable",
+    "TableEncoder",
+    "Trial",
+    "as_sets",
+    "load",
+    "save",
+]
 
-_LATER = {"GroupRows": "group_rows"}
-"""Names whose files import scikit-learn, which takes a second: imported when asked for."""
+_LATER = {
+    "ElementImportance": "importance",
+    "Epoch": "trials",
+    "GroupRows": "group_rows",
+    "Progress": "trials",
+    "SetClassifier": "classifier",
+    "SetRegressor": "regressor",
+    "Trial": "trials",
+    "load": "saved",
+    "save": "saved",
+}
+"""Names whose files import scikit-learn or skorch, which take seconds: imported when asked for."""
 
 
 def __getattr__(name: str) -> Any:

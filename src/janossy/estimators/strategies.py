@@ -33,8 +33,9 @@ class Settings:
     num_permutations: int = 1
     """Of each set in every step of training, for the strategies that draw them."""
     num_tuples: int | None = 256
-    """At most so many pairs or triples of each set in a step of training, drawn anew; None for all. A prediction
-    averages over all of them."""
+    """At most so many pairs or triples of each set in a step of training, drawn anew; None for all."""
+    exact: bool = True
+    """Whether a prediction averages over all pairs or triples, or over draws of ``num_tuples``, with error bars."""
     num_heads: int = 4
     """Of attention."""
     features: Mapping[str, Any] | None = None
@@ -126,6 +127,8 @@ def _tuples(k: int, reduce: str = "mean") -> "Build":
         f = _mlp(k, of, layout, h)
         fast = isinstance(f, TupleMLP) and of.depth == 1  # evaluators build no tuple
         some = None if k == 1 or fast or of.num_tuples is None else Distinct(of.num_tuples, k)
+        if some is not None and not of.exact:
+            return JanossyPooling(f, some, reduce=reduce, append_size="log")
         return JanossyPooling(f, Tuples(k), reduce=reduce, append_size="log", orderings_train=some)
 
     return build

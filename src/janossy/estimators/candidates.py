@@ -1,0 +1,95 @@
+"""Candidates: the networks that a search may try, by name and settings, or by a function of the user's own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from janossy.estimators.layout import Layout
+from janossy.estimators.strategies import STRATEGIES, build_network, settings_of
+from janossy.network import JanossyNetwork, check_network
+from janossy.ragged import Ragged
+
+Factory = Callable[[Layout, Layout, int], JanossyNetwork]
+"""The layouts of the elements and of the context, and the number of outputs -> a network."""
+
+SAMPLE = 64
+"""Sets by which the cost of a network is estimated."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A strategy with settings, or a factory of networks."""
+
+    strategy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    factory: Factory | None = None
+
+    @property
+    def least_size(self) -> int:
+        """How many elements a set needs, for this to be more than a simpler strategy."""
+        return {"k1": 1, "k3": 3, "k3+features": 3}.get(self.strategy, 1 if self.factory else 2)
+
+    def build(self, element_layout: Layout, context_layout: Layout, num_outputs: int) -> JanossyNetwork:
+        """A network, with random weights."""
+        if self.factory is None:
+            return build_network(self.strategy, element_layout, context_layout, num_outputs, **self.settings)
+        network = self.factory(element_layout, context_layout, num_outputs)
+        check_network(network, "strategy, as a function,")
+        return network
+
+    def __str__(self) -> str:
+        settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        return f"{self.strategy} ({settings})" if settings else self.strategy
+
+
+AUTO = (
+    Candidate("k1"),
+    Candidate("max"),
+    Candidate("attention"),
+    Candidate("k1", {"width": 128, "depth": 3, "readout_depth": 2}),
+    Candidate("k2"),
+    Candidate("k2+features"),
+    Candidate("gru"),
+    Candidate("lstm"),
+    Candidate("k3"),
+)
+"""What ``strategy="auto"`` tries, the cheap first."""
+
+
+def candidates(strategy: Any) -> list[Candidate]:
+    """The candidates that a ``strategy`` stands for.
+
+    Raises: TypeError or ValueError for what is no strategy.
+    """
+    if isinstance(strategy, str) and strategy == "auto":
+        return list(AUTO)
+    if isinstance(strategy, str):
+        settings_of(strategy, {})
+        return [Candidate(strategy)]
+    if isinstance(strategy, Mapping):
+        settings = dict(strategy)
+        name = settings.pop("strategy", None)
+        if not isinstance(name, str):
+            raise ValueError(
+                f"strategy expects, as a dict, its name under 'strategy', among {', '.join(STRATEGIES)}, and settings; "
+                f"got {dict(strategy)!r}."
+            )
+        settings_of(name, settings)
+        return [Candidate(name, settings)]
+    if callable(strategy):
+        return [Candidate(getattr(strategy, "__name__", type(strategy).__name__), {}, strategy)]
+    if isinstance(strategy, Sequence) and len(strategy):
+        return [candidate for one in strategy for candidate in candidates(one)]
+    raise TypeError(
+        f"strategy expects 'auto', one of {', '.join(map(repr, STRATEGIES))}, a dict of settings, a function that "
+        f"returns a JanossyNetwork, or a list of these; got {strategy!r}."
+    )
+
+
+def seconds_a_set(network: JanossyNetwork, sets: Ragged) -> float:
+    """An estimate of the time that a step of training takes for each of these sets, from its evaluator's cost.
+
+    Raises: ValueError where the evaluator refuses, as there are too many rows.
+    """
+    some = sets[:: max(1, len(sets) // SAMPLE)]
+    return network.pooling.cost(network.elements(some), keys=some).seconds / len(some)

@@ -1,0 +1,178 @@
+"""SetClassifier: scikit-learn's classifier, of sets."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
+from torch import Tensor
+
+from janossy.estimators.batches import Examples
+from janossy.estimators.calibration import temperature
+from janossy.estimators.search import Part
+from janossy.estimators.set_estimator import SetEstimator, check_targets_given
+from janossy.estimators.tasks import Classification
+
+
+class SetClassifier(ClassifierMixin, SetEstimator):
+    """A classifier of sets: networks of several kinds, tried within a time budget, and the best of them averaged.
+
+    ``X`` is whatever ``as_sets`` takes, one row a set: a list of arrays, a table with list columns, a ``SetTable`` of a
+    long table, …; a plain matrix is sets of one element. Columns are standardised or embedded by what training held.
+
+    Two uncertainties are kept apart. ``predict_proba`` is confidence in the label: an average over networks, calibrated
+    by a temperature on sets that they had not seen. ``return_std=True`` says how far the random orders matter that
+    strategies such as "gru" average over: 0 for those that average exactly.
+
+    Args:
+        strategy: "auto" for a search among several kinds of networks; the name of one, such as "k2" or "gru"
+            (``build_network``); a dict of a name under "strategy" and its settings; a function (element_layout,
+            context_layout, num_outputs) -> JanossyNetwork; or a list of these to search.
+        time_budget: seconds after which training ends, with what is best so far; None for no limit. As long as it is
+            not reached, a fit depends on ``random_state`` alone, and not on the speed of the machine, but for the
+            candidates of "auto" that are estimated to take longer than this.
+        max_epochs, batch_size, learning_rate, patience: of training; None for what suits the number of sets. An epoch
+            is a pass over the training sets, or 100,000 of them; patience, in epochs, is of early stopping.
+        validation: what networks are stopped, chosen and calibrated by, stratified by class: the part of the sets that
+            they do not learn from, or a number of folds, of which each is left out by one network in turn. None for 5
+            folds up to 2,000 sets, and beyond for a tenth, at most 20,000 sets.
+        num_permutations: random orders that a prediction averages over, for strategies that draw them.
+        numeric, categorical, set_columns: as of ``as_sets``, for X that it has not read yet.
+        class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
+        device: where to train and predict, such as "cuda".
+        random_state: a seed, or a ``numpy.random.RandomState``, for a fit that can be repeated.
+        verbose: 1 for a line a trial, 2 for a line an epoch.
+        progress: a function that is called with a ``Progress`` after every epoch and trial.
+
+    Attributes:
+        classes_: the labels, in the order of ``predict_proba``'s columns.
+        trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
+        sensitivity_: how much single orders of validation sets matter to the main network that draws orders
+            (``janossy.audit.Sensitivity``); None if none does.
+        temperature_: what logits are divided by.
+        n_features_in_, feature_names_in_: of tables and matrices, as in scikit-learn.
+
+    Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
+        training diverges.
+
+    Example:
+        >>> hands = [np.random.randint(0, 13, (5, 1)) for _ in range(200)]
+        >>> pairs = [len(np.unique(hand)) < 5 for hand in hands]
+        >>> model = SetClassifier("k2", categorical=["x0"], max_epochs=30, random_state=0).fit(hands, pairs)
+        >>> model.predict_proba(hands[:3]).shape
+        (3, 2)
+    """
+
+    classes_: np.ndarray
+    temperature_: float
+
+    def __init__(
+        self,
+        strategy: Any = "auto",
+        *,
+        time_budget: float | None = 600.0,
+        max_epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        patience: int | None = None,
+        validation: float | int | None = None,
+        num_permutations: int = 20,
+        numeric: Any = (),
+        categorical: Any = (),
+        set_columns: Any = None,
+        class_weight: Any = None,
+        device: str = "cpu",
+        random_state: Any = None,
+        verbose: int = 0,
+        progress: Any = None,
+    ) -> None:
+        super().__init__(
+            strategy,
+            time_budget=time_budget,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            patience=patience,
+            validation=validation,
+            num_permutations=num_permutations,
+            numeric=numeric,
+            categorical=categorical,
+            set_columns=set_columns,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+            progress=progress,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn to predict the class y (B,) of each set of X. ``sample_weight`` (B,) weighs errors."""
+        check_targets_given(y, self)
+        sets = self._sets(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        check_consistent_length(sets, y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"SetClassifier expects two classes or more in y; got one class, {self.classes_[0]!r}. Is y the column "
+                "that is to be predicted?"
+            )
+        weights = self._weights(sample_weight, len(y))
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, y)
+        self._fit(sets, torch.from_numpy(codes.astype(np.int64)), weights, Classification(len(self.classes_)))
+        return self
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The most probable class of each set (B,).
+
+        ``return_std``: also the standard error (B,) of its probability over random orders: how far other orders would
+        move it. 0 where none are drawn.
+        """
+        outcome = self._outcome(X)
+        codes = outcome.mean.argmax(1)
+        labels = self.classes_[codes.numpy()]
+        return (labels, outcome.standard_error.gather(1, codes[:, None])[:, 0].numpy()) if return_std else labels
+
+    @overload
+    def predict_proba(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def predict_proba(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict_proba(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The probability of each class (B, C), in the order of ``classes_``.
+
+        ``return_std``: also its standard error (B, C) over random orders.
+        """
+        outcome = self._outcome(X)
+        probabilities = outcome.mean.numpy()
+        return (probabilities, outcome.standard_error.numpy()) if return_std else probabilities
+
+    def change_probability(self, X: Any) -> np.ndarray:
+        """How probable it is that averaging over more orders would give another class, (B,): 0 where none are drawn.
+
+        This is about the order alone, and not the probability that the class is wrong.
+        """
+        return self._outcome(X).change_probability.numpy()
+
+    def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
+        codes = whole.argmax(1, keepdim=True)
+        of_set = whole.gather(1, codes).repeat_interleave(sizes, 0)
+        return (of_set - without.gather(1, codes.repeat_interleave(sizes, 0)))[:, 0]
+
+    def _calibrate(self, parts: Sequence[Part], examples: Examples) -> None:
+        task = Classification(len(self.classes_))
+        self.temperature_ = temperature(parts, examples, task, self.num_permutations)
+        self.ensemble_.temperature = self.temperature_

@@ -1,0 +1,146 @@
+"""Ensemble: the weighted mean of several networks' predictions, and how far the order still matters to it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from janossy.estimators.tasks import Task
+from janossy.inference import predict
+from janossy.inference.error_bars import Sample
+from janossy.network import JanossyNetwork
+from janossy.orderings import RandomOrderings
+from janossy.orderings.rows import as_random
+from janossy.ragged import Ragged
+
+BLOCKS = 5
+"""Independent blocks of permutations that an error bar is made from."""
+
+MOST_SETS, MOST_ROWS, MOST_ELEMENTS = 4096, 2_000_000, 1_000_000
+"""Of one step of prediction."""
+
+SEED = 0
+"""Permutations are the same whenever one predicts, so that a set's prediction depends on that set alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Predictions of B sets.
+
+    Shapes: mean, standard_error (B, out); change_probability (B,).
+
+    ``standard_error`` is that of the mean over the draw of the permutations, 0 where none are drawn, and NaN after a
+    single one. ``change_probability``: how probable it is that more permutations would give another class.
+    """
+
+    mean: Tensor
+    standard_error: Tensor
+    change_probability: Tensor
+
+    def cpu(self) -> "Outcome":
+        return Outcome(self.mean.cpu(), self.standard_error.cpu(), self.change_probability.cpu())
+
+
+@dataclass(eq=False)
+class Ensemble:
+    """Networks, in evaluation mode, and the weight of each.
+
+    Predictions are averaged after the task's link, over permutations and networks. ``temperature`` divides logits.
+    """
+
+    networks: list[JanossyNetwork]
+    weights: list[float]
+    task: Task
+    temperature: float = 1.0
+
+    def to(self, device: str | torch.device) -> "Ensemble":
+        """The same, its networks moved to a device."""
+        for network in self.networks:
+            network.to(device)
+        return self
+
+    def predict(self, sets: Ragged, context: Tensor | None, num_permutations: int) -> Outcome:
+        """The mean over ``num_permutations`` orders of each set, in steps that fit the memory.
+
+        A set's prediction depends on that set alone.
+        """
+        parts = [
+            self._predict(sets[some], None if context is None else context[some], num_permutations)
+            for some in self._steps(sets)
+        ]
+        means, errors, changes = zip(*parts, strict=True)
+        return Outcome(torch.cat(means), torch.cat(errors), torch.cat(changes))
+
+    def _predict(self, sets: Ragged, context: Tensor | None, num_permutations: int) -> tuple[Tensor, Tensor, Tensor]:
+        exact: Tensor | float = 0.0
+        drawn: list[Tensor] = []
+        blocks: list[dict[int, list[int]]] = []
+        link = self.task.link(self.temperature)
+        for network, weight in zip(self.networks, self.weights, strict=True):
+            orderings = as_random(network.pooling.orderings, "predict")
+            block = None if orderings is None or orderings.num > 1 else max(1, num_permutations // BLOCKS)
+            prediction = predict(
+                network,
+                sets,
+                None if orderings is None else num_permutations,
+                context=context,
+                link=link,
+                block=block,
+                seed=None if orderings is None else SEED,
+                keep_outputs=orderings is not None,
+            )
+            if prediction.outputs is None or orderings is None:
+                exact = exact + weight * prediction.mean
+            else:
+                drawn.append(weight * prediction.outputs)
+                blocks.append(_blocks(orderings, prediction.outputs.shape[1], block, set(sets.sizes)))
+        if not drawn:
+            assert isinstance(exact, Tensor)
+            return exact, torch.zeros_like(exact), exact.new_zeros(len(exact))
+        return _together(sets, exact, drawn, blocks)
+
+    def _steps(self, sets: Ragged) -> Iterator[slice]:
+        """Stretches of sets that are predicted at once."""
+        counts = [network.pooling.orderings.num_rows for network in self.networks]
+        rows = {n: max(float(count(n)) for count in counts) for n in set(sets.sizes)}
+        begin, num_rows, num_elements = 0, 0.0, 0
+        for b, n in enumerate(sets.sizes):
+            num_rows, num_elements = num_rows + rows[n], num_elements + n
+            if b > begin and (b - begin >= MOST_SETS or num_rows > MOST_ROWS or num_elements > MOST_ELEMENTS):
+                yield slice(begin, b)
+                begin, num_rows, num_elements = b, rows[n], n
+        yield slice(begin, len(sets))
+
+
+def _together(
+    sets: Ragged, exact: Tensor | float, drawn: list[Tensor], blocks: list[dict[int, list[int]]]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean of all networks, and its error from their draws: draw i of one goes with draw i of another."""
+    mean = exact + sum(outputs.mean(1) for outputs in drawn)
+    assert isinstance(mean, Tensor)
+    num = min(outputs.shape[1] for outputs in drawn)
+    outputs = sum(outputs[:, :num] for outputs in drawn)
+    assert isinstance(outputs, Tensor)
+    if isinstance(exact, Tensor):
+        outputs = outputs + exact[:, None]
+    numbers = {}
+    for n in set(sets.sizes):
+        sizes = torch.tensor(min((of[n] for of in blocks), key=len))
+        numbers[n] = torch.arange(len(sizes)).repeat_interleave(sizes)[:num].to(outputs.device)
+    sample = Sample(
+        outputs.flatten(0, 1),
+        torch.arange(len(sets), device=outputs.device).repeat_interleave(num),
+        torch.cat([numbers[n] for n in sets.sizes]),
+        torch.full((len(sets),), torch.inf, dtype=torch.float64, device=outputs.device),
+    )
+    return mean, sample.standard_error, sample.change_probability()
+
+
+def _blocks(orderings: RandomOrderings, num: int, block: int | None, sizes: set[int]) -> dict[int, list[int]]:
+    """How many draws of a set of each size depend on each other."""
+    if orderings.num > 1:
+        return {n: [1] * num for n in sizes}
+    together = orderings.redrawn(num, block=block, seed=SEED)
+    rows = {n: orderings.num_rows(n) for n in sizes}
+    return {n: [size // max(1, rows[n]) for size in together.blocks(n)] for n in sizes}

@@ -1,0 +1,96 @@
+"""Which elements mattered: how the prediction of a set changes when one of them is left out."""
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.estimators.ensemble import Ensemble
+from janossy.ragged import Ragged
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_ELEMENTS = 1_000_000
+"""Elements of all sets with one left out that are made at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class ElementImportance:
+    """The result of ``element_importance``: B sets of N elements in all.
+
+    Shapes: changes (N,), or (N, t) of several targets; offsets (B + 1,).
+
+    ``changes``: a set's prediction less that without the element; for a classifier, of the probability of the class
+    that it predicts for the whole set. Above 0 the element speaks for the prediction.
+    """
+
+    changes: np.ndarray
+    offsets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, b: int) -> np.ndarray:
+        """The changes of the elements of one set, (n,) or (n, t)."""
+        b = range(len(self))[b]
+        return self.changes[self.offsets[b] : self.offsets[b + 1]]
+
+    def plot(self, b: int = 0, labels: list[str] | None = None, path: str | PathLike[str] | None = None) -> "Figure":
+        """Draw the elements of set b as bars, those that changed the most on top; needs ``janossy[plot]``.
+
+        ``labels``: what the elements are called, else their numbers. With ``path``, the figure is written there.
+        """
+        try:
+            from matplotlib.figure import Figure  # noqa: PLC0415
+        except ImportError as error:
+            raise ImportError("ElementImportance.plot needs matplotlib: pip install 'janossy[plot]'.") from error
+        changes = self[b].reshape(len(self[b]), -1)
+        names = [f"element {i}" for i in range(len(changes))] if labels is None else labels
+        if len(names) != len(changes):
+            raise ValueError(f"plot expects a label for each of the {len(changes)} elements; got {len(names)}.")
+        order = np.argsort(np.linalg.norm(changes, axis=1))[-30:]
+        figure = Figure(figsize=(6, 1.2 + 0.25 * len(order)), layout="constrained")
+        axes = figure.subplots()
+        height = 0.8 / changes.shape[1]
+        for j in range(changes.shape[1]):
+            axes.barh(np.arange(len(order)) + j * height, changes[order, j], height, label=f"target {j}")
+        axes.set_yticks(np.arange(len(order)) + 0.4 - height / 2, [names[i] for i in order])
+        axes.axvline(0, color="#888888", linewidth=0.8)
+        axes.set_xlabel("the prediction less that without the element")
+        axes.spines[["top", "right"]].set_visible(False)
+        if changes.shape[1] > 1:
+            axes.legend(frameon=False)
+        if path is not None:
+            figure.savefig(path, dpi=130)
+        return figure
+
+
+def leave_one_out(
+    ensemble: Ensemble, sets: Ragged, context: Tensor | None, num_permutations: int
+) -> tuple[Tensor, Tensor]:
+    """The mean prediction of each set (B, out), and of each set without each of its elements, (N, out)."""
+    whole = ensemble.predict(sets, context, num_permutations).mean
+    without, some, num_elements = [whole[:0]], [], 0
+    for b, n in enumerate(sets.sizes):
+        some.append(b)
+        num_elements += n * n
+        if num_elements > MOST_ELEMENTS or b + 1 == len(sets):
+            # Of the n copies of a set's n elements, copy i is without element i.
+            chosen = sets[some]
+            parts = [
+                torch.arange(m).expand(m, m)[~torch.eye(m, dtype=torch.bool)] + begin
+                for begin, m in zip(chosen.offsets.tolist(), chosen.sizes, strict=False)
+            ]
+            owners = torch.tensor(some).repeat_interleave(torch.tensor(chosen.sizes))
+            shorter = Ragged.from_sizes(
+                chosen.values[torch.cat(parts)], [m - 1 for m in chosen.sizes for _ in range(m)]
+            )
+            if len(shorter):
+                of_sets = None if context is None else context[owners]
+                without.append(ensemble.predict(shorter, of_sets, num_permutations).mean)
+            some, num_elements = [], 0
+    return whole, torch.cat(without)

@@ -1,0 +1,82 @@
+"""SetRegressor: scikit-learn's regressor, of sets."""
+
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+import torch
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length
+from torch import Tensor
+
+from janossy.estimators.set_estimator import SetEstimator, check_targets_given
+from janossy.estimators.tasks import Regression
+
+
+class SetRegressor(RegressorMixin, SetEstimator):
+    """A regressor of sets: networks of several kinds, tried within a time budget, and the best of them averaged.
+
+    It is ``SetClassifier`` for numbers, one a set or several: its settings and attributes are the same, without
+    class_weight, classes_ and temperature_. Targets are standardised, and errors squared.
+
+    Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
+        training diverges.
+
+    Example:
+        >>> sets = [np.random.randn(n, 2) for n in np.random.randint(1, 9, 200)]
+        >>> widths = [np.ptp(x[:, 0]) for x in sets]
+        >>> model = SetRegressor("gru", max_epochs=5, random_state=0).fit(sets, widths)
+        >>> mean, std = model.predict(sets[:3], return_std=True)  # std: over random orders
+        >>> mean.shape, std.shape
+        ((3,), (3,))
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn to predict the number y (B,), or the numbers (B, t), of each set of X.
+
+        ``sample_weight`` (B,) weighs errors.
+        """
+        check_targets_given(y, self)
+        sets = self._sets(X, reset=True)
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
+        check_consistent_length(sets, y)
+        if y.ndim > 2:
+            raise ValueError(f"SetRegressor expects y of shape (B,) or (B, t); got {y.shape}.")
+        weights = self._weights(sample_weight, len(y))
+        columns = y[:, None] if y.ndim == 1 else y
+        part = (weights / max(weights.sum(), np.finfo(float).tiny))[:, None]
+        self._flat = y.ndim == 1
+        self.y_mean_ = (part * columns).sum(0)
+        scale = np.sqrt((part * np.square(columns - self.y_mean_)).sum(0))
+        self.y_scale_ = np.where(scale > 0, scale, 1.0)
+        targets = torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
+        self._fit(sets, targets, weights, Regression(columns.shape[1]))
+        return self
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The number of each set (B,), or the numbers (B, t), as y was.
+
+        ``return_std``: also their standard error over random orders, in the same shape: how far other orders would move
+        them. 0 where none are drawn. It is about the order alone, and says nothing of how far off a prediction is.
+        """
+        outcome = self._outcome(X)
+        mean = outcome.mean.double().numpy() * self.y_scale_ + self.y_mean_
+        error = outcome.standard_error.double().numpy() * self.y_scale_
+        if self._flat:
+            mean, error = mean[:, 0], error[:, 0]
+        return (mean, error) if return_std else mean
+
+    def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
+        changes = (whole.repeat_interleave(sizes, 0) - without).double() * torch.from_numpy(self.y_scale_)
+        return changes[:, 0] if self._flat else changes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

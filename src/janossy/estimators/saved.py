@@ -1,0 +1,249 @@
+"""Saved estimators: a folder, or a zip of it, of safetensors weights and a JSON description; no pickle, no code."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from math import inf, isfinite
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from janossy.estimators.classifier import SetClassifier
+from janossy.estimators.encoder import TableEncoder
+from janossy.estimators.ensemble import Ensemble
+from janossy.estimators.layout import Layout
+from janossy.estimators.regressor import SetRegressor
+from janossy.estimators.tasks import Classification, Regression
+from janossy.estimators.trials import Trial
+from janossy.network import JanossyNetwork
+from janossy.saved import SavedModelError, describe, read_model, rebuild, weights, write_model
+from janossy.tabular import ColumnEmbedding, Readout
+
+KINDS: dict[str, type[SetClassifier] | type[SetRegressor]] = {
+    "SetClassifier": SetClassifier,
+    "SetRegressor": SetRegressor,
+}
+
+LABELS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+"""The dtypes of labels that are numbers; others are text, in an array of text or of objects."""
+
+
+def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
+    """Write a fitted estimator as a folder of model.safetensors and model.json, or, for a path in .zip, a zip of it.
+
+    It holds all that predicts (the encoder's state, the networks and their weights, the classes, the temperature),
+    the settings and ``trials_``; not ``sensitivity_``, and of a strategy that is a function, its name. The folder
+    appears whole or not at all.
+
+    Raises: TypeError for what is no SetClassifier or SetRegressor; NotFittedError before fit; ValueError for a network
+        of parts that are not ours (``janossy.saved``), or labels that are neither text nor numbers; FileExistsError if
+        there is something at the path, unless it is a saved model and overwrite is True.
+
+    Shapes: none.
+
+    Example:
+        >>> model = SetRegressor("k1", max_epochs=2).fit([[1.0, 2.0], [3.0]] * 10, [3.0, 3.0] * 10)
+        >>> load(save(model, tempfile.mkdtemp() + "/model")).predict([[1.0, 2.0]]).shape
+        (1,)
+    """
+    if type(estimator) not in KINDS.values():
+        raise TypeError(f"save expects a SetClassifier or SetRegressor; got {type(estimator).__name__}.")
+    check_is_fitted(estimator)
+    ensemble = estimator.ensemble_.to("cpu")
+    fitted: dict[str, Any] = {"n_features_in_": int(estimator.n_features_in_)}
+    if hasattr(estimator, "feature_names_in_"):
+        fitted["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
+    if isinstance(estimator, SetClassifier):
+        fitted |= {"temperature_": estimator.temperature_, "classes_": _labels(estimator.classes_)}
+    else:
+        fitted |= {
+            "y_mean_": estimator.y_mean_.tolist(),
+            "y_scale_": estimator.y_scale_.tolist(),
+            "flat": estimator._flat,
+        }
+    description = {
+        "estimator": type(estimator).__name__,
+        "settings": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
+        "encoder": estimator.encoder_.state(),
+        "networks": [describe(network) for network in ensemble.networks],
+        "weights": ensemble.weights,
+        "fitted": fitted,
+        "trials": [_plain(asdict(trial)) for trial in estimator.trials_],
+    }
+    tensors = {
+        f"{i}/{name}": tensor
+        for i, network in enumerate(ensemble.networks)
+        for name, tensor in weights(network).items()
+    }
+    return write_model(path, description, tensors, overwrite=overwrite)
+
+
+def load(path: str | PathLike[str]) -> SetClassifier | SetRegressor:
+    """The estimator that ``save`` has written to a folder or a zip, on the CPU; it predicts the same, to the last bit.
+
+    Anybody may have written it: no code is run, and no more memory taken than the files' sizes say.
+
+    Raises: FileNotFoundError where there is nothing; SavedModelError for what is no saved estimator, a damaged one, or
+        one of a version that this one cannot read.
+
+    Shapes: none.
+
+    Example:
+        >>> model = SetClassifier("k1", max_epochs=2).fit([[1.0, 2.0], [3.0]] * 10, ["two", "one"] * 10)
+        >>> load(save(model, tempfile.mkdtemp() + "/model.zip")).classes_
+        array(['one', 'two'], dtype='<U3')
+    """
+    model = read_model(path)
+    found = model.description
+    if "estimator" not in found:
+        raise SavedModelError(
+            f"{path} expects a saved estimator; got another model. janossy.saved.load reads networks."
+        )
+    try:
+        return _estimator(found, model.tensors)
+    except SavedModelError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = f"{error}\n".splitlines()[0][:200]
+        raise SavedModelError(
+            f"{path} expects an estimator as save describes it; got {type(error).__name__}: {reason}. Was it edited?"
+        ) from error
+
+
+def _estimator(found: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> SetClassifier | SetRegressor:
+    """The estimator of a description that nobody has checked."""
+    estimator = KINDS[_is(str, found["estimator"])](**_settings(found))
+    estimator._limits()
+    estimator.device = "cpu"
+    estimator.encoder_ = encoder = TableEncoder.from_state(found["encoder"])
+    fitted = _is(dict, found["fitted"])
+    estimator.n_features_in_ = _is(int, fitted["n_features_in_"])
+    if "feature_names_in_" in fitted:
+        estimator.feature_names_in_ = np.array([_is(str, name) for name in fitted["feature_names_in_"]], dtype=object)
+    if isinstance(estimator, SetClassifier):
+        estimator.classes_ = _from_labels(_is(dict, fitted["classes_"]))
+        estimator.temperature_ = temperature = _positive(fitted["temperature_"])
+        task: Classification | Regression = Classification(len(estimator.classes_))
+    else:
+        estimator.y_mean_ = np.array([_finite(x) for x in fitted["y_mean_"]])
+        estimator.y_scale_ = np.array([_positive(x) for x in fitted["y_scale_"]])
+        estimator._flat = _is(bool, fitted["flat"])
+        task, temperature = Regression(len(estimator.y_mean_)), 1.0
+        if len(estimator.y_scale_) != task.num_outputs or (estimator._flat and task.num_outputs != 1):
+            raise SavedModelError("a saved regressor expects a mean and a scale for each target; got others.")
+    networks = _networks(_is(list, found["networks"]), tensors)
+    for network in networks:
+        _check_fits(network, encoder.element_layout, task.num_outputs)
+    given = [_positive(weight) for weight in _is(list, found["weights"])]
+    if not networks or len(given) != len(networks):
+        raise SavedModelError(
+            f"a saved estimator expects a weight for each of its networks; got {len(given)} and {len(networks)}."
+        )
+    estimator.ensemble_ = Ensemble(networks, given, task, temperature)
+    estimator.trials_ = [_trial(trial) for trial in _is(list, found["trials"])]
+    return estimator
+
+
+def _networks(descriptions: list[Any], tensors: Mapping[str, Tensor]) -> list[JanossyNetwork]:
+    parts: dict[str, dict[str, Tensor]] = {str(i): {} for i in range(len(descriptions))}
+    for name, tensor in tensors.items():
+        number, _, rest = name.partition("/")
+        parts[number][rest] = tensor
+    return [rebuild(each, part) for each, part in zip(descriptions, parts.values(), strict=True)]
+
+
+def _check_fits(network: JanossyNetwork, layout: Layout, num_outputs: int) -> None:
+    """Raise a SavedModelError where a network reads other columns than the encoder writes, or gives other outputs."""
+    embed, rho = network.h, network.rho
+    if isinstance(embed, ColumnEmbedding) and (embed.vocabularies, embed.num_numbers) != (
+        layout.vocabularies,
+        layout.num_numbers,
+    ):
+        raise SavedModelError(f"a saved network expects the columns that the encoder writes, {layout}; got {embed}.")
+    if isinstance(rho, Readout) and rho.layers[-1].out_features != num_outputs:
+        raise SavedModelError(f"a saved network expects {num_outputs} outputs; got {rho.layers[-1].out_features}.")
+
+
+def _settings(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the estimator; whatever it is built with, it is not looked at before it is fitted again."""
+    settings = _is(dict, found["settings"])
+    known = KINDS[found["estimator"]]().get_params(deep=False)
+    if unknown := settings.keys() - known.keys():
+        raise SavedModelError(
+            f"a saved {found['estimator']} expects settings among {', '.join(known)}; got {', '.join(unknown)[:200]}. "
+            "Was it written by a later version of janossy?"
+        )
+    return settings
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it: numbers that are not finite, and what is no plain value, by their names."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return getattr(value, "__name__", None) if callable(value) else None
+
+
+def _trial(told: Any) -> Trial:
+    told = _is(dict, told)
+    loss, score = told["loss"], told["score"]
+    return Trial(
+        _is(str, told["strategy"]),
+        _is(dict, told["settings"]),
+        _is(int, told["rung"]),
+        _is(int, told["epochs"]),
+        _finite(told["seconds"]),
+        inf if loss is None else _finite(loss),
+        -inf if score is None else _finite(score),
+        _finite(told["weight"]),
+        _is(str, told["note"]),
+        [[_is(dict, epoch) for epoch in _is(list, run)] for run in _is(list, told["history"])],
+    )
+
+
+def _labels(classes: np.ndarray) -> dict[str, Any]:
+    """Labels as JSON, and what brings them back."""
+    values = classes.tolist()
+    if not all(isinstance(x, str | bool | int | float) for x in values):
+        raise ValueError(
+            f"save expects labels that are text, numbers or booleans; got {type(values[0]).__name__}. Fit with labels "
+            "as text."
+        )
+    dtype = classes.dtype.name if classes.dtype.name in LABELS else "object" if classes.dtype.kind == "O" else "str"
+    return {"values": values, "dtype": dtype}
+
+
+def _from_labels(told: dict[str, Any]) -> np.ndarray:
+    dtype, values = told["dtype"], _is(list, told["values"])
+    if dtype not in (*LABELS, "object", "str") or not all(isinstance(x, str | bool | int | float) for x in values):
+        raise SavedModelError("a saved classifier expects labels that are text, numbers or booleans; got others.")
+    return np.array(values, dtype=dtype)
+
+
+def _is(kind: Callable[..., Any], value: Any) -> Any:
+    """The value, which must be of this type."""
+    if type(value) is not kind:
+        raise SavedModelError(f"a saved estimator expects a {kind.__name__} here; got {type(value).__name__}.")
+    return value
+
+
+def _finite(value: Any) -> float:
+    if not isinstance(value, float | int) or not isfinite(value):
+        raise SavedModelError(f"a saved estimator expects finite numbers; got {str(value)[:60]}.")
+    return float(value)
+
+
+def _positive(value: Any) -> float:
+    if _finite(value) <= 0:
+        raise SavedModelError(f"a saved estimator expects numbers above 0; got {value}.")
+    return float(value)

@@ -1,0 +1,277 @@
+"""The search: several kinds of networks trained for a while, the better ones for longer, and the best averaged."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf
+from time import monotonic
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.estimators.averaging import picks
+from janossy.estimators.batches import Examples, num_batches
+from janossy.estimators.candidates import Candidate, seconds_a_set
+from janossy.estimators.ensemble import Ensemble
+from janossy.estimators.layout import Layout
+from janossy.estimators.tasks import Task
+from janossy.estimators.training import Plan, Trained, train
+from janossy.estimators.trials import Epoch, Progress, Trial
+from janossy.network import JanossyNetwork
+
+KEPT, LONGER = 3, 8
+"""A rung keeps one candidate in three, three at least, and the next trains them eight times as long."""
+
+FEW_SPLITS = 2
+"""Before the last rung, candidates are judged by so many of the splits."""
+
+FEWEST_STEPS = 200
+"""No candidate is judged by fewer steps of training, unless all of it has fewer."""
+
+Part = tuple[list[JanossyNetwork], list[float], Tensor]
+"""Networks that left out the same sets, their weights, and the numbers of these."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a search goes: seconds, and, where not None, what else would follow from the number of sets."""
+
+    seconds: float = inf
+    max_epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    patience: int | None = None
+
+    def plan(self, num_sets: int, part: float) -> Plan:
+        """How to train on so many sets, for a part of a full training."""
+        batch_size = self.batch_size or int(min(1024, max(32, 2 ** round(np.log2(num_sets**0.5)))))
+        full = self.max_epochs or max(10, round(400 / num_sets**0.25))
+        fewest = min(full, ceil(FEWEST_STEPS / num_batches(num_sets, batch_size)))
+        epochs = max(fewest, round(full * part))
+        return Plan(epochs, batch_size, self.learning_rate or 1e-2, self.patience or max(10, epochs // 3))
+
+
+@dataclass(eq=False)
+class Found:
+    """What a search found: networks, their weights, and for each split those of them that left out its sets."""
+
+    networks: list[JanossyNetwork]
+    weights: list[float]
+    trials: list[Trial]
+    parts: list[Part]
+
+
+@dataclass(eq=False)
+class _Result:
+    """A candidate that has been trained: a network for each split, and its predictions of the sets left out."""
+
+    trial: Trial
+    networks: list[JanossyNetwork]
+    outputs: Tensor
+
+
+@dataclass(frozen=True)
+class _Rung:
+    """One round of a search: of so many, on how many splits, and by what part of a full training."""
+
+    number: int
+    num_rungs: int
+    num_splits: int
+    part: float
+
+
+class Search:
+    """Successive halving (Jamieson and Talwalkar, 2016) with averaging of the best (Caruana et al., 2004).
+
+    Rungs are of epochs, and not of time: as long as the time suffices, the result depends on the seed alone.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        splits: Sequence[tuple[Tensor, Tensor]],
+        task: Task,
+        layouts: tuple[Layout, Layout],
+        limits: Limits,
+        *,
+        num_permutations: int,
+        seed: int,
+        tell: Callable[[Progress], None],
+    ) -> None:
+        self.examples, self.splits, self.task, self.layouts, self.limits = examples, splits, task, layouts, limits
+        self.num_permutations, self.seed, self.tell = num_permutations, seed, tell
+        self.began = monotonic()
+        self.deadline = self.began + limits.seconds
+        self.judged = torch.cat([left_out for _, left_out in splits])
+        self.trials: list[Trial] = []
+        self.interrupted = False
+
+    def run(self, candidates: Sequence[Candidate]) -> Found:
+        """Try the candidates, and choose.
+
+        Raises: FloatingPointError if training diverges, where there is only one candidate, or for all.
+        """
+        left = dict(enumerate(candidates)) if len(candidates) == 1 else self._worth_trying(candidates)
+        num_rungs = 1
+        while len(left) > KEPT**num_rungs:
+            num_rungs += 1
+        results: dict[int, _Result] = {}
+        for number in range(num_rungs):
+            last = number + 1 == num_rungs
+            num_splits = len(self.splits) if last else min(FEW_SPLITS, len(self.splits))
+            rung = _Rung(number, num_rungs, num_splits, float(LONGER) ** (number + 1 - num_rungs))
+            results |= self._climb(rung, left)
+            if self._ended():
+                break
+            ranked = sorted(left.keys() & results.keys(), key=lambda i: results[i].trial.loss)
+            left = {i: left[i] for i in ranked[: max(KEPT, len(ranked) // KEPT)]}
+        if not results:
+            raise FloatingPointError(f"all candidates of the search failed, the last by: {self.trials[-1].note}")
+        return self._chosen(sorted(results.values(), key=lambda result: result.trial.loss))
+
+    def _climb(self, rung: _Rung, left: dict[int, Candidate]) -> dict[int, _Result]:
+        """Try the candidates that are left, for as long as this rung says."""
+        end = _share(self.deadline, rung.num_rungs - rung.number)
+        results: dict[int, _Result] = {}
+        for place, (i, candidate) in enumerate(left.items()):
+            try:
+                results[i], last = self._try(candidate, i, rung, _share(end, len(left) - place))
+                self.trials.append(results[i].trial)
+                self._tell(candidate, rung, len(results[i].networks) - 1, last, results[i].trial)
+            except FloatingPointError as error:
+                if len(left) == 1:
+                    raise
+                self._note(candidate, rung.number, str(error))
+            except KeyboardInterrupt:
+                if not results and not self.trials:
+                    raise
+                self.interrupted = True
+            if self._ended():
+                break
+        return results
+
+    def _ended(self) -> bool:
+        return self.interrupted or monotonic() > self.deadline
+
+    def _worth_trying(self, candidates: Sequence[Candidate]) -> dict[int, Candidate]:
+        """The candidates that read more than one of these sets has not, and, by their cost, suit the time there is.
+
+        If none does, the cheapest.
+        """
+        training = self.splits[0][0]
+        num_sets = self.limits.plan(len(training), 1.0).epochs * len(training) * len(self.splits)
+        largest = max(self.examples.sets.sizes)
+        seconds: dict[int, float] = {}
+        for i, candidate in enumerate(candidates):
+            if candidate.least_size > largest:
+                self._note(candidate, 0, f"not tried: the largest set has {largest} elements")
+                continue
+            try:
+                network = candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
+                seconds[i] = num_sets * seconds_a_set(network, self.examples.sets)
+            except ValueError as error:  # of too many rows
+                self._note(candidate, 0, f"not tried: {error}")
+        within = {i: candidates[i] for i in seconds if seconds[i] <= self.limits.seconds}
+        if not within and seconds:
+            cheapest = min(seconds, key=seconds.__getitem__)
+            within = {cheapest: candidates[cheapest]}
+        for i in seconds.keys() - within.keys():
+            self._note(candidates[i], 0, f"not tried: it is estimated to take {seconds[i]:.0f} seconds")
+        return within
+
+    def _note(self, candidate: Candidate, rung: int, note: str) -> None:
+        self.trials.append(Trial(candidate.strategy, dict(candidate.settings), rung, 0, 0.0, inf, -inf, note=note))
+
+    def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> tuple[_Result, Epoch]:
+        """Train a network of this candidate on each split, and predict the sets that it left out."""
+        began = monotonic()
+        networks: list[JanossyNetwork] = []
+        outputs: list[Tensor] = []
+        runs: list[Trained] = []
+        for number, (training, left_out) in enumerate(self.splits[: rung.num_splits]):
+            seed = int(np.random.SeedSequence([self.seed, i, number]).generate_state(1)[0])
+            torch.manual_seed(seed)
+            network = candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
+            plan = self.limits.plan(len(training), rung.part)
+            plan.deadline = _share(deadline, rung.num_splits - number)
+
+            def tell(epoch: Epoch, number: int = number) -> None:
+                self._tell(candidate, rung, number, epoch)
+
+            run = train(
+                network,
+                self.examples[training],
+                self.examples[left_out],
+                self.task.criterion,
+                plan,
+                torch.Generator(self.examples.sets.device).manual_seed(seed),
+                tell,
+            )
+            runs.append(run)
+            networks.append(network.eval())
+            left_out_sets = self.examples[left_out]
+            of_network = Ensemble([network], [1.0], self.task)
+            outputs.append(of_network.predict(left_out_sets.sets, left_out_sets.context, self.num_permutations).mean)
+            if run.interrupted:
+                self.interrupted = True
+                break
+        predicted = torch.cat(outputs)
+        targets, weights = (x[self.judged[: len(predicted)]] for x in (self.examples.targets, self.examples.weights))
+        trial = Trial(
+            candidate.strategy,
+            dict(candidate.settings),
+            rung.number,
+            max(len(run.history) for run in runs),
+            monotonic() - began,
+            self._loss(predicted),
+            self.task.score(predicted, targets, weights),
+            note="interrupted" if self.interrupted else "out of time" if any(run.shortened for run in runs) else "",
+            history=[run.history for run in runs],
+        )
+        return _Result(trial, networks, predicted), runs[-1].last
+
+    def _tell(self, candidate: Candidate, rung: _Rung, network: int, epoch: Epoch, trial: Trial | None = None) -> None:
+        now = monotonic()
+        self.tell(
+            Progress(
+                str(candidate),
+                rung.number,
+                rung.num_rungs,
+                network,
+                rung.num_splits,
+                epoch,
+                now - self.began,
+                max(0.0, self.deadline - now),
+                trial,
+            )
+        )
+
+    def _loss(self, outputs: Tensor) -> float:
+        """The weighted loss of predictions of the first of the sets left out."""
+        judged = self.judged[: len(outputs)]
+        weights = self.examples.weights[judged]
+        return float((self.task.losses(outputs, self.examples.targets[judged]) * weights).sum() / weights.sum())
+
+    def _chosen(self, results: list[_Result]) -> Found:
+        """The average of the best few that went all the way, if it is better than the best alone; else the best."""
+        results = [result for result in results if len(result.networks) == len(self.splits)] or results[:1]
+        counts = picks([result.outputs for result in results], self._loss)
+        parts: list[Part] = [([], [], left_out) for _, left_out in self.splits]
+        for result, count in zip(results, counts, strict=True):
+            if not count:
+                continue
+            weight = count / sum(counts)
+            place = next(place for place, trial in enumerate(self.trials) if trial is result.trial)
+            self.trials[place] = replace(result.trial, weight=weight)
+            for network, (networks, weights, _) in zip(result.networks, parts, strict=False):
+                networks.append(network)
+                weights.append(weight)
+        parts = [part for part in parts if part[0]]
+        networks = [network for part in parts for network in part[0]]
+        weights = [weight / len(parts) for part in parts for weight in part[1]]
+        return Found(networks, weights, self.trials, parts)
+
+
+def _share(deadline: float, num: int) -> float:
+    """When the first of so many must end, if all are to have as long."""
+    return monotonic() + (deadline - monotonic()) / num

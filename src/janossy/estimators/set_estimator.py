@@ -1,0 +1,247 @@
+"""What SetClassifier and SetRegressor share: from sets of any form to an ensemble of networks, and its predictions."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from janossy.audit import Sensitivity, sensitivity
+from janossy.estimators.batches import Examples
+from janossy.estimators.candidates import candidates
+from janossy.estimators.encoder import TableEncoder
+from janossy.estimators.ensemble import Ensemble, Outcome
+from janossy.estimators.forms import as_sets
+from janossy.estimators.importance import ElementImportance, leave_one_out
+from janossy.estimators.search import Limits, Part, Search
+from janossy.estimators.splits import splits
+from janossy.estimators.table import SetTable
+from janossy.estimators.tasks import Task
+from janossy.estimators.trials import Progress, Trial
+from janossy.orderings.arguments import check_integer, check_number
+from janossy.orderings.rows import as_random
+from janossy.ragged import Ragged
+
+MOST_AUDITED = 500
+"""Sets whose sensitivity to the order is measured."""
+
+
+class SetEstimator(BaseEstimator):
+    """The part of ``SetClassifier`` and ``SetRegressor`` that does not ask what is predicted."""
+
+    encoder_: TableEncoder
+    ensemble_: Ensemble
+    trials_: list[Trial]
+    sensitivity_: Sensitivity | None
+    n_features_in_: int
+
+    def __init__(
+        self,
+        strategy: Any = "auto",
+        *,
+        time_budget: float | None = 600.0,
+        max_epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        patience: int | None = None,
+        validation: float | int | None = None,
+        num_permutations: int = 20,
+        numeric: Any = (),
+        categorical: Any = (),
+        set_columns: Any = None,
+        device: str = "cpu",
+        random_state: Any = None,
+        verbose: int = 0,
+        progress: Any = None,
+    ) -> None:
+        self.strategy = strategy
+        self.time_budget = time_budget
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.patience = patience
+        self.validation = validation
+        self.num_permutations = num_permutations
+        self.numeric = numeric
+        self.categorical = categorical
+        self.set_columns = set_columns
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.progress = progress
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
+
+    def explain(self, X: Any) -> str:
+        """Which evaluator computes the pooling of each network that predicts, and what each would cost."""
+        sets, _ = self._encoded(X)
+        told: dict[str, str] = {}
+        for network in self.ensemble_.networks:
+            told.setdefault(str(network), network.explain(sets))
+        return "\n".join(told.values())
+
+    def element_importance(self, X: Any) -> ElementImportance:
+        """Which elements mattered: how each set's prediction changes when one of them is left out.
+
+        Cost: a prediction of n sets of n - 1 elements for a set of n.
+        """
+        sets, context = self._encoded(X)
+        whole, without = leave_one_out(self.ensemble_, sets, context, self.num_permutations)
+        changes = self._changes(whole.cpu(), without.cpu(), torch.tensor(sets.sizes))
+        return ElementImportance(changes.numpy(), sets.offsets.cpu().numpy())
+
+    def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
+        """What is told of the predictions of whole sets (B, out), and of those without an element (N, out)."""
+        raise NotImplementedError
+
+    def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, task: Task) -> None:
+        """Train on sets, targets (B,) or (B, t), and weights, of which some may be 0."""
+        limits, tried = self._limits(), candidates(self.strategy)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        used = np.flatnonzero(weights)
+        if len(used) < 2:
+            raise ValueError(
+                f"{type(self).__name__} expects two sets or more whose weight is not zero; got {len(used)} sample(s). "
+                "Give it more."
+            )
+        if len(used) < len(weights):
+            sets, targets, weights = sets[used], targets[torch.from_numpy(used)], weights[used]
+        self.encoder_ = TableEncoder().fit(sets)
+        encoded = self.encoder_.transform(sets)
+        examples = Examples(
+            encoded.elements,
+            encoded.context if encoded.context.shape[1] else None,
+            targets,
+            torch.from_numpy(weights / weights.mean()).float(),
+        ).to(self.device)
+        with _seeded(seed, self.device):
+            search = Search(
+                examples,
+                splits(targets, self.validation, np.random.default_rng(seed)),
+                task,
+                (self.encoder_.element_layout, self.encoder_.context_layout),
+                limits,
+                num_permutations=self.num_permutations,
+                seed=seed,
+                tell=self._tell,
+            )
+            found = search.run(tried)
+            self.trials_ = found.trials
+            self.ensemble_ = Ensemble(found.networks, found.weights, task)
+            self._calibrate(found.parts, examples)
+            self.sensitivity_ = _sensitivity(found.parts, examples, task, seed)
+        self.ensemble_.to("cpu")
+
+    def _calibrate(self, parts: Sequence[Part], examples: Examples) -> None:
+        """What is learnt from the sets that were left out, when the networks are ready."""
+
+    def _tell(self, progress: Progress) -> None:
+        if self.verbose and (self.verbose > 1 or progress.trial is not None):
+            print(progress, flush=True)
+        if self.progress is not None:
+            self.progress(progress)
+
+    def _sets(self, X: Any, reset: bool = False) -> SetTable:
+        """The sets of X, which in prediction must have the columns of training."""
+        matrix = len(getattr(X, "shape", ())) == 2
+        if matrix:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        sets = as_sets(X, set_columns=self.set_columns, numeric=self.numeric, categorical=self.categorical)
+        if reset and not matrix:
+            self.n_features_in_ = len(sets.elements) + len(sets.context)
+        return sets
+
+    def _encoded(self, X: Any) -> tuple[Ragged, Tensor | None]:
+        """The sets of X and their context, as the networks read them."""
+        check_is_fitted(self)
+        encoded = self.encoder_.transform(self._sets(X))
+        self.ensemble_.to(self.device)
+        context = encoded.context.to(self.device) if encoded.context.shape[1] else None
+        return encoded.elements.to(self.device), context
+
+    def _outcome(self, X: Any) -> Outcome:
+        """The prediction of each set of X, as the networks give it."""
+        sets, context = self._encoded(X)
+        return self.ensemble_.predict(sets, context, self.num_permutations).cpu()
+
+    def _weights(self, sample_weight: Any, num_sets: int) -> np.ndarray:
+        """One weight a set, (B,)."""
+        if sample_weight is None:
+            return np.ones(num_sets)
+        weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+        if weights.shape != (num_sets,) or (weights < 0).any():
+            raise ValueError(
+                f"sample_weight expects {num_sets} numbers >= 0, one a set; got shape {weights.shape}, the least "
+                f"{weights.min(initial=0):.3g}. Leave it out for equal weights."
+            )
+        return weights
+
+    def _limits(self) -> Limits:
+        """The settings of training, checked."""
+        owner = type(self).__name__
+        for name in ("max_epochs", "batch_size", "patience"):
+            check_integer(owner, name, getattr(self, name), 1, optional=True)
+        check_integer(owner, "num_permutations", self.num_permutations, 1)
+        for name, example in {"time_budget": 600.0, "learning_rate": 3e-3}.items():
+            if (value := getattr(self, name)) is not None:
+                check_number(owner, name, value, example)
+                if value <= 0:
+                    raise ValueError(f"{owner} expects {name} > 0, or None; got {name}={value}.")
+        if (part := self.validation) is not None:
+            check_number(owner, "validation", part, 0.1)
+            if not (0 < part < 1 or (isinstance(part, int) and part > 1)):
+                raise ValueError(
+                    f"{owner} expects validation as a part between 0 and 1, as a number of folds >= 2, or None; got "
+                    f"validation={part}."
+                )
+        return Limits(
+            float("inf") if self.time_budget is None else float(self.time_budget),
+            self.max_epochs,
+            self.batch_size,
+            self.learning_rate,
+            self.patience,
+        )
+
+
+def check_targets_given(y: Any, owner: object) -> None:
+    """Raise a ValueError where there are no targets."""
+    if y is None:
+        raise ValueError(
+            f"{type(owner).__name__} requires y to be passed, but the target y is None. Give one target a set; "
+            "as_sets(table, y='name') takes them from a table."
+        )
+
+
+def _sensitivity(parts: Sequence[Part], examples: Examples, task: Task, seed: int) -> Sensitivity | None:
+    """How much a single order of sets that were left out matters to the network of most weight that draws orders."""
+    drawing = [
+        (weight, network, sets)
+        for networks, weights, sets in parts
+        for network, weight in zip(networks, weights, strict=True)
+        if as_random(network.pooling.orderings, "sensitivity_") is not None
+    ]
+    if not drawing:
+        return None
+    _, network, sets = max(drawing, key=lambda each: each[0])
+    some = examples[sets[:MOST_AUDITED]]
+    generator = torch.Generator(some.sets.device).manual_seed(seed)
+    return sensitivity(network, some.sets, context=some.context, link=task.link(1.0), generator=generator)
+
+
+@contextmanager
+def _seeded(seed: int, device: str) -> Iterator[None]:
+    """torch's random numbers from this seed, and afterwards as they were."""
+    with torch.random.fork_rng([device] if torch.device(device).type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

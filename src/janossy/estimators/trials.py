@@ -1,0 +1,63 @@
+"""What a search tells: of each candidate that it tried, and where it is."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The losses after an epoch, one of as many as are planned, unless training ends early."""
+
+    number: int
+    planned: int
+    train_loss: float
+    valid_loss: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate on one rung of the search.
+
+    ``loss``: of predictions for sets that were left out of training, weighed as in training: cross-entropy, or the
+    squared error of standardised targets. It decides. ``score``: their accuracy, or R². ``weight``: the candidate's in
+    the prediction, 0 where another rung of it or other candidates are used. ``note``: why it was not tried, or ended
+    early. ``history``: the losses of each epoch, of each network.
+    """
+
+    strategy: str
+    settings: dict[str, Any]
+    rung: int
+    epochs: int
+    seconds: float
+    loss: float
+    score: float
+    weight: float = 0.0
+    note: str = ""
+    history: list[list[dict[str, float]]] = field(default_factory=list, repr=False)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search is: after an epoch of one of a candidate's networks; or, with ``trial``, after the last of them.
+
+    ``seconds``: since the search began; ``seconds_left``: until it ends at the latest.
+    """
+
+    candidate: str
+    rung: int
+    num_rungs: int
+    network: int
+    num_networks: int
+    epoch: Epoch
+    seconds: float
+    seconds_left: float
+    trial: Trial | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.seconds:6.1f} s, round {self.rung + 1} of {self.num_rungs}, {self.candidate}"
+        if self.trial is not None:
+            end = f"loss {self.trial.loss:.4f}, score {self.trial.score:.4f}"
+            return f"{where}: {end}, {self.trial.note}" if self.trial.note else f"{where}: {end}"
+        of = f", network {self.network + 1} of {self.num_networks}" if self.num_networks > 1 else ""
+        losses = f"loss {self.epoch.train_loss:.4f}, {self.epoch.valid_loss:.4f} of sets left out"
+        return f"{where}{of}, epoch {self.epoch.number} of {self.epoch.planned}: {losses}"
