@@ -125,7 +125,7 @@ ERRORS = {
     "set column": (
         lambda: long(set_columns="store"),
         ValueError,
-        "'store' expects one value a set; got 'a' and 'b' in set 1",
+        "'store' expects one value a set; got 'a' in row 0 and 'b' in row 1, both of set 1",
     ),
     "unknown set column": (lambda: long(set_columns=["shop"]), ValueError, "set_columns expects.*got 'shop'"),
     "only set columns": (
@@ -159,8 +159,16 @@ ERRORS = {
     # Targets
     "unknown y": (lambda: long("y"), ValueError, "y expects the name of a column; got 'y'"),
     "y of no table": (lambda: as_sets([X], "y"), TypeError, "X is no table.*got 'y'"),
-    "y differs": (lambda: long("label"), ValueError, "'label' expects one value a set; got 0 and 1 in set 1"),
-    "y by row differs": (lambda: long([0, 1, 1]), ValueError, "'y' expects one value a set; got 0 and 1 in set 1"),
+    "y differs": (
+        lambda: long("label"),
+        ValueError,
+        "'label' expects one value a set; got 0 in row 0 and 1 in row 1, both of set 1",
+    ),
+    "y by row differs": (
+        lambda: long([0, 1, 1]),
+        ValueError,
+        "'y' expects one value a set; got 0 in row 0 and 1 in row 1, both of set 1",
+    ),
     "y of another length": (lambda: long([0, 1]), ValueError, "one target a row of X, which has 3; got 2"),
     "y of lists' length": (lambda: as_sets(LISTS, [0]), ValueError, "one target a set of X, which has 2; got 1"),
     "y lacks an id": (lambda: long({1: 0}), ValueError, "a target for every set; got none for set 2"),

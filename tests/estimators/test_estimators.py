@@ -285,7 +285,9 @@ def test_settings_are_checked_in_fit(settings, error, message):
 
 def test_targets_are_checked():
     sets, labels = bags(10)
-    with pytest.raises(ValueError, match=r"expects two classes or more in y; got one class, .*True.*\. Is y the column"):
+    with pytest.raises(
+        ValueError, match=r"expects two classes or more in y; got one class, .*True.*\. Is y the column"
+    ):
         SetClassifier().fit(sets, np.ones(10, bool))
     with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None\. Give one target a set"):
         SetRegressor().fit(sets, None)

@@ -61,7 +61,13 @@ def test_a_loaded_regressor_predicts_the_same_bits(tmp_path):
 
 @pytest.mark.parametrize(
     "labels",
-    [np.array([1, 5]), np.array([False, True]), np.array([1.0, 2.0]), np.array(["a", "b"]), np.array(["a", "b"], object)],
+    [
+        np.array([1, 5]),
+        np.array([False, True]),
+        np.array([1.0, 2.0]),
+        np.array(["a", "b"]),
+        np.array(["a", "b"], object),
+    ],
     ids=lambda labels: str(labels.dtype),
 )
 def test_labels_come_back(labels, tmp_path):
@@ -83,7 +89,9 @@ def test_what_cannot_be_saved(tmp_path):
         return JanossyNetwork(None, JanossyPooling(Own(), Tuples(1)), nn.Linear(2, num_outputs))
 
     model = SetClassifier(own, max_epochs=1, validation=0.5).fit(*bags(20))
-    with pytest.raises(ValueError, match=r"expects parts that janossy or torch have, unchanged; got network\.pooling\.f"):
+    with pytest.raises(
+        ValueError, match=r"expects parts that janossy or torch have, unchanged; got network\.pooling\.f"
+    ):
         save(model, tmp_path / "model")
 
 

@@ -15,7 +15,7 @@ from janossy.paper.arithmetic.settings import Settings, settings_for
 from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.train import score, train_trial
-from janossy.paper.schema import check
+from janossy.schema import check
 
 ORACLES = {
     "sum": sum,

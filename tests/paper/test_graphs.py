@@ -23,7 +23,7 @@ from janossy.paper.graphs.study import GRAPHS
 from janossy.paper.graphs.train import THRESHOLDS, curves, micro_f1, train_row
 from janossy.paper.graphs.trial import NUM_TRAIN, Trial
 from janossy.paper.run import run_trials, unfinished
-from janossy.paper.schema import check
+from janossy.schema import check
 
 TABLES = json.loads((resources.files("janossy.paper") / "tables.json").read_text(encoding="utf-8"))
 TABLE_10 = TABLES["table_10_graph_trainable_parameters"]

@@ -8,13 +8,13 @@ from itertools import product
 import pytest
 from rich.console import Console
 
+from janossy.pages import THEMES
 from janossy.paper.arithmetic.models import MODELS as MODELS_BY_NAME
 from janossy.paper.arithmetic.plots import PLOTS
 from janossy.paper.arithmetic.settings import settings_for
 from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.arithmetic.tables import MODELS, PAPER_TASKS, ROWS, metric_of, paper_parameters
 from janossy.paper.arithmetic.tasks import TASKS, Task
-from janossy.paper.page import THEMES
 
 FILES = ["report.md", "report.html", "scores-by-k.png", "error-by-permutations.png", "learning-curves.png"]
 SHOWN = {task: metric_of(task) for task in PAPER_TASKS}
@@ -254,7 +254,7 @@ def test_a_full_disk_leaves_the_earlier_report_whole(full, tmp_path, monkeypatch
     with pytest.raises(OSError, match="No space"):
         write_report(tmp_path)
     assert (tmp_path / "report.md").read_text(encoding="utf-8") == before
-    assert not list(tmp_path.glob("*.partial"))
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def test_each_row_of_table_3_is_in_the_page(full):

@@ -10,10 +10,16 @@ from typing import Annotated
 import typer
 
 from janossy import __version__
+from janossy.cli.fit import fit
+from janossy.cli.inspect import inspect
+from janossy.cli.predict import predict
 from janossy.paper.commands import report, reproduce
 
 # Plain help: rich takes longer to load than all the rest.
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app.command()(fit)
+app.command()(predict)
+app.command()(inspect)
 app.add_typer(reproduce, name="reproduce")
 app.command()(report)
 

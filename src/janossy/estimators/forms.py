@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from torch import Tensor
 
-from janossy.estimators.columns import Column, Kind
+from janossy.estimators.columns import Column, Kind, Where
 from janossy.estimators.grouping import Grouping, unique_ids
 from janossy.estimators.lists import (
     Lists,
@@ -20,7 +20,14 @@ from janossy.estimators.lists import (
 )
 from janossy.estimators.sources import Source, list_column, named_columns
 from janossy.estimators.table import SetTable
-from janossy.estimators.targets import Targets, check_known, taken_by_name, targets_of, with_targets
+from janossy.estimators.targets import (
+    Targets,
+    check_known,
+    taken_by_name,
+    targets_of,
+    with_targets,
+    without_target,
+)
 from janossy.ragged import Ragged
 
 Names = str | int | Iterable[str | int]
@@ -36,6 +43,7 @@ def as_sets(
     numeric: Names = (),
     categorical: Names = (),
     drop: Names = (),
+    where: Where = "row {}".format,
 ) -> SetTable: ...
 
 
@@ -49,6 +57,7 @@ def as_sets(
     numeric: Names = (),
     categorical: Names = (),
     drop: Names = (),
+    where: Where = "row {}".format,
 ) -> tuple[SetTable, np.ndarray]: ...
 
 
@@ -61,6 +70,7 @@ def as_sets(
     numeric: Names = (),
     categorical: Names = (),
     drop: Names = (),
+    where: Where = "row {}".format,
 ) -> SetTable | tuple[SetTable, np.ndarray]:
     """The sets of X, in whatever form it holds them, and with y their targets, one row a set.
 
@@ -86,6 +96,7 @@ def as_sets(
         numeric, categorical: columns, by name or by position, whose kind is not as their dtype has it: codes that are
             numbers, numbers that are text.
         drop: columns of a table to leave out, but for the one that y names; the table need not have them.
+        where: what errors call a row of a table, by its number; a file, perhaps, and the row in it.
 
     Shapes: B sets -> a ``SetTable`` of length B, and with y an array (B,), or (B, t) for several targets.
 
@@ -119,11 +130,11 @@ def as_sets(
             num_rows = len(next(iter(columns.values())))
             targets = taken_by_name(y, columns, num_rows) or targets_of(y, set_id, X, num_rows)
         by_element = set_id is not None and not any(isinstance(column, Lists) for column in columns.values())
-        sets, targets = _of_table(columns, targets, set_id, set_columns, kinds)
+        sets, targets = _of_table(columns, targets, set_id, set_columns, kinds, where)
     if len(sets) == 0:
         raise ValueError("as_sets expects one set or more; got none: Found array with 0 sample(s).")
     sets = _overruled(sets, kinds)
-    return sets if targets is None else with_targets(sets, targets, add=by_element)
+    return sets if targets is None else with_targets(sets, targets, by_element, where)
 
 
 def _of_arrays(X: Any) -> SetTable:
@@ -167,6 +178,7 @@ def _of_table(
     set_id: str | None,
     set_columns: Names | None,
     kinds: Mapping[str | int, Kind],
+    where: Where,
 ) -> tuple[SetTable, Targets | None]:
     """Sets of a table, and their targets, one a set."""
     if not columns:
@@ -178,7 +190,7 @@ def _of_table(
         raise TypeError(f"set_id={set_id!r} expects a column of numbers or text; got lists.")
     lists = {name: column for name, column in columns.items() if isinstance(column, Lists)}
     plain = {
-        name: column.to_kind(kinds.get(name, column.kind), name)
+        name: column.to_kind(kinds.get(name, column.kind), name, where)
         for name, column in columns.items()
         if isinstance(column, Column)
     }
@@ -188,28 +200,34 @@ def _of_table(
     context = {name: plain[name] for name in names}
     elements = {name: column for name, column in plain.items() if name not in context}
     if lists:
-        sets = _of_lists(lists, context)
-        return (sets if id_column is None else replace(sets, ids=unique_ids(id_column, str(set_id)))), targets
+        sets = _of_lists(lists, context, where)
+        return (sets if id_column is None else replace(sets, ids=unique_ids(id_column, str(set_id), where))), targets
     if not elements:
         raise ValueError("as_sets expects a column of the elements; got columns of the sets only. Shorten set_columns.")
     if id_column is None:
         num_rows = len(next(iter(elements.values())))
         return SetTable(np.arange(num_rows + 1), elements, context), targets
-    group = Grouping.by(id_column, str(set_id))
+    group = Grouping.by(id_column, str(set_id), where)
     if targets is not None and targets.ids is None:
         targets.check_length(len(id_column), "row")
-        targets = Targets({n: group.one_a_set(c, n) for n, c in targets.columns.items()}, targets.flat)
+        for column in targets.columns.values():
+            if column.missing().any():
+                row = int(column.missing().argmax())
+                raise without_target(id_column[[row]].decoded().tolist()[0], where(row))
+        targets = Targets({n: group.one_a_set(c, n, where) for n, c in targets.columns.items()}, targets.flat)
     sets = SetTable(
         group.offsets,
         {name: column[group.order] for name, column in elements.items()},
-        {name: group.one_a_set(column, name) for name, column in context.items()},
+        {name: group.one_a_set(column, name, where) for name, column in context.items()},
         group.ids,
     )
     return sets, targets
 
 
-def _of_lists(lists: dict[str, Lists], context: dict[str, Column] | None = None) -> SetTable:
-    offsets = check_in_step(lists)
+def _of_lists(
+    lists: dict[str, Lists], context: dict[str, Column] | None = None, where: Where = "row {}".format
+) -> SetTable:
+    offsets = check_in_step(lists, where)
     elements: dict[str, Column] = {}
     for column in lists.values():
         for name, values in column.columns.items():

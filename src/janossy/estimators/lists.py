@@ -10,7 +10,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from janossy.estimators.columns import Column, from_arrow, from_numpy, one_chunk
+from janossy.estimators.columns import Column, Where, from_arrow, from_numpy, one_chunk
 from janossy.estimators.table import offsets_of
 from janossy.ragged import Ragged
 
@@ -148,7 +148,7 @@ def array_columns(values: np.ndarray, name: str) -> dict[str, Column]:
     return {f"{name}{j}": from_numpy(values[:, j], f"{name}{j}") for j in range(values.shape[1])}
 
 
-def check_in_step(lists: dict[str, Lists]) -> np.ndarray:
+def check_in_step(lists: dict[str, Lists], where: Where) -> np.ndarray:
     """The offsets of all of these columns of lists, which must be the same.
 
     Raises: ValueError, naming two columns and the row, where they are not.
@@ -159,7 +159,7 @@ def check_in_step(lists: dict[str, Lists]) -> np.ndarray:
             row = int((sizes[0] != sizes[1]).argmax())
             raise ValueError(
                 f"columns {a!r} and {b!r} expect lists of one length in each row, as they describe the same elements; "
-                f"got {sizes[0][row]} and {sizes[1][row]} in row {row}. Correct it, or leave one column out."
+                f"got {sizes[0][row]} and {sizes[1][row]} in {where(row)}. Correct it, or leave one column out."
             )
     return next(iter(lists.values())).offsets
 

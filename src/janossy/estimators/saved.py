@@ -162,7 +162,10 @@ def _check_fits(network: JanossyNetwork, layout: Layout, num_outputs: int) -> No
         layout.vocabularies,
         layout.num_numbers,
     ):
-        raise SavedModelError(f"a saved network expects the columns that the encoder writes, {layout}; got {embed}.")
+        raise SavedModelError(
+            f"a saved network expects the columns that the encoder writes, {layout}; got vocabularies "
+            f"{embed.vocabularies} and {embed.num_numbers} numbers."
+        )
     if isinstance(rho, Readout) and rho.layers[-1].out_features != num_outputs:
         raise SavedModelError(f"a saved network expects {num_outputs} outputs; got {rho.layers[-1].out_features}.")
 
@@ -227,7 +230,10 @@ def _from_labels(told: dict[str, Any]) -> np.ndarray:
     dtype, values = told["dtype"], _is(list, told["values"])
     if dtype not in (*LABELS, "object", "str") or not all(isinstance(x, str | bool | int | float) for x in values):
         raise SavedModelError("a saved classifier expects labels that are text, numbers or booleans; got others.")
-    return np.array(values, dtype=dtype)
+    classes = np.array(values, dtype=dtype)
+    if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
+        raise SavedModelError("a saved classifier expects two classes or more, all different, in ascending order.")
+    return classes
 
 
 def _is(kind: Callable[..., Any], value: Any) -> Any:

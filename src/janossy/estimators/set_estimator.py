@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -36,6 +38,7 @@ class SetEstimator(BaseEstimator):
 
     encoder_: TableEncoder
     ensemble_: Ensemble
+    parts_: list[Part]
     trials_: list[Trial]
     sensitivity_: Sensitivity | None
     n_features_in_: int
@@ -101,6 +104,18 @@ class SetEstimator(BaseEstimator):
         changes = self._changes(whole.cpu(), without.cpu(), torch.tensor(sets.sizes))
         return ElementImportance(changes.numpy(), sets.offsets.cpu().numpy())
 
+    def as_of_new_sets(self) -> Iterator[tuple[Self, np.ndarray]]:
+        """Models of those networks alone that left out the same sets in training, and the numbers of these sets in X.
+
+        What such a model says of its sets it would say of new ones, but that the choice among the candidates, and the
+        temperature, have looked at them. Saved models do not have it.
+        """
+        check_is_fitted(self, "parts_")
+        for networks, weights, sets in self.parts_:
+            model = copy(self)
+            model.ensemble_ = replace(self.ensemble_, networks=networks, weights=weights)
+            yield model, sets.numpy()
+
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
         """What is told of the predictions of whole sets (B, out), and of those without an element (N, out)."""
         raise NotImplementedError
@@ -139,6 +154,7 @@ class SetEstimator(BaseEstimator):
             found = search.run(tried)
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
+            self.parts_ = [(networks, each, torch.from_numpy(used)[sets.cpu()]) for networks, each, sets in found.parts]
             self._calibrate(found.parts, examples)
             self.sensitivity_ = _sensitivity(found.parts, examples, task, seed)
         self.ensemble_.to("cpu")

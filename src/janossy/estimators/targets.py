@@ -8,7 +8,7 @@ from warnings import warn
 import numpy as np
 from torch import Tensor
 
-from janossy.estimators.columns import Column
+from janossy.estimators.columns import Column, Where
 from janossy.estimators.grouping import ids_of
 from janossy.estimators.lists import Lists, array_columns, to_numpy
 from janossy.estimators.sources import Source, is_of, named_columns, source
@@ -84,10 +84,11 @@ def targets_of(y: Any, set_id: str | None, X: Any, num_rows: int) -> Targets:
     return Targets({"y": _plain(source(y, "y"), "y")}, True)
 
 
-def with_targets(sets: SetTable, targets: Targets, add: bool) -> tuple[SetTable, np.ndarray]:
+def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> tuple[SetTable, np.ndarray]:
     """The sets, and the targets in their order, (B,), or (B, t) for several.
 
-    ``add``: sets that only the targets know follow, empty, and their own columns missing.
+    ``add``: sets that only the targets know follow, empty, and their own columns missing. ``where``: what the row of a
+    set is called.
 
     Raises: ValueError for a set that has none.
     """
@@ -102,13 +103,14 @@ def with_targets(sets: SetTable, targets: Targets, add: bool) -> tuple[SetTable,
             raise ValueError(f"y expects one target a set; got two for set {twice!s}. Drop one.")
         rows = [places.pop(name, -1) for name in ids]
         if -1 in rows:
-            raise _without_target(ids[rows.index(-1)])
+            raise without_target(ids[rows.index(-1)])
         if add and places:
             sets, ids, rows = _followed_by(sets, list(places)), [*ids, *places], [*rows, *places.values()]
         columns = {name: column[np.array(rows)] for name, column in columns.items()}
     for column in columns.values():
         if column.missing().any():
-            raise _without_target(ids[int(column.missing().argmax())])
+            b = int(column.missing().argmax())
+            raise without_target(ids[b], where(b) if targets.ids is None else None)
     arrays = [column.decoded() for column in columns.values()]
     return sets, arrays[0] if targets.flat else np.stack(arrays, 1)
 
@@ -128,8 +130,12 @@ def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
     )
 
 
-def _without_target(name: Any) -> ValueError:
-    return ValueError(f"y expects a target for every set; got none for set {name!s}. Give it one, or drop the set.")
+def without_target(name: Any, place: str | None = None) -> ValueError:
+    """What is wrong with a set that has no target, in this row of the table if it is one of it."""
+    row = "" if place is None else f", in {place}"
+    return ValueError(
+        f"y expects a target for every set; got none for set {name!s}{row}. Give it one, or drop the set."
+    )
 
 
 def _plain(column: Source, name: str) -> Column:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from janossy.refusal import BadArgument
+
 if TYPE_CHECKING:
     from janossy.paper.workers import Trial
 
@@ -15,12 +17,6 @@ Out = Annotated[Path, typer.Option(help="The directory of the results.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Keep the results there, run what is missing.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes, one core each.")]
 NUM_CORES = os.cpu_count() or 1
-
-
-class BadArgument(typer.TyperException):
-    """An argument of a command that is refused, in one line."""
-
-    exit_code = 2
 
 
 @dataclass(frozen=True)

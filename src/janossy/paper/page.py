@@ -1,28 +1,17 @@
-"""What the reports share: how a page is written, and how its plots look."""
+"""How the studies' reports are written: Markdown, plots, and one page with the plots inside."""
 
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from io import BytesIO
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import jinja2
-import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from janossy.paper.results import Result, write_whole
+from janossy.pages import THEMES, Colours, data_uri, fill, render
+from janossy.paper.results import Result
+from janossy.whole import write_whole
 
-THEMES = {
-    "light": {"paper": "#ffffff", "ink": "#1c1e21", "faint": "#dfe1e5"},
-    "dark": {"paper": "#16181c", "ink": "#e6e7ea", "faint": "#3a3d44"},
-}
-
-End = tuple[float, str, str]
-"""Where a line ends, its label and its colour."""
-
-Plot = Callable[[Sequence[Result], dict[str, str]], Figure]
+Plot = Callable[[Sequence[Result], Colours], Figure]
 """A figure of results in the colours of a theme."""
 
 
@@ -39,94 +28,13 @@ def write_pages(
 
     Raises: OSError if a file cannot be written, which leaves it as it was.
     """
-    templates = jinja2.ChoiceLoader([jinja2.PackageLoader(each, ".") for each in (package, "janossy.paper")])
-    images = {name: {theme: render(plot, results, theme) for theme in THEMES} for name, plot in plots.items()}
-    uris = {name: {theme: _data_uri(png) for theme, png in themes.items()} for name, themes in images.items()}
+    images = {name: {theme: render(partial(plot, results), theme) for theme in THEMES} for name, plot in plots.items()}
+    uris = {name: {theme: data_uri(png) for theme, png in themes.items()} for name, themes in images.items()}
     contents = {
-        "report.md": _fill(templates, "report.md.j2", {**context, "plots": list(plots)}),
-        "report.html": _fill(templates, "report.html.j2", {**context, "plots": list(plots), "images": uris}),
+        "report.md": fill(package, "report.md.j2", {**context, "plots": list(plots)}),
+        "report.html": fill(package, "report.html.j2", {**context, "plots": list(plots), "images": uris}),
         **{f"{name}.png": themes["light"] for name, themes in images.items()},
     }
     for name, content in contents.items():
         write_whole(directory / name, content)
     return [directory / name for name in contents]
-
-
-def render(plot: Plot, results: Sequence[Result], theme: str) -> bytes:
-    """A plot as a PNG, in the colours of a theme."""
-    colours = THEMES[theme]
-    style: dict[str, Any] = {
-        "font.size": 10,
-        "axes.titlesize": 11,
-        "axes.titleweight": "bold",
-        "axes.titlelocation": "left",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "axes.grid.axis": "y",
-        "axes.axisbelow": True,
-        "grid.color": colours["faint"],
-        "grid.linewidth": 0.8,
-        "figure.constrained_layout.h_pad": 0.07,
-        **dict.fromkeys(("figure.facecolor", "axes.facecolor"), colours["paper"]),
-        **dict.fromkeys(
-            ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), colours["ink"]
-        ),
-    }
-    with mpl.rc_context(cast(Any, style)):
-        png = BytesIO()
-        plot(results, colours).savefig(png, format="png", dpi=130, metadata={"Software": None})
-    return png.getvalue()
-
-
-def panels(num: int) -> tuple[Figure, list[Axes]]:
-    """As many panels, three in a line."""
-    columns = min(3, num)
-    lines = -(-num // columns)
-    figure = Figure(figsize=(0.4 + 3.4 * columns, 0.5 + 2.9 * lines), layout="constrained")
-    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
-    for unused in axes[num:]:
-        unused.remove()
-    return figure, axes[:num]
-
-
-def label_ends(axes: Axes, ends: Sequence[End]) -> None:
-    """Write labels to the right of the axes at the height of their lines, pushed apart where they would overlap."""
-    gap = 10.5 / 72 / axes.get_window_extent().height * axes.figure.dpi
-    to_axes = axes.transData + axes.transAxes.inverted()
-    heights = [to_axes.transform((1, y))[1] for y, *_ in ends]
-    order = sorted(range(len(ends)), key=lambda i: heights[i])
-    settled: list[float] = []
-    for i in order:
-        settled.append(max(heights[i], settled[-1] + gap) if settled else heights[i])
-    excess = max(0.0, settled[-1] - 1.0) if settled else 0.0
-    for position in range(len(settled) - 1, -1, -1):
-        ceiling = settled[position + 1] - gap if position + 1 < len(settled) else settled[-1] - excess
-        settled[position] = min(settled[position], ceiling)
-    for i, place in zip(order, settled, strict=True):
-        _, label, colour = ends[i]
-        axes.text(1.03, place, label, color=colour, transform=axes.transAxes, va="center", fontsize=8.5)
-
-
-def key(figure: Figure, handles: Sequence[Line2D], labels: Sequence[str]) -> None:
-    """A legend in one line above the panels."""
-    figure.legend(
-        handles, labels, loc="outside upper left", ncols=len(labels), frameon=False, handlelength=1.3, columnspacing=1.2
-    )
-
-
-def _fill(templates: jinja2.BaseLoader, name: str, context: Mapping[str, Any]) -> bytes:
-    """A template's page in UTF-8. What has no place there, of a folder whose name is not UTF-8, is escaped."""
-    environment = jinja2.Environment(
-        loader=templates,
-        autoescape=name.endswith(".html.j2"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(name).render(context).encode(errors="backslashreplace")
-
-
-def _data_uri(png: bytes) -> str:
-    return f"data:image/png;base64,{b64encode(png).decode()}"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from janossy.paper.schema import check
+from janossy.schema import check
+from janossy.whole import write_whole
 
 CELLS = "cells"
 DEEPEST = 10
@@ -42,23 +43,6 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
     """Write a JSON file, whole or not at all. Raises: OSError if it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(data, indent=1).encode())
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write to a file beside ``path``, then rename it: a full disk or a kill leaves the old file whole.
-
-    Raises: OSError if it cannot be written.
-    """
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def read_result(path: Path, schema: type) -> Result:

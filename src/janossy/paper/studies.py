@@ -9,10 +9,11 @@ from rich.console import Console
 
 from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.graphs.study import GRAPHS
-from janossy.paper.options import BadArgument, Request
+from janossy.paper.options import Request
 from janossy.paper.results import LeftOut, Result
 from janossy.paper.run import run_trials, unfinished
 from janossy.paper.study import Study
+from janossy.refusal import BadArgument
 
 STUDIES = (ARITHMETIC, GRAPHS)
 

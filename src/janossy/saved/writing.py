@@ -1,12 +1,9 @@
 """Writing a saved model: whole or not at all."""
 
 import json
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
@@ -14,6 +11,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from janossy.saved.reading import DESCRIPTION, FORMAT, HEADER, MOST_JSON, TENSORS, VERSION, looks_saved, version_of
+from janossy.whole import beside
 
 
 def write_model(
@@ -58,7 +56,7 @@ def write_model(
         )
     _check_place(path, overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _beside(path) as part:
+    with beside(path) as part:
         if path.suffix == ".zip":
             with ZipFile(part, "w", ZIP_STORED) as archive:
                 for name, content in contents.items():
@@ -94,25 +92,12 @@ def _check_place(path: Path, overwrite: bool) -> None:
         raise FileExistsError(f"{path} is no saved model, which alone overwrite=True replaces. Give another path.")
 
 
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """A name in the same folder, of which nothing is left."""
-    part = path.with_name(f".{path.name}.{token_hex(8)}.part")
-    try:
-        yield part
-    finally:
-        if part.is_dir():
-            shutil.rmtree(part)
-        else:
-            part.unlink(missing_ok=True)
-
-
 def _swap(new: Path, path: Path) -> None:
     """Put the folder in the place of one that may be there, which stays if that fails."""
     if not path.exists():
         new.rename(path)
         return
-    with _beside(path) as old:
+    with beside(path) as old:
         path.rename(old)
         try:
             new.rename(path)

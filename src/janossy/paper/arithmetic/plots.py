@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from janossy.pages import End, key, label_ends, panels
 from janossy.paper.arithmetic.patterns import DEFAULT_NUM_TEST
 from janossy.paper.arithmetic.tables import (
     MODELS,
@@ -22,7 +23,7 @@ from janossy.paper.arithmetic.tables import (
     paper_score,
     tasks_of,
 )
-from janossy.paper.page import End, Plot, key, label_ends, panels
+from janossy.paper.page import Plot
 from janossy.paper.results import Result
 
 # Okabe and Ito's palette, told apart by colour-blind readers, in shades that stand out on white and on near-black.

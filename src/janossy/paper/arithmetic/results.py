@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from janossy.paper.arithmetic.models import MODELS
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.schema import Count, OneOf, Seconds, Seed, Within
+from janossy.schema import Count, OneOf, Seconds, Seed, Within
 
 Accuracy = Annotated[float | None, Within(0, 1, or_nan=True)]
 Error = Annotated[float | None, Within(0, or_nan=True)]

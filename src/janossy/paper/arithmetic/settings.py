@@ -6,7 +6,7 @@ from typing import Any
 from janossy.paper.arithmetic.models import Model
 from janossy.paper.arithmetic.names import Preset, Protocol
 from janossy.paper.arithmetic.tasks import Task
-from janossy.paper.schema import Count
+from janossy.schema import Count
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from janossy.paper.graphs.settings import NAMES, Row, Settings
-from janossy.paper.schema import Count, OneOf, Seconds, Seed, Within, not_empty, shown
+from janossy.schema import Count, OneOf, Seconds, Seed, Within, not_empty, shown
 
 Share = Annotated[float, Within(0, 1)]
 

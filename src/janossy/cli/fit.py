@@ -1,0 +1,105 @@
+"""janossy fit: from tables to a trained model."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from janossy.cli.arguments import check_new, check_tables, names, seconds
+from janossy.refusal import BadArgument
+
+COLUMNS = "Several with commas between, or the option again."
+STRATEGIES = ("k1", "k2", "k3", "k2+features", "k3+features", "max", "attention", "gru", "lstm")
+"""Those of the estimators, whose module loads torch."""
+
+
+def fit(
+    tables: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE",
+            help="Parquet, CSV or Arrow files with the same columns; a row an element, or a row a set with lists.",
+            show_default=False,
+        ),
+    ],
+    target: Annotated[str, typer.Option(metavar="COL", help="What is predicted of a set: one value a set.")],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder that is written; it must not be there yet.")],
+    set_id: Annotated[
+        str | None, typer.Option(metavar="COL", help="Rows of one id are a set. Not needed where rows hold lists.")
+    ] = None,
+    numeric: Annotated[list[str], typer.Option(metavar="COL", help=f"Columns of amounts. {COLUMNS}")] = [],  # noqa: B006
+    categorical: Annotated[list[str], typer.Option(metavar="COL", help="Columns of codes or names.")] = [],  # noqa: B006
+    set_columns: Annotated[
+        list[str], typer.Option(metavar="COL", help="Columns of the sets, constant in each, not of their elements.")
+    ] = [],  # noqa: B006
+    drop: Annotated[list[str], typer.Option(metavar="COL", help="Columns to leave out.")] = [],  # noqa: B006
+    task: Annotated[
+        Literal["classification", "regression"] | None,
+        typer.Option(help="What the target is, where it is not as its values suggest."),
+    ] = None,
+    strategy: Annotated[
+        str,
+        typer.Option(help=f"auto tries several. Or some of {', '.join(STRATEGIES)}."),
+    ] = "auto",
+    time_budget: Annotated[str, typer.Option(help="Of training: 90s, 10m, 1h30m.")] = "10m",
+    max_epochs: Annotated[
+        int | None, typer.Option(min=1, help="Of training: by default what suits the number of sets.")
+    ] = None,
+    validation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART|FOLDS",
+            help="Sets left out to stop, choose and calibrate by: a part such as 0.2, or a number of folds. By default "
+            "5 folds of up to 2000 sets, or else a tenth.",
+            show_default=False,
+        ),
+    ] = None,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh all classes alike, however rare.")] = False,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
+) -> None:
+    """Fit a model to sets in tables: what is best of several kinds of networks, with a report.
+
+    Kinds of columns, and whether the target is a class or a number, are inferred, printed and can be overruled.
+    Ctrl-C ends the search, and keeps the best so far.
+    """
+    settings = {
+        "strategy": _strategy(strategy),
+        "time_budget": seconds("--time-budget", time_budget),
+        "max_epochs": max_epochs,
+        "validation": None if validation is None else _validation(validation),
+        "random_state": seed,
+        "device": device,
+    }
+    if balanced and task == "regression":
+        raise BadArgument("--balanced is of classes; leave it out of a regression.")
+    if out.suffix == ".zip":
+        raise BadArgument(f"--out is a folder, as a report goes with the model; got {out}.")
+    check_tables(tables)
+    check_new(out)
+    columns = [names(each) for each in (set_columns, numeric, categorical, drop)]
+    from janossy.workflow.fitting import Request, fit
+    from janossy.workflow.recipe import Recipe
+
+    fit(Request(tuple(tables), Recipe(set_id, target, *columns), out, task, balanced, settings))
+
+
+def _strategy(text: str) -> str | list[str]:
+    listed = names([text])
+    if listed != ("auto",) and (not listed or not set(listed) <= set(STRATEGIES)):
+        raise BadArgument(f"--strategy expects auto, or some of {', '.join(STRATEGIES)}; got {text!r}.")
+    return listed[0] if len(listed) == 1 else list(listed)
+
+
+def _validation(text: str) -> float | int:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if 0 < number < 1:
+        return number
+    if number >= 2 and number == int(number):
+        return int(number)
+    raise BadArgument(
+        f"--validation expects a part of the sets such as 0.2, or a number of folds from 2 on; got {text!r}."
+    )

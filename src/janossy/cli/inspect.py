@@ -1,0 +1,18 @@
+"""janossy inspect: what a model is, on one screen."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from janossy.cli.arguments import check_model
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What janossy fit wrote.", show_default=False)],
+) -> None:
+    """Show a model's columns, sizes, strategies, scores and versions."""
+    check_model(model)
+    from janossy.workflow.inspecting import inspect
+
+    inspect(model)

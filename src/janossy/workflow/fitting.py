@@ -1,0 +1,175 @@
+"""What ``janossy fit`` does: from tables to the folder of a model, with a report."""
+
+import os
+import platform
+import shlex
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+
+from janossy.estimators import SetClassifier, SetRegressor, SetTable, save
+from janossy.refusal import BadArgument
+from janossy.saved.reading import version_of
+from janossy.whole import beside, write_whole
+from janossy.workflow.describing import describe, sizes_of
+from janossy.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
+from janossy.workflow.judged import Model, judge, scores
+from janossy.workflow.recipe import Recipe, sets_to_fit
+from janossy.workflow.record import NAME, Record
+from janossy.workflow.report import report, str_of
+from janossy.workflow.target import TaskName, taken_as
+
+FOLDS = 5
+"""Of few sets, unless ``validation`` says otherwise."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``janossy fit`` is asked for."""
+
+    files: tuple[Path, ...]
+    recipe: Recipe
+    out: Path
+    task: TaskName | None
+    balanced: bool
+    settings: dict[str, Any]
+    """Of the estimator."""
+
+
+def fit(request: Request) -> None:
+    """Read the tables, fit, and write the folder of the model: whole, or not at all.
+
+    Raises: BadArgument for what is wrong in the tables; OSError; FloatingPointError if training diverges;
+        typer.Exit(130) after an interrupt, when the best so far is written.
+    """
+    console = screen()
+    _check_device(request.settings["device"])
+    request.out.parent.mkdir(parents=True, exist_ok=True)
+    with beside(request.out) as part:
+        part.mkdir()  # if there is no place for it, one knows before training
+        sets, targets, task = _read(request, console)
+        model, seconds = _trained(request, sets, targets, task, console)
+        judged = judge(model, sets, targets)
+        record = Record(
+            request.recipe,
+            task,
+            tuple(map(str, request.files)),
+            len(sets),
+            sets.num_elements,
+            int(sets.sizes.min()),
+            int(sets.sizes.max()),
+            len(judged.sets),
+            {name: value if isfinite(value) else None for name, value in
+             scores(judged.targets, judged.predictions, task).items()},
+            seconds,
+            datetime.now(UTC).isoformat(timespec="seconds"),
+            shlex.join(["janossy", *sys.argv[1:]]),
+        )  # fmt: skip
+        folder = save(model, part / "model")
+        write_whole(folder / NAME, record.to_json())
+        try:
+            write_whole(folder / "report.html", report(model, sets, judged, record, _told(model)))
+        finally:  # rather a model without a report than none
+            folder.rename(request.out)
+    found = ", ".join(f"{name} {value:.4f}" for name, value in record.scores.items() if value is not None)
+    say(console, f"{found}, on {record.num_judged:,} sets that were left out.")
+    say(console, f"wrote {request.out}, with {request.out / 'report.html'}")
+    if was_interrupted(model):
+        say(console, "Stopped before the end: this is the best so far.")
+        raise typer.Exit(130)
+
+
+def was_interrupted(model: Model) -> bool:
+    """Whether its training was ended by Ctrl-C."""
+    return any(trial.note == "interrupted" for trial in model.trials_)
+
+
+def _read(request: Request, console: Console) -> tuple[SetTable, np.ndarray, TaskName]:
+    sets, targets = sets_to_fit(request.files, request.recipe)
+    name, files = request.recipe.target, ", ".join(map(str, request.files))
+    task = request.task
+    taken = taken_as(targets)
+    if targets.dtype.kind == "M":
+        raise BadArgument(f"{files}: the target {name!r} holds dates. Make numbers of them, such as days.")
+    if task == "regression" and targets.dtype.kind not in "iufb":
+        raise BadArgument(f"{files}: the target {name!r} is text, which no regression can predict. Leave --task out.")
+    say(console, f"{files}: {sizes_of(sets)}")
+    show_columns(console, list(describe(sets)))
+    reason = "as --task says" if task else f"{taken.reason}; --task overrules it"
+    task = task or taken.task
+    different, counts = np.unique(targets, return_counts=True)
+    if len(different) < 2:
+        raise BadArgument(f"{files}: the target {name!r} has one value only, {different[0]}. Is it the right column?")
+    if task == "regression" and request.balanced:
+        raise BadArgument(f"--balanced is of classes, and the target {name!r} is taken as numbers, {reason}.")
+    _check_enough(request.settings.get("validation"), len(sets), files)
+    if task == "classification":
+        say(console, f"target {name}: {len(different)} classes, {reason}")
+        rare = [str(each) for each, count in zip(different, counts, strict=True) if count < FOLDS]
+        if rare:
+            say(console, f"  fewer than {FOLDS} sets are of {', '.join(rare[:10])}", style="yellow")
+        return sets, targets, task
+    targets = targets.astype(np.float64)
+    if not np.isfinite(targets).all():
+        raise BadArgument(f"{files}: the target {name!r} has infinite values. Correct them, or drop these sets.")
+    say(console, f"target {name}: numbers from {targets.min():.6g} to {targets.max():.6g}, {reason}")
+    return sets, targets, task
+
+
+def _check_device(name: str) -> None:
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise BadArgument(f"--device {name} is not there: {str(error).splitlines()[0]}") from None
+
+
+def _check_enough(validation: float | int | None, num_sets: int, files: str) -> None:
+    folds = validation if isinstance(validation, int) else FOLDS if validation is None else 2
+    if num_sets < folds:
+        raise BadArgument(f"{files}: {folds} folds of validation need {folds} sets or more; got {num_sets}.")
+
+
+def _trained(
+    request: Request, sets: SetTable, targets: np.ndarray, task: TaskName, console: Console
+) -> tuple[Model, float]:
+    model: Model
+    if task == "classification":
+        model = SetClassifier(**request.settings, class_weight="balanced" if request.balanced else None)
+    else:
+        model = SetRegressor(**request.settings)
+    began = monotonic()
+    with warnings_said(console), FitDisplay(console, "accuracy" if task == "classification" else "R²") as display:
+        model.set_params(progress=display)
+        try:
+            model.fit(sets, targets)
+        except (TypeError, ValueError) as error:
+            raise BadArgument(str(error)) from error
+    model.set_params(progress=None)
+    if not any(trial.epochs for trial in model.trials_):
+        if was_interrupted(model):
+            raise KeyboardInterrupt  # before there was anything to keep
+        raise BadArgument("--time-budget was over before the first epoch of training. Give more.")
+    used = [str_of(trial) for trial in model.trials_ if trial.weight]
+    say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")
+    return model, monotonic() - began
+
+
+def _told(model: Model) -> dict[str, str]:
+    """Settings and versions, for the report."""
+    settings = {
+        name: str(value)
+        for name, value in model.get_params().items()
+        if value is not None and value != () and name != "verbose"
+    }
+    versions = {name: version_of(name) for name in ("janossy", "torch", "scikit-learn", "skorch", "numpy", "pyarrow")}
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return settings | versions | {"machine": machine}

@@ -1,0 +1,82 @@
+"""What ``janossy predict`` does: from a model and tables to a table of predictions."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, feather, parquet
+
+from janossy.estimators import SetClassifier, SetTable
+from janossy.refusal import BadArgument
+from janossy.whole import beside
+from janossy.workflow.display import say, screen, warnings_said
+from janossy.workflow.judged import Model, scores, task_of
+from janossy.workflow.model import load_model
+from janossy.workflow.recipe import Recipe, sets_to_predict
+from janossy.workflow.record import Record
+
+WRITERS = {
+    ".parquet": parquet.write_table,
+    ".csv": csv.write_csv,
+    ".arrow": feather.write_feather,
+    ".feather": feather.write_feather,
+}
+
+
+def predict(folder: Path, files: Sequence[Path], out: Path, set_id: str | None, num_permutations: int | None) -> None:
+    """Read a model and tables, predict each set, and write the predictions: whole, or not at all.
+
+    Raises: BadArgument for what is wrong in the tables or the model; OSError.
+    """
+    console = screen()
+    model, record = load_model(folder), Record.read(folder)
+    if num_permutations is not None:
+        model.set_params(num_permutations=num_permutations)
+    recipe = Recipe() if record is None else record.recipe
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with warnings_said(console):
+        sets, targets = sets_to_predict(files, model.encoder_, recipe, set_id)
+        try:
+            columns = predictions(model, sets)
+        except ValueError as error:
+            raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
+    ids = np.arange(len(sets)) if sets.ids is None else sets.ids
+    table = pa.table({_free(set_id or recipe.set_id or "set", columns): pa.array(ids), **columns})
+    with beside(out) as part:
+        WRITERS[out.suffix](table, str(part))
+        part.rename(out)
+    say(console, f"wrote {out}: {len(sets):,} sets, columns {', '.join(table.column_names)}")
+    if targets is not None:
+        say(console, f"compared with the column {recipe.target!r}: {_compared(targets, columns['prediction'], model)}")
+
+
+def predictions(model: Model, sets: SetTable) -> dict[str, pa.Array]:
+    """The columns of predictions, by name, (B,) each."""
+    if isinstance(model, SetClassifier):
+        probabilities, errors = model.predict_proba(sets, return_std=True)
+        best = probabilities.argmax(1)
+        return {
+            "prediction": pa.array(model.classes_[best]),
+            **{f"probability_{name}": pa.array(probabilities[:, c]) for c, name in enumerate(model.classes_)},
+            "standard_error": pa.array(errors[np.arange(len(best)), best]),
+            "change_probability": pa.array(model.change_probability(sets) if errors.any() else np.zeros(len(best))),
+        }
+    mean, error = model.predict(sets, return_std=True)
+    return {"prediction": pa.array(mean), "standard_error": pa.array(error)}
+
+
+def _compared(targets: np.ndarray, predictions: pa.Array, model: Model) -> str:
+    """The scores, or why there are none."""
+    predicted = predictions.to_numpy(zero_copy_only=False)
+    like, kinds = (targets.dtype.kind, predicted.dtype.kind), ("biuf", "OU")
+    if not any(set(like) <= set(kind) for kind in kinds):
+        return f"it holds other values than in training, as {targets[0]!s}"
+    return ", ".join(f"{name} {value:.4f}" for name, value in scores(targets, predicted, task_of(model)).items())
+
+
+def _free(name: str, columns: dict[str, pa.Array]) -> str:
+    """The name of the column of ids, unless predictions have it."""
+    while name in columns:
+        name += "_"
+    return name

@@ -1,0 +1,61 @@
+"""Record: what is written beside a fitted model, of how its tables were read and of how well it did."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from janossy.refusal import BadArgument
+from janossy.schema import Count, Seconds, Within, check
+from janossy.workflow.recipe import Recipe
+from janossy.workflow.target import TaskName
+
+NAME = "fit.json"
+MOST_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Record:
+    """A fit. ``scores``: of sets that networks had not learnt from, by name, the main one first."""
+
+    recipe: Recipe
+    task: TaskName
+    files: tuple[str, ...]
+    num_sets: Count
+    num_elements: Annotated[int, Within(0)]
+    smallest: Annotated[int, Within(0)]
+    largest: Annotated[int, Within(0)]
+    num_judged: Count
+    scores: dict[str, float | None]
+    seconds: Seconds
+    finished: str
+    command: str
+
+    def to_json(self) -> bytes:
+        """As it is written."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False).encode()
+
+    @classmethod
+    def read(cls, model: Path) -> "Record | None":
+        """That of a model's folder; None where there is none: of a zip, or a model that Python code has saved.
+
+        Raises: BadArgument for one that is damaged.
+        """
+        file = model / NAME
+        if not file.is_file():
+            return None
+        try:
+            if file.stat().st_size > MOST_BYTES:
+                raise ValueError(f"it has more than {MOST_BYTES} bytes")
+            found = json.loads(file.read_text(encoding="utf-8"))
+            check(found, cls)
+        except (OSError, ValueError, RecursionError) as error:
+            raise BadArgument(f"{file} is damaged: {error or 'it is nested too deeply'}.") from None
+        known = Recipe.__dataclass_fields__
+        recipe: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in found["recipe"].items()
+            if name in known
+        }
+        given = {name: found[name] for name in cls.__dataclass_fields__}
+        return cls(**given | {"recipe": Recipe(**recipe), "files": tuple(given["files"])})

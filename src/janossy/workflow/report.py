@@ -1,0 +1,154 @@
+"""The report of a fit: one self-contained page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from janossy.estimators import SetClassifier, SetTable, Trial
+from janossy.pages import Plot, data_uris, fill
+from janossy.workflow import figures
+from janossy.workflow.describing import describe, sizes_of
+from janossy.workflow.judged import Judged, Model, by_permutations, most_wrong, task_of
+from janossy.workflow.record import Record
+
+MOST_CURVES = 6
+"""Candidates whose learning curves are drawn: those of the prediction, and the next best."""
+
+FEW_RIGHT = 30
+"""Of fewer sets a calibration curve says nothing."""
+
+
+def report(model: Model, sets: SetTable, judged: Judged, record: Record, told: Mapping[str, str]) -> bytes:
+    """The page as HTML. ``told``: further settings and versions, by name."""
+    task = task_of(model)
+    numbers = by_permutations(model, sets, _of_all(judged, len(sets)))
+    plots = dict(_plots(model, judged, numbers, record))
+    context = {
+        "record": record,
+        "is_classifier": task == "classification",
+        "scores": {name: "–" if value is None else _score(value) for name, value in record.scores.items()},
+        "main": next(iter(record.scores)),
+        "lead": _lead(judged, record),
+        "num_judged": len(judged.sets),
+        "sizes": sizes_of(sets),
+        "columns": list(describe(sets)),
+        "trials": [_trial_line(trial) for trial in sorted(model.trials_, key=_place)],
+        "used": [str_of(trial) for trial in model.trials_ if trial.weight],
+        "classes": _classes(model.classes_, judged) if isinstance(model, SetClassifier) else [],
+        "target": None if isinstance(model, SetClassifier) else _range(judged.targets),
+        "wrong": list(most_wrong(model, sets, judged)),
+        "sensitivity": model.sensitivity_,
+        "numbers": numbers,
+        "images": {name: data_uris(plot) for name, plot in plots.items()},
+        "told": told,
+    }
+    return fill(__package__, "report.html.j2", context)
+
+
+def str_of(trial: Trial) -> str:
+    """A candidate in words: its strategy, and the settings in which it differs from that."""
+    settings = ", ".join(f"{name}={value}" for name, value in trial.settings.items())
+    return f"{trial.strategy} ({settings})" if settings else trial.strategy
+
+
+def _plots(
+    model: Model, judged: Judged, numbers: Sequence[tuple[int, float]], record: Record
+) -> Iterator[tuple[str, Plot]]:
+    curves = _curves(model.trials_)
+    if curves:
+        yield "curves", partial(figures.learning_curves, curves)
+    if isinstance(model, SetClassifier):
+        counts = _confusion(model.classes_, judged)
+        yield "confusion", partial(figures.confusion, counts, [str(name) for name in model.classes_])
+        if len(judged.sets) >= FEW_RIGHT and judged.probabilities is not None:
+            yield "calibration", partial(figures.confidence, judged.probabilities.max(1), judged.right)
+    else:
+        yield "residuals", partial(figures.residuals, judged.predictions, judged.targets)
+        if len(judged.sets) >= FEW_RIGHT:
+            yield "calibration", partial(figures.means, judged.predictions, judged.targets)
+    if len(numbers) > 1:
+        nums, values = zip(*numbers, strict=True)
+        yield "permutations", partial(figures.by_permutations, nums, values, next(iter(record.scores)))
+
+
+def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
+    """The last rung of each candidate, those of the prediction first, then by loss."""
+    last: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.epochs and (str_of(trial) not in last or not last[str_of(trial)].weight):
+            last[str_of(trial)] = trial
+    chosen = sorted(last.values(), key=lambda trial: (-trial.weight, trial.loss))[:MOST_CURVES]
+    return [
+        figures.Curve(str_of(trial), [row["train_loss"] for row in history], [row["valid_loss"] for row in history])
+        for trial in chosen
+        for history in trial.history
+        if history
+    ]
+
+
+def _confusion(classes: np.ndarray, judged: Judged) -> np.ndarray:
+    counts = np.zeros((len(classes), len(classes)), np.int64)
+    np.add.at(counts, (np.searchsorted(classes, judged.targets), np.searchsorted(classes, judged.predictions)), 1)
+    return counts
+
+
+def _classes(classes: np.ndarray, judged: Judged) -> list[tuple[str, int, str, str]]:
+    """Of each class: its name, its sets, the share of them that is found, and of those predicted so that is right."""
+    counts = _confusion(classes, judged)
+    true, said, found = counts.sum(1), counts.sum(0), counts.diagonal()
+    return [
+        (str(name), int(true[c]), _share(found[c], true[c]), _share(found[c], said[c]))
+        for c, name in enumerate(classes)
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "–"
+
+
+def _lead(judged: Judged, record: Record) -> str:
+    """How good it is in a sentence, beside the best constant prediction."""
+    num = len(judged.sets)
+    of = f"on {num:,} sets, each predicted by networks that had not learnt from it"
+    if record.task == "classification":
+        accuracy = judged.right.mean()
+        error = (accuracy * (1 - accuracy) / num) ** 0.5
+        names, counts = np.unique(judged.targets, return_counts=True)
+        often = f"always saying {names[counts.argmax()]!s} is right in {counts.max() / num:.1%}"
+        return f"Accuracy {accuracy:.4f} (standard error {error:.4f}) {of}; {often}."
+    error = np.square(judged.targets - judged.predictions).mean() ** 0.5
+    return f"Root mean squared error {error:.4g} {of}; always saying the mean has {judged.targets.std():.4g}."
+
+
+def _of_all(judged: Judged, num_sets: int) -> np.ndarray:
+    """The targets by set number, (B,): those of sets that were not judged are not looked at."""
+    targets = np.empty(num_sets, judged.targets.dtype)
+    targets[judged.sets] = judged.targets
+    return targets
+
+
+def _range(targets: np.ndarray) -> str:
+    return f"{targets.min():.6g} to {targets.max():.6g}, mean {targets.mean():.6g}"
+
+
+def _place(trial: Trial) -> tuple[float, float]:
+    return -trial.weight, trial.loss
+
+
+def _trial_line(trial: Trial) -> dict[str, str]:
+    tried = trial.epochs > 0
+    return {
+        "name": str_of(trial),
+        "round": str(trial.rung + 1),
+        "epochs": str(trial.epochs) if tried else "–",
+        "seconds": f"{trial.seconds:.1f}" if tried else "–",
+        "loss": f"{trial.loss:.4f}" if tried else "–",
+        "score": _score(trial.score) if tried else "–",
+        "weight": f"{trial.weight:.2f}" if trial.weight else "",
+        "note": trial.note,
+    }
+
+
+def _score(value: float) -> str:
+    return f"{value:.4g}" if abs(value) >= 10 else f"{value:.4f}"

@@ -1,0 +1,34 @@
+"""Whether a target is a class or a number."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+TaskName = Literal["classification", "regression"]
+
+MOST_CLASSES = 20
+"""Whole numbers that are no more than so many different ones are taken as classes."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a target is taken as, and why, in words."""
+
+    task: TaskName
+    reason: str
+
+
+def taken_as(targets: np.ndarray) -> Taken:
+    """Classes if they are text or booleans, or few different whole numbers; else numbers.
+
+    Shapes: targets (B,).
+    """
+    if targets.dtype.kind in "OUb":
+        return Taken("classification", "as it is text" if targets.dtype.kind != "b" else "as it is true or false")
+    if targets.dtype.kind == "M":
+        return Taken("regression", "as it is dates")
+    different = len(np.unique(targets))
+    if np.array_equal(targets, np.round(targets)) and different <= MOST_CLASSES:
+        return Taken("classification", f"as it has {different} different whole numbers")
+    return Taken("regression", f"as it has {different:,} different numbers")
