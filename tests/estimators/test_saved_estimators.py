@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from janossy import saved
@@ -61,18 +62,13 @@ def test_a_loaded_regressor_predicts_the_same_bits(tmp_path):
 
 @pytest.mark.parametrize(
     "labels",
-    [
-        np.array([1, 5]),
-        np.array([False, True]),
-        np.array([1.0, 2.0]),
-        np.array(["a", "b"]),
-        np.array(["a", "b"], object),
-    ],
+    [np.array([1, 5]), np.array([False, True]), np.array([1.0, 2.0]), np.array(["a", "b"]), np.array(["a", "b"], "O")],
     ids=lambda labels: str(labels.dtype),
 )
 def test_labels_come_back(labels, tmp_path):
     sets, y = bags(20)
-    model = SetClassifier({"strategy": "k1", "width": 2}, max_epochs=1, validation=0.5).fit(sets, labels[y.astype(int)])
+    model = SetClassifier({"strategy": "k1", "width": 2}, max_epochs=1, validation=0.5)
+    model.fit(sets, labels[y.astype(int)])
     again = load(save(model, tmp_path / "model"))
     assert again.classes_.dtype == model.classes_.dtype and (again.classes_ == model.classes_).all()
 
@@ -89,9 +85,7 @@ def test_what_cannot_be_saved(tmp_path):
         return JanossyNetwork(None, JanossyPooling(Own(), Tuples(1)), nn.Linear(2, num_outputs))
 
     model = SetClassifier(own, max_epochs=1, validation=0.5).fit(*bags(20))
-    with pytest.raises(
-        ValueError, match=r"expects parts that janossy or torch have, unchanged; got network\.pooling\.f"
-    ):
+    with pytest.raises(ValueError, match=r"expects parts that janossy or torch have, .*; got network\.pooling\.f"):
         save(model, tmp_path / "model")
 
 
@@ -167,8 +161,6 @@ def test_an_edited_description_is_an_error(written, keys, value):
 
 
 def test_weights_of_another_network_are_an_error(written):
-    from safetensors.torch import load_file, save_file
-
     file = written / "model.safetensors"
     tensors = load_file(file)
     save_file({name.replace("0/", "99/"): tensor for name, tensor in tensors.items()}, file)
