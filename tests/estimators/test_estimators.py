@@ -285,9 +285,7 @@ def test_settings_are_checked_in_fit(settings, error, message):
 
 def test_targets_are_checked():
     sets, labels = bags(10)
-    with pytest.raises(
-        ValueError, match=r"expects two classes or more in y; got one class, .*True.*\. Is y the"
-    ):
+    with pytest.raises(ValueError, match=r"expects two classes or more in y; got one class, .*True.*\. Is y the"):
         SetClassifier().fit(sets, np.ones(10, bool))
     with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None\. Give one target"):
         SetRegressor().fit(sets, None)

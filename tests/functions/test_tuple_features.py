@@ -81,3 +81,9 @@ def test_equal_elements_have_distance_zero_and_a_finite_gradient():
 def test_errors(arguments, error, message):
     with pytest.raises(error, match=message):
         TupleFeatures(2, 3, **arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64], ids=str)
+def test_elements_that_are_no_floats_are_an_error(dtype):
+    with pytest.raises(ValueError, match=rf"expects elements in floating point; got {dtype}. Convert"):
+        TupleFeatures(2, 1, differences=[0])(torch.zeros(3, 2, 1, dtype=dtype))

@@ -75,6 +75,10 @@ class TupleFeatures(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)
+        if not x.is_floating_point():
+            raise ValueError(
+                f"this TupleFeatures expects elements in floating point; got {x.dtype}. Convert them with .to()."
+            )
         pairs = [self._of_pair(x[:, i], x[:, j]) for i, j in combinations(range(self.k), 2)]
         return torch.cat([x.new_zeros(len(x), 0), *(feature for pair in pairs for feature in pair)], dim=1)
 
