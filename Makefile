@@ -9,7 +9,7 @@ REPRODUCE_OUT := results/arithmetic-quick
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help reproduce test test-all lint format bench constraints clean check-python
+.PHONY: help reproduce test test-all lint-and-kernels lint format bench constraints clean check-python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,13 +18,18 @@ reproduce: $(VENV)/.installed-cli  ## The paper's arithmetic tasks, quick preset
 	$(BIN)/janossy reproduce arithmetic --preset quick --resume --out $(REPRODUCE_OUT)
 
 # pytest's workers would each compile the kernels; --dist=worksteal keeps both at work to the end.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m tests.compile_kernels && OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
 
-test: lint  ## Everything CI checks: lint, types, import rules, a covering of the tests' cases
+test: lint-and-kernels  ## Everything CI checks: lint, types, import rules, a covering of the tests' cases
 	$(PYTEST)
 
-test-all: lint  ## The same with every case of every test, as CI does nightly
+test-all: lint-and-kernels  ## The same with every case of every test, as CI does nightly
 	$(PYTEST) --all
+
+# Side by side, for types are checked on one core.
+lint-and-kernels: $(VENV)/.installed-dev
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.compile_kernels & kernels=$$!; \
+	  $(MAKE) --no-print-directory lint && wait $$kernels || { kill $$kernels 2>/dev/null; exit 1; }
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/ruff check

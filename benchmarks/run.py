@@ -1,4 +1,4 @@
-"""Run benchmarks and write their tables: ``python -m benchmarks.run [NAME ...] [--pairs N] [--seconds S]``."""
+"""Run benchmarks and write their tables: ``python -m benchmarks.run [NAME ...] [--rows TEXT]``."""
 
 import argparse
 import json
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral
+from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral, step, tables
 from benchmarks.harness import measure, record, table
 
 BENCHMARKS = {
@@ -18,6 +18,8 @@ BENCHMARKS = {
     "sampling": sampling,
     "graph": graph,
     "auto": auto,
+    "tables": tables,
+    "step": step,
 }
 RESULTS = Path(__file__).parent / "results"
 
@@ -28,6 +30,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}; default all")
     parser.add_argument("--pairs", type=int, default=50, help="pairs of runs a row, at most")
     parser.add_argument("--seconds", type=float, default=5.0, help="seconds a row, about")
+    parser.add_argument("--rows", default="", help="only rows whose names contain this")
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory of the results")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in BENCHMARKS]
@@ -36,7 +39,8 @@ def main() -> None:
     torch.manual_seed(0)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.names or BENCHMARKS:
-        timings = measure(BENCHMARKS[name].rows(), arguments.pairs, arguments.seconds)
+        rows = (row for row in BENCHMARKS[name].rows() if arguments.rows in row.name)
+        timings = measure(rows, arguments.pairs, arguments.seconds)
         data = record(timings, BENCHMARKS[name].__doc__ or "", " ".join(["python -m benchmarks.run", *sys.argv[1:]]))
         (arguments.out / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
         (arguments.out / f"{name}.md").write_text(table(data))

@@ -28,7 +28,7 @@ from janossy import (
     Tuples,
 )
 from janossy.evaluate import Fused, Gather, Packed, Permanent, Problem, Projected, SampledPrefixes, SharedPrefixes
-from janossy.functions import ACTIVATIONS, GatedAttention, TupleFeatures
+from janossy.functions import ACTIVATIONS, FeaturedMLP, GatedAttention, TupleFeatures
 from janossy.orderings import weighs_rows
 
 D = 2
@@ -150,7 +150,7 @@ FUNCTIONS = {
         f"tuple_mlp_one_layer_{activation}": Example(lambda k, a=activation: TupleMLP(k, D, 5, 3, a), True, False)
         for activation in ACTIVATIONS
     },
-    "tuple_mlp_features": Example(lambda k: TupleMLP(k, D, (5, 4), features=small_features(k)), needs_k=True),
+    "featured_mlp": Example(lambda k: FeaturedMLP(k, D, (5, 4), small_features(k)), needs_k=True, least_k=2),
     "tuple_features": Example(small_features, needs_k=True, in_chunks=False, least_k=2),
     "tuple_product": Example(lambda k: TupleProduct(k, D, 4), needs_k=True),
     "tuple_product_of_mlps": Example(lambda k: TupleProduct(k, D, 4, 3, small_mlp), needs_k=True),

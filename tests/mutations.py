@@ -84,26 +84,35 @@ def first_failure(tree: Path, tests: tuple[str, ...], *options: str) -> str | No
     return failed[1]
 
 
-def table(outcomes: dict[int, Outcome], command: str) -> str:
-    """The outcomes in Markdown."""
-    rows = [
-        f"| {i} | {FAULTS[i].what} | `{FAULTS[i].file.removeprefix('src/janossy/')}` | {outcome.caught} "
-        f"| {_cell(outcome.covering)} | {_cell(outcome.whole) if outcome.whole_was_run else ''} |"
-        for i, outcome in sorted(outcomes.items())
-    ]
-    lost = sum(outcome.caught == "only all cases" for outcome in outcomes.values())
-    found = sum(outcome.caught == "make test" for outcome in outcomes.values())
+def table(rows: dict[str, str], command: str) -> str:
+    """The rows of ``row``, by what is wrong, in Markdown."""
+    lost, missed = (sum(f"| {caught} |" in row for row in rows.values()) for caught in ("only all cases", "not caught"))
     return "\n".join(
         [
-            f"`{command}`: of {len(outcomes)} planted faults, the cases that `make test` runs find {found}; all cases "
-            f"find {lost} more.",
+            f"`{command}` (`--only` keeps the rows of the others): of {len(rows)} planted faults, the cases that "
+            f"`make test` runs find {len(rows) - lost - missed}; all cases find {lost} more.",
             "",
-            "| | fault | file | found by | first to fail in `make test` | in `make test-all`, where that was run |",
-            "|---|---|---|---|---|---|",
-            *rows,
+            "| fault | file | found by | first to fail in `make test` | in `make test-all`, where that was run |",
+            "|---|---|---|---|---|",
+            *rows.values(),
             "",
         ]
     )
+
+
+def row(fault: Fault, outcome: Outcome) -> str:
+    """A fault and its outcome as a row of the table."""
+    return (
+        f"| {fault.what} | `{fault.file.removeprefix('src/janossy/')}` | {outcome.caught} "
+        f"| {_cell(outcome.covering)} | {_cell(outcome.whole) if outcome.whole_was_run else ''} |"
+    )
+
+
+def kept(path: Path) -> dict[str, str]:
+    """The rows of a table that was written before, by what is wrong, of faults that there still are."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines if line.startswith("| ")}
+    return {fault.what: rows[fault.what] for fault in FAULTS if fault.what in rows}
 
 
 def _cell(test: str | None) -> str:
@@ -140,7 +149,10 @@ def main() -> None:
             print(f"{i:2d} {outcome.caught}: {FAULTS[i].what}: {found} ({outcome.seconds:.0f} s)", flush=True)
 
         list(pool.map(one, chosen))
-    text = table(outcomes, " ".join(["python -m tests.mutations", *sys.argv[1:]]))
+    rows = (kept(arguments.out) if arguments.out else {}) | {
+        FAULTS[i].what: row(FAULTS[i], outcomes[i]) for i in outcomes
+    }
+    text = table({fault.what: rows[fault.what] for fault in FAULTS if fault.what in rows}, "python -m tests.mutations")
     print(text)
     if arguments.out:
         arguments.out.write_text(text, encoding="utf-8")

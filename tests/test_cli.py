@@ -36,7 +36,7 @@ def here(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
     ("some", "num_trials"),
     [
         pytest.param((), 50, marks=pytest.mark.only_all),
-        (("--tasks", "unique_sum"), 10),
+        (("--tasks", "unique_sum", "--models", "k1-linear,k3-mlp,gru-linear"), 3),
     ],
 )
 def test_smoke_preset_runs_everything_and_resumes_nothing(some, num_trials, tmp_path, monkeypatch, capsys):

@@ -7,7 +7,18 @@ from itertools import permutations
 import pytest
 import torch
 
-from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, Ragged, Sampled, TupleMLP, TupleProduct, Tuples
+from janossy import (
+    GRU,
+    AllPermutations,
+    Canonical,
+    JanossyNetwork,
+    JanossyPooling,
+    Ragged,
+    Sampled,
+    TupleMLP,
+    TupleProduct,
+    Tuples,
+)
 from janossy.compiling import constant_when_compiled
 from janossy.evaluate import on_kernels
 from janossy.orderings import weighs_rows
@@ -27,6 +38,13 @@ def _fresh_compiler():
 def test_a_constant_is_marked_as_torch_marks_it():
     ours, theirs = constant_when_compiled(lambda: 0), torch.compiler.assume_constant_result(lambda: 0)
     assert vars(ours) == vars(theirs) != {}
+
+
+def test_no_graph_break_where_small_sets_give_all_orders():
+    layer, sets = pooling("sampled_1", "gru").eval(), distinct_sets((3, 2, 3))
+    layer.orderings = Sampled(6)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    close(compiled(sets), layer(sets, AllPermutations()))
 
 
 def pairs():

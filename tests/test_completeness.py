@@ -8,14 +8,26 @@ import tempfile
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import janossy
-from janossy import audit, evaluate, functions, graph, history, inference, objective, saved, tabular, testing
+from janossy import (
+    audit,
+    estimators,
+    evaluate,
+    functions,
+    graph,
+    history,
+    inference,
+    objective,
+    saved,
+    tabular,
+    testing,
+)
 from janossy.estimators import strategies as named_networks
-from janossy.estimators.layout import Layout
 from tests import examples
 
 SOURCE = Path(janossy.__file__).parent
@@ -96,8 +108,9 @@ PUBLIC = {
     **dict.fromkeys(audit.__all__, audit),
     **dict.fromkeys(("GraphSAGE", "Neighbourhoods", "TwoHops", "two_hops"), graph),
     "HistoryPooling": history,
-    **dict.fromkeys(("GatedAttention", "Recurrence", "TupleFeatures"), functions),
+    **dict.fromkeys(("FeaturedMLP", "GatedAttention", "Recurrence", "TupleFeatures"), functions),
     **dict.fromkeys(tabular.__all__, tabular),
+    **dict.fromkeys(sorted({*estimators.__all__} - {"Layout"}), estimators),
     **dict.fromkeys(("load", "save"), saved),
     "build_network": named_networks,
     "assert_invariant": testing,
@@ -135,10 +148,11 @@ def test_an_undocumented_name_is_found():
 def test_the_examples_in_docstrings_run(name):
     thing = getattr(PUBLIC[name], name)
     names = {
+        "np": np,
+        "Layout": estimators.Layout,
         "torch": torch,
         "nn": nn,
         "tempfile": tempfile,
-        "Layout": Layout,
         **{name: getattr(module, name) for name, module in PUBLIC.items()},
     }
     for test in doctest.DocTestFinder(recurse=False).find(thing, name, module=inspect.getmodule(thing), globs=names):

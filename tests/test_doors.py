@@ -49,7 +49,7 @@ from janossy.evaluate import (
     SampledPrefixes,
     SharedPrefixes,
 )
-from janossy.functions import GatedAttention, TupleFeatures
+from janossy.functions import FeaturedMLP, GatedAttention, TupleFeatures
 from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
 from janossy.history import HistoryPooling
 from janossy.inference import ControlVariate, fit_control_variate, predict_passes
@@ -156,6 +156,7 @@ DOORS = {
             "seed": SEED,
             "block": COUNT[:-1],
             "exact_last": (-1, 1.5, True, "1", None),
+            "exhaust": SEED,
             "max_rows": COUNT,
         },
     ),
@@ -183,7 +184,18 @@ DOORS = {
             "hidden_features": (0, -1, 2.5, True, "3", None, (), (4, 0), (4, 2.5)),
             "out_features": COUNT[:-1],
             "activation": (*CHOICE, None, torch.tanh),
-            "features": (3, "all", nn.ReLU(), TupleFeatures),
+        },
+    ),
+    "FeaturedMLP": Door(
+        FeaturedMLP,
+        lambda: {"k": 2, "in_features": D, "hidden_features": 4, "features": TupleFeatures(2, D, products=[0])},
+        {
+            "k": COUNT,
+            "in_features": COUNT,
+            "hidden_features": (0, 1, -1, 2.5, True, "3", None, (), (4, 0), (4, 2.5)),
+            "features": (None, 3, "all", nn.ReLU(), TupleFeatures, TupleFeatures(2, D)),
+            "out_features": COUNT[:-1],
+            "activation": (*CHOICE, None, torch.tanh),
         },
     ),
     "TupleFeatures": Door(
@@ -260,6 +272,7 @@ DOORS = {
             "reduce": (*CHOICE, None),
             "memory_budget": BYTES,
             "append_size": (*FLAG, "linear"),
+            "orderings_train": ORDERINGS[1:],
         },
     ),
     "JanossyEquivariant": Door(

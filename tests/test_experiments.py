@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from experiments.record import Record
-from experiments.sampling import control, covariance, coverage, objectives, rao_blackwell, stopping, variance
+from experiments.sampling import control, covariance, coverage, objectives, rao_blackwell, small, stopping, variance
 from experiments.sampling.designs import FILE, SIZES
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "sampling"
 
 
-@pytest.mark.parametrize("module", [covariance, coverage, rao_blackwell, stopping, variance])
+@pytest.mark.parametrize("module", [covariance, coverage, rao_blackwell, small, stopping, variance])
 def test_tables(module):
     name = module.__name__.rpartition(".")[2]
     data = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))

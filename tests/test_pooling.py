@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from janossy import GRU, AllPermutations, Canonical, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
+from janossy import GRU, AllPermutations, Canonical, Distinct, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
 from janossy.evaluate import Gather, Problem, Rates, choose
-from tests.examples import FITTING, D, distinct_sets, drawing, pooling, tied_sets
+from tests.examples import FITTING, D, distinct_sets, drawing, generator, pooling, tied_sets
 from tests.laws import close, law_invariant, pooled
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -59,6 +59,17 @@ def test_append_size_tells_sizes_apart_and_stays_invariant():
     constant = Ragged.from_sizes(torch.zeros(5, D), [2, 3])
     mean = JanossyPooling(lambda x: x.mean(1), AllPermutations(), append_size=True)(constant)
     close(mean[:, D], torch.tensor([2.0, 3.0]))
+
+
+def test_orderings_of_training_and_of_evaluation():
+    f, sets = TupleMLP(2, D, 3), distinct_sets((5, 2, 0))
+    layer = JanossyPooling(f, Tuples(2), orderings_train=Distinct(6, k=2))
+    close(layer(sets, generator=generator()), JanossyPooling(f, Distinct(6, k=2))(sets, generator=generator()))
+    assert layer.rows(sets).sizes == (6, 2, 1) and layer.rows(sets, Tuples(2)).sizes == (20, 2, 1)
+    close(layer.eval()(sets), JanossyPooling(f, Tuples(2))(sets))
+    assert layer.rows(sets).sizes == (20, 2, 1) and "orderings_train=Distinct(num=6" in repr(layer)
+    with pytest.raises(ValueError, match=r"with orderings_train, a reduce among mean, logmeanexp, .*; got 'sum'"):
+        JanossyPooling(f, Tuples(2), reduce="sum", orderings_train=Distinct(6, k=2))
 
 
 def test_append_the_logarithm_of_the_size():

@@ -3,6 +3,7 @@
     python -m experiments.sampling.networks      trains what the others measure: about 20 minutes on two cores
     python -m experiments.sampling.variance      docs/results/sampling/variance.md: every scheme
     python -m experiments.sampling.coverage      … coverage.md: error bars
+    python -m experiments.sampling.small         … small.md: error bars of sets of 1 to 12
     python -m experiments.sampling.stopping      … stopping.md: tolerances
     python -m experiments.sampling.rao_blackwell … rao_blackwell.md: exact in the last positions; distinct tuples
     python -m experiments.sampling.control       … control.md: control variates and history

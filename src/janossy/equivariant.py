@@ -9,7 +9,7 @@ from janossy.evaluate.misfits import check_function, check_keys, check_sets, mis
 from janossy.evaluate.per_element import per_element
 from janossy.orderings import Orderings, weighs_rows
 from janossy.orderings.arguments import check_generator
-from janossy.orderings.rows import check_orderings
+from janossy.orderings.rows import check_orderings, exhausting
 from janossy.ragged import Ragged
 
 
@@ -22,7 +22,8 @@ class JanossyEquivariant(nn.Module):
     Args:
         f: maps rows (T, L, d) to (T, L, c), an output for each position: ``GRU(d, H, bidirectional=True,
             per_position=True)``, or any module, such as a Transformer encoder with positions.
-        orderings: of whole sets: AllPermutations, Canonical, or Sampled without k.
+        orderings: of whole sets: AllPermutations, Canonical, or Sampled without k (which in evaluation gives all orders
+            of a set that has no more than num).
         memory_budget: in bytes; rows that need more are computed in chunks, and once more in backward.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets.
@@ -66,7 +67,8 @@ class JanossyEquivariant(nn.Module):
             keys = sets
         check_keys(keys, sets, "JanossyEquivariant")
         check_generator("JanossyEquivariant", generator, sets.device)
-        problem = Problem(self.f, self.orderings, sets, keys, None, generator, self.memory_budget)
+        orderings = self.orderings if self.training else exhausting(self.orderings)
+        problem = Problem(self.f, orderings, sets, keys, None, generator, self.memory_budget)
         with misfits_explained("f", self.f, sets.values):
             return sets.with_values(per_element(problem))
 

@@ -7,6 +7,7 @@ from inspect import signature
 import torch
 from torch import Tensor, nn
 
+from janossy.evaluate.lookup import looked_up
 from janossy.evaluate.misfits import check_context, check_sets, misfits_explained
 from janossy.modes import untouched
 from janossy.orderings import Orderings
@@ -103,13 +104,15 @@ class JanossyNetwork(nn.Module):
     def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
         """What ``JanossyPooling.explain`` says of h(x)."""
         with untouched(self):
-            return self.pooling.explain(self.elements(sets), orderings, keys=sets)
+            elements = self.elements(sets)
+        return self.pooling.explain(elements, orderings, keys=sets)
 
     def elements(self, sets: Ragged) -> Ragged:
-        """h(x): the same sets, of what f reads."""
+        """h(x): the same sets, of what f reads; of an embedding a ``Lookup``, so that f projects each id once."""
         check_sets(sets, "JanossyNetwork")
         with misfits_explained("h", self.h, sets.values):
-            return sets.with_values(self.h(sets.values))
+            found = looked_up(self.h, sets)
+            return sets.with_values(self.h(sets.values)) if found is None else found
 
 
 def takes(rho: nn.Module, num_arguments: int) -> bool:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
 from janossy.evaluate.cost import Cost, check_memory_budget
+from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.misfits import check_function, check_keys, check_sets, misfits_explained
 from janossy.evaluate.rows.pool import apply
 from janossy.functions.meaning import StatesItsMeaning
@@ -15,8 +16,11 @@ from janossy.modes import untouched
 from janossy.orderings import Orderings, weighs_rows
 from janossy.orderings.arguments import check_flag, check_generator
 from janossy.orderings.drawn import Drawn
-from janossy.orderings.rows import check_orderings
+from janossy.orderings.rows import check_orderings, exhausting
 from janossy.ragged import Ragged
+
+AVERAGES = ("mean", "logmeanexp")
+"""The reductions whose scale does not depend on how many orderings there are."""
 
 
 class JanossyPooling(StatesItsMeaning):
@@ -33,6 +37,11 @@ class JanossyPooling(StatesItsMeaning):
             chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
             then takes d + 1 features. "log" for log(1 + |h|), which keeps sizes of any order in range.
+        orderings_train: those in training mode, such as ``Distinct(256, k=2)`` beside ``Tuples(2)``: each step then
+            costs at most 256 pairs a set, and predictions average over all of them.
+
+    In evaluation, sets that have no more orders than a ``Sampled`` draws (n! <= num) give each once: their mean is
+    exact. A sum or a maximum is of num draws, as in training.
 
     Shapes: sets.values (N, d) -> (B, c).
     Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
@@ -57,6 +66,7 @@ class JanossyPooling(StatesItsMeaning):
         *,
         memory_budget: int = MEMORY_BUDGET,
         append_size: bool | str = False,
+        orderings_train: Orderings | None = None,
     ) -> None:
         super().__init__()
         check_function(f, "JanossyPooling", "(T, c)")
@@ -65,6 +75,13 @@ class JanossyPooling(StatesItsMeaning):
         if reduce not in reductions:
             kept = "; .rows(sets) keeps the rows" if reduce is None else ""
             raise ValueError(f"reduce expects one of {', '.join(map(repr, reductions))}; got {reduce!r}{kept}.")
+        if orderings_train is not None:
+            check_orderings(orderings_train, "JanossyPooling")
+            if reduce not in AVERAGES:
+                raise ValueError(
+                    f"JanossyPooling expects, with orderings_train, a reduce among {', '.join(AVERAGES)}, whose scale "
+                    f"does not depend on how many there are; got {reduce!r}."
+                )
         check_memory_budget("JanossyPooling", memory_budget)
         if append_size != "log":
             check_flag("JanossyPooling", "append_size", append_size)
@@ -74,6 +91,7 @@ class JanossyPooling(StatesItsMeaning):
         self.reduce = reduce
         self.memory_budget = memory_budget
         self.append_size = append_size
+        self.orderings_train = orderings_train
 
     def forward(
         self,
@@ -127,6 +145,10 @@ class JanossyPooling(StatesItsMeaning):
         chosen = self.choice(problem)
         chosen.check_rows(problem)
         return chosen.cost(problem)
+
+    def in_evaluation(self, orderings: Orderings) -> Orderings:
+        """These orderings as evaluation takes them: all of a set's where there are no more than are drawn."""
+        return orderings if self.reduce in ("sum", "max") else exhausting(orderings)
 
     def meaning(self) -> dict[str, Any]:
         """The orderings whose mean it is, and the reduction; how many are drawn, and how, is another matter."""
@@ -186,12 +208,17 @@ class JanossyPooling(StatesItsMeaning):
         if keys is not None:
             check_keys(keys, sets, "JanossyPooling")
         if orderings is None:
-            orderings = self.orderings
+            trains = self.training and self.orderings_train is not None
+            orderings = cast(Orderings, self.orderings_train) if trains else self.orderings
         elif not isinstance(orderings, Drawn):
             check_orderings(orderings, "JanossyPooling")
+        if not self.training:
+            orderings = self.in_evaluation(orderings)
         check_generator("JanossyPooling", generator, sets.device)
+        elements = self._elements(sets)
+        elements, table = (elements.places, elements.table) if isinstance(elements, Lookup) else (elements, None)
         keys = sets if keys is None else keys
-        return Problem(self.f, orderings, self._elements(sets), keys, reduce, generator, self.memory_budget)
+        return Problem(self.f, orderings, elements, keys, reduce, generator, self.memory_budget, table)
 
     def _elements(self, sets: Ragged) -> Ragged:
         if not self.append_size:
@@ -208,4 +235,6 @@ class JanossyPooling(StatesItsMeaning):
 
     def extra_repr(self) -> str:
         size = f", append_size={self.append_size}" if self.append_size else ""
+        if self.orderings_train is not None:
+            size += f", orderings_train={self.orderings_train}"
         return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"

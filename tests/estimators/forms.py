@@ -63,12 +63,23 @@ def structs(elements, context, sizes):
     return pa.table({"items": items} | {name: pa.array(column) for name, column in context.items()})
 
 
+def views(elements, context, sizes):
+    starts = pa.array([0, *accumulate(sizes)][:-1], pa.int32())
+    columns = {
+        name: pa.ListViewArray.from_arrays(starts, pa.array(sizes, pa.int32()), pa.array(column))
+        for name, column in elements.items()
+    }
+    return pa.table(columns | {name: pa.array(column) for name, column in context.items()})
+
+
 TABLES = {
     "Arrow table": arrow,
     "Arrow list": lambda *args: arrow(*args, kind=pa.list_),
     "Arrow batch": lambda *args: arrow(*args).to_batches()[0],
     "Arrow reader": lambda *args: arrow(*args).to_reader(),
     "Arrow chunks": lambda *args: pa.concat_tables([arrow(*args)[:1], arrow(*args)[1:]]),
+    "Arrow slice": lambda *args: pa.concat_tables([arrow(*args)] * 2).combine_chunks()[len(args[2]) :],
+    "Arrow list views": views,
     "Arrow structs": structs,
     "pandas": lambda *args: pd.DataFrame(lists(*args)),
     "pandas, as Arrow": lambda *args: arrow(*args).to_pandas(types_mapper=pd.ArrowDtype),
@@ -76,6 +87,7 @@ TABLES = {
     "polars structs": lambda *args: pl.from_arrow(structs(*args)),
     "dict": lists,
     "awkward": lambda *args: ak.from_arrow(arrow(*args)),
+    "awkward, chosen from": lambda *args: ak.from_arrow(arrow(*args))[::-1][::-1],
 }
 
 
@@ -99,7 +111,8 @@ LONG = {
 
 def values_of(column: Column) -> list:
     """The values of a column, None where missing."""
-    pairs = zip(column.decoded().tolist(), column.missing(), strict=True)
+    pairs = list(zip(column.decoded().tolist(), column.missing(), strict=True))
+    assert all(value is None or value != value for value, missing in pairs if missing)
     return [None if missing else value for value, missing in pairs]
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, dok_matrix
 
 from janossy import Ragged
 from janossy.estimators import as_sets
@@ -43,6 +43,7 @@ ERRORS = {
         r"got shape \(2, 3, 1\), maybe padded. Ragged",
     ),
     "sparse": (lambda: as_sets(csr_array((2, 2))), TypeError, "dense elements; got a sparse csr_array"),
+    "sparse, and a dict": (lambda: as_sets(dok_matrix((2, 2))), TypeError, "dense elements; got a sparse dok_matrix"),
     "complex": (lambda: as_sets(np.ones((2, 2), complex)), ValueError, "Complex data not supported: column 'x0'"),
     "objects": (
         lambda: as_sets(np.array([[1.0], [{}]], object)),
@@ -53,6 +54,11 @@ ERRORS = {
     "bytes": (lambda: as_sets(np.array([[b"a"]])), TypeError, r"column 'x0' expects numbers, text.*got \|S1"),
     "binary": (lambda: as_sets(pa.table({"a": [b"a"]})), TypeError, "column 'a' expects numbers, text.*Arrow's binary"),
     "Ragged of matrices": (lambda: as_sets(Ragged.from_sets([torch.ones(1, 2, 3)])), ValueError, r"features \(2, 3\)"),
+    "sparse column": (
+        lambda: as_sets(pd.DataFrame({"a": pd.arrays.SparseArray([0, 1.0])})),
+        TypeError,
+        "'a' expects what Arrow can hold; got Series.*Arrow says",
+    ),
     "huge": (lambda: as_sets({"a": [1, 2**70]}), TypeError, "column 'a' expects values of one type"),
     # Lists of sets
     "features": (lambda: as_sets([np.ones((2, 3)), np.ones((2, 2))]), ValueError, r"\(n, 3\).*\(2, 2\) as set 1"),
@@ -153,11 +159,15 @@ ERRORS = {
     # Targets
     "unknown y": (lambda: long("y"), ValueError, "y expects the name of a column; got 'y'"),
     "y of no table": (lambda: as_sets([X], "y"), TypeError, "X is no table.*got 'y'"),
-    "y differs": (lambda: long("label"), ValueError, "'label' expects one value a set; got 0 in row 0 and 1 in row 1"),
+    "y differs": (
+        lambda: long("label"),
+        ValueError,
+        "'label' expects one value a set; got 0 in row 0 and 1 in row 1, both of set 1",
+    ),
     "y by row differs": (
         lambda: long([0, 1, 1]),
         ValueError,
-        "'y' expects one value a set; got 0 in row 0 and 1 in row 1",
+        "'y' expects one value a set; got 0 in row 0 and 1 in row 1, both of set 1",
     ),
     "y of another length": (lambda: long([0, 1]), ValueError, "one target a row of X, which has 3; got 2"),
     "y of lists' length": (lambda: as_sets(LISTS, [0]), ValueError, "one target a set of X, which has 2; got 1"),

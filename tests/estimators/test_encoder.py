@@ -50,9 +50,8 @@ def test_what_training_had_not():
     data = TRAIN | {"kind": [["tau", "e"], [], [None]], "pt": [[None, 2.0], [], [6.0]], "site": ["z", "x", None]}
     with pytest.warns(UserWarning) as told:
         elements, context, unseen = encoded(data, encoder)
-    assert sorted(str(warning.message).split(" values")[0] for warning in told) == [
-        "column 'kind': 2",
-        "column 'site': 1",
+    assert sorted(str(warning.message).split(":")[0] for warning in told) == [
+        f"column {name!r} holds values that training had not ({num})" for name, num in unseen.items()
     ]
     assert unseen == {"kind": 2, "site": 1}
     assert elements[:, 0].tolist() == [0, 1, 0] and context[:, 0].tolist() == [0, 1, 3]
@@ -152,8 +151,12 @@ def test_numbers_as_categories_match_across_dtypes():
 
 
 MISFITS = {
-    "missing": ({"pt": None}, r"missing: pt; and these are too many: none"),
-    "more": ({"eta": [[1.0, 2.0], [], [6.0]]}, "missing: none; and these are too many: eta"),
+    "missing": ({"pt": None}, r"missing: pt; and these are too many: none[.]"),
+    "more": ({"eta": [[1.0, 2.0], [], [6.0]]}, "missing: none; and these are too many: eta[.]"),
+    "many more": (
+        {f"n{i:02}": [1, 2, 3] for i in range(30)},
+        "too many: n00, n01, n02, n03, n04, n05, n06, n07, ….*Name or",
+    ),
     "of the sets": ({"pt": [1.0, 2.0, 6.0]}, "missing: pt; and.*too many: none"),
     "text": (
         {"pt": [["1", "x"], [], ["2"]]},

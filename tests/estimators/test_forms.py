@@ -137,6 +137,11 @@ def test_rows_without_lists_are_sets_of_one_element():
         same(as_sets(form), as_sets([row[None] for row in x]))
 
 
+def test_masked_arrays_miss_what_they_mask():
+    masked = np.ma.masked_array([[1.0], [2.0]], mask=[[True], [False]])
+    assert values_of(as_sets(masked).elements["x0"]) == [None, 2.0]
+
+
 def test_structured_arrays_are_tables():
     hits = np.array([(7, 1.0), (7, 2.0), (3, 4.0)], dtype=[("event", "i8"), ("energy", "f8")])
     table = as_sets(hits, set_id="event")

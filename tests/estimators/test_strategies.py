@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, fields
+from math import perm
 
 import pytest
 import torch
@@ -101,6 +102,8 @@ def test_no_setting_is_without_effect():
         "norm": False,
         "embedding_features": 5,
         "num_permutations": 3,
+        "num_tuples": 5,
+        "exact": False,
         "num_heads": 1,
         "features": {"products": [2]},
     }
@@ -123,14 +126,30 @@ def test_features_are_named_by_columns_of_the_layout():
     close(found, expected)
 
 
+@pytest.mark.parametrize("strategy", ["k2", "k3", "k2+features", "k3+features"])
+def test_training_draws_tuples_of_large_sets_and_predictions_take_all(strategy):
+    network, k = built(strategy, context="none", num_tuples=30), int(strategy[1])
+    sets, _ = example(context="none", sizes=(6, 3, 0, 20))
+    rows = network.pooling.rows(network.elements(sets))
+    assert rows.sizes == (30, 6, 1, 30)
+    network.eval()
+    assert network.pooling.rows(network.elements(sets)).sizes == tuple(perm(n, min(n, k)) for n in sets.sizes)
+    assert built(strategy, num_tuples=None).pooling.orderings_train is None
+    drawn = predict(built(strategy, context="none", num_tuples=30, exact=False), sets, 90)
+    assert drawn.standard_error[3].all() and not drawn.standard_error[1:3].any()  # all of the smaller sets' are taken
+
+
+def test_what_builds_no_tuples_draws_none():
+    """One layer of pairs has evaluators of its own."""
+    assert built("k2", depth=1).pooling.orderings_train is None
+    assert built("k2+features", depth=1).pooling.orderings_train is not None
+
+
 def test_pair_features_of_every_layout():
     assert pair_features(Layout((5, 3), 2)) == {
         "absolute_differences": [2, 3],
-        "products": [2, 3],
         "equal": [[0], [1]],
-        "distances": [[2, 3]],
     }
-    assert pair_features(Layout((), 1))["distances"] == []  # the absolute difference again
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,20 @@ BY_ID = {
     "Arrow": lambda ids, y: pa.table({"id": ids, "label": y}),
     "dict of columns": lambda ids, y: {"id": ids, "label": y},
 }
+
+
+class ArrayLike:
+    """What gives itself as an array, and is none."""
+
+    def __init__(self, y):
+        self.y = y
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.y)
+
+
 BY_ROW = {
+    "array-like": ArrayLike,
     "list": list,
     "array": np.array,
     "tensor": lambda y: torch.tensor(y) if isinstance(y[0], int) else y,

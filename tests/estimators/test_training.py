@@ -1,4 +1,5 @@
 import time
+from itertools import chain
 
 import pytest
 import torch
@@ -62,7 +63,7 @@ def test_an_epoch_of_many_sets_goes_on_where_the_last_one_stopped(monkeypatch):
     iterator = RandomBatches(data, 4, torch.Generator().manual_seed(0))
     epochs = [[int(x) for _, targets in iterator for x in targets] for _ in range(5)]
     assert [len(epoch) for epoch in epochs] == [8] * 5
-    assert sorted(sum(epochs, [])) == sorted(list(range(20)) * 2)
+    assert sorted(chain(*epochs)) == sorted(list(range(20)) * 2)
 
 
 def test_batches_are_all_sets_in_order():

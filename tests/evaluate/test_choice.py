@@ -51,6 +51,15 @@ def test_dropout_that_is_switched_off():
     assert name_of(layer, sets) == "gather"
 
 
+def test_sizes_that_change():
+    """As many elements in as many sets."""
+    layer = JanossyPooling(TupleMLP(3, D, 16), Tuples(3))
+    alike, unlike = distinct_sets((10,) * 50), distinct_sets((451,) + (1,) * 49)
+    assert name_of(layer, alike) == "fused"
+    assert name_of(layer, unlike) == "spectral"
+    assert name_of(layer, alike) == "fused"
+
+
 def test_an_activation_that_is_changed():
     layer, sets = JanossyPooling(TupleMLP(3, D, 16), Tuples(3)), distinct_sets((100,))
     assert name_of(layer, sets) == "spectral"

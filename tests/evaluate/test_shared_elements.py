@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from janossy import Ragged, Tuples
+from janossy import Ragged, TupleMLP, Tuples
 from janossy.evaluate import MEMORY_BUDGET, Gather, Problem
 from janossy.orderings import weighs_rows
 from tests.examples import (
@@ -72,6 +72,16 @@ def test_places_are_the_elements(ordering, function, evaluator, reduce, keyed):
     keys = distinct_sets(SIZES) if keyed else None
     f = pooling(ordering, function).f
     law_shared(ORDERINGS[ordering], f, EVALUATORS[evaluator], reduce, keys, memory_budget=budget)
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), SIZES, (8,), (0, 0), ()], ids=str)
+@pytest.mark.parametrize("width", [1, 9])
+@pytest.mark.parametrize("reduce", ["mean", "sum"])
+@pytest.mark.parametrize("evaluator", ["fused", "spectral"])
+def test_single_elements(sizes, width, reduce, evaluator):
+    """Counted, where the activations are many: σ of every value once, times its share of each set."""
+    f = TupleMLP(1, D, width, 3)
+    law_shared(Tuples(1), f, EVALUATORS[evaluator], reduce, None, sizes, PLACES[: sum(sizes)])
 
 
 @pytest.mark.parametrize("sizes", [(), (0, 0)])

@@ -57,7 +57,14 @@ def test_the_law_of_the_tolerance_can_fail():
         law_within_tolerance(f, Tuples(2), 1e-6, coarse, distinct_sets((6, 7)))
 
 
-@pytest.mark.parametrize("activation", sorted(EXPANSIONS))
+IN_FLOAT32 = [
+    pytest.param(activation, marks=() if activation in ("tanh", "gelu", "sine") else pytest.mark.only_all)
+    for activation in sorted(EXPANSIONS)
+]
+"""Of each kind of series one: the others differ by numbers, which the tests in float64 see."""
+
+
+@pytest.mark.parametrize("activation", IN_FLOAT32)
 def test_the_default_in_float32(activation):
     """1e-5, and a few roundings of pre-activations up to about 10, whose unit is 1e-6 there."""
     f = TupleMLP(3, D, 6, activation=activation)

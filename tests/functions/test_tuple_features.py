@@ -1,4 +1,4 @@
-"""TupleFeatures: interactions of pairs, from the definition, and as a part of TupleMLP."""
+"""TupleFeatures: interactions of pairs, from the definition."""
 
 from itertools import combinations
 from math import ceil, pi, sqrt
@@ -8,10 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from janossy import JanossyPooling, TupleMLP, Tuples
-from janossy.functions import Additive, TupleFeatures, structure
-from tests.examples import distinct_sets, generator
-from tests.laws import close, law_invariant
+from janossy.functions import TupleFeatures
+from tests.examples import generator
+from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -64,24 +63,6 @@ def test_equal_elements_have_distance_zero_and_a_finite_gradient():
     assert x.grad.isfinite().all()
 
 
-def test_an_mlp_reads_them_beside_the_elements():
-    features = TupleFeatures(3, 4, **COLUMNS, **MEASURES)
-    f = TupleMLP(3, 4, (8, 5), 2, "relu", features)
-    rows = torch.randn(7, 3, 4, generator=generator())
-    first, second = f.hidden
-    read = torch.cat((rows.flatten(1), features(rows)), dim=1)
-    close(f(rows), f.output(second(first(read).relu()).relu()))
-    assert structure(f) is None and isinstance(structure(TupleMLP(3, 4, 8)), Additive)
-    with pytest.raises(ValueError, match="TupleMLP has a hook, or a forward or layer of its own"):
-        JanossyPooling(TupleMLP(2, 2, 4, features=TupleFeatures(2, 2)), Tuples(2), "projected")(distinct_sets())
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_the_mean_over_tuples_is_invariant(k):
-    features = TupleFeatures(k, 2, differences=[0], products=[1], distances=[[0, 1]], periods={1: 1.0})
-    law_invariant(JanossyPooling(TupleMLP(k, 2, 6, features=features), Tuples(k)), distinct_sets())
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -100,3 +81,9 @@ def test_the_mean_over_tuples_is_invariant(k):
 def test_errors(arguments, error, message):
     with pytest.raises(error, match=message):
         TupleFeatures(2, 3, **arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64], ids=str)
+def test_elements_that_are_no_floats_are_an_error(dtype):
+    with pytest.raises(ValueError, match=rf"expects elements in floating point; got {dtype}. Convert"):
+        TupleFeatures(2, 1, differences=[0])(torch.zeros(3, 2, 1, dtype=dtype))

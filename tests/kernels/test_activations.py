@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -25,22 +27,27 @@ TOLERANCE = {"float32": 4e-7, "float64": 1e-14}
 DTYPES = sorted(TOLERANCE)
 
 
-def apply(name, x):
-    """The value alone, the value and the slope, each of whole arrays."""
+@cache
+def kernel(name):
     code = CODES[name]
 
     @njit(error_model="numpy")
-    def kernel(x, alone, y, slopes):
+    def both_ways(x, alone, y, slopes):
         for at in range(0, x.size, num_lanes(x)):
             store(alone, at, value(code, load(x, at)))
             both = value_and_slope(code, load(x, at))
             store(y, at, both[0])
             store(slopes, at, both[1])
 
+    return both_ways
+
+
+def apply(name, x):
+    """The value alone, the value and the slope, each of whole arrays."""
     num = len(x)
     x = np.concatenate([x, np.zeros(-num % 16, x.dtype)])
     results = [np.empty_like(x) for _ in range(3)]
-    kernel(x, *results)
+    kernel(name)(x, *results)
     return [result[:num] for result in results]
 
 

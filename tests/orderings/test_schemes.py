@@ -120,7 +120,7 @@ def test_blocks_are_as_few_and_as_even_as_allowed(scheme, num, n, block, k):
     blocks = orderings.blocks(n)
     chosen = scheme if scheme != "auto" else "latin" if k else "designed"
     allowed = min(num, *(most for most in (block, SCHEMES[chosen].most(n)) if most is not None), num)
-    if chosen == "designed" and n <= 4 and block is not None and block < num:
+    if chosen == "designed" and n <= schemes.FEW and block is not None and block < num:
         allowed = min(allowed, 2)
     assert sum(blocks) == num == orderings.num_rows(n)
     assert len(blocks) == ceil(num / allowed)

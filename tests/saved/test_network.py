@@ -13,6 +13,7 @@ from janossy import (
     BalancedTree,
     Canonical,
     Combinations,
+    Distinct,
     ImportanceSampled,
     JanossyNetwork,
     JanossyPooling,
@@ -111,7 +112,9 @@ def test_modules(name, tmp_path):
 def test_columns_and_context(tmp_path):
     h = ColumnEmbedding([4, 3], 1, scaled=True)
     rho = Readout(5, 4, 2, embed=ColumnEmbedding([3], 2, embedding_features=2))
-    net = network(TupleMLP(2, h.out_features + 1, 5), Tuples(2), h, rho, append_size="log", memory_budget=10**6)
+    f, some = TupleMLP(2, h.out_features + 1, 5), Distinct(3, k=2)
+    net = network(f, Tuples(2), h, rho, append_size="log", memory_budget=10**6, orderings_train=some)
+    assert load(save(net, tmp_path / "first")).pooling.orderings_train == some
     table = torch.tensor([[1.0, 2.0, 0.5], [3.0, 0.0, -1.0], [2.0, 2.0, 0.0]])
     law_comes_back(net, tmp_path / "model", Ragged.from_sizes(table, [2, 0, 1]), torch.ones(3, 3))
 
@@ -141,7 +144,7 @@ def test_what_is_loaded_trains(tmp_path):
 
 
 def test_a_description_is_json_and_rebuilds_without_files():
-    net = network(build("tuple_mlp_features", 2), Tuples(2))
+    net = network(build("featured_mlp", 2), Tuples(2))
     description = json.loads(json.dumps(describe(net)))
     again = rebuild(description, weights(net))
     assert torch.equal(predict(again, distinct_sets()).mean, predict(net, distinct_sets()).mean)

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from janossy import GRU, JanossyNetwork, JanossyPooling, Sampled, TupleMLP, TupleProduct, Tuples
-from janossy.functions import TupleFeatures
+from janossy import GRU, JanossyNetwork, JanossyPooling, Sampled, TupleProduct, Tuples
+from janossy.functions import FeaturedMLP, TupleFeatures
 from janossy.saved import SavedModelError, describe, load, rebuild, save, weights, write_model
 from janossy.saved.reading import DESCRIPTION as DESCRIPTION_FILE
 from janossy.saved.reading import TENSORS as TENSORS_FILE
@@ -325,8 +325,8 @@ def test_every_flipped_byte_is_an_error_or_another_number(tmp_path):
     """No other exception, whatever byte of the description is damaged."""
     net = JanossyNetwork(
         ColumnEmbedding([3], 1),
-        JanossyPooling(TupleMLP(2, 4, 3, features=TupleFeatures(2, 4, products=[3])), Tuples(2)),
-        nn.Linear(3, 1),
+        JanossyPooling(FeaturedMLP(2, 4, 4, TupleFeatures(2, 4, products=[3])), Tuples(2)),
+        nn.Linear(4, 1),
     )
     path = saved(tmp_path, net)
     file = path / DESCRIPTION_FILE

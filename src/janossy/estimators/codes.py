@@ -46,7 +46,6 @@ class Number:
         power = int(np.frexp(largest)[1])
         there = np.ldexp(there, -power)  # below 1, so that squares neither overflow nor vanish
         mean = there.mean()
-        mean += (there - mean).mean()  # what rounding the sum has cost
         scale = np.sqrt(np.square(there - mean).mean())
         mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
         return cls(name, column.kind, mean, scale, bool(missing.any()))
@@ -90,7 +89,7 @@ class Categories:
     @classmethod
     def fit(cls, column: Column, name: str) -> "Categories":
         """The categories that occur."""
-        occur = np.bincount(column.values + 1, minlength=len(column.categories) + 1) > 0
+        occur = np.bincount(column.values.astype(np.int64) + 1, minlength=len(column.categories) + 1) > 0
         found = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
         found.sort(key=lambda x: (isinstance(x, str), x))
         if len(found) + 2 > MOST_CODES:

@@ -21,7 +21,7 @@ Category = str | int | float | bool
 class Column:
     """One value for each element, or for each set.
 
-    ``values`` (N,), by kind, and what stands for a missing value:
+    ``values``, by kind, and what stands for a missing value:
 
     - numeric: any real dtype; NaN
     - boolean: bool, or floats 0 and 1 where values are missing; NaN
@@ -29,6 +29,8 @@ class Column:
     - categorical: numbers of ``categories``; -1
 
     Where the source holds such an array without missing values, the column shares its memory.
+
+    Shapes: values (N,).
     """
 
     kind: Kind
@@ -110,6 +112,8 @@ def from_numpy(values: np.ndarray, name: str) -> Column:
 
     Raises: TypeError for what is none of the four kinds.
     """
+    if isinstance(values, np.ma.MaskedArray):
+        return from_arrow(pa.array(values.data, mask=np.ma.getmaskarray(values)), name)
     kind = values.dtype.kind
     if kind in "iuf":
         return Column("numeric", values if values.dtype.itemsize <= 8 else values.astype(np.float64))

@@ -20,9 +20,11 @@ FORMAT, VERSION = "janossy.TableEncoder", 1
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """What a network reads: elements (N, c) and context (B, e), float32, each in its ``Layout``.
+    """What a network reads: numbers of the elements, and of the sets themselves, each in its ``Layout``.
 
-    ``unseen``: how many values of each categorical column were unknown in training, and have code 0.
+    ``unseen``: how many values of a categorical column were unknown in training, and have code 0, where any were.
+
+    Shapes: elements (N, c), context (B, e), float32; e is 0 where sets have no columns of their own.
     """
 
     elements: Ragged
@@ -52,9 +54,9 @@ class TableEncoder:
 
     Example:
         >>> encoder = TableEncoder().fit(as_sets([["a", "b"], ["a"]]))
-        >>> encoder.transform(as_sets([["b", "c"]])).elements.values
+        >>> encoder.transform(as_sets([["b", "a"]])).elements.values
         tensor([[2.],
-                [0.]])
+                [1.]])
     """
 
     def __init__(self, standardize: bool = True) -> None:
@@ -82,12 +84,13 @@ class TableEncoder:
         unseen: dict[str, int] = {}
         elements = self._encoded(self.elements, sets.elements, sets.num_elements, sets.place, unseen)
         context = self._encoded(self.context, sets.context, len(sets), sets.place_of_set, unseen)
-        for name in unseen.keys() - self._told:
-            warn(
-                f"column {name!r}: {unseen[name]:,} values that training had not are encoded as unknown. "
-                "Encoded.unseen counts them.",
-                stacklevel=2,
-            )
+        for name, num in unseen.items():
+            if name not in self._told:
+                warn(
+                    f"column {name!r} holds values that training had not ({num:,}): they are encoded as unknown, and "
+                    "Encoded.unseen counts them.",
+                    stacklevel=2,
+                )
         self._told |= unseen.keys()
         ragged = Ragged(torch.from_numpy(elements), torch.tensor(sets.offsets), sizes=sets.sizes.tolist())
         return Encoded(ragged, torch.from_numpy(context), unseen)
@@ -189,11 +192,13 @@ def check_columns(codes: tuple[Code, ...], columns: Mapping[str, Column]) -> Non
     """Raise a ValueError unless these are the columns of training, in whatever order."""
     expected = {code.name for code in codes}
     if expected != columns.keys():
-        missing = ", ".join(sorted(expected - columns.keys())) or "none"
-        more = ", ".join(sorted(columns.keys() - expected)) or "none"
+        missing, more = (
+            ", ".join(sorted(names)[:8]) + (", …" if len(names) > 8 else "") if names else "none"
+            for names in (expected - columns.keys(), columns.keys() - expected)
+        )
         raise ValueError(
-            f"the sets expect the columns of training; got tables in which these are missing: {missing}; and these are "
-            f"too many: {more}. Name or drop columns as in training."
+            f"TableEncoder expects the columns of training; got sets in which these are missing: {missing}; and these "
+            f"are too many: {more}. Name or drop columns as in training."
         )
 
 

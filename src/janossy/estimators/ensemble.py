@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from janossy.estimators.tasks import Task
-from janossy.inference import predict
+from janossy.inference import Prediction, predict
 from janossy.inference.error_bars import Sample
 from janossy.network import JanossyNetwork
 from janossy.orderings import RandomOrderings
@@ -73,32 +73,28 @@ class Ensemble:
         return Outcome(torch.cat(means), torch.cat(errors), torch.cat(changes))
 
     def _predict(self, sets: Ragged, context: Tensor | None, num_permutations: int) -> tuple[Tensor, Tensor, Tensor]:
-        exact: Tensor | float = 0.0
-        drawn: list[Tensor] = []
-        blocks: list[dict[int, list[int]]] = []
         link = self.task.link(self.temperature)
+        means: list[Tensor] = []
+        drawn: list[tuple[Tensor, dict[int, list[int]]]] = []
         for network, weight in zip(self.networks, self.weights, strict=True):
             orderings = as_random(network.pooling.orderings, "predict")
-            block = None if orderings is None or orderings.num > 1 else max(1, num_permutations // BLOCKS)
+            if orderings is None:
+                means.append(weight * predict(network, sets, context=context, link=link).mean)
+                continue
+            num = num_permutations if orderings.num == 1 else max(num_permutations, BLOCKS * orderings.num)
+            block = max(1, num // BLOCKS) if orderings.num == 1 else None
             prediction = predict(
-                network,
-                sets,
-                None if orderings is None else num_permutations,
-                context=context,
-                link=link,
-                block=block,
-                seed=None if orderings is None else SEED,
-                keep_outputs=orderings is not None,
+                network, sets, num, context=context, link=link, block=block, seed=SEED, keep_outputs=True
             )
-            if prediction.outputs is None or orderings is None:
-                exact = exact + weight * prediction.mean
-            else:
-                drawn.append(weight * prediction.outputs)
-                blocks.append(_blocks(orderings, prediction.outputs.shape[1], block, set(sets.sizes)))
+            means.append(weight * prediction.mean)
+            outputs = _as_many_of_each(prediction)
+            if outputs is not None:
+                drawn.append((weight * outputs, _blocks(orderings, outputs.shape[1], block, set(sets.sizes))))
+        mean = torch.stack(means).sum(0)
         if not drawn:
-            assert isinstance(exact, Tensor)
-            return exact, torch.zeros_like(exact), exact.new_zeros(len(exact))
-        return _together(sets, exact, drawn, blocks)
+            return mean, torch.zeros_like(mean), mean.new_zeros(len(mean))
+        sample = _together(sets, mean, drawn)
+        return mean, sample.standard_error, sample.change_probability()
 
     def _steps(self, sets: Ragged) -> Iterator[slice]:
         """Stretches of sets that are predicted at once."""
@@ -113,34 +109,36 @@ class Ensemble:
         yield slice(begin, len(sets))
 
 
-def _together(
-    sets: Ragged, exact: Tensor | float, drawn: list[Tensor], blocks: list[dict[int, list[int]]]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean of all networks, and its error from their draws: draw i of one goes with draw i of another."""
-    mean = exact + sum(outputs.mean(1) for outputs in drawn)
-    assert isinstance(mean, Tensor)
-    num = min(outputs.shape[1] for outputs in drawn)
-    outputs = sum(outputs[:, :num] for outputs in drawn)
-    assert isinstance(outputs, Tensor)
-    if isinstance(exact, Tensor):
-        outputs = outputs + exact[:, None]
+def _as_many_of_each(prediction: Prediction) -> Tensor | None:
+    """As many draws of each set, (B, m, out): its mean, of one that has no error. None where that are all."""
+    assert prediction.outputs is not None
+    sure = (prediction.standard_error == 0).all(1)
+    if sure.all():
+        return None
+    outputs = prediction.outputs[:, : int((~prediction.outputs[~sure][0, :, 0].isnan()).sum())]
+    return outputs.where(~sure[:, None, None], prediction.mean[:, None])
+
+
+def _together(sets: Ragged, mean: Tensor, drawn: list[tuple[Tensor, dict[int, list[int]]]]) -> Sample:
+    """Draws of the mean of all networks: draw i of one goes with draw i of another, and with the means of the exact."""
+    num = min(outputs.shape[1] for outputs, _ in drawn)
+    outputs = torch.stack([outputs[:, :num] for outputs, _ in drawn]).sum(0)
+    outputs = outputs - outputs.mean(1, keepdim=True) + mean[:, None]
     numbers = {}
     for n in set(sets.sizes):
-        sizes = torch.tensor(min((of[n] for of in blocks), key=len))
+        sizes = torch.tensor(min((blocks[n] for _, blocks in drawn), key=len))
         numbers[n] = torch.arange(len(sizes)).repeat_interleave(sizes)[:num].to(outputs.device)
-    sample = Sample(
+    return Sample(
         outputs.flatten(0, 1),
         torch.arange(len(sets), device=outputs.device).repeat_interleave(num),
         torch.cat([numbers[n] for n in sets.sizes]),
         torch.full((len(sets),), torch.inf, dtype=torch.float64, device=outputs.device),
     )
-    return mean, sample.standard_error, sample.change_probability()
 
 
 def _blocks(orderings: RandomOrderings, num: int, block: int | None, sizes: set[int]) -> dict[int, list[int]]:
-    """How many draws of a set of each size depend on each other."""
+    """How many of so many draws of a set of each size depend on each other."""
     if orderings.num > 1:
         return {n: [1] * num for n in sizes}
     together = orderings.redrawn(num, block=block, seed=SEED)
-    rows = {n: orderings.num_rows(n) for n in sizes}
-    return {n: [size // max(1, rows[n]) for size in together.blocks(n)] for n in sizes}
+    return {n: [size // orderings.num_rows(n) for size in together.blocks(n)] for n in sizes}

@@ -91,13 +91,14 @@ def as_sets(
             table with the column ``set_id``. Of a table with one row an element they must be constant in each set, and
             a set that only y knows by its id is empty.
         set_id: the column that tells sets apart; of a table with one row a set, the column of their names.
-        set_columns: the columns of the sets. Of a table with one row an element they must be constant in each set.
+        set_columns: the columns of the sets; by default, beside columns of lists, all others. Of a table with one row
+            an element they must be constant in each set.
         numeric, categorical: columns, by name or by position, whose kind is not as their dtype has it: codes that are
             numbers, numbers that are text.
         drop: columns of a table to leave out, but for the one that y names; the table need not have them.
         where: what errors call a row of a table, by its number; a file, perhaps, and the row in it.
 
-    Returns: the ``SetTable``, and with y an array (B,), or (B, t) for several targets.
+    Shapes: B sets -> a ``SetTable`` of length B, and with y an array (B,), or (B, t) for several targets.
 
     Raises: TypeError or ValueError, naming column and row, for what is none of these forms.
 
@@ -110,7 +111,7 @@ def as_sets(
         >>> sets.ids, won
         (array([7, 3]), array([1, 0]))
     """
-    if hasattr(X, "toarray"):
+    if hasattr(X, "toarray"):  # before Mapping: scipy has a sparse matrix that is a dict
         raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
     kinds = _kinds(numeric, categorical)
     dropped = set(_listed(drop)) - {y if isinstance(y, str) else None}

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 
 from janossy.estimators.forms import as_sets
 from janossy.estimators.table import SetTable
+
+try:
+    from sklearn.base import BaseEstimator, TransformerMixin
+    from sklearn.utils import Tags
+except ImportError as error:
+    raise ImportError("GroupRows needs scikit-learn: pip install 'janossy[estimators]'") from error
 
 
 class GroupRows(TransformerMixin, BaseEstimator):

@@ -57,7 +57,7 @@ def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
         raise null_list(name, int(values.is_null().to_numpy(zero_copy_only=False).argmax()))
     kind = values.type
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        values = values.cast(pa.large_list(kind.value_field))
+        return Lists(offsets_of(values.sizes.to_numpy()), _element_columns(values.flatten(), name))
     if pa.types.is_fixed_size_list(kind):
         return Lists(np.arange(len(values) + 1) * kind.list_size, _element_columns(values.flatten(), name))
     offsets = values.offsets.to_numpy().astype(np.int64, copy=False)

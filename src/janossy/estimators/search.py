@@ -15,8 +15,8 @@ from janossy.estimators.candidates import Candidate, seconds_a_set
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.layout import Layout
 from janossy.estimators.tasks import Task
-from janossy.estimators.training import Epoch, Plan, Trained, train
-from janossy.estimators.trials import Progress, Trial
+from janossy.estimators.training import Plan, Trained, train
+from janossy.estimators.trials import Epoch, Progress, Trial
 from janossy.network import JanossyNetwork
 
 KEPT, LONGER = 3, 8
@@ -135,7 +135,9 @@ class Search:
         results: dict[int, _Result] = {}
         for place, (i, candidate) in enumerate(left.items()):
             try:
-                results[i] = self._try(candidate, i, rung, _share(end, len(left) - place))
+                results[i], last = self._try(candidate, i, rung, _share(end, len(left) - place))
+                self.trials.append(results[i].trial)
+                self._tell(candidate, rung, len(results[i].networks) - 1, last, results[i].trial)
             except FloatingPointError as error:
                 if len(left) == 1:
                     raise
@@ -144,8 +146,6 @@ class Search:
                 if not results and not self.trials:
                     raise
                 self.interrupted = True
-            else:
-                self.trials.append(results[i].trial)
             if self._ended():
                 break
         return results
@@ -182,7 +182,7 @@ class Search:
     def _note(self, candidate: Candidate, rung: int, note: str) -> None:
         self.trials.append(Trial(candidate.strategy, dict(candidate.settings), rung, 0, 0.0, inf, -inf, note=note))
 
-    def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> _Result:
+    def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> tuple[_Result, Epoch]:
         """Train a network of this candidate on each split, and predict the sets that it left out."""
         began = monotonic()
         networks: list[JanossyNetwork] = []
@@ -228,8 +228,7 @@ class Search:
             note="interrupted" if self.interrupted else "out of time" if any(run.shortened for run in runs) else "",
             history=[run.history for run in runs],
         )
-        self._tell(candidate, rung, len(runs) - 1, runs[-1].last, trial)
-        return _Result(trial, networks, predicted)
+        return _Result(trial, networks, predicted), runs[-1].last
 
     def _tell(self, candidate: Candidate, rung: _Rung, network: int, epoch: Epoch, trial: Trial | None = None) -> None:
         now = monotonic()

@@ -82,9 +82,10 @@ def source(values: Any, name: str) -> Source:
         values = to_numpy(values)
     if is_of("pandas", values):
         plain = isinstance(values.dtype, np.dtype)
-        values = values.to_numpy() if plain else pa.array(values, from_pandas=True)
+        values = values.to_numpy() if plain else _arrow(values, name)
     elif not isinstance(values, np.ndarray | list | tuple):
-        values = _arrow(values)
+        found = _arrow(values, name)
+        values = np.asarray(values) if found is None and hasattr(values, "__array__") else found
     if isinstance(values, list | tuple):
         values = _objects(values)
     if isinstance(values, np.ndarray):
@@ -121,14 +122,20 @@ def _objects(values: list | tuple) -> np.ndarray:
     return array
 
 
-def _arrow(x: Any) -> pa.ChunkedArray | pa.Array | None:
+def _arrow(x: Any, name: str = "x") -> pa.ChunkedArray | pa.Array | None:
     """What gives itself as Arrow, without a copy of its values: None for what does not."""
-    if isinstance(x, pa.Array | pa.ChunkedArray):
-        return x
-    if isinstance(x, pa.RecordBatch | pa.Table):
-        return x.to_struct_array()
-    if is_of("awkward", x):
-        return pa.array(x)
-    if hasattr(x, "__arrow_c_stream__"):
-        return pa.chunked_array(x)
-    return pa.array(x) if hasattr(x, "__arrow_c_array__") else None
+    try:
+        if isinstance(x, pa.Array | pa.ChunkedArray):
+            return x
+        if isinstance(x, pa.RecordBatch | pa.Table):
+            return x.to_struct_array()
+        if is_of("pandas", x) or is_of("awkward", x):
+            return pa.array(x)
+        if hasattr(x, "__arrow_c_stream__"):
+            return pa.chunked_array(x)
+        return pa.array(x) if hasattr(x, "__arrow_c_array__") else None
+    except (ValueError, TypeError, NotImplementedError, pa.ArrowException) as error:
+        raise TypeError(
+            f"{name!r} expects what Arrow can hold; got {type(x).__name__}. Convert its columns to numbers, text, "
+            f"booleans or dates. Arrow says: {str(error).splitlines()[0][:150]}"
+        ) from error

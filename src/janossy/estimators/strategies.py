@@ -7,9 +7,9 @@ from typing import Any
 from torch import nn
 
 from janossy.estimators.layout import Layout
-from janossy.functions import GRU, LSTM, GatedAttention, TupleFeatures, TupleMLP
+from janossy.functions import GRU, LSTM, FeaturedMLP, GatedAttention, TupleFeatures, TupleMLP
 from janossy.network import JanossyNetwork
-from janossy.orderings import Sampled, Tuples
+from janossy.orderings import Distinct, Sampled, Tuples
 from janossy.orderings.arguments import check_integer
 from janossy.pooling import JanossyPooling
 from janossy.tabular import AttentionMean, ColumnEmbedding, PooledNorm, Readout
@@ -32,6 +32,10 @@ class Settings:
     embedding_features: int | None = None
     num_permutations: int = 1
     """Of each set in every step of training, for the strategies that draw them."""
+    num_tuples: int | None = 256
+    """At most so many pairs or triples of each set in a step of training, drawn anew; None for all."""
+    exact: bool = True
+    """Whether a prediction averages over all pairs or triples, or over draws of ``num_tuples``, with error bars."""
     num_heads: int = 4
     """Of attention."""
     features: Mapping[str, Any] | None = None
@@ -44,7 +48,7 @@ def build_network(
     """The network of this name for sets of such elements, and with such columns of their own.
 
     - "k1", "k2", "k3": a perceptron on each element, pair or triple, and the mean over all of them;
-    - "k2+features", "k3+features": the same, which also reads differences, products and distances of pairs;
+    - "k2+features", "k3+features": the same, which also reads differences and equalities of pairs (``FeaturedMLP``);
     - "max": "k1" with the maximum in the place of the mean;
     - "attention": "k1" with attention in the place of the mean (``GatedAttention``);
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD.
@@ -105,23 +109,27 @@ def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
 
 
 def pair_features(layout: Layout) -> dict[str, Any]:
-    """Interactions that suit any columns: |differences|, products and the distance of numbers, equality of categories.
+    """Interactions that suit any columns: |differences| of numbers, and equality of categories.
 
-    Differences as such are sums of columns, which an MLP makes by itself.
+    Those that do not depend on where the elements are, so that units that read them alone do not either. Differences as
+    such are sums of columns, which an MLP makes by itself.
     """
     codes = list(range(len(layout.vocabularies)))
     numbers = list(range(len(codes), layout.num_columns))
     return {
         "absolute_differences": numbers,
-        "products": numbers,
         "equal": [[column] for column in codes],
-        "distances": [numbers] if len(numbers) > 1 else [],
     }
 
 
 def _tuples(k: int, reduce: str = "mean") -> "Build":
     def build(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
-        return JanossyPooling(_mlp(k, of, layout, h), Tuples(k), reduce=reduce, append_size="log")
+        f = _mlp(k, of, layout, h)
+        fast = isinstance(f, TupleMLP) and of.depth == 1  # evaluators build no tuple
+        some = None if k == 1 or fast or of.num_tuples is None else Distinct(of.num_tuples, k)
+        if some is not None and not of.exact:
+            return JanossyPooling(f, some, reduce=reduce, append_size="log")
+        return JanossyPooling(f, Tuples(k), reduce=reduce, append_size="log", orderings_train=some)
 
     return build
 
@@ -139,13 +147,12 @@ def _recurrence(cell: type[GRU] | type[LSTM]) -> "Build":
     return build
 
 
-def _mlp(k: int, of: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP:
-    in_features = h.out_features + 1  # the size of the set
-    features = None
-    if of.features is not None:
-        given = _by_feature(of.features or pair_features(layout), h.places)
-        features = TupleFeatures(k, in_features, **given)
-    return TupleMLP(k, in_features, (of.width,) * of.depth, activation=of.activation, features=features)
+def _mlp(k: int, of: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP | FeaturedMLP:
+    in_features, hidden = h.out_features + 1, (of.width,) * of.depth  # and the size of the set
+    if of.features is None or k == 1:
+        return TupleMLP(k, in_features, hidden, activation=of.activation)
+    given = _by_feature(of.features or pair_features(layout), h.places)
+    return FeaturedMLP(k, in_features, hidden, TupleFeatures(k, in_features, **given), activation=of.activation)
 
 
 def _by_feature(given: Mapping[str, Any], places: Sequence[Sequence[int]]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def targets_of(y: Any, set_id: str | None, X: Any, num_rows: int) -> Targets:
             raise ValueError("y expects a column of targets beside that of ids; got none.")
         return Targets(targets, len(targets) == 1, ids)
     y = to_numpy(y) if isinstance(y, Tensor) else y
-    if hasattr(y, "__array__") and np.ndim(y) == 2:
+    if getattr(y, "ndim", 1) == 2:
         return Targets(array_columns(np.asarray(y), "y"), False)
     return Targets({"y": _plain(source(y, "y"), "y")}, True)
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from janossy.estimators.batches import Batches, Examples, RandomBatches, num_batches
+from janossy.estimators.trials import Epoch
 from janossy.network import JanossyNetwork
 
 WARM_UP = 0.1
@@ -44,16 +45,6 @@ class Plan:
         return (
             (part + 1e-3) / (WARM_UP + 1e-3) if part < WARM_UP else (1 + cos(pi * (part - WARM_UP) / (1 - WARM_UP))) / 2
         )
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """The losses after an epoch, one of as many as are planned, unless training ends early."""
-
-    number: int
-    planned: int
-    train_loss: float
-    valid_loss: float
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from janossy.estimators.training import Epoch
+
+@dataclass(frozen=True)
+class Epoch:
+    """The losses after an epoch, one of as many as are planned, unless training ends early."""
+
+    number: int
+    planned: int
+    train_loss: float
+    valid_loss: float
 
 
 @dataclass(frozen=True)

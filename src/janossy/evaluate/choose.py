@@ -140,6 +140,11 @@ class Choice:
         chosen.check_rows(problem)
         why = "the cheapest that applies" if self.asked is None else "as asked"
         lines = [f"{chosen.name} ({why}): {num_rows} rows of {len(sizes)} sets by {problem.orderings}"]
+        if problem.table is not None:
+            num = len(problem.elements.values)
+            lines.append(
+                f"  elements: {num} places in a table of {len(problem.table)}, each of which is projected once"
+            )
         for candidate in candidates(problem):
             if (cost := candidate.cost) is None:
                 answer = f"does not apply: {candidate.refusal}"

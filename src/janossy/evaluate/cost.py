@@ -58,6 +58,8 @@ class Work:
     outputs: int
     """How many numbers the weight matrices put out, each applied once."""
     heads: int
+    kept: int
+    """How many more numbers a row keeps, as its modules say: those without weights, by ``numbers_kept``."""
     whole_rows: bool
     """Whether the matrices are applied to a row, and not to each of its positions."""
 
@@ -66,7 +68,8 @@ class Work:
         modules = list(f.modules()) if isinstance(f, nn.Module) else []
         weights = {id(w): w for m in modules for w in m._parameters.values() if w is not None and w.dim() > 1}.values()
         heads = sum(m.num_heads for m in modules if isinstance(m, nn.MultiheadAttention))
-        return cls(sum(w.numel() for w in weights), sum(w.shape[0] for w in weights), heads, whole_rows)
+        kept = sum(getattr(m, "numbers_kept", 0) for m in modules)
+        return cls(sum(w.numel() for w in weights), sum(w.shape[0] for w in weights), heads, kept, whole_rows)
 
     def flops(self, length: int) -> int:
         """An upper estimate: every weight matrix multiplies once at every position."""
@@ -83,7 +86,7 @@ class Work:
         (float32 on a CPU) keeps up to another half, and an initial state as large as a position. With over twice as
         many inputs as hidden units it keeps every state at the width of the input, beyond this estimate.
         """
-        return 3 * (length + 1) * (num_features + self.outputs + self.heads * length)
+        return 3 * (length + 1) * (num_features + self.outputs + self.heads * length) + self.kept
 
 
 def check_memory_budget(owner: str, memory_budget: Any) -> None:

@@ -1,19 +1,24 @@
 """Packed: all rows of a recurrence in one run, whatever their lengths, without padding."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
+from math import perm
 from typing import ClassVar
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
 from janossy.evaluate.cells.forest import paths
 from janossy.evaluate.cells.pool import Grove, Part, pool_forests
+from janossy.evaluate.cells.prefix_tree import num_arranged, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.pieces import Piece, batches_of, pieces_of, with_zero
+from janossy.functions.structure import Recurrent, Structure
+from janossy.orderings.rows import Rows, averages_every_arrangement
 from janossy.ragged import Ragged
 
 
@@ -23,7 +28,8 @@ class Packed:
 
     Rows are sorted by length and run eight at a time, so that no padding enters the recurrence. An element's projection
     is made once, however many rows it is in; from there on the compiled kernels compute a row alike, to the last bit,
-    whatever the other rows. Rows estimated to need more than the memory budget are computed in chunks, and once more
+    whatever the other rows. Where sampling gives all arrangements of a small set, these share their beginnings, as in
+    ``SharedPrefixes``. Rows estimated to need more than the memory budget are computed in chunks, and once more
     in backward.
 
     Applies to: ``RNN``, ``GRU``, ``LSTM`` over any orderings; not under torch.compile, which unrolls them with gather.
@@ -51,8 +57,44 @@ class Packed:
         rows = problem.rows()
         values = with_zero(problem.values, rows)
         limit = max(1, problem.memory_budget // cell_bytes(problem))
-        groves = [_grove(pieces, len(values), rows.num_sets) for pieces in batches_of(pieces_of(rows, limit), limit)]
-        return pool_forests(problem, values, groves)
+        trees, apart = _trees(problem, rows, len(values), limit)
+        groves = [_grove(pieces, len(values), rows.num_sets) for pieces in batches_of(pieces_of(apart, limit), limit)]
+        return pool_forests(problem, values, [*groves, *trees])
+
+
+def most_shared(structure: Structure | None, num: int, row_length: Callable[[int], int]) -> int | None:
+    """The most arrangements of a set that f reads, as a tree, in no more steps than ``num`` rows of it.
+
+    None if f reads no trees.
+    """
+    if not _may_share(structure):
+        return None
+    n = 1
+    while num_nodes(n + 1, row_length(n + 1), increasing=False)[0] <= num * row_length(n + 1):
+        n += 1
+    return perm(n, min(n, row_length(n)))
+
+
+def _may_share(structure: Structure | None) -> bool:
+    """Whether f's rows may share their beginnings: it reads in one direction, and drops nothing out by row."""
+    return isinstance(structure, Recurrent) and not structure.dropout and max(map(len, structure.layers)) == 1
+
+
+def _trees(problem: Problem, rows: Rows, num_values: int, limit: int) -> tuple[list[Grove], Rows]:
+    """Drawn rows that are all arrangements of their sets, as trees that fit the limit; and the other rows."""
+    if not _may_share(problem.structure) or averages_every_arrangement(problem.orderings):
+        return [], rows
+    groves, others = [], []
+    for bucket in rows.buckets:
+        n = num_arranged(bucket)
+        tree = None if n is None else prefix_tree((1,) * n, bucket.length, increasing=False)
+        if n is None or tree is None or tree.num_nodes * bucket.num_sets > limit:
+            others.append(bucket)
+            continue
+        each = replace(bucket, local=torch.arange(n, device=bucket.local.device)[None, None], padded=False)
+        positions = nn.functional.pad(each.positions()[:, 0], (0, 1), value=num_values - 1)
+        groves.append(Grove(prefixes(tree, positions), [Part(bucket.members(rows.num_sets), bucket.num_rows)]))
+    return groves, replace(rows, buckets=tuple(others))
 
 
 def _grove(pieces: Sequence[Piece], num_values: int, num_sets: int) -> Grove:

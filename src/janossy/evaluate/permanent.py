@@ -10,7 +10,7 @@ from janossy.evaluate.cost import Cost, Rates, Work
 from janossy.evaluate.on_kernels import on_kernels
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
-from janossy.evaluate.tuples.every_tuple import is_increasing, ordered_elements, reduced, why_not_every_tuple
+from janossy.evaluate.tuples.every_tuple import in_order, in_place, is_increasing, reduced, why_not_every_tuple
 from janossy.evaluate.tuples.operators import PRODUCT_MEANS
 from janossy.evaluate.tuples.product_means import product_means
 from janossy.functions.structure import Product
@@ -64,7 +64,8 @@ class Permanent:
 
     def __call__(self, problem: Problem) -> Tensor:
         structure, elements = problem.declared(Product), problem.elements
-        factors = structure.factors(ordered_elements(problem))
+        values, places = in_order(problem)
+        factors = in_place(structure.factors(values), places)
         z, increasing = widened(factors), is_increasing(problem)
         if on_kernels(z):
             means = PRODUCT_MEANS.means(z, elements.offsets, increasing)

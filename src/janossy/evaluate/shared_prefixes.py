@@ -14,7 +14,7 @@ from janossy.evaluate.cells.pool import Grove, Part, pool_forests
 from janossy.evaluate.cells.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.tuples.every_tuple import ordered_elements
+from janossy.evaluate.tuples.every_tuple import in_order
 from janossy.functions.structure import Recurrent
 from janossy.orderings.arguments import check_flag
 from janossy.orderings.rows import MAX_ROWS, EveryArrangement, averages_every_arrangement
@@ -113,11 +113,13 @@ def _num_rows(problem: Problem, multiplicities: tuple[int, ...]) -> int:
 
 
 def _as_they_are(problem: Problem) -> tuple[Tensor, Alike]:
-    """The values that nodes read, in the orderings' order, every element of a kind of its own."""
+    """The values that nodes read, every element of a kind of its own, in the orderings' order."""
     alike: Alike = defaultdict(dict)
+    values, places = in_order(problem)
+    order = range(len(values)) if places is None else places.tolist()
     for b, (start, end) in enumerate(pairwise(problem.elements.offsets.tolist())):
-        alike[(1,) * (end - start)][b] = list(range(start, end))
-    return ordered_elements(problem), alike
+        alike[(1,) * (end - start)][b] = list(order[start:end])
+    return values, alike
 
 
 def _merged(problem: Problem) -> tuple[Tensor, Alike]:

@@ -1,6 +1,7 @@
 """WHAT is applied to a sequence: modules mapping (T, L, d) to (T, c). Any such module will do."""
 
 from janossy.functions.balanced_tree import BalancedTree
+from janossy.functions.featured_mlp import FeaturedMLP
 from janossy.functions.gated_attention import GatedAttention
 from janossy.functions.min_gru import MinGRU
 from janossy.functions.recurrent import GRU, LSTM, RNN, Recurrence
@@ -16,6 +17,7 @@ __all__ = [
     "RNN",
     "Additive",
     "BalancedTree",
+    "FeaturedMLP",
     "GatedAttention",
     "MinGRU",
     "Product",

@@ -145,6 +145,8 @@ def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tu
 
     The second result is the weights (k·H, d) that make them of each element.
     """
+    if k == 1:
+        return nn.functional.linear(elements, weight, bias).unsqueeze(1), weight
     stacked = weight.unflatten(1, (k, -1)).transpose(0, 1).flatten(0, 1)
     if bias is not None:
         bias = nn.functional.pad(bias, (0, (k - 1) * len(bias)))

@@ -15,8 +15,8 @@ from janossy.functions.checks import check_rows, check_widths
 class TupleFeatures(nn.Module):
     """f(x_1 … x_k) = differences, products, equalities and distances of each pair x_i, x_j, i < j.
 
-    What a perceptron finds hard to make of two elements laid side by side: ``TupleMLP(…, features=TupleFeatures(…))``
-    reads it beside them. Columns are those of an element; each of these may name any of them:
+    What a perceptron finds hard to make of two elements laid side by side: ``FeaturedMLP`` reads it
+    beside them. Columns are those of an element; each of these may name any of them:
 
     Args:
         differences: u_c·(x_i − x_j)_c.
@@ -69,9 +69,16 @@ class TupleFeatures(nn.Module):
         """The columns whose differences are needed."""
         each = sum(map(len, (self.differences, self.absolute_differences, self.products, self.equal, self.distances)))
         self.out_features = comb(k, 2) * each
+        in_groups = sum(map(len, (*self.equal, *self.distances)))
+        self.numbers_kept = 4 * comb(k, 2) * (len(self._wanted) + each + in_groups)
+        """An upper estimate of what a row keeps for backward: differences, factors, turns, and what is chosen."""
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)
+        if not x.is_floating_point():
+            raise ValueError(
+                f"this TupleFeatures expects elements in floating point; got {x.dtype}. Convert them with .to()."
+            )
         pairs = [self._of_pair(x[:, i], x[:, j]) for i, j in combinations(range(self.k), 2)]
         return torch.cat([x.new_zeros(len(x), 0), *(feature for pair in pairs for feature in pair)], dim=1)
 

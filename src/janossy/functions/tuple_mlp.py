@@ -5,7 +5,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
@@ -18,8 +17,7 @@ class TupleMLP(StatesItsMeaning):
 
     ``hidden_features`` is one width or several. Without ``out_features`` f returns its last hidden activations, as
     the paper's does; with it, a linear layer follows. ``activation`` is one of tanh, sigmoid, relu, gelu (exact),
-    silu, softplus, sine, cosine, erf. ``features`` maps the same rows to (T, features.out_features), which the first
-    layer reads beside the elements, as ``TupleFeatures`` does; no sum over positions is then left for fast paths.
+    silu, softplus, sine, cosine, erf.
 
     Shapes: (T, k, in_features) -> (T, out_features), or (T, last hidden width).
     Raises: TypeError or ValueError for an unknown activation, widths that are not integers >= 1, or rows that are not
@@ -37,7 +35,6 @@ class TupleMLP(StatesItsMeaning):
         hidden_features: int | Sequence[int],
         out_features: int | None = None,
         activation: str = "tanh",
-        features: nn.Module | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(activation, str) or activation not in ACTIVATIONS:
@@ -46,35 +43,25 @@ class TupleMLP(StatesItsMeaning):
         check_widths(
             self, several="hidden_features", k=k, in_features=in_features, hidden_features=hidden_features, **outputs
         )
-        of_features = 0 if features is None else getattr(features, "out_features", None)
-        if not isinstance(of_features, int):
-            raise TypeError(
-                "TupleMLP expects features to be a module that says its out_features, such as TupleFeatures, or None; "
-                f"got {features!r}."
-            )
         hidden = tuple(hidden_features) if isinstance(hidden_features, Sequence) else (hidden_features,)
         self.k = k
         self.in_features = in_features
         self.activation = activation
-        self.features = features
-        widths = [k * in_features + of_features, *hidden]
+        widths = [k * in_features, *hidden]
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.output = None if out_features is None else nn.Linear(hidden[-1], out_features)
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)
         check_dtype(self, x)
-        row = x.flatten(1) if self.features is None else torch.cat((x.flatten(1), self.features(x)), dim=1)
-        return self._rest(ACTIVATIONS[self.activation](self.hidden[0](row)))
+        return self._rest(ACTIVATIONS[self.activation](self.hidden[0](x.flatten(1))))
 
     def structure(self) -> Additive | None:
         """The first layer as a sum over positions; None if code that was put into it would then not run.
 
-        Such code is ``features``, a forward of a subclass, a hook, or a first layer that is more than ``nn.Linear``.
+        Such code is a forward of a subclass, a hook, or a first layer that is more than ``nn.Linear``.
         """
         first, output = self.hidden[0], self.output
-        if self.features is not None:
-            return None
         if not isinstance(first, nn.Linear) or overridden(first, nn.Linear.forward):
             return None
         if overridden(self, TupleMLP.forward) or hooked(self):
@@ -90,7 +77,7 @@ class TupleMLP(StatesItsMeaning):
     def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
         """The projections of each element, (N, d) -> (N, k, H)."""
         check_elements(self, elements)
-        check_dtype(self, elements)
+        check_dtype(self, elements, first.weight)
         return project(self.k, elements, first.weight, first.bias)[0]
 
     def _rest(self, x: Tensor) -> Tensor:

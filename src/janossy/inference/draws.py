@@ -3,15 +3,18 @@
 from collections.abc import Callable
 from itertools import accumulate
 from math import ceil, inf
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
 
+from janossy.evaluate.packed import most_shared
+from janossy.functions.structure import structure
 from janossy.inference.error_bars import Sample
 from janossy.network import JanossyNetwork
 from janossy.orderings import RandomOrderings, Rows
 from janossy.orderings.drawn import Drawn, independent_draws
+from janossy.orderings.rows import exhausting, takes_all
 from janossy.ragged import Ragged
 
 FIRST_LOOK, NEXT_LOOK = 4, 1.75
@@ -30,7 +33,8 @@ class Draws:
     """Draws of a network's orderings for each set, and the outputs of those that were computed, block by block.
 
     ``own`` are the network's orderings, and ``num`` draws are made of them: of single permutations, together in blocks;
-    or of groups of their num, which are independent and so blocks by themselves.
+    or of groups of their num, which are independent and so blocks by themselves. Sets with so few orders that all can
+    be taken give each once. ``adaptive``: they are taken until a tolerance is met, so that none is drawn beyond num.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class Draws:
         seed: int | None,
         control: Control | None,
         generator: torch.Generator | None,
+        adaptive: bool,
     ) -> None:
         self.network, self.sets, self.linked, self.control = network, sets, linked, control
         self.context = context
@@ -55,17 +60,19 @@ class Draws:
         self.num_rows = {n: own.num_rows(n) for n in sizes}
         """The rows of a draw, by the size of the set."""
         if own.num == 1:
-            many = own.redrawn(num, block=block, seed=seed)
+            many = _exhausting(own.redrawn(num, block=block, seed=seed), network, adaptive)
             self.drawn = Drawn(many.enumerate(sets, generator), sets.sizes, getattr(own, "k", None))
             blocks = {n: [size // self.num_rows[n] for size in many.blocks(n)] for n in sizes}
+            populations = {n: many.population(n) / self.num_rows[n] for n in sizes}
         else:
-            self.drawn = independent_draws(own, num, sets, generator, seed=seed)
-            blocks = {n: [1] * num for n in sizes}
+            self.drawn = independent_draws(own, num, sets, generator, seed=seed, all_once=True)
+            blocks = {n: [1] * (1 if takes_all(own, n) else num) for n in sizes}
+            populations = {n: 1.0 if takes_all(own, n) else inf for n in sizes}
         self.ends = {n: [0, *accumulate(each)] for n, each in blocks.items()}
         self.most_blocks = {n: len(ends) - 1 for n, ends in self.ends.items()}
         self.num_blocks = dict.fromkeys(self.ends, 0)
         self.sample: Sample | None = None
-        population = [own.population(n) if own.num == 1 else inf for n in sets.sizes]
+        population = [populations[n] for n in sets.sizes]
         self.population = torch.tensor(population, dtype=torch.float64, device=sets.device)
 
     def take(self, active: list[int], num_blocks: dict[int, int]) -> Sample:
@@ -110,6 +117,14 @@ class Draws:
                 places[of_size] + first[n], torch.tensor(ends[1:], device=owners.device), right=True
             )
         return blocks
+
+
+def _exhausting(many: RandomOrderings, network: JanossyNetwork, adaptive: bool) -> RandomOrderings:
+    """The same, but all orders of a set that has no more, or no more than a recurrence reads as fast, as a tree."""
+    shared = None
+    if not adaptive and network.pooling.choice.name in ("auto", "packed") and not getattr(many, "exact_last", 0):
+        shared = most_shared(structure(network.pooling.f), many.num, many.row_length)
+    return cast(RandomOrderings, exhausting(many, shared))
 
 
 def mean_of_draws(values: Tensor, drawn: Drawn, num_rows: Callable[[int], int]) -> Tensor:

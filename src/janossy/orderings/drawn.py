@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import Bucket, RandomOrderings, Rows
+from janossy.orderings.rows import Bucket, RandomOrderings, Rows, takes_all
 from janossy.ragged import Ragged
 
 
@@ -105,17 +105,29 @@ def draws_of(
 
 
 def independent_draws(
-    orderings: RandomOrderings, num: int, keys: Ragged, generator: torch.Generator | None = None, *, seed: int | None
+    orderings: RandomOrderings,
+    num: int,
+    keys: Ragged,
+    generator: torch.Generator | None = None,
+    *,
+    seed: int | None,
+    all_once: bool = False,
 ) -> Drawn:
-    """``num`` calls of ``enumerate``, the rows of one behind those of the other; of as many seeds, if there is one."""
+    """``num`` calls of ``enumerate``, the rows of one behind those of the other; of as many seeds, if there is one.
+
+    ``all_once``: but one of sets that give all their rows in each.
+    """
     seed = orderings.seed if seed is None else seed
     each = [orderings] * num
     if seed is not None:
         seeds = np.random.SeedSequence(seed).generate_state(num, np.uint32).tolist()
         each = [orderings.redrawn(orderings.num, seed=child) for child in seeds]
     calls = [one.enumerate(keys, generator) for one in each]
-    buckets = tuple(_joined(same) for same in zip(*(rows.buckets for rows in calls), strict=True))
-    return Drawn(Rows(buckets, len(keys)), keys.sizes, getattr(orderings, "k", None))
+    buckets = []
+    for same in zip(*(rows.buckets for rows in calls), strict=True):
+        n = keys.sizes[members[0]] if (members := same[0].members(len(keys))) else 0
+        buckets.append(_joined(same[:1] if all_once and takes_all(orderings, n) else same))
+    return Drawn(Rows(tuple(buckets), len(keys)), keys.sizes, getattr(orderings, "k", None))
 
 
 def _joined(buckets: Sequence[Bucket]) -> Bucket:

@@ -209,6 +209,19 @@ def as_random(orderings: Any, owner: str) -> RandomOrderings | None:
     return orderings if orderings.draws else None
 
 
+def exhausting(orderings: Orderings, most: int | None = None) -> Orderings:
+    """The same orderings, but sets that have no more of them than are drawn, or than ``most``, give all, once each.
+
+    Random orderings say by a method of this name that they can; others are returned as they are.
+    """
+    return orderings.exhausting(most) if callable(getattr(orderings, "exhausting", None)) else orderings  # type: ignore[attr-defined]
+
+
+def takes_all(orderings: RandomOrderings, n: int) -> bool:
+    """Whether a draw of a set of n is all that there is to draw from: every draw is then the same."""
+    return orderings.num_rows(n) >= orderings.population(n)
+
+
 @runtime_checkable
 class EveryArrangement(Protocol):
     """Orderings that are all arrangements of ``row_length(n)`` distinct elements of a set, or all increasing ones.

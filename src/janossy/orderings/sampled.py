@@ -30,10 +30,13 @@ class Sampled:
             "orthogonal"; "sobol"; "designed" (see ``schemes.py``). "auto" takes what measures best
             (docs/sampling.md): "designed" for whole orders and "latin" for k. Without replacement: ``Distinct``.
         block: the most permutations that may depend on each other. Blocks are independent, and the unit of a standard
-            error; by default as large as the scheme allows, which gives the best mean. Several blocks of up to four
+            error; by default as large as the scheme allows, which gives the best mean. Several blocks of up to six
             elements are pairs if "designed".
         exact_last: average exactly over the last so many positions of each permutation (Rao–Blackwell): every order of
             what stands there is a row; with k, every choice of all elements that do not come before.
+        exhaust: sets of no more than so many permutations (with k, k-tuples; with exact_last, beginnings) give all of
+            them, once each, in place of num draws: their mean is exact. None for none in training, and in evaluation
+            for those of no more than num, or than ``predict`` is asked for; 0 for none, ever.
         seed: sort each set lexicographically and permute it by fixed permutations, a function of the seed and the size
             alone: the result is a deterministic function of the multiset.
 
@@ -56,6 +59,7 @@ class Sampled:
     seed: int | None = None
     block: int | None = None
     exact_last: int = 0
+    exhaust: int | None = None
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = True
     averages: ClassVar[str] = "all orderings"
@@ -77,27 +81,33 @@ class Sampled:
         check_integer("Sampled", "exact_last", self.exact_last, 0, f"positions{bound}")
         if self.k is not None and self.exact_last > self.k:
             raise ValueError(f"Sampled expects exact_last >= 0 positions{bound}; got exact_last={self.exact_last}.")
+        check_integer("Sampled", "exhaust", self.exhaust, 0, "permutations", optional=True)
         check_max_rows(self, self.max_rows)
 
     def num_rows(self, n: int) -> int:
-        length = self._length(n)
-        last = min(self.exact_last, length)
-        return self.num * perm(n - length + last, last)
+        length, last = self._length(n), self._last(n)
+        return perm(n, length) if self._takes_all(n) else self.num * perm(n - length + last, last)
 
     def row_length(self, n: int) -> int:
         return n if self.k is None else self.k
 
     def blocks(self, n: int) -> list[int]:
         """The numbers of rows, in order, that depend on each other; those of different blocks are independent."""
+        if self._takes_all(n):
+            return [self.num_rows(n)]
         each = self.num_rows(n) // self.num
         return [each * size for size in block_sizes(self._scheme(), self.num, n, self.block)]
 
     def population(self, n: int) -> float:
-        return inf
+        return float(self.num_rows(n)) if self._takes_all(n) else inf
 
     def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
         block = self.block if block is None else block
         return replace(self, num=num, block=block, seed=self.seed if seed is None else seed)
+
+    def exhausting(self, most: int | None = None) -> Self:
+        most = max(self.num, most or 0)
+        return self if self.exhaust is not None or most == 1 else replace(self, exhaust=most)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "num rows a set", "a smaller num")
@@ -105,10 +115,12 @@ class Sampled:
 
     def draw(self, source: Source, num_sets: int, n: int) -> Tensor:
         """(num_sets, R, L), filled up with -1."""
+        if self._takes_all(n):
+            return injective_tuples(n, self.row_length(n))[None].to(source.device)
         length = self._length(n)
         rows = draw(self._scheme(), source, num_sets, block_sizes(self._scheme(), self.num, n, self.block), n)
         if self.exact_last:
-            rows = _every_end(rows, length, min(self.exact_last, length))
+            rows = _every_end(rows, length, self._last(n))
         return torch.nn.functional.pad(rows[:, :, :length], (0, self.row_length(n) - length), value=-1)
 
     def _scheme(self) -> str:
@@ -119,6 +131,19 @@ class Sampled:
     def _length(self, n: int) -> int:
         """The number of elements in a row."""
         return n if self.k is None else min(n, self.k)
+
+    def _last(self, n: int) -> int:
+        """How many of them are averaged over exactly."""
+        return min(self.exact_last, self._length(n))
+
+    def _takes_all(self, n: int) -> bool:
+        if not self.exhaust:
+            return False
+        count = 1
+        for j in range(self._length(n) - self._last(n)):  # n! itself may have thousands of digits
+            if (count := count * (n - j)) > self.exhaust:
+                return False
+        return count <= self.exhaust
 
 
 def _every_end(permutations: Tensor, length: int, last: int) -> Tensor:

@@ -15,11 +15,15 @@ def sort_positions(keys: Ragged, key: Key | None = None) -> Tensor:
     """The positions (N,) that sort each set by ``key``, and elements of equal key lexicographically.
 
     Elements that still tie are equal in every feature, so the sorted set does not depend on the order it came in.
-    NaN sorts last. Cost: a stable sort of N integers; then, column by column, one of those elements that still tie.
+    NaN sorts last. Cost: a stable sort of N integers; then, column by column, one of those elements that still tie. Of
+    sets of one size and one column, a sort of each.
     """
     elements = keys.values.detach()
     features = elements.reshape(len(elements), -1) if elements.numel() else elements.new_zeros(len(elements), 0)
     columns = [*([] if key is None else _key_columns(key, elements)), *features.unbind(1)]
+    if len(columns) == 1 and len(set(keys.sizes)) == 1 and len(elements) and not torch.compiler.is_compiling():
+        of_sets = columns[0].unflatten(0, (len(keys), -1)).argsort(stable=True, dim=1)
+        return (of_sets + keys.offsets[:-1, None]).flatten()
     owners = keys.to_index()[1]
     order = torch.arange(len(owners), device=owners.device)
     if torch.compiler.is_compiling():  # which cannot branch on values, and so sorts by all

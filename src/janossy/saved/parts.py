@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from operator import add
 from typing import Any
 
 from torch import nn
@@ -21,6 +22,7 @@ from janossy.functions import (
     LSTM,
     RNN,
     BalancedTree,
+    FeaturedMLP,
     GatedAttention,
     MinGRU,
     TupleFeatures,
@@ -75,7 +77,7 @@ def _widths(layers: nn.ModuleList) -> list[int]:
     return [getattr(layer, "out_features", 1) for layer in layers]  # 1 of a user's own, which is told later
 
 
-def _out_features(f: TupleMLP | TupleProduct) -> int | None:
+def _out_features(f: TupleMLP | FeaturedMLP | TupleProduct) -> int | None:
     return None if f.output is None else f.output.out_features
 
 
@@ -107,7 +109,7 @@ PARTS: dict[str, Part] = {
     "JanossyNetwork": Part(JanossyNetwork, ("h", "pooling", "rho")),
     "JanossyPooling": Part(
         JanossyPooling,
-        ("f", "orderings", "reduce", "memory_budget", "append_size"),
+        ("f", "orderings", "reduce", "memory_budget", "append_size", "orderings_train"),
         {"evaluate": lambda pooling: "auto" if pooling.choice.asked is None else pooling.choice.asked},
     ),
     # orderings
@@ -130,8 +132,17 @@ PARTS: dict[str, Part] = {
     # functions
     "TupleMLP": Part(
         TupleMLP,
-        ("k", "in_features", "activation", "features"),
+        ("k", "in_features", "activation"),
         {"hidden_features": lambda f: _widths(f.hidden), "out_features": _out_features},
+        ("hidden_features",),
+    ),
+    "FeaturedMLP": Part(
+        FeaturedMLP,
+        ("k", "in_features", "features", "activation"),
+        {
+            "hidden_features": lambda f: list(map(add, _widths(f.of_all), _widths(f.of_features))),
+            "out_features": _out_features,
+        },
         ("hidden_features",),
     ),
     "TupleFeatures": Part(

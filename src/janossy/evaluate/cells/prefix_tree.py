@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.cells.forest import GROUP, KEEP_CELLS, Forest, Shape
+from janossy.orderings.rows import Bucket
+from janossy.orderings.templates import injective_tuples
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,16 @@ def num_arrangements(multiplicities: tuple[int, ...], k: int) -> int:
     for alike in multiplicities:
         found = [sum(comb(j, t) * found[j - t] for t in range(min(alike, j) + 1)) for j in range(k + 1)]
     return found[k]
+
+
+def num_arranged(bucket: Bucket) -> int | None:
+    """The size of the bucket's sets, if its rows are all arrangements of their elements, two at least, in order."""
+    if len(bucket.local) > 1 or bucket.num_rows < 2 or bucket.length == 0:
+        return None
+    n = int(bucket.local.max()) + 1
+    if bucket.num_rows != perm(n, min(n, bucket.length)):
+        return None
+    return n if torch.equal(bucket.local[0].cpu(), injective_tuples(n, bucket.length)) else None
 
 
 def num_nodes(n: int, k: int, *, increasing: bool) -> tuple[float, float]:

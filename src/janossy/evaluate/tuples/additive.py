@@ -9,7 +9,7 @@ from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.on_kernels import on_kernels
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
-from janossy.evaluate.tuples.every_tuple import ordered_elements, reduced, why_not_every_tuple
+from janossy.evaluate.tuples.every_tuple import in_order, in_place, reduced, why_not_every_tuple
 from janossy.evaluate.tuples.operators import Operator
 from janossy.evaluate.tuples.projected_means import is_plain, projected_means
 from janossy.functions.structure import ACTIVATIONS, Additive
@@ -32,21 +32,48 @@ def pool_every_tuple(
 
     Half-precision projections are added up in float32.
     """
-    structure, elements, offsets = problem.declared(Additive), ordered_elements(problem), problem.elements.offsets
-    if is_plain(structure, elements):
-        means = projected_means(operator, structure, elements, offsets, *parameters)
+    structure, offsets = problem.declared(Additive), problem.elements.offsets
+    values, places = in_order(problem)
+    if places is not None and _is_counted(problem, structure):
+        means = _means_by_counts(problem, structure, values, places)
+    elif is_plain(structure, values):
+        means = projected_means(problem, operator, structure, values, places, *parameters)
     else:
-        projections = structure.project(elements)
+        projections = in_place(structure.project(values), places)
         p = widened(projections)
         if on_kernels(p):
             means = operator.means(p, offsets, *parameters)
         else:
             means = in_torch(p, problem.elements.sizes, *parameters)
         means = means.to(projections.dtype)
-    if any(n == 0 for n in problem.elements.sizes):  # torch.compile takes `0 in` for false where sizes vary
+    sizes = problem.elements.sizes
+    # torch.compile takes `0 in` for false where sizes vary.
+    if any(n == 0 for n in sizes) if torch.compiler.is_compiling() else 0 in sizes:
         empty = (offsets.diff() == 0)[:, None]
         means = torch.where(empty, ACTIVATIONS[structure.activation](structure.bias).to(means.dtype), means)
     return reduced(problem, structure.rest(means))
+
+
+def _is_counted(problem: Problem, structure: Additive) -> bool:
+    """Whether f takes one element, and a count of every value in every set is no larger than all activations."""
+    num, (num_sets, num_values) = len(problem.elements.values), (len(problem.elements), len(problem.values))
+    return structure.k == 1 and 0 < num_sets * num_values <= num * len(structure.bias)
+
+
+def _means_by_counts(problem: Problem, structure: Additive, values: Tensor, places: Tensor) -> Tensor:
+    """For k = 1, the mean of σ(p) over each set, (B, H): every value's σ(p) once, times its share of the set."""
+    activations = widened(ACTIVATIONS[structure.activation](structure.project(values)[:, 0]))
+    sizes = problem.elements.sizes
+    if len(set(sizes)) == 1:
+        each = places.view(len(sizes), -1)
+        shares = activations.new_full((1, 1), 1 / sizes[0]).expand_as(each)
+        counted = activations.new_zeros(len(sizes), len(values)).scatter_add_(1, each, shares)
+    else:
+        owners = problem.elements.to_index()[1]
+        shares = (1 / problem.elements.offsets.diff().to(activations.dtype))[owners]
+        cells = owners * len(values) + places
+        counted = activations.new_zeros(len(sizes) * len(values)).scatter_add_(0, cells, shares).view(len(sizes), -1)
+    return (counted @ activations).to(values.dtype)
 
 
 def cost(problem: Problem, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:

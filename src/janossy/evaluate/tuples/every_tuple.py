@@ -26,19 +26,31 @@ def is_increasing(problem: Problem) -> bool:
     return cast(EveryTuple, problem.orderings).increasing
 
 
-def ordered_elements(problem: Problem) -> Tensor:
-    """The elements (N, d), each set in the order whose increasing tuples are averaged."""
+def in_order(problem: Problem) -> tuple[Tensor, Tensor | None]:
+    """Each set in the order whose increasing tuples are averaged: values, and where among them each element is, (N,).
+
+    The places are None where the values are the elements, in that order.
+    """
     order = cast(EveryTuple, problem.orderings).order(problem.keys)
-    if problem.table is not None:
-        places = problem.elements.values
-        order = places if order is None else places[order]
-    return problem.values if order is None else problem.values.index_select(0, order)
+    if problem.table is None:
+        return in_place(problem.values, order), None
+    return problem.table, in_place(problem.elements.values, order)
+
+
+def in_place(x: Tensor, places: Tensor | None) -> Tensor:
+    """x of these places, (N, …); all of it, as it is, without them."""
+    return x if places is None else x.index_select(0, places)
 
 
 def reduced(problem: Problem, means: Tensor) -> Tensor:
     """The means (B, c), or the sums if the problem asks for those, in the elements' precision."""
     result = widened(means)
     if problem.reduce == "sum":
-        counts = [float(problem.orderings.num_rows(n)) for n in problem.elements.sizes]
-        result = result * torch.tensor(counts, dtype=result.dtype, device=result.device)[:, None]
+        sizes = problem.elements.sizes
+        counts = {n: float(problem.orderings.num_rows(n)) for n in dict.fromkeys(sizes)}
+        if len(counts) == 1:
+            result = result * counts[sizes[0]]
+        else:
+            each = [counts[n] for n in sizes]
+            result = result * torch.tensor(each, dtype=result.dtype, device=result.device)[:, None]
     return result.to(problem.values.dtype) if problem.values.dtype in HALF else result

@@ -21,11 +21,13 @@ from janossy.evaluate.tuples.series_means import series_means
 from janossy.evaluate.tuples.tuple_means import tuple_means
 
 
-def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor) -> Tensor:
-    """x (N, k, H) times its set's factors (B, H)."""
+def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor, of_one_size: bool | None = None) -> Tensor:
+    """x (N, k, H) times its set's factors (B, H). ``of_one_size``: whether the sets are; found out if not given."""
     num_sets, n = len(factors), len(x) // max(1, len(factors))
-    traced = torch.compiler.is_compiling() or is_in_torch_dispatch_mode()
-    if not traced and n * num_sets == len(x) > 0 and bool((offsets.diff() == n).all()):
+    if of_one_size is None:
+        traced = torch.compiler.is_compiling() or is_in_torch_dispatch_mode()
+        of_one_size = not traced and n * num_sets == len(x) and bool((offsets.diff() == n).all())
+    if of_one_size and n > 0:
         return (x.unflatten(0, (num_sets, n)) * factors[:, None, None]).flatten(0, 1)
     return x * factors.repeat_interleave(offsets.diff(), 0, output_size=len(x)).unsqueeze(1)
 

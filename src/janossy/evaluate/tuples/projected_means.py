@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.on_kernels import on_kernels_eagerly
+from janossy.evaluate.problem import Problem
+from janossy.evaluate.tuples.every_tuple import in_place
 from janossy.evaluate.tuples.operators import Operator, times_by_set
 from janossy.functions.structure import Additive, project
 
@@ -28,49 +30,58 @@ def is_plain(structure: Additive, elements: Tensor) -> bool:
 
 
 def projected_means(
-    operator: Operator, structure: Additive, elements: Tensor, offsets: Tensor, *parameters: bool | str | float
+    problem: Problem,
+    operator: Operator,
+    structure: Additive,
+    values: Tensor,
+    places: Tensor | None,
+    *parameters: bool | str | float,
 ) -> Tensor:
-    """``operator.means(structure.project(elements), offsets, *parameters)``."""
-    inputs = elements, structure.weight, structure.bias
+    """``operator.means(in_place(structure.project(values), places), offsets, *parameters)``, of the problem's sets."""
+    inputs = values, structure.weight, structure.bias
     with_slopes = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    return _ProjectedMeans.apply(operator, structure.k, offsets, (*parameters, with_slopes), *inputs)
+    offsets, of_one_size = problem.elements.offsets, len(set(problem.elements.sizes)) == 1
+    settings = operator, structure.k, (*parameters, with_slopes), of_one_size
+    return _ProjectedMeans.apply(settings, places, offsets, *inputs)
 
 
 class _ProjectedMeans(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        operator: Operator,
-        k: int,
+        settings: tuple[Operator, int, tuple[Any, ...], bool],
+        places: Tensor | None,
         offsets: Tensor,
-        parameters: tuple[Any, ...],
-        elements: Tensor,
+        values: Tensor,
         weight: Tensor,
         bias: Tensor,
     ) -> Tensor:
-        projections, stacked = project(k, elements, weight, bias)
-        means, slopes = operator.kernel(projections, offsets, *parameters)
+        operator, k, parameters, ctx.of_one_size = settings
+        projections, stacked = project(k, values, weight, bias)
+        means, slopes = operator.kernel(in_place(projections, places), offsets, *parameters)
         ctx.operator, ctx.k, ctx.parameters = operator, k, parameters[:-1]
-        ctx.save_for_backward(offsets, slopes, stacked, elements, weight, bias)
+        ctx.save_for_backward(places, offsets, slopes, stacked, values, weight, bias)
         return means
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        offsets, slopes, stacked, *inputs = ctx.saved_tensors
-        needed = ctx.needs_input_grad[4:]
+        places, offsets, slopes, stacked, *inputs = ctx.saved_tensors
+        needed = ctx.needs_input_grad[3:]
         if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
             inputs = [x.view_as(x) for x in inputs]  # the gradient stops here: elements may depend on the weights
-            means = ctx.operator.means(project(ctx.k, *inputs)[0], offsets, *ctx.parameters)
+            means = ctx.operator.means(in_place(project(ctx.k, *inputs)[0], places), offsets, *ctx.parameters)
             wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
             found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
-            return None, None, None, None, *(next(found) if needs else None for needs in needed)
-        elements, k, H = inputs[0], ctx.k, slopes.shape[2]
-        by_projection = times_by_set(slopes, gradient, offsets).flatten(1)
-        by_elements = by_projection @ stacked if needed[0] else None
+            return *(None,) * 3, *(next(found) if needs else None for needs in needed)
+        values, k, H = inputs[0], ctx.k, slopes.shape[2]
+        by_projection = times_by_set(slopes, gradient, offsets, ctx.of_one_size).flatten(1)
+        if places is not None:
+            by_projection = by_projection.new_zeros(len(values), k * H).index_add_(0, places, by_projection)
+        by_values = by_projection @ stacked if needed[0] else None
         by_weight = by_bias = None
         if needed[1]:
-            by_stacked = by_projection.t() @ elements
+            by_stacked = by_projection.t() @ values
             by_weight = by_stacked.unflatten(0, (k, H)).transpose(0, 1).flatten(1)
         if needed[2]:
             by_bias = by_projection[:, :H].sum(0)
-        return None, None, None, None, by_elements, by_weight, by_bias
+        return *(None,) * 3, by_values, by_weight, by_bias

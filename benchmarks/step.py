@@ -1,0 +1,140 @@
+"""Ten whole training steps of the arithmetic study, against the loop of the authors' code.
+
+A step indexes a batch, runs forward, loss and backward, updates the weights by Adam, and logs the loss. The task is the
+variance of 10 integers, by the released protocol (sums, L1). Theirs makes all combinations of the sorted sequences in
+advance, or shuffles the sequences of the batch, and uses torch's layers and Adam. Both sides have the same weights, see
+the same batches in the same orders, and get the same numbers.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.harness import Row, torch_module
+from janossy import JanossyNetwork, Ragged
+from janossy.paper.arithmetic.models import MODELS, Model
+from janossy.paper.arithmetic.tasks import TASKS
+
+NAMES = ("k1-linear", "k2-linear", "k3-linear", "lstm-linear", "gru-linear")
+TASK = TASKS["variance"]
+NUM_EXAMPLES, NUM_STEPS, LEARNING_RATE = 8192, 10, 1e-3
+
+
+def rows() -> Iterator[Row]:
+    """Every model, two sizes of batch, on one thread and on two."""
+    for num_threads in (1, 2):
+        for batch_size in (128, 1024):
+            for name in NAMES:
+                yield step_row(name, batch_size, num_threads)
+
+
+def step_row(name: str, batch_size: int, num_threads: int) -> Row:
+    """Ten steps a call; each side goes on where it was."""
+    network = MODELS[name].build(TASK, "sum", "uniform")
+    theirs = authors(MODELS[name], network)
+    return Row(
+        f"{name.removesuffix('-linear')}, batch {batch_size}, {num_threads} thread{'s' if num_threads > 1 else ''}",
+        partial(on, num_threads, our_steps(network, batch_size)),
+        partial(on, num_threads, their_steps(MODELS[name], theirs, batch_size)),
+    )
+
+
+def on(num_threads: int, steps: Callable[[], Tensor]) -> Tensor:
+    """What ``steps`` gives on so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(num_threads)
+    try:
+        return steps()
+    finally:
+        torch.set_num_threads(before)
+
+
+def our_steps(network: JanossyNetwork, batch_size: int) -> Callable[[], Tensor]:
+    """As ``janossy.paper.arithmetic.train`` does."""
+    (x, y), generator = TASK.draw(NUM_EXAMPLES, 0), torch.Generator().manual_seed(1)
+    optimizer = torch.optim.Adam(trainable(network), lr=LEARNING_RATE, fused=True)
+    options = {"generator": generator} if network.pooling.orderings.draws else {}
+
+    def loss(batch: Tensor) -> Tensor:
+        return (network(Ragged.from_padded(x[batch]), **options)[:, 0] - y[batch]).abs().mean()
+
+    return partial(steps_of, loss, optimizer, batches(batch_size))
+
+
+def their_steps(model: Model, module: nn.Module, batch_size: int) -> Callable[[], Tensor]:
+    """A plain loop over torch's layers."""
+    (x, y), generator = TASK.draw(NUM_EXAMPLES, 0), torch.Generator().manual_seed(1)
+    optimizer = torch.optim.Adam(trainable(module), lr=LEARNING_RATE)
+    if model.k is not None:
+        tuples = torch.tensor(list(combinations(range(TASK.num_integers), model.k)))
+        x = x.sort(1).values[:, tuples]
+
+    def loss(batch: Tensor) -> Tensor:
+        of_batch = x[batch]
+        if model.k is None:  # once an epoch in their code; here for each batch, from the numbers that ours draws
+            noise = torch.randint(2**62, of_batch.shape, generator=generator)
+            of_batch = of_batch.gather(1, noise.argsort(1))
+        return (module(of_batch)[:, 0] - y[batch]).abs().mean()
+
+    return partial(steps_of, loss, optimizer, batches(batch_size))
+
+
+def steps_of(loss_of: Callable[[Tensor], Tensor], optimizer: torch.optim.Optimizer, each: Iterator[Tensor]) -> Tensor:
+    """Steps on the next batches; the last loss."""
+    logged = 0.0
+    for _ in range(NUM_STEPS):
+        loss = loss_of(next(each))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        logged += loss.item()
+    return loss.detach()
+
+
+def batches(batch_size: int) -> Iterator[Tensor]:
+    """Epoch after epoch."""
+    generator = torch.Generator().manual_seed(2)
+    while True:
+        order = torch.randperm(NUM_EXAMPLES, generator=generator)
+        yield from order[: NUM_EXAMPLES // batch_size * batch_size].split(batch_size)
+
+
+def trainable(module: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]
+
+
+def authors(model: Model, network: JanossyNetwork) -> nn.Module:
+    """Torch's layers with the network's weights, for integers (B, T, k), or (B, n)."""
+    h, rho = nn.Embedding.from_pretrained(network.h.weight.clone()), nn.Linear(network.rho[-1].in_features, 1)
+    rho.load_state_dict(network.rho[-1].state_dict())
+    if model.k is None:
+        return Recurrent(h, torch_module(network.pooling.f), rho)
+    first = network.pooling.f.hidden[0]
+    f = nn.Linear(first.in_features, first.out_features)
+    f.load_state_dict(first.state_dict())
+    return Summed(h, f, rho)
+
+
+class Summed(nn.Module):
+    """ρ(Σ_t tanh(f([h(x_1), …, h(x_k)]))), over the tuples t of each set."""
+
+    def __init__(self, h: nn.Module, f: nn.Module, rho: nn.Module) -> None:
+        super().__init__()
+        self.h, self.f, self.rho = h, f, rho
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rho(torch.tanh(self.f(self.h(x).flatten(2))).sum(1))
+
+
+class Recurrent(nn.Module):
+    """ρ(f's last hidden state)."""
+
+    def __init__(self, h: nn.Module, f: nn.Module, rho: nn.Module) -> None:
+        super().__init__()
+        self.h, self.f, self.rho = h, f, rho
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rho(self.f(self.h(x))[0][:, -1])

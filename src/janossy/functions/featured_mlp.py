@@ -1,0 +1,94 @@
+"""FeaturedMLP: a multilayer perceptron on k elements and on hand-made features of them."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from janossy.functions.checks import check_dtype, check_rows, check_widths
+from janossy.functions.meaning import StatesItsMeaning
+from janossy.functions.structure import ACTIVATIONS
+
+
+class FeaturedMLP(StatesItsMeaning):
+    """f(x_1 … x_k) = [MLP_1([x_1, …, x_k, φ]), MLP_2(φ)] with φ = features(x_1 … x_k), such as ``TupleFeatures``.
+
+    Half of each layer reads the features alone. A mean of such units over pairs is a statistic of distances only, which
+    where the elements are leaves no mark on; beside units that read all, training otherwise hardly finds it
+    (docs/results/sets/defaults.md).
+
+    Args:
+        hidden_features: one width or several, each of both halves together; the first has the odd unit.
+        features: a module that maps rows (T, k, in_features) to (T, c), c = features.out_features >= 1.
+        out_features: without it f returns its last hidden activations; with it, a linear layer follows.
+        activation: as of ``TupleMLP``.
+
+    Shapes: (T, k, in_features) -> (T, out_features), or (T, last hidden width).
+    Raises: TypeError or ValueError for an unknown activation, widths that are not integers >= 2, features that are no
+        such module, or rows that are not (T, k, in_features) or in another dtype than the weights; RuntimeError for the
+        state of another k or activation.
+
+    Example:
+        >>> f = FeaturedMLP(2, 3, (16, 8), TupleFeatures(2, 3, distances=[[0, 1]]), activation="relu")
+        >>> f(torch.zeros(5, 2, 3)).shape
+        torch.Size([5, 8])
+    """
+
+    def __init__(
+        self,
+        k: int,
+        in_features: int,
+        hidden_features: int | Sequence[int],
+        features: nn.Module,
+        out_features: int | None = None,
+        activation: str = "tanh",
+    ) -> None:
+        super().__init__()
+        if not isinstance(activation, str) or activation not in ACTIVATIONS:
+            raise ValueError(f"FeaturedMLP expects an activation among {', '.join(ACTIVATIONS)}; got {activation!r}.")
+        outputs: dict[str, Any] = {} if out_features is None else {"out_features": out_features}
+        check_widths(
+            self, several="hidden_features", k=k, in_features=in_features, hidden_features=hidden_features, **outputs
+        )
+        hidden = tuple(hidden_features) if isinstance(hidden_features, Sequence) else (hidden_features,)
+        num_features = getattr(features, "out_features", None)
+        if not isinstance(features, nn.Module) or not isinstance(num_features, int):
+            raise TypeError(
+                f"FeaturedMLP expects features to be a module that says its out_features; got {features!r}. "
+                "TupleFeatures is one."
+            )
+        if num_features < 1 or min(hidden) < 2:
+            raise ValueError(
+                "FeaturedMLP expects features of one column at least, and hidden_features >= 2, half of them for each; "
+                f"got {num_features} columns and hidden_features={hidden_features}. TupleMLP needs no features."
+            )
+        self.k = k
+        self.in_features = in_features
+        self.activation = activation
+        self.features = features
+        self.of_all = _layers(k * in_features + num_features, [width - width // 2 for width in hidden])
+        self.of_features = _layers(num_features, [width // 2 for width in hidden])
+        self.output = None if out_features is None else nn.Linear(hidden[-1], out_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        check_rows(self, x)
+        check_dtype(self, x)
+        features = self.features(x)
+        of_all, of_features = torch.cat((x.flatten(1), features), dim=1), features
+        activation = ACTIVATIONS[self.activation]
+        for one, other in zip(self.of_all, self.of_features, strict=True):
+            of_all, of_features = activation(one(of_all)), activation(other(of_features))
+        hidden = torch.cat((of_all, of_features), dim=1)
+        return hidden if self.output is None else self.output(hidden)
+
+    def meaning(self) -> dict[str, int | str]:
+        return {"k": self.k, "activation": self.activation}
+
+    def extra_repr(self) -> str:
+        return f"k={self.k}, activation={self.activation}"
+
+
+def _layers(in_features: int, widths: Sequence[int]) -> nn.ModuleList:
+    return nn.ModuleList(nn.Linear(a, b) for a, b in pairwise([in_features, *widths]))

@@ -1,0 +1,304 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from janossy.audit import Sensitivity
+from janossy.estimators import GroupRows, SetClassifier, SetRegressor, as_sets, ensemble, importance
+from janossy.functions import TupleMLP
+from janossy.network import JanossyNetwork
+from janossy.orderings import Sampled
+from janossy.pooling import JanossyPooling
+from janossy.ragged import Ragged
+from tests.estimators.sets import bags, sums
+
+QUICK = {"max_epochs": 3, "validation": 0.25, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def classifier() -> SetClassifier:
+    sets, labels = bags(120)
+    return SetClassifier("max", random_state=0, max_epochs=40).fit(sets, np.where(labels, "yes", "no"))
+
+
+@pytest.fixture(scope="module")
+def recurrent() -> SetRegressor:
+    return SetRegressor("gru", random_state=0, num_permutations=10, **{k: QUICK[k] for k in ("max_epochs",)}).fit(
+        *sums(80)
+    )
+
+
+# Prediction
+
+
+def test_a_classifier_learns(classifier):
+    sets, labels = bags(300, seed=1)
+    assert classifier.score(sets, np.where(labels, "yes", "no")) > 0.93
+    probabilities = classifier.predict_proba(sets)
+    assert probabilities.shape == (300, 2) and np.allclose(probabilities.sum(1), 1, atol=1e-6)
+    assert list(classifier.classes_) == ["no", "yes"]
+    assert (classifier.predict(sets) == classifier.classes_[probabilities.argmax(1)]).all()
+
+
+def test_a_regressor_learns_several_targets():
+    sets, y = sums(150)
+    model = SetRegressor("k1", random_state=0, validation=0.2, max_epochs=80)
+    both = np.stack((y, 1000 - 50 * y), 1)
+    assert model.fit(sets, both).predict(sets[:7]).shape == (7, 2)
+    fresh, target = sums(100, seed=1)
+    assert model.score(fresh, np.stack((target, 1000 - 50 * target), 1)) > 0.9
+    assert model.fit(sets, y[:, None]).predict(sets[:7]).shape == (7, 1)
+
+
+@pytest.mark.parametrize("model", ["classifier", "recurrent"])
+def test_predictions_depend_on_the_set_alone(model, request, monkeypatch):
+    model = request.getfixturevalue(model)
+    predict = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+    sets, _ = bags(40, seed=2)
+    together = predict(sets)
+    alone = np.concatenate([predict([x]) for x in sets])
+    shuffled = predict([x[::-1] for x in sets])
+    monkeypatch.setattr(ensemble, "MOST_SETS", 7)
+    monkeypatch.setattr(ensemble, "MOST_ROWS", 60)
+    for other in (alone, shuffled, predict(sets)):
+        np.testing.assert_allclose(other, together, rtol=1e-5, atol=1e-6)
+
+
+def test_a_fit_is_repeated_by_its_seed_and_leaves_torch_random_numbers_alone():
+    sets, y = sums(40)
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    first = SetRegressor(["gru", "k1"], **QUICK).fit(sets, y).predict(sets)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(4)
+    assert (SetRegressor(["gru", "k1"], **QUICK).fit(sets, y).predict(sets) == first).all()
+    assert (SetRegressor(["gru", "k1"], **{**QUICK, "random_state": 1}).fit(sets, y).predict(sets) != first).any()
+
+
+def test_the_spread_over_orders_is_zero_for_exact_models(classifier):
+    sets, _ = bags(10)
+    labels, spread = classifier.predict(sets, return_std=True)
+    probabilities, spreads = classifier.predict_proba(sets, return_std=True)
+    assert (labels == classifier.predict(sets)).all() and (probabilities == classifier.predict_proba(sets)).all()
+    assert (spread == 0).all() and spread.shape == (10,) and (spreads == 0).all() and spreads.shape == (10, 2)
+    assert (classifier.change_probability(sets) == 0).all()
+    assert classifier.sensitivity_ is None
+
+
+def test_the_spread_over_orders_is_that_of_the_mean_of_the_networks(recurrent):
+    """Against the standard deviation of predictions by other permutations."""
+    sets, _ = sums(30, seed=5)
+    mean, spread = recurrent.predict(sets, return_std=True)
+    several = np.array([len(x) > 2 for x in sets])  # of two elements, a pair of reverses is all orders
+    assert (spread[several] > 0).all() and np.allclose(spread[~several], 0, atol=1e-6)
+    others = []
+    for seed in range(1, 30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ensemble, "SEED", seed)
+            others.append(recurrent.predict(sets))
+    found = np.std(others, 0, ddof=1)[several].mean()
+    assert 0.5 < spread[several].mean() / found < 2
+    assert np.abs(np.mean(others, 0) - mean).max() < 6 * spread.max()
+
+
+def test_sensitivity_of_what_draws_orders(recurrent):
+    assert isinstance(recurrent.sensitivity_, Sensitivity)
+    assert recurrent.sensitivity_.within.shape == (1,)
+
+
+def test_probabilities_are_calibrated_by_sets_left_out():
+    random = np.random.default_rng(0)
+    sets, labels = bags(200)
+    noisy = np.where(random.random(200) < 0.3, ~labels, labels)
+    model = SetClassifier({"strategy": "max", "width": 8}, random_state=0, max_epochs=30).fit(sets, noisy)
+    fresh, truth = bags(500, seed=1)
+    wrong = np.where(random.random(500) < 0.3, ~truth, truth)
+    confidence = model.predict_proba(fresh).max(1).mean()
+    assert abs(confidence - (model.predict(fresh) == wrong).mean()) < 0.1
+    assert model.temperature_ > 0
+
+
+# Elements
+
+
+def test_the_element_that_makes_the_label_mattered(classifier):
+    sets, labels = bags(60, seed=3)
+    several = [x for x, label in zip(sets, labels, strict=True) if label and len(x) > 2 and (x[:, 0] > 1).sum() == 1]
+    found = classifier.element_importance(several)
+    right = [found[b].argmax() == x[:, 0].argmax() for b, x in enumerate(several)]
+    assert len(found) == len(several) and np.mean(right) > 0.8
+
+
+def test_importance_is_the_prediction_less_that_without_the_element(recurrent, monkeypatch):
+    sets, _ = sums(12, seed=4)
+    expected = []
+    for x in sets:
+        without = [np.delete(x, i, axis=0) for i in range(len(x))]
+        expected.append(recurrent.predict([x])[0] - recurrent.predict(without))
+    found = recurrent.element_importance(sets)
+    np.testing.assert_allclose(found.changes, np.concatenate(expected), atol=1e-5)
+    monkeypatch.setattr(importance, "MOST_ELEMENTS", 20)
+    np.testing.assert_allclose(recurrent.element_importance(sets).changes, found.changes, atol=1e-5)
+
+
+def test_importance_is_drawn(classifier, tmp_path):
+    pytest.importorskip("matplotlib")
+    found = classifier.element_importance([np.array([[2.0, 0.0], [0.0, 0.0]])])
+    found.plot(0, labels=["high", "low"], path=tmp_path / "elements.png")
+    assert (tmp_path / "elements.png").stat().st_size > 1000
+    with pytest.raises(ValueError, match="plot expects a label for each of the 2 elements; got 1"):
+        found.plot(0, labels=["high"])
+
+
+def test_explain(recurrent):
+    assert "by Sampled(num=1" in recurrent.explain(sums(5)[0])
+
+
+# Forms and settings
+
+
+def test_columns_of_sets_and_categories():
+    sets, labels = bags(80)
+    frame = pd.DataFrame(
+        {
+            "x": [x[:, 0] for x in sets],
+            "kind": [["a", "b", "c", "d", "e"][: len(x)] for x in sets],
+            "height": np.where(labels, 1.0, -1.0),
+        }
+    )
+    model = SetClassifier("k1", random_state=0, max_epochs=30, validation=0.25).fit(frame, labels)
+    assert model.score(frame, labels) == 1  # the set's own column tells
+    assert model.n_features_in_ == 3 and list(model.feature_names_in_) == ["x", "kind", "height"]
+    with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+        model.predict(frame.drop(columns="height"))
+    with pytest.warns(UserWarning, match=r"column 'kind' holds values that training had not \(80\)"):
+        model.predict(frame.assign(kind=[["f", *x[1:]] for x in frame["kind"]]))
+
+
+def test_a_factory_and_a_list_of_strategies():
+    def own(element_layout, context_layout, num_outputs):
+        f = TupleMLP(2, element_layout.num_columns, 8, out_features=num_outputs)
+        return JanossyNetwork(None, JanossyPooling(f, Sampled(1, k=2)), None)
+
+    sets, labels = bags(40)
+    model = SetClassifier([own, {"strategy": "k1", "width": 8}], **QUICK).fit(sets, labels)
+    assert {trial.strategy for trial in model.trials_} == {"own", "k1"}
+    assert model.predict(sets).shape == (40,)
+
+
+def test_classes_weigh():
+    random = np.random.default_rng(0)
+    sets = [random.normal(size=(2, 1)) for _ in range(100)]
+    labels = np.arange(100) % 10 == 0  # which nothing tells
+    settings = {"strategy": {"strategy": "k1", "width": 4}, "validation": 0.3, "max_epochs": 10, "random_state": 0}
+    rare = SetClassifier(**settings).fit(sets, labels).predict_proba(sets)[:, 1].mean()
+    even = SetClassifier(**settings, class_weight="balanced").fit(sets, labels).predict_proba(sets)[:, 1].mean()
+    assert rare < 0.25 and 0.35 < even < 0.65
+
+
+def test_sets_without_weight_are_not_seen():
+    sets, y = sums(60)
+    wrong = np.where(np.arange(60) < 30, 1e6, y)
+    weighed = SetRegressor("k1", **QUICK).fit(sets, wrong, sample_weight=(np.arange(60) >= 30).astype(float))
+    assert (weighed.predict(sets) == SetRegressor("k1", **QUICK).fit(sets[30:], y[30:]).predict(sets)).all()
+
+
+def test_interrupts_leave_a_fitted_estimator():
+    def interrupt(progress):
+        if progress.epoch.number == 2:
+            raise KeyboardInterrupt
+
+    sets, labels = bags(40)
+    model = SetClassifier("k1", max_epochs=50, validation=0.25, progress=interrupt).fit(sets, labels)
+    assert model.predict(sets).shape == (40,) and model.trials_[0].note == "interrupted"
+
+
+def test_time_is_kept():
+    sets, labels = bags(60)
+    model = SetClassifier("k1", max_epochs=100_000, patience=100_000, time_budget=1.0).fit(sets, labels)
+    assert model.trials_[0].seconds < 4 and model.trials_[0].note == "out of time"
+
+
+def test_lines_while_it_fits(capsys):
+    sets, labels = bags(40)
+    SetClassifier("k1", verbose=1, **QUICK).fit(sets, labels)
+    assert capsys.readouterr().out.count("round 1 of 1, k1: loss ") == 1
+    SetClassifier("k1", verbose=2, **QUICK).fit(sets, labels)
+    assert capsys.readouterr().out.count("epoch ") == 3
+
+
+# In scikit-learn
+
+
+def test_pipelines_grids_and_folds():
+    sets, labels = bags(60)
+    long = {
+        "bag": np.repeat(np.arange(60), [len(x) for x in sets]),
+        "x": np.concatenate(sets)[:, 0],
+        "label": np.repeat(labels, [len(x) for x in sets]),
+    }
+    pipeline = make_pipeline(GroupRows("bag", drop="label"), SetClassifier("k1", **QUICK))
+    y = GroupRows("bag").target(long, "label")
+    assert pipeline.fit(long, y).predict(long).shape == (60,)
+    grouped, y = as_sets({name: long[name] for name in ("bag", "x", "label")}, "label", set_id="bag")
+    grid = GridSearchCV(SetClassifier(**QUICK), {"strategy": ["k1", "max"]}, cv=2).fit(grouped, y)
+    assert grid.best_params_["strategy"] in ("k1", "max")
+    ragged = Ragged.from_sets([torch.tensor(x) for x in sets])
+    assert cross_val_score(SetClassifier("k1", **QUICK), ragged, labels, cv=2).shape == (2,)
+
+
+@pytest.mark.only_all
+def test_two_jobs():
+    sets, labels = bags(60)
+    one = cross_val_score(SetClassifier("k1", **QUICK), np.array(sets, object), labels, cv=2)
+    two = cross_val_score(SetClassifier("k1", **QUICK), np.array(sets, object), labels, cv=2, n_jobs=2)
+    assert (one == two).all()
+
+
+def test_a_clone_is_not_fitted(classifier):
+    with pytest.raises(NotFittedError):
+        clone(classifier).predict(bags(3)[0])
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"max_epochs": 0}, ValueError, "SetClassifier expects max_epochs >= 1; got max_epochs=0"),
+        ({"batch_size": 2.5}, TypeError, "SetClassifier expects batch_size >= 1, an integer, or None; got"),
+        ({"time_budget": 0}, ValueError, "SetClassifier expects time_budget > 0, or None; got time_budget=0"),
+        ({"validation": 1.5}, ValueError, "expects validation as a part between 0 and 1, as a number of folds >= 2"),
+        ({"num_permutations": 0}, ValueError, "SetClassifier expects num_permutations >= 1"),
+        ({"strategy": "k7"}, ValueError, "strategy expects one of"),
+    ],
+)
+def test_settings_are_checked_in_fit(settings, error, message):
+    with pytest.raises(error, match=message):
+        SetClassifier(**settings).fit(*bags(10))
+
+
+def test_targets_are_checked():
+    sets, labels = bags(10)
+    with pytest.raises(ValueError, match=r"expects two classes or more in y; got one class, .*True.*\. Is y the"):
+        SetClassifier().fit(sets, np.ones(10, bool))
+    with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None\. Give one target"):
+        SetRegressor().fit(sets, None)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        SetClassifier().fit(sets, labels[:9])
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        SetRegressor().fit(sets, np.full(10, np.nan))
+    with pytest.raises(ValueError, match=r"sample_weight expects 10 numbers >= 0, one a set; got shape \(9,\)"):
+        SetClassifier().fit(sets, labels, sample_weight=np.ones(9))
+
+
+def test_columns_are_checked(classifier):
+    with pytest.raises(ValueError, match="these are missing: x1; and these are too many: none"):
+        classifier.predict([np.ones((2, 1))])
+    with pytest.raises(ValueError, match="column 'x0' expects finite numbers"):
+        classifier.predict([np.array([[np.inf, 0.0]])])
