@@ -122,9 +122,14 @@ def test_one_starts_from_few_names():
     assert len(janossy.__all__) <= 24
 
 
+RECORDS = {"Epoch", "Progress", "Trial"}
+"""What a search tells of itself, without an array."""
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_is_documented(name):
-    law_documented(getattr(PUBLIC[name], name), ("Applies to",) if name in EXAMPLES["evaluate"] else ("Shapes",))
+    headings = ("Applies to",) if name in EXAMPLES["evaluate"] else () if name in RECORDS else ("Shapes",)
+    law_documented(getattr(PUBLIC[name], name), headings)
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES["orderings"]))

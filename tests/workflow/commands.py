@@ -41,7 +41,7 @@ def orders(num: int = 40, seed: int = 0) -> dict[str, list]:
     rng = np.random.default_rng(seed)
     columns: dict[str, list] = {name: [] for name in ("order", "item", "price", "hour", "returned", "total")}
     for order in range(num):
-        items = rng.integers(0, 4, rng.integers(1, 5)).tolist()
+        items = rng.integers(0, 4, rng.integers(1, 8)).tolist()
         prices = rng.uniform(1, 9, len(items)).round(2).tolist()
         for item, price in zip(items, prices, strict=True):
             values = (order, "abcd"[item], price, order % 24, len(set(items)) < len(items), round(sum(prices), 2))

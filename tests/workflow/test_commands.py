@@ -81,7 +81,7 @@ def test_predictions_have_a_row_a_set(fitted, janossy):
     assert np.allclose(no + yes, 1, atol=1e-6)
     assert np.array_equal(found["prediction"].to_numpy(zero_copy_only=False), yes > no)
     sizes = np.bincount(NEW["order"])
-    assert (error[sizes > 1] > 0).mean() > 0.5 and (error[sizes == 1] < 1e-6).all()
+    assert (error[sizes > 4] > 0).mean() > 0.5 and (error[sizes <= 3] < 1e-6).all()  # of few all orders are taken
     assert ((change >= 0) & (change <= 1)).all() and change.max() > 0
     accuracy = (
         found["prediction"].to_numpy(zero_copy_only=False) == as_sets(NEW, "returned", set_id="order")[1]
@@ -145,7 +145,7 @@ def test_more_permutations_have_less_error(fitted, janossy):
 def test_inspect_is_one_screen(fitted, janossy):
     code, stdout, stderr = janossy("inspect", fitted["total"])
     assert (code, stderr) == (0, "") and len(stdout.splitlines()) <= 24
-    for words in ("regression of 'total'", "120 sets of 1 to 4 elements", "item (4 categories)", "price (numeric)",
+    for words in ("regression of 'total'", "120 sets of 1 to 7 elements", "item (4 categories)", "price (numeric)",
                   "hour (numeric)", "k1", "R²", "janossy 0", "torch 2", "weights"):  # fmt: skip
         assert words in stdout, words
 
@@ -199,7 +199,7 @@ def test_what_is_no_model(fitted, janossy):
 def test_values_that_training_had_not_are_told(fitted, janossy):
     write("new.parquet", changed(NEW, "item", 0, "zebra"))
     code, stdout, _ = janossy("predict", fitted["total"], "new.parquet", "--out", "out.csv")
-    assert code == 0 and "column 'item': 1 values that training had not" in stdout
+    assert code == 0 and "column 'item' holds values that training had not (1)" in stdout
 
 
 FIT = (

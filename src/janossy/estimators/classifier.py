@@ -56,6 +56,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         temperature_: what logits are divided by.
         n_features_in_, feature_names_in_: of tables and matrices, as in scikit-learn.
 
+    Shapes: B sets, y (B,) -> labels (B,), probabilities (B, classes).
     Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
         training diverges.
 

@@ -19,6 +19,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
     It is ``SetClassifier`` for numbers, one a set or several: its settings and attributes are the same, without
     class_weight, classes_ and temperature_. Targets are standardised, and errors squared.
 
+    Shapes: B sets, y (B,) or (B, t) -> predictions, and their standard errors, like y.
     Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
         training diverges.
 
