@@ -21,7 +21,7 @@ NAMES = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")
 LARGE = ("2000 sets of power-law sizes", "GraphSAGE on a graph", "2373 whole neighbourhoods", "B=64 n=100 LSTM", "silu")
 LARGE += ("batch 1024", "2 threads", "100000 sets")
 """Rows that take seconds. ``make test`` runs the same code on less, but for one that is ``gather`` against itself; silu
-needs kernels in float32 that no other test does."""
+needs kernels in float32 that no other test does. Of auto's rows, evaluators that the laws compare too, it runs a fifth."""
 
 LESS = {
     "LSTM on 50 sets, against PyG": lambda: power_law_row(as_pyg, 50),
@@ -44,7 +44,8 @@ def rows_of(name):
 def cases():
     for benchmark, rows in NAMES.items():
         for i, row in enumerate(rows):
-            marks = [pytest.mark.only_all] if any(large in row["name"] for large in LARGE) else []
+            large = any(part in row["name"] for part in LARGE) or (benchmark == "auto" and i % 5)
+            marks = [pytest.mark.only_all] if large else []
             yield pytest.param(benchmark, i, id=f"{benchmark}: {row['name']}", marks=marks)
 
 

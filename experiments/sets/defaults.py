@@ -115,10 +115,13 @@ def table(cells: Sequence[dict[str, Any]]) -> str:
     ]
     for task in TASKS:
         of_task = [cell for cell in cells if cell["task"] == task]
+        done, asked = len(of_task), sum(cell["task"] == task for cell in runs())
         num_train, num_test = SIZES[task]
         epochs, batch = TRAINING[task]["epochs"], TRAINING[task]["batch"]
         lines += [f"## {task.capitalize()}: {num_train:,} for training, {num_test:,} for the test", ""]
         lines += [f"{TASKS[task].about.capitalize()}. {epochs} epochs in batches of {batch}.", ""]
+        if done < asked:
+            lines += [f"Of {asked} runs {done} have been made; the same command goes on.", ""]
         lines += ["| | AUC | worst | seeds | seconds | parameters |", "|---|---|---|---|---|---|"]
         for cell in of_task:
             if cell["kind"] == "reference":
