@@ -21,7 +21,7 @@ NAMES = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")
 LARGE = ("2000 sets of power-law sizes", "GraphSAGE on a graph", "2373 whole neighbourhoods", "B=64 n=100 LSTM", "silu")
 LARGE += ("batch 1024", "2 threads", "100000 sets")
 """Rows that take seconds. ``make test`` runs the same code on less, but for one that is ``gather`` against itself; silu
-needs kernels in float32 that no other test does. Of auto's rows, evaluators that the laws compare too, it runs a fifth."""
+needs kernels in float32 that no other test does. Of auto's rows it runs a fifth: the laws compare evaluators too."""
 
 LESS = {
     "LSTM on 50 sets, against PyG": lambda: power_law_row(as_pyg, 50),
