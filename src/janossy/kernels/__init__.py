@@ -15,6 +15,8 @@ class Kernels(NamedTuple):
     run_cells: Callable[..., Any]
     run_cells_back: Callable[..., Any]
     sum_by_element: Callable[..., Any]
+    step_rows: Callable[..., Any]
+    step_rows_back: Callable[..., Any]
 
 
 @cache
@@ -22,6 +24,7 @@ def load() -> Kernels | None:
     """The kernels; None, with one warning, where numba is missing or cannot compile."""
     try:
         # numba is an optional extra, and takes half a second to import.
+        from janossy.kernels.cell_rows import step_rows, step_rows_back  # noqa: PLC0415
         from janossy.kernels.compiled import check_compiler  # noqa: PLC0415
         from janossy.kernels.product_means import product_means  # noqa: PLC0415
         from janossy.kernels.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
@@ -36,4 +39,6 @@ def load() -> Kernels | None:
         message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
-    return Kernels(tuple_means, series_means, product_means, run_cells, run_cells_back, sum_by_element)
+    means = tuple_means, series_means, product_means
+    cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back
+    return Kernels(*means, *cells)
