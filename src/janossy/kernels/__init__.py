@@ -12,6 +12,9 @@ class Kernels(NamedTuple):
     tuple_means: Callable[..., Any]
     series_means: Callable[..., Any]
     product_means: Callable[..., Any]
+    logistic_means: Callable[..., Any]
+    means_by_place: Callable[..., Any]
+    add_by_place: Callable[..., Any]
     run_cells: Callable[..., Any]
     run_cells_back: Callable[..., Any]
     sum_by_element: Callable[..., Any]
@@ -26,6 +29,8 @@ def load() -> Kernels | None:
         # numba is an optional extra, and takes half a second to import.
         from janossy.kernels.cell_rows import step_rows, step_rows_back  # noqa: PLC0415
         from janossy.kernels.compiled import check_compiler  # noqa: PLC0415
+        from janossy.kernels.logistic_means import logistic_means  # noqa: PLC0415
+        from janossy.kernels.place_means import add_by_place, means_by_place  # noqa: PLC0415
         from janossy.kernels.product_means import product_means  # noqa: PLC0415
         from janossy.kernels.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
         from janossy.kernels.series_means import series_means  # noqa: PLC0415
@@ -39,6 +44,6 @@ def load() -> Kernels | None:
         message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
-    means = tuple_means, series_means, product_means
+    means = tuple_means, series_means, product_means, logistic_means, means_by_place, add_by_place
     cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back
     return Kernels(*means, *cells)

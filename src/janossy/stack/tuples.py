@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate.on_kernels import lanes, on_kernels, on_kernels_eagerly
+from janossy.evaluate.on_kernels import lanes, on_kernels, on_kernels_eagerly, on_threads
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_order, in_place, is_increasing, reduced, why_not_every_tuple
-from janossy.evaluate.tuples.operators import TUPLE_MEANS, times_by_set
+from janossy.evaluate.tuples.operators import TUPLE_MEANS
 from janossy.evaluate.tuples.tuple_means import tuple_means
 from janossy.functions.structure import ACTIVATIONS
 from janossy.functions.tuple_mlp import TupleMLP
@@ -40,10 +40,14 @@ def pool_tuples(problem: Problem, f: TupleMLP, counts: list[int], num_sets: int)
     settings = f.k, is_increasing(problem), f.activation
     weight, bias = first.weight, first.bias
     bias = weight.new_zeros(weight.shape[:2]) if bias is None else bias
-    if _is_counted(problem, f.k, weight):
+    eager = on_kernels_eagerly(values) and len(set(counts)) == 1 and values.dtype == weight.dtype and values.dim() == 2
+    if eager and f.k == 1 and problem.table is not None:
         assert places is not None
-        means = _by_counts(problem, f.activation, linear(values, weight, bias, counts), places, len(weight))
-    elif on_kernels_eagerly(values) and len(set(counts)) == 1 and values.dtype == weight.dtype and values.dim() == 2:
+        missing = -weight.shape[1] % lanes(values)  # hidden units are filled up to whole vectors
+        padded = nn.functional.pad(weight, (0, 0, 0, missing)), nn.functional.pad(bias, (0, missing))
+        activations = ACTIVATIONS[f.activation](linear(values, *padded, counts))
+        means = _PlaceMeans.apply(len(weight), places, offsets, activations)[:, : weight.shape[1]]
+    elif eager:
         with_slopes = torch.is_grad_enabled() and any(x.requires_grad for x in (values, weight, bias))
         means = _Means.apply(settings, with_slopes, places, offsets, values, weight, bias)
     else:
@@ -69,22 +73,61 @@ def _by_position(k: int, weight: Tensor) -> Tensor:
     return weight if k == 1 else weight.unflatten(2, (k, -1)).transpose(1, 2).flatten(1, 2)
 
 
-def _is_counted(problem: Problem, k: int, weight: Tensor) -> bool:
-    """Whether f takes one element, and a count of every value in every set is no larger than all activations."""
-    num_values = len(problem.values) // len(weight)
-    num_counts, num_activations = len(problem.elements) * num_values, len(problem.elements.values) * weight.shape[1]
-    return k == 1 and problem.table is not None and 0 < num_counts <= num_activations
+LOGISTIC = {"tanh": 2.0, "sigmoid": 1.0}
+"""s of the activations that are 1 − s/(1 + e^{sp})."""
+
+MOST_ELEMENTS = 24
+"""Of the sets whose tuples the kernel of products of exponentials adds up in the working precision."""
+
+FAR = {torch.float32: 40.0, torch.float64: 300.0}
+"""The exponents up to which it may multiply two of its products, and stay below the largest number."""
 
 
-def _by_counts(problem: Problem, activation: str, projections: Tensor, places: Tensor, num_networks: int) -> Tensor:
-    """For k = 1, the mean of σ(p) over each set, (R·B, H): every value's σ(p) once, times its share of the set."""
-    activations = widened(ACTIVATIONS[activation](projections)).unflatten(0, (num_networks, -1))
-    each = activations.shape[1]
-    owners = problem.elements.to_index()[1]
-    shares = (1 / problem.elements.offsets.diff().to(activations.dtype))[owners]
-    counted = activations.new_zeros(len(problem.elements) * each)
-    counted = counted.scatter_add_(0, owners * each + places % each, shares).view(num_networks, -1, each)
-    return (counted @ activations).flatten(0, 1).to(projections.dtype)
+def _means_and_slopes(
+    p: Tensor, places: Tensor | None, offsets: Tensor, increasing: bool, activation: str, with_slopes: bool
+) -> tuple[Tensor, Tensor]:
+    """As ``TUPLE_MEANS.kernel`` of ``in_place(p, places)``; tanh and the logistic function by products of exponentials.
+
+    These only where sets are small, and no exponent is so large that a product might overflow.
+    """
+    k, s = p.shape[1], LOGISTIC.get(activation, 0.0)
+    if s > 0 and k in (2, 3) and len(offsets) > 1:
+        low, high = (bound.item() for bound in offsets.diff().aminmax())
+        if k <= low and high <= MOST_ELEMENTS and s * p.abs().amax((0, 2)).sum().item() <= FAR[p.dtype]:
+            found = torch.arange(len(p)) if places is None else places
+            arrays = ((s * p).exp_().numpy(), found.numpy(), offsets.numpy())
+            means, slopes = on_threads("logistic_means", *arrays, increasing, s, with_slopes)
+            return torch.from_numpy(means), torch.from_numpy(slopes)
+    return TUPLE_MEANS.kernel(in_place(p, places), offsets, increasing, activation, with_slopes)
+
+
+class _PlaceMeans(torch.autograd.Function):
+    """The mean over each set of the rows of a table that it looks up."""
+
+    @staticmethod
+    def forward(ctx: Any, num_networks: int, places: Tensor, offsets: Tensor, table: Tensor) -> Tensor:
+        ctx.num_networks, ctx.num_rows = num_networks, len(table)
+        ctx.save_for_backward(places, offsets)
+        arrays = (x.detach().contiguous().numpy() for x in (table, places, offsets))
+        return torch.from_numpy(on_threads("means_by_place", *arrays, num_networks))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        places, offsets = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
+            shares = gradient / offsets.diff().clamp_min(1)[:, None]
+            each = shares.repeat_interleave(offsets.diff(), 0, output_size=len(places))
+            return *(None,) * 3, gradient.new_zeros(ctx.num_rows, gradient.shape[1]).index_add(0, places, each)
+        return *(None,) * 3, _put_back(gradient.new_empty(0), gradient, places, offsets, ctx.num_rows, ctx.num_networks)[:, 0]
+
+
+def _put_back(
+    slopes: Tensor, gradient: Tensor, places: Tensor | None, offsets: Tensor, num_rows: int, num_networks: int
+) -> Tensor:
+    """The gradients (num_rows, k, H) by the rows that were looked up."""
+    places = torch.arange(num_rows) if places is None else places
+    arrays = (x.contiguous().numpy() for x in (slopes, gradient, places, offsets))
+    return torch.from_numpy(on_threads("add_by_place", *arrays, num_rows, num_networks))
 
 
 class _Means(torch.autograd.Function):
@@ -107,7 +150,7 @@ class _Means(torch.autograd.Function):
         ctx.missing = -H % lanes(values)
         padded = nn.functional.pad(weight, (0, 0, 0, ctx.missing)), nn.functional.pad(bias, (0, ctx.missing))
         projections = _project(k, values, *padded, [len(values) // R] * R)
-        means, slopes = TUPLE_MEANS.kernel(in_place(projections, places), offsets, *parameters, with_slopes)
+        means, slopes = _means_and_slopes(projections, places, offsets, *parameters, with_slopes)
         ctx.settings = settings
         ctx.save_for_backward(places, offsets, slopes, values, weight, bias)
         return means[:, :H]
@@ -125,9 +168,8 @@ class _Means(torch.autograd.Function):
             found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
             return *(None,) * 4, *(next(found) if needs else None for needs in needed)
         values, weight, _ = inputs
-        by_projection = times_by_set(slopes, nn.functional.pad(gradient, (0, ctx.missing)), offsets)
-        if places is not None:
-            by_projection = by_projection.new_zeros(len(values), *slopes.shape[1:]).index_add_(0, places, by_projection)
+        gradient = nn.functional.pad(gradient, (0, ctx.missing))
+        by_projection = _put_back(slopes, gradient, places, offsets, len(values), R)
         by_projection = by_projection[..., :H].flatten(1).unflatten(0, (R, -1))
         by_values = (by_projection @ _by_position(k, weight)).flatten(0, 1) if needed[0] else None
         by_weight = by_bias = None
