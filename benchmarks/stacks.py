@@ -41,14 +41,14 @@ def our_steps(stack: Stack) -> Callable[[], Tensor]:
     """All networks in one step."""
     (x, y), each = TASK.draw(NUM_EXAMPLES, 0), zip(*map(batches, range(len(stack))), strict=True)
     optimizer = torch.optim.Adam(trainable(stack), lr=LEARNING_RATE, fused=True)
-    sources = generators(len(stack))
+    x, sources = x.sort(1).values, generators(len(stack))  # sorted in advance, as theirs
 
     def steps() -> Tensor:
         for _ in range(NUM_STEPS):
-            batch = torch.stack(next(each))
-            sets = Ragged.from_padded(x[batch].flatten(0, 1))
+            batch = torch.cat(next(each))
+            sets = Ragged.from_padded(x.index_select(0, batch))
             outputs = stack(sets, joined=True, generators=sources)
-            losses = (outputs[:, :, 0] - y[batch]).abs().mean(1)
+            losses = (outputs[:, :, 0] - y[batch].view(len(stack), -1)).abs().mean(1)
             optimizer.zero_grad()
             losses.sum().backward()
             optimizer.step()
@@ -63,8 +63,9 @@ def their_steps(model: Model, modules: list[nn.Module]) -> Callable[[], Tensor]:
     (x, y), each = TASK.draw(NUM_EXAMPLES, 0), [batches(number) for number in range(len(modules))]
     optimizers = [torch.optim.Adam(trainable(module), lr=LEARNING_RATE) for module in modules]
     sources = generators(len(modules))
+    x = x.sort(1).values
     if model.k is not None:
-        x = x.sort(1).values[:, torch.combinations(torch.arange(TASK.num_integers), model.k)]
+        x = x[:, torch.combinations(torch.arange(TASK.num_integers), model.k)]
 
     def of_one(module: nn.Module, optimizer: torch.optim.Optimizer, some: Iterator[Tensor], source) -> Tensor:
         for _ in range(NUM_STEPS):

@@ -8,7 +8,8 @@ from functools import cache
 import numpy as np
 
 from janossy.kernels.compiled import Kernel
-from janossy.kernels.vector import load, num_lanes, store
+from janossy.kernels.limits import LANES
+from janossy.kernels.vector import load, load_first, num_lanes, store, store_first
 
 
 def means_by_place(
@@ -16,7 +17,7 @@ def means_by_place(
 ) -> np.ndarray:
     """The mean of the rows x[places] of each set, 0 of an empty one.
 
-    Shapes: x (U, H), H whole vectors; places (N,), offsets (B + 1,) -> (B, H).
+    Shapes: x (U, H), places (N,), offsets (B + 1,) -> (B, H).
     """
     H, num_sets = x.shape[1], len(offsets) - 1
     out = np.empty((num_sets, H), x.dtype)
@@ -36,16 +37,16 @@ def add_by_place(
 ) -> np.ndarray:
     """For each row the sum, over where it is looked up, of the slopes there times their set's gradient.
 
-    Shapes: slopes (N, k, H), or (0,) for k = 1 and those of a mean, 1/n; gradient (B, H), H whole vectors ->
+    Shapes: slopes (N, k, H filled up to whole vectors), or (0,) for k = 1 and those of a mean, 1/n; gradient (B, H) ->
         (num_rows, k, H).
     """
     H, num_sets = gradient.shape[1], len(offsets) - 1
     k = slopes.shape[1] if slopes.ndim == 3 else 1
-    out = np.zeros((num_rows, k, H), gradient.dtype)
+    out = np.zeros((num_rows, k, H - H % -LANES[gradient.dtype.name]), gradient.dtype)
     costs = np.full(num_networks, 0.1 * len(places) * k * H / num_networks)
     arrays = (slopes.reshape(-1), gradient.reshape(-1), places, offsets, k, H, num_sets // num_networks)
     _sums(slopes.ndim == 3)(costs, num_threads, *arrays, out.reshape(-1))
-    return out
+    return out[..., :H]
 
 
 @cache
@@ -57,10 +58,10 @@ def _means() -> Kernel:
         for b in range(first * num_sets, last * num_sets):
             share = 1.0 / max(1, offsets[b + 1] - offsets[b])
             for v in range(0, H, lanes):
-                total = zero
+                total, width = zero, min(lanes, H - v)
                 for i in range(offsets[b], offsets[b + 1]):
-                    total = total + load(x, places[i] * H + v)
-                store(out, b * H + v, total * share)
+                    total = total + load_first(x, places[i] * H + v, width)
+                store_first(out, b * H + v, total * share, width)
 
     return Kernel(means, "means_by_place")
 
@@ -69,18 +70,19 @@ def _means() -> Kernel:
 def _sums(by_slopes: bool) -> Kernel:
     def sums(slopes, gradient, places, offsets, k, H, num_sets, out, first, last):
         lanes = num_lanes(gradient)
+        filled = (H + lanes - 1) // lanes * lanes  # a row of out; one of slopes is as long
+        change = np.zeros(filled, gradient.dtype)
         for b in range(first * num_sets, last * num_sets):
-            share = 1.0 / max(1, offsets[b + 1] - offsets[b])
+            share = 1.0 if by_slopes else 1.0 / max(1, offsets[b + 1] - offsets[b])
             for v in range(0, H, lanes):
-                change = load(gradient, b * H + v)
-                if not by_slopes:
-                    change = change * share
-                for i in range(offsets[b], offsets[b + 1]):
-                    for j in range(k):
-                        at = (places[i] * k + j) * H + v
+                store(change, v, load_first(gradient, b * H + v, min(lanes, H - v)) * share)
+            for i in range(offsets[b], offsets[b + 1]):
+                at, slope_at = places[i] * k * filled, i * k * filled
+                for j in range(0, k * filled, filled):
+                    for v in range(0, filled, lanes):
+                        more = load(change, v)
                         if by_slopes:
-                            store(out, at, load(out, at) + change * load(slopes, (i * k + j) * H + v))
-                        else:
-                            store(out, at, load(out, at) + change)
+                            more = more * load(slopes, slope_at + j + v)
+                        store(out, at + j + v, load(out, at + j + v) + more)
 
     return Kernel(sums, f"sums_by_place{'_of_slopes' if by_slopes else ''}")

@@ -1,5 +1,6 @@
 """Means over all k-tuples of R networks' sets: each network's projections by its own weights, then one pooling."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ def why_not(problem: Problem) -> str | None:
     return why_not_every_tuple(problem, f.k)
 
 
-def pool_tuples(problem: Problem, f: TupleMLP, counts: list[int], num_sets: int) -> Tensor:
+def pool_tuples(problem: Problem, f: TupleMLP, counts: Sequence[int], num_sets: int) -> Tensor:
     """The reduced rows (R·B, c) of all networks' sets, in turn.
 
     ``f`` has parameters (R, *shape), and each network ``counts`` of the problem's values and ``num_sets`` sets.
@@ -42,11 +43,7 @@ def pool_tuples(problem: Problem, f: TupleMLP, counts: list[int], num_sets: int)
     bias = weight.new_zeros(weight.shape[:2]) if bias is None else bias
     eager = on_kernels_eagerly(values) and len(set(counts)) == 1 and values.dtype == weight.dtype and values.dim() == 2
     if eager and f.k == 1 and problem.table is not None:
-        assert places is not None
-        missing = -weight.shape[1] % lanes(values)  # hidden units are filled up to whole vectors
-        padded = nn.functional.pad(weight, (0, 0, 0, missing)), nn.functional.pad(bias, (0, missing))
-        activations = ACTIVATIONS[f.activation](linear(values, *padded, counts))
-        means = _PlaceMeans.apply(len(weight), places, offsets, activations)[:, : weight.shape[1]]
+        means = _PlaceMeans.apply(ACTIVATIONS[f.activation], places, offsets, values, weight, bias)
     elif eager:
         with_slopes = torch.is_grad_enabled() and any(x.requires_grad for x in (values, weight, bias))
         means = _Means.apply(settings, with_slopes, places, offsets, values, weight, bias)
@@ -62,7 +59,7 @@ def pool_tuples(problem: Problem, f: TupleMLP, counts: list[int], num_sets: int)
     return reduced(problem, means)
 
 
-def _project(k: int, values: Tensor, weight: Tensor, bias: Tensor, counts: list[int]) -> Tensor:
+def _project(k: int, values: Tensor, weight: Tensor, bias: Tensor, counts: Sequence[int]) -> Tensor:
     """The projections (N, k, H) whose sums over positions are weight · [x_1, …, x_k] + bias, weight (R, H, k·d)."""
     bias = nn.functional.pad(bias, (0, (k - 1) * bias.shape[1]))
     return linear(values, _by_position(k, weight), bias, counts).unflatten(1, (k, -1))
@@ -93,32 +90,72 @@ def _means_and_slopes(
     k, s = p.shape[1], LOGISTIC.get(activation, 0.0)
     if s > 0 and k in (2, 3) and len(offsets) > 1:
         low, high = (bound.item() for bound in offsets.diff().aminmax())
-        if k <= low and high <= MOST_ELEMENTS and s * p.abs().amax((0, 2)).sum().item() <= FAR[p.dtype]:
+        farthest = max(abs(bound.item()) for bound in p.aminmax())
+        if k <= low and high <= MOST_ELEMENTS and k * s * farthest <= FAR[p.dtype]:
             found = torch.arange(len(p)) if places is None else places
-            arrays = ((s * p).exp_().numpy(), found.numpy(), offsets.numpy())
+            arrays = (torch.exp(s * p).numpy(), found.numpy(), offsets.numpy())
             means, slopes = on_threads("logistic_means", *arrays, increasing, s, with_slopes)
             return torch.from_numpy(means), torch.from_numpy(slopes)
     return TUPLE_MEANS.kernel(in_place(p, places), offsets, increasing, activation, with_slopes)
 
 
 class _PlaceMeans(torch.autograd.Function):
-    """The mean over each set of the rows of a table that it looks up."""
+    """For k = 1, the means of σ(p), made once for each row of a table, over the sets that look it up."""
 
     @staticmethod
-    def forward(ctx: Any, num_networks: int, places: Tensor, offsets: Tensor, table: Tensor) -> Tensor:
-        ctx.num_networks, ctx.num_rows = num_networks, len(table)
-        ctx.save_for_backward(places, offsets)
-        arrays = (x.detach().contiguous().numpy() for x in (table, places, offsets))
-        return torch.from_numpy(on_threads("means_by_place", *arrays, num_networks))
+    def forward(
+        ctx: Any,
+        activation: Callable[[Tensor], Tensor],
+        places: Tensor,
+        offsets: Tensor,
+        table: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+    ) -> Tensor:
+        R = len(weight)
+        with torch.set_grad_enabled(any(ctx.needs_input_grad)):  # of σ alone
+            p = linear(table.detach(), weight.detach(), bias.detach(), [len(table) // R] * R).requires_grad_()
+            ctx.activated = p, activation(p)
+        ctx.activation = activation
+        ctx.save_for_backward(places, offsets, table, weight, bias)
+        arrays = (x.detach().numpy() for x in (ctx.activated[1], places, offsets))
+        return torch.from_numpy(on_threads("means_by_place", *arrays, R))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        places, offsets = ctx.saved_tensors
+        (places, offsets, *inputs), needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
+        R = len(inputs[1])
         if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
-            shares = gradient / offsets.diff().clamp_min(1)[:, None]
-            each = shares.repeat_interleave(offsets.diff(), 0, output_size=len(places))
-            return *(None,) * 3, gradient.new_zeros(ctx.num_rows, gradient.shape[1]).index_add(0, places, each)
-        return *(None,) * 3, _put_back(gradient.new_empty(0), gradient, places, offsets, ctx.num_rows, ctx.num_networks)[:, 0]
+            inputs = [x.view_as(x) for x in inputs]  # the gradient stops here: elements may depend on the weights
+            activated = ctx.activation(linear(*inputs, [len(inputs[0]) // R] * R)).index_select(0, places)
+            owners = torch.arange(len(offsets) - 1).repeat_interleave(offsets.diff())
+            means = torch.zeros_like(gradient).index_add(0, owners, activated)
+            means = means / offsets.diff().clamp_min(1)[:, None]
+            return *(None,) * 3, *_gradients(means, inputs, needed, gradient)
+        by_places = _put_back(gradient.new_empty(0), gradient, places, offsets, len(inputs[0]), R)[:, 0]
+        by_projection = torch.autograd.grad(ctx.activated[1], ctx.activated[0], by_places, retain_graph=True)[0]
+        return *(None,) * 3, *_by_inputs(by_projection.unflatten(0, (R, -1)), 1, inputs[0], inputs[1], needed)
+
+
+def _gradients(means: Tensor, inputs: list[Tensor], needed: Sequence[bool], gradient: Tensor) -> list[Tensor | None]:
+    """Those by the inputs that need one, to be differentiated again."""
+    wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
+    found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
+    return [next(found) if needs else None for needs in needed]
+
+
+def _by_inputs(
+    by_projection: Tensor, k: int, values: Tensor, weight: Tensor, needed: Sequence[bool]
+) -> tuple[Tensor | None, ...]:
+    """The gradients by values (N, d), weight (R, H, k·d) and bias (R, H), from those by projections (R, N/R, k·H)."""
+    R, H = weight.shape[:2]
+    by_values = (by_projection @ _by_position(k, weight)).flatten(0, 1) if needed[0] else None
+    by_weight = None
+    if needed[1]:
+        by_weight = torch.bmm(by_projection.mT, values.view(R, -1, values.shape[1]))
+        if k > 1:
+            by_weight = by_weight.unflatten(1, (k, H)).transpose(1, 2).flatten(2)
+    return by_values, by_weight, by_projection[..., :H].sum(1) if needed[2] else None
 
 
 def _put_back(
@@ -147,8 +184,8 @@ class _Means(torch.autograd.Function):
         k, *parameters = settings
         R, H = bias.shape
         # Hidden units are filled up to whole vectors of the kernel.
-        ctx.missing = -H % lanes(values)
-        padded = nn.functional.pad(weight, (0, 0, 0, ctx.missing)), nn.functional.pad(bias, (0, ctx.missing))
+        missing = -H % lanes(values)
+        padded = nn.functional.pad(weight, (0, 0, 0, missing)), nn.functional.pad(bias, (0, missing))
         projections = _project(k, values, *padded, [len(values) // R] * R)
         means, slopes = _means_and_slopes(projections, places, offsets, *parameters, with_slopes)
         ctx.settings = settings
@@ -164,18 +201,7 @@ class _Means(torch.autograd.Function):
             inputs = [x.view_as(x) for x in inputs]  # the gradient stops here: elements may depend on the weights
             projections = _project(k, *inputs, [len(inputs[0]) // R] * R)
             means = TUPLE_MEANS.means(in_place(projections, places), offsets, *parameters)
-            wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
-            found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
-            return *(None,) * 4, *(next(found) if needs else None for needs in needed)
+            return *(None,) * 4, *_gradients(means, inputs, needed, gradient)
         values, weight, _ = inputs
-        gradient = nn.functional.pad(gradient, (0, ctx.missing))
-        by_projection = _put_back(slopes, gradient, places, offsets, len(values), R)
-        by_projection = by_projection[..., :H].flatten(1).unflatten(0, (R, -1))
-        by_values = (by_projection @ _by_position(k, weight)).flatten(0, 1) if needed[0] else None
-        by_weight = by_bias = None
-        if needed[1]:
-            by_stacked = by_projection.mT @ values.unflatten(0, (R, -1))
-            by_weight = by_stacked.unflatten(1, (k, H)).transpose(1, 2).flatten(2)
-        if needed[2]:
-            by_bias = by_projection[..., :H].sum(1)
-        return *(None,) * 4, by_values, by_weight, by_bias
+        by_projection = _put_back(slopes, gradient, places, offsets, len(values), R).flatten(1).unflatten(0, (R, -1))
+        return *(None,) * 4, *_by_inputs(by_projection, k, values, weight, needed)
