@@ -1,8 +1,8 @@
 """Whole training steps of fifteen stacked networks of the arithmetic study, against the authors' loop for each of them.
 
 A step is that of the benchmark `step`, at batch 128: each network has its own batch, order and state of Adam. Theirs
-trains fifteen networks, one after the other, with torch's layers. Both sides have the same weights, see the same batches
-in the same orders, and get the same numbers, so the ratio is that of one network in the stack to one by itself.
+trains fifteen networks, one after the other, with torch's layers. Both sides have the same weights, see the same
+batches in the same orders, and get the same numbers, so the ratio is that of one network in the stack to one by itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,8 +30,9 @@ def stack_row(name: str, num_threads: int) -> Row:
     """Two steps of fifteen networks a call; each side goes on where it was."""
     networks = [MODELS[name].build(TASK, "sum", "uniform") for _ in range(NUM_NETWORKS)]
     theirs = [authors(MODELS[name], network) for network in networks]
+    threads = "1 thread" if num_threads == 1 else f"{num_threads} threads"
     return Row(
-        f"{name.removesuffix('-linear')}, {NUM_NETWORKS} networks, {num_threads} thread{'s' if num_threads > 1 else ''}",
+        f"{name.removesuffix('-linear')}, {NUM_NETWORKS} networks, {threads}",
         partial(on, num_threads, our_steps(Stack(networks))),
         partial(on, num_threads, their_steps(MODELS[name], theirs)),
     )

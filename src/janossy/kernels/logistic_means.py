@@ -38,7 +38,16 @@ def logistic_means(
     slopes = np.empty((len(places), k, H) if with_slopes else 0, e.dtype)
     num_blocks = H // LANES[e.dtype.name]
     costs = 0.4 * LANES[e.dtype.name] * num_tuples(sizes.astype(np.float64), k, increasing)
-    arguments = (e.reshape(-1), places, offsets, bool(increasing), H, float(factor), out.reshape(-1), slopes.reshape(-1))
+    arguments = (
+        e.reshape(-1),
+        places,
+        offsets,
+        bool(increasing),
+        H,
+        float(factor),
+        out.reshape(-1),
+        slopes.reshape(-1),
+    )
     _kernel(k, with_slopes)(np.repeat(costs, num_blocks), num_threads, *arguments)
     return out, slopes
 

@@ -45,7 +45,7 @@ def sort_positions(keys: Ragged, key: Key | None = None) -> Tensor:
 
 
 def is_sorted(keys: Ragged) -> bool:
-    """Whether each set is known to be sorted as ``sort_positions`` sorts it: looked at for numbers, in sets of one size.
+    """Whether each set is seen to be sorted as ``sort_positions`` sorts it: only sets of numbers, of one size, are.
 
     A look takes a twentieth of a sort.
     """

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.misfits import misfits_explained
+from janossy.functions.recurrent import Recurrence
+from janossy.functions.tuple_mlp import TupleMLP
 from janossy.modes import untouched
 from janossy.network import JanossyNetwork
 from janossy.orderings.arguments import check_generator
@@ -32,8 +34,8 @@ class Stack(nn.Module):
     one hidden layer over all k-tuples; the rows of an ``RNN``, ``GRU`` or ``LSTM`` of one layer. Anything else is
     computed network by network, and ``explain`` says so.
 
-    Once some have finished or diverged, ``keep`` drops the others; ``unstack`` gives the networks back. ``predict`` takes
-    a stack too, and tells the members' spread beside the error of the permutations.
+    Once some have finished or diverged, ``keep`` keeps the others; ``unstack`` gives the networks back. ``predict``
+    takes a stack too, and tells the members' spread beside the error of the permutations.
 
     Args:
         networks: ``JanossyNetwork``s with the same modules, arguments, shapes and dtypes. Their weights are copied.
@@ -80,9 +82,7 @@ class Stack(nn.Module):
         """
         batch = as_batch(sets, len(self), joined)
         sources = self._sources(generators, batch)
-        if context is not None and (not isinstance(context, Tensor) or context.shape[:2] != (len(self), batch.num_sets)):
-            got = tuple(context.shape) if isinstance(context, Tensor) else type(context).__name__
-            raise ValueError(f"Stack expects context ({len(self)}, {batch.num_sets}, *any); got {got}.")
+        self._check_context(context, batch)
         elements = self._elements(batch)
         pooled = self._pooled(batch, elements, sources)
         if self._rho_together and context is None:
@@ -100,10 +100,18 @@ class Stack(nn.Module):
         self._bind()
         lines = [f"{len(self)} networks of {batch.num_sets} sets each"]
         for name, together in (("h", self._h_together), ("rho", self._rho_together)):
-            reason = f"network by network, for {type(getattr(self.network, name)).__name__} is not made of linear layers"
-            lines.append(f"  {name}: {'together' if together else reason}")
+            kind = type(getattr(self.network, name)).__name__
+            how_it = (
+                "together" if together else f"network by network: {kind} is more than linear layers and activations"
+            )
+            lines.append(f"  {name}: {how_it}")
         lines.insert(2, f"  pooling: {how}")
         return "\n".join([*lines, "network 0 by itself:", self._members[0].explain(batch.apart[0])])
+
+    def members(self) -> tuple[JanossyNetwork, ...]:
+        """The networks, whose weights are views of the stack's, as they are now."""
+        self._bind()
+        return self._members
 
     def unstack(self) -> list[JanossyNetwork]:
         """The networks, with copies of their weights."""
@@ -141,6 +149,15 @@ class Stack(nn.Module):
         """Let the members have the weights of now."""
         bind(self.network, self._members)
 
+    def _check_context(self, context: Any, batch: Batch) -> None:
+        expected = len(self), batch.num_sets
+        if context is not None and not (isinstance(context, Tensor) and context.shape[:2] == expected):
+            got = tuple(context.shape) if isinstance(context, Tensor) else type(context).__name__
+            raise ValueError(
+                f"Stack expects context ({len(self)}, {batch.num_sets}, *any), a row for each network's sets; got "
+                f"{got}. context.expand(len(stack), *context.shape) gives one context to all."
+            )
+
     def _sources(self, generators: Any, batch: Batch) -> Sequence[torch.Generator | None]:
         if generators is None:
             return [None] * len(self)
@@ -156,7 +173,7 @@ class Stack(nn.Module):
         h = self.network.h
         with misfits_explained("h", h, batch.joined.values):
             if is_table(h) and batch.joined.values.dim() == 1 and not batch.joined.values.is_floating_point():
-                return looked_up(h.weight, batch)
+                return looked_up(cast(Tensor, h.weight), batch)
             if maps.is_stackable(h):
                 return batch.joined.with_values(maps.apply(h, batch.joined.values, batch.counts))
             self._bind()
@@ -175,9 +192,9 @@ class Stack(nn.Module):
         counts = batch.counts if problem.table is None else [len(problem.table) // len(self)] * len(self)
         with misfits_explained("f", f, problem.values):
             if how == TUPLES:
-                return tuples.pool_tuples(problem, f, counts, batch.num_sets)
+                return tuples.pool_tuples(problem, cast(TupleMLP, f), counts, batch.num_sets)
             rows = [problem.orderings.enumerate(*each) for each in zip(batch.apart, sources, strict=True)]
-            return recurrences.pool_recurrences(problem, rows, batch.begins, f, counts)
+            return recurrences.pool_recurrences(problem, rows, batch.begins, cast(Recurrence, f), counts)
 
     def _how(self, batch: Batch, elements: Ragged) -> str:
         """How the sets are pooled; remembered while nothing changes that this depends on."""

@@ -49,8 +49,11 @@ def pool_tuples(problem: Problem, f: TupleMLP, counts: Sequence[int], num_sets: 
         means = _Means.apply(settings, with_slopes, places, offsets, values, weight, bias)
     else:
         p = widened(in_place(_project(f.k, values, weight, bias, counts), places))
-        pool = TUPLE_MEANS.means if on_kernels(p) else tuple_means
-        means = pool(p, offsets if on_kernels(p) else problem.elements.sizes, *settings[1:]).to(values.dtype)
+        if on_kernels(p):
+            means = TUPLE_MEANS.means(p, offsets, *settings[1:])
+        else:
+            means = tuple_means(p, problem.elements.sizes, *settings[1:])
+        means = means.to(values.dtype)
     if 0 in problem.elements.sizes:
         of_nothing = ACTIVATIONS[f.activation](bias).to(means.dtype).repeat_interleave(num_sets, 0)
         means = torch.where((offsets.diff() == 0)[:, None], of_nothing, means)
@@ -59,8 +62,12 @@ def pool_tuples(problem: Problem, f: TupleMLP, counts: Sequence[int], num_sets: 
     return reduced(problem, means)
 
 
-def _project(k: int, values: Tensor, weight: Tensor, bias: Tensor, counts: Sequence[int]) -> Tensor:
-    """The projections (N, k, H) whose sums over positions are weight · [x_1, …, x_k] + bias, weight (R, H, k·d)."""
+def _project(k: int, values: Tensor, weight: Tensor, bias: Tensor, counts: Sequence[int] | None = None) -> Tensor:
+    """The projections (N, k, H) whose sums over positions are weight · [x_1, …, x_k] + bias, weight (R, H, k·d).
+
+    Without ``counts`` each network has as many values.
+    """
+    counts = [len(values) // len(weight)] * len(weight) if counts is None else counts
     bias = nn.functional.pad(bias, (0, (k - 1) * bias.shape[1]))
     return linear(values, _by_position(k, weight), bias, counts).unflatten(1, (k, -1))
 
@@ -114,7 +121,7 @@ class _PlaceMeans(torch.autograd.Function):
     ) -> Tensor:
         R = len(weight)
         with torch.set_grad_enabled(any(ctx.needs_input_grad)):  # of σ alone
-            p = linear(table.detach(), weight.detach(), bias.detach(), [len(table) // R] * R).requires_grad_()
+            p = _project(1, table.detach(), weight.detach(), bias.detach())[:, 0].requires_grad_()
             ctx.activated = p, activation(p)
         ctx.activation = activation
         ctx.save_for_backward(places, offsets, table, weight, bias)
@@ -124,14 +131,14 @@ class _PlaceMeans(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (places, offsets, *inputs), needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
-        R = len(inputs[1])
         if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
             inputs = [x.view_as(x) for x in inputs]  # the gradient stops here: elements may depend on the weights
-            activated = ctx.activation(linear(*inputs, [len(inputs[0]) // R] * R)).index_select(0, places)
+            activated = ctx.activation(_project(1, *inputs)[:, 0]).index_select(0, places)
             owners = torch.arange(len(offsets) - 1).repeat_interleave(offsets.diff())
             means = torch.zeros_like(gradient).index_add(0, owners, activated)
             means = means / offsets.diff().clamp_min(1)[:, None]
             return *(None,) * 3, *_gradients(means, inputs, needed, gradient)
+        R = len(inputs[1])
         by_places = _put_back(gradient.new_empty(0), gradient, places, offsets, len(inputs[0]), R)[:, 0]
         by_projection = torch.autograd.grad(ctx.activated[1], ctx.activated[0], by_places, retain_graph=True)[0]
         return *(None,) * 3, *_by_inputs(by_projection.unflatten(0, (R, -1)), 1, inputs[0], inputs[1], needed)
@@ -181,13 +188,12 @@ class _Means(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor,
     ) -> Tensor:
-        k, *parameters = settings
-        R, H = bias.shape
+        k, H = settings[0], bias.shape[1]
         # Hidden units are filled up to whole vectors of the kernel.
         missing = -H % lanes(values)
         padded = nn.functional.pad(weight, (0, 0, 0, missing)), nn.functional.pad(bias, (0, missing))
-        projections = _project(k, values, *padded, [len(values) // R] * R)
-        means, slopes = _means_and_slopes(projections, places, offsets, *parameters, with_slopes)
+        projections = _project(k, values, *padded)
+        means, slopes = _means_and_slopes(projections, places, offsets, *settings[1:], with_slopes)
         ctx.settings = settings
         ctx.save_for_backward(places, offsets, slopes, values, weight, bias)
         return means[:, :H]
@@ -195,13 +201,13 @@ class _Means(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         places, offsets, slopes, *inputs = ctx.saved_tensors
-        needed, (k, *parameters) = ctx.needs_input_grad[4:], ctx.settings
-        R, H = inputs[2].shape
+        needed, k = ctx.needs_input_grad[4:], ctx.settings[0]
         if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
             inputs = [x.view_as(x) for x in inputs]  # the gradient stops here: elements may depend on the weights
-            projections = _project(k, *inputs, [len(inputs[0]) // R] * R)
-            means = TUPLE_MEANS.means(in_place(projections, places), offsets, *parameters)
+            projections = _project(k, *inputs)
+            means = TUPLE_MEANS.means(in_place(projections, places), offsets, *ctx.settings[1:])
             return *(None,) * 4, *_gradients(means, inputs, needed, gradient)
-        values, weight, _ = inputs
+        values, weight, _bias = inputs
+        R = len(weight)
         by_projection = _put_back(slopes, gradient, places, offsets, len(values), R).flatten(1).unflatten(0, (R, -1))
         return *(None,) * 4, *_by_inputs(by_projection, k, values, weight, needed)

@@ -75,9 +75,7 @@ def apart(members: Sequence[JanossyNetwork]) -> list[JanossyNetwork]:
     return [deepcopy(member, _copies(member)) for member in members]
 
 
-def kept(
-    template: nn.Module, chosen: Sequence[int], optimizer: torch.optim.Optimizer | None
-) -> None:
+def kept(template: nn.Module, chosen: Sequence[int], optimizer: torch.optim.Optimizer | None) -> None:
     """Leave of the template's parameters and buffers, and of the optimiser's state, the chosen networks' part."""
     index = torch.tensor(list(chosen))
 
@@ -93,7 +91,7 @@ def kept(
         parameter.data = part(parameter)
         parameter.grad = None if gradient is None else part(gradient)
     for module in template.modules():
-        for name, buffer in module._buffers.items():
+        for name, buffer in list(module._buffers.items()):
             module._buffers[name] = None if buffer is None else part(buffer)
 
 
@@ -101,12 +99,12 @@ def _copies(member: nn.Module) -> dict[int, Tensor]:
     """For ``deepcopy``, which takes no tensor that depends on another."""
     copies: dict[int, Tensor] = {}
     for module in member.modules():
-        for tensor in module._parameters.values():
-            if tensor is not None and id(tensor) not in copies:
-                copies[id(tensor)] = nn.Parameter(tensor.detach().clone(), tensor.requires_grad)
-        for tensor in module._buffers.values():
-            if tensor is not None:
-                copies.setdefault(id(tensor), tensor.detach().clone())
+        for parameter in module._parameters.values():
+            if parameter is not None and id(parameter) not in copies:
+                copies[id(parameter)] = nn.Parameter(parameter.detach().clone(), parameter.requires_grad)
+        for buffer in module._buffers.values():
+            if buffer is not None:
+                copies.setdefault(id(buffer), buffer.detach().clone())
     return copies
 
 
