@@ -26,13 +26,13 @@ def rows() -> Iterator[Row]:
             yield stack_row(name, num_threads)
 
 
-def stack_row(name: str, num_threads: int) -> Row:
-    """Two steps of fifteen networks a call; each side goes on where it was."""
-    networks = [MODELS[name].build(TASK, "sum", "uniform") for _ in range(NUM_NETWORKS)]
+def stack_row(name: str, num_threads: int, num_networks: int = NUM_NETWORKS) -> Row:
+    """Two steps of all networks a call; each side goes on where it was."""
+    networks = [MODELS[name].build(TASK, "sum", "uniform") for _ in range(num_networks)]
     theirs = [authors(MODELS[name], network) for network in networks]
     threads = "1 thread" if num_threads == 1 else f"{num_threads} threads"
     return Row(
-        f"{name.removesuffix('-linear')}, {NUM_NETWORKS} networks, {threads}",
+        f"{name.removesuffix('-linear')}, {num_networks} networks, {threads}",
         partial(on, num_threads, our_steps(Stack(networks))),
         partial(on, num_threads, their_steps(MODELS[name], theirs)),
     )

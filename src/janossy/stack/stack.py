@@ -119,9 +119,9 @@ class Stack(nn.Module):
         return apart(self._members)
 
     def keep(self, networks: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> Self:
-        """Drop all networks but these, in place, with their part of the optimiser's state; the stack itself.
+        """Drop all networks but these, with the others' part of the optimiser's state; the stack itself.
 
-        The others train on as if nothing had happened.
+        Those that are kept train on as if nothing had happened. The parameters are new ones, in the optimiser too.
         Raises: IndexError for a network that there is not; ValueError for none, or one twice.
         """
         chosen = [number + len(self) if number < 0 else number for number in map(_whole, networks)]

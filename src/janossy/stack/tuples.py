@@ -95,7 +95,7 @@ def _means_and_slopes(
     These only where sets are small, and no exponent is so large that a product might overflow.
     """
     k, s = p.shape[1], LOGISTIC.get(activation, 0.0)
-    if s > 0 and k in (2, 3) and len(offsets) > 1:
+    if s > 0 and k in (2, 3) and len(offsets) > 1 and len(p) > 0:
         low, high = (bound.item() for bound in offsets.diff().aminmax())
         farthest = max(abs(bound.item()) for bound in p.aminmax())
         if k <= low and high <= MOST_ELEMENTS and k * s * farthest <= FAR[p.dtype]:

@@ -82,15 +82,20 @@ def kept(template: nn.Module, chosen: Sequence[int], optimizer: torch.optim.Opti
     def part(tensor: Tensor) -> Tensor:
         return tensor.detach().index_select(0, index.to(tensor.device))
 
-    state = {} if optimizer is None else optimizer.state
+    # New parameters, as graphs that someone still holds know the shapes of the old ones.
+    fewer: dict[int, nn.Parameter] = {}
     for parameter in template.parameters():
-        for name, value in state.get(parameter, {}).items():
-            if isinstance(value, Tensor) and value.shape == parameter.shape:
-                state[parameter][name] = part(value)
-        gradient = parameter.grad
-        parameter.data = part(parameter)
-        parameter.grad = None if gradient is None else part(gradient)
+        fewer[id(parameter)] = new = nn.Parameter(part(parameter), parameter.requires_grad)
+        new.grad = None if parameter.grad is None else part(parameter.grad)
+        if optimizer is not None and parameter in optimizer.state:
+            state = optimizer.state.pop(parameter)
+            alike = [name for name, value in state.items() if getattr(value, "shape", None) == parameter.shape]
+            optimizer.state[new] = state | {name: part(state[name]) for name in alike}
+    for group in [] if optimizer is None else optimizer.param_groups:
+        group["params"] = [fewer.get(id(parameter), parameter) for parameter in group["params"]]
     for module in template.modules():
+        for name, old in list(module._parameters.items()):
+            module._parameters[name] = None if old is None else fewer[id(old)]
         for name, buffer in list(module._buffers.items()):
             module._buffers[name] = None if buffer is None else part(buffer)
 
