@@ -147,6 +147,19 @@ def test_a_stack_equals_its_networks(case, sizes):
     law_stack(case, sizes)
 
 
+def test_a_memory_budget_is_kept_network_by_network():
+    """Rows in chunks are computed again in backward, by each network's own weights."""
+    case = "transformer"
+    alone, sets = networks(case), batches(case, "one size")
+    stack, chunked = Stack(alone), Stack(alone)
+    for member in chunked.members():
+        member.pooling.memory_budget = 1
+    for each in (stack, chunked):
+        functional(each(sets, generators=sources())).backward()
+    for got, want in zip(chunked.parameters(), stack.parameters(), strict=True):
+        close(got.grad, want.grad)
+
+
 def test_the_law_finds_a_stack_that_mixes_its_networks_up(monkeypatch):
     monkeypatch.setattr("janossy.stack.batch.split", lambda elements, batch: [elements[: batch.num_sets]] * R)
     monkeypatch.setattr("janossy.stack.stack.split", lambda elements, batch: [elements[: batch.num_sets]] * R)

@@ -80,6 +80,7 @@ class Stack(nn.Module):
         ``joined``: sets is one Ragged of R·B, network by network, which saves joining a list. ``context``: what is
         known of each set as a whole, (R, B, *any). ``generators``: the sources of the permutations, one a network.
         """
+        self._is_bound = False
         batch = as_batch(sets, len(self), joined)
         sources = self._sources(generators, batch)
         self._check_context(context, batch)
@@ -87,7 +88,7 @@ class Stack(nn.Module):
         pooled = self._pooled(batch, elements, sources)
         if self._rho_together and context is None:
             return maps.apply(self.network.rho, pooled, [batch.num_sets] * len(self)).unflatten(0, (len(self), -1))
-        self._bind()
+        self._bind(once=True)
         rows = pooled.unflatten(0, (len(self), -1))
         of_each = [None] * len(self) if context is None else context
         return torch.stack([m.read_out(x, c) for m, x, c in zip(self._members, rows, of_each, strict=True)])
@@ -145,9 +146,11 @@ class Stack(nn.Module):
     def extra_repr(self) -> str:
         return f"{len(self)} networks"
 
-    def _bind(self) -> None:
-        """Let the members have the weights of now."""
-        bind(self.network, self._members)
+    def _bind(self, *, once: bool = False) -> None:
+        """Let the members have the weights of now; ``once``: unless they have them since ``forward`` began."""
+        if not (once and self._is_bound):
+            bind(self.network, self._members)
+        self._is_bound = True
 
     def _check_context(self, context: Any, batch: Batch) -> None:
         expected = len(self), batch.num_sets
@@ -176,7 +179,7 @@ class Stack(nn.Module):
                 return looked_up(cast(Tensor, h.weight), batch)
             if maps.is_stackable(h):
                 return batch.joined.with_values(maps.apply(h, batch.joined.values, batch.counts))
-            self._bind()
+            self._bind(once=True)
             apart = [m.h(each.values) for m, each in zip(self._members, batch.apart, strict=True)]
             return batch.joined.with_values(torch.cat(apart))
 
@@ -184,7 +187,7 @@ class Stack(nn.Module):
         """The pooled vectors (R·B, c)."""
         how, f = self._how(batch, elements), self.network.pooling.f
         if how not in (TUPLES, RECURRENCES):
-            self._bind()
+            self._bind(once=True)
             each = zip(self._members, split(elements, batch), batch.apart, sources, strict=True)
             return torch.cat([m.pooling(some, keys=keys, generator=source) for m, some, keys, source in each])
         pooling = self._members[0].pooling
@@ -200,7 +203,7 @@ class Stack(nn.Module):
         """How the sets are pooled; remembered while nothing changes that this depends on."""
         case = self.training, batch.joined.sizes, elements.dtype, elements.device, isinstance(elements, Lookup)
         if self._last is None or self._last[0] != case:
-            self._bind()
+            self._bind(once=True)
             self._last = case, self._choose(batch, elements)
         return self._last[1]
 
