@@ -63,7 +63,7 @@ TABLES = {
     "CSV cut in quotes": (
         [lambda: write_text("t.csv", 'order,item,returned\n1,a,0\n2,"b')],
         ["t.csv"],
-        "t.csv ends within quotes: it is cut short.",
+        "t.csv, row 2: quotes begin here and do not end. Correct it; the file may be cut short.",
     ),
     "not UTF-8": (
         [lambda: Path("t.csv").write_bytes(b"order,item,returned\n1,caf\xe9,0\n")],
@@ -154,9 +154,12 @@ def refused(run: tuple[int, str, str], says: str) -> None:
         (("--numeric", "price,cost"), "t.csv has no column 'cost', which --numeric names."),
         (("--drop", "cost"), "no column 'cost', which --drop names"),
         (("--numeric", "item"), "t.csv, row 1: column 'item' is numeric, and here the text"),
-        (("--numeric", "price", "--categorical", "price"), "expect different columns; got 'price' in both"),
+        (("--numeric", "price", "--categorical", "price"), "--numeric and --categorical both name 'price'"),
         (("--set-columns", "price"), "column 'price' expects one value a set; got"),
-        (("--set-columns", "item,price,hour,total"), "expects a column of the elements"),
+        (
+            ("--set-columns", "item,price,hour,total"),
+            "t.csv has no column of the elements: options name all that it has, order,",
+        ),
         (("--target", "item"), "column 'item' expects one value a set"),
         (("--validation", "50"), "50 folds of validation need 50 sets or more; got 40."),
         (("--validation", "1"), "--validation expects a part of the sets such as 0.2"),

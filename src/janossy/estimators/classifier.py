@@ -53,7 +53,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
         sensitivity_: how much single orders of validation sets matter to the main network that draws orders
             (``janossy.audit.Sensitivity``); None if none does.
-        interrupted_: whether Ctrl-C ended the search; predictions are then of the best so far. A second one ends at once.
+        interrupted_: whether Ctrl-C ended the search: predictions are then of the best so far. A second ends at once.
         temperature_: what logits are divided by.
         n_features_in_, feature_names_in_: of tables and matrices, as in scikit-learn.
 

@@ -89,8 +89,8 @@ def as_sets(
     Args:
         y: the targets: the name of a column of X, or a list of names; values, one a row of X (a pandas Series with
             X's index, or one that counts its rows); or, with ``set_id``, a dict, a pandas Series indexed by id, or a
-            table with the column ``set_id``; of several such columns an id is a tuple. Of a table with one row an element they must be constant in each set, and
-            a set that only y knows by its id is empty.
+            table with the column ``set_id``; of several such columns an id is a tuple. Of a table with one row an
+            element they must be constant in each set, and a set that only y knows by its id is empty.
         set_id: the column that tells sets apart, or a list of several, whose values together do; of a table with one
             row a set, the column of their names.
         set_columns: the columns of the sets; by default, beside columns of lists, all others. Of a table with one row

@@ -17,8 +17,8 @@ class SetTable:
     in ``context``. It is what ``as_sets`` gives. It counts as one row a set, and is chosen from by sets: by a slice, or
     a list or array of ints or bools, as scikit-learn's splitting does; an int chooses a table of one set.
 
-    Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,), of several columns
-    tuples, or None.
+    Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,), tuples
+        where they are of several columns, or None.
     Raises: ValueError for columns of other lengths.
 
     Example:

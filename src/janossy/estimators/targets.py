@@ -53,8 +53,8 @@ def taken_by_name(y: Any, columns: dict[str, Source], num_rows: int) -> Targets 
 
 
 def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
-    """Targets from data, row by row unless by id: a dict, a table with the columns ``set_id``, or a pandas Series or frame
-    whose index is not that of X and does not count its rows.
+    """Targets from data, row by row unless by id: a dict, a table with the columns ``set_id``, or a pandas Series or
+    frame whose index is not that of X and does not count its rows.
 
     Raises: TypeError for what holds no values.
     """
