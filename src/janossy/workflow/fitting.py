@@ -118,6 +118,8 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
     names, files = request.recipe.target, ", ".join(map(str, request.files))
     targets, task = read.targets, request.task
     assert targets is not None
+    if read.sets.num_elements == 0:
+        raise BadArgument(f"{files}: all sets are empty. Are these the right columns of lists?")
     taken = taken_as(targets)
     if targets.dtype.kind == "M":
         raise BadArgument(f"{files}: the target {names[0]!r} holds dates. Make numbers of them, such as days.")
