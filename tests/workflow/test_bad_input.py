@@ -284,6 +284,12 @@ def test_an_infinite_target(janossy):
     refused(janossy("fit", "t.parquet", *given("--target", "total")), "t.parquet, row 1: column 'total' is infinite")
 
 
+def test_an_enormous_target(janossy):
+    write("t.csv", {**GOOD, "total": [1e300 * total for total in GOOD["total"]]})
+    says = "t.csv: the target 'total' has values as large as 4.42e+301. Divide them."
+    refused(janossy("fit", "t.csv", *given("--target", "total", "--drop", "returned")), says)
+
+
 def test_the_command_line_knows_the_strategies():
     assert set(OF_OPTIONS) == set(STRATEGIES)
 

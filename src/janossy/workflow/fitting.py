@@ -33,6 +33,9 @@ from janossy.workflow.values import is_text
 FOLDS = 5
 """Of few sets, unless ``validation`` says otherwise."""
 
+LARGEST = 1e30
+"""Of a target: predictions are in float32, and errors are squared."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -146,8 +149,8 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
             say(console, f"  fewer than {FOLDS} sets are of {', '.join(rare[:10])}", style="yellow")
         return read, targets, task
     for name, values in columns.items():
-        if not np.isfinite(values.astype(np.float64)).all():
-            raise BadArgument(f"{files}: the target {name!r} has infinite values. Correct them, or drop these sets.")
+        if (largest := np.abs(values.astype(np.float64)).max()) > LARGEST:
+            raise BadArgument(f"{files}: the target {name!r} has values as large as {largest:.3g}. Divide them.")
         say(console, f"target {name}: numbers from {values.min():.6g} to {values.max():.6g}, {reason}")
     return read, targets.astype(np.float64), task
 
