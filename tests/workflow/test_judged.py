@@ -102,6 +102,12 @@ def test_numbers_are_judged_by_networks_that_had_not_seen_the_set(models):
     assert np.allclose(judged.losses(None)[order], errors.max(1), rtol=1e-5)
 
 
+def test_the_whole_is_the_mean_of_models_of_new_sets(models):
+    model, _, _ = models
+    parts = [part.predict_proba(SETS) for part, _ in model.as_of_new_sets()]
+    assert np.allclose(np.mean(parts, 0), model.predict_proba(SETS), atol=1e-5)
+
+
 def test_more_permutations_are_judged_alike(models):
     model, regressor, _ = models
     found = by_permutations(model, SETS, RETURNED)

@@ -4,9 +4,13 @@ import re
 import runpy
 import shlex
 from collections import Counter
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import combinations
 from math import comb
 from pathlib import Path
+from threading import Thread
+from urllib.error import HTTPError
 
 import numpy as np
 import pytest
@@ -54,6 +58,34 @@ def test_the_rules_are_those_of_ucis_file(tmp_path):
     cards, worths = PREPARE["read"](UCI)
     some = np.concatenate((np.arange(2000), np.flatnonzero(worths >= 4)))
     assert [PREPARE["worth"](hand) for hand in cards[some].tolist()] == worths[some].tolist()
+
+
+def test_the_file_is_downloaded(tmp_path, monkeypatch, capsys):
+    """From a server of this machine's own, in the place of UCI's; an error of it leaves no table."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "hands.data").write_text("1,10,1,11,1,13,1,12,1,1,9\n1,2,2,2,3,5,4,6,1,9,1\n\n")
+    handler = partial(QuietHandler, directory=str(tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        prepare = PREPARE["main"]
+        for name in ("hands.data", "none.data"):
+            monkeypatch.setitem(prepare.__globals__, "URL", f"http://127.0.0.1:{server.server_port}/{name}")
+            if name == "none.data":
+                with pytest.raises(HTTPError, match="404"):
+                    prepare(["--out", "none.parquet"])
+            else:
+                prepare([])
+        server.shutdown()
+    assert "wrote 2 hands to hands.parquet" in capsys.readouterr().out and not Path("none.parquet").exists()
+    found = parquet.read_table("hands.parquet").to_pydict()
+    assert found["hand"] == [0] * 5 + [1] * 5 and found["worth"] == ["royal flush"] * 5 + ["one pair"] * 5
+    assert found["suit"][:2] == ["hearts", "hearts"] and found["rank"] == [10, 11, 13, 12, 1, 2, 2, 5, 6, 9]
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format, *arguments):
+        pass
 
 
 def test_a_table_has_a_row_a_card():
