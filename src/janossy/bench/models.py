@@ -23,6 +23,14 @@ class Fitted(Protocol):
     def predict(self, sets: SetTable) -> np.ndarray: ...
 
 
+class Classifier(Fitted, Protocol):
+    """One of classes, for which it has probabilities."""
+
+    classes_: np.ndarray
+
+    def predict_proba(self, sets: SetTable) -> np.ndarray: ...
+
+
 @dataclass(frozen=True)
 class Task:
     """What a model is built for."""

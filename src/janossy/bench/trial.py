@@ -1,11 +1,10 @@
 """One cell: a model is fitted to a fold of a data set, and scored on what the fold leaves out."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic, process_time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -13,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from janossy.bench.cells import About, Cell, score_of
 from janossy.bench.data_set import DataSet, Sample
 from janossy.bench.data_sets import load
-from janossy.bench.models import BUILT, DoesNotApply, Fitted, Task
+from janossy.bench.models import BUILT, Classifier, DoesNotApply, Fitted, Task
 from janossy.bench.peers.trees import PooledTrees
 from janossy.bench.scores import of_classes, of_numbers
 from janossy.bench.settings import Settings
@@ -82,17 +81,20 @@ def measure(data_set: DataSet, model: str, number: int, settings: Settings, prog
     for name, make in fold.tests.items():
         test = make()
         start = process_time()
-        found = fitted.predict_proba(test.sets) if data_set.task == "classification" else fitted.predict(test.sets)
+        if data_set.task == "classification":
+            found = cast(Classifier, fitted).predict_proba(test.sets)
+        else:
+            found = fitted.predict(test.sets)
         cell.predict_seconds += process_time() - start
         cell.num_test += len(test.sets)
-        cell.scores[name] = _scores(data_set, fitted, test, found)
+        cell.scores[name] = {**_scores(data_set, fitted, test, found)}
     cell.seconds = monotonic() - began
     return cell
 
 
 def _scores(data_set: DataSet, fitted: Fitted, test: Sample, found: np.ndarray) -> dict[str, float]:
     if data_set.task == "classification":
-        return of_classes(data_set.scores, test.targets, found, fitted.classes_)
+        return of_classes(data_set.scores, test.targets, found, cast(Classifier, fitted).classes_)
     return of_numbers(data_set.scores, test.targets, found)
 
 
@@ -103,10 +105,9 @@ def _describe(cell: Cell, fitted: Fitted) -> None:
         networks = fitted.ensemble_.networks
         cell.num_networks = len(networks)
         cell.num_parameters = sum(weight.numel() for network in networks for weight in network.parameters())
-        chosen: Counter[str] = Counter()
         for trial in fitted.trials_:
-            chosen[trial.strategy] += trial.weight
-        cell.chosen = {strategy: weight for strategy, weight in chosen.items() if weight}
+            if trial.weight:
+                cell.chosen[trial.strategy] = cell.chosen.get(trial.strategy, 0.0) + trial.weight
 
 
 def _telling(progress: Progress) -> Callable[[Search], None]:

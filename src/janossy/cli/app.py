@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from janossy import __version__
-from janossy.bench.commands import bench
+from janossy.cli.bench import bench
 from janossy.cli.fit import fit
 from janossy.cli.inspect import inspect
 from janossy.cli.predict import predict

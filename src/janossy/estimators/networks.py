@@ -15,8 +15,8 @@ from janossy.ragged import Ragged
 def check_set_network(network: object, owner: str) -> None:
     """Raise a TypeError unless it is a JanossyNetwork, or a module that is called as one.
 
-    That is network(sets, context=…, generator=…) -> (B, out): of a ``Ragged``, the sets' own columns (B, e) or None, and
-    the source of the random numbers of training.
+    That is network(sets, context=…, generator=…) -> (B, out): of a ``Ragged``, the sets' own columns (B, e) or None,
+    and the source of the random numbers of training.
     """
     if isinstance(network, nn.Module):
         try:

@@ -52,7 +52,7 @@ SOURCES = {
     ),
     "corel-dogs": Source(
         "corel_dogs",
-        "A set is an image, of segments; is it one of the 100 of 2,000 that show dogs? (Corel; Chen, Bi and Wang, 2006)",
+        "A set is an image, of segments; is it one of the 100 in 2,000 with dogs? (Corel; Chen, Bi and Wang, 2006)",
         "299e6486f71dd92f7fd5e5274a9bbc0029261ea710fcb620c7df3dacaf51cb95",
     ),
     "birds": Source(

@@ -69,7 +69,7 @@ def abmil(elements: Layout, context: Layout, num_outputs: int) -> nn.Module:
 
 
 def pyg_lstm(elements: Layout, context: Layout, num_outputs: int) -> nn.Module:
-    """torch_geometric's LSTM, in the order in which the elements stand; it reads the padding behind shorter sets too."""
+    """torch_geometric's LSTM, in the order in which elements stand; it reads the padding behind shorter sets too."""
     return _network(elements, context, num_outputs, LSTMAggregation(WIDTH, WIDTH))
 
 

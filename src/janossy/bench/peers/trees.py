@@ -1,4 +1,4 @@
-"""Boosted trees: of statistics of each set's columns, or, where all sets are of one size, of its columns side by side."""
+"""Boosted trees: of statistics of each set's columns, or, of sets of one size, of their columns side by side."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -67,20 +67,20 @@ def statistics(sets: SetTable) -> np.ndarray:
     parts = [sets.sizes[:, None].astype(np.float64)]
     owners = np.repeat(np.arange(len(sets)), sets.sizes)
     for column in sets.elements.values():
-        parts.append(
-            _counts(column, owners, len(sets)) if column.kind == "categorical" else _moments(column, owners, sets)
-        )
-    parts += [
-        column.values[:, None] if column.kind == "categorical" else column.numbers()[:, None]
-        for column in sets.context.values()
-    ]
+        of_column = _counts if column.kind == "categorical" else _moments
+        parts.append(of_column(column, owners, len(sets)))
+    parts += [_numbers(column)[:, None] for column in sets.context.values()]
     return np.concatenate(parts, axis=1)
 
 
 def side_by_side(sets: SetTable) -> np.ndarray:
-    """The columns of every element in the order in which they stand, (B, n·c): of sets of one size n, categories as codes."""
-    columns = [column.values if column.kind == "categorical" else column.numbers() for column in sets.elements.values()]
+    """The columns of every element, as they stand, (B, n·c): of sets of one size n, categories as codes."""
+    columns = [_numbers(column) for column in sets.elements.values()]
     return np.stack(columns, axis=1).astype(np.float64).reshape(len(sets), -1)
+
+
+def _numbers(column: Column) -> np.ndarray:
+    return column.values if column.kind == "categorical" else column.numbers()
 
 
 def _counts(column: Column, owners: np.ndarray, num_sets: int) -> np.ndarray:
@@ -90,20 +90,15 @@ def _counts(column: Column, owners: np.ndarray, num_sets: int) -> np.ndarray:
     return np.bincount(places, minlength=num_sets * num).reshape(num_sets, num).astype(np.float64)
 
 
-def _moments(column: Column, owners: np.ndarray, sets: SetTable) -> np.ndarray:
+def _moments(column: Column, owners: np.ndarray, num_sets: int) -> np.ndarray:
     values = column.numbers()
     known = ~np.isnan(values)
     values, owners = values[known], owners[known]
-    counts = np.bincount(owners, minlength=len(sets)).astype(np.float64)
-    some = counts > 0
-    found = np.full((len(sets), 4), np.nan)
-    mean = np.bincount(owners, values, len(sets))[some] / counts[some]
-    full = np.zeros(len(sets))
-    full[some] = mean
-    spread = np.bincount(owners, np.square(values - full[owners]), len(sets))[some] / counts[some]
-    first = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]]) if len(owners) else np.zeros(0, np.int64)
-    if len(first):
-        found[some] = np.stack(
-            (mean, np.maximum.reduceat(values, first), np.minimum.reduceat(values, first), np.sqrt(spread)), axis=1
-        )
+    found = np.full((num_sets, 4), np.nan)
+    some, first, counts = np.unique(owners, return_index=True, return_counts=True)
+    if len(some):
+        mean = np.add.reduceat(values, first) / counts
+        squares = np.add.reduceat(np.square(values - np.repeat(mean, counts)), first) / counts
+        highest, lowest = np.maximum.reduceat(values, first), np.minimum.reduceat(values, first)
+        found[some] = np.stack((mean, highest, lowest, np.sqrt(squares)), axis=1)
     return found
