@@ -36,8 +36,8 @@ class Task:
     """What a model is built for."""
 
     data_set: DataSet
-    sizes: np.ndarray
-    """Of the training sets."""
+    sets: SetTable
+    """Those to learn from."""
     settings: Settings
     seed: int
     tell: Callable[[Progress], None]
@@ -65,13 +65,20 @@ def _strategy(name: str) -> Callable[[Task], Fitted]:
     return lambda task: _estimator(task, name)
 
 
-def _tuples(name: str, k: int) -> Callable[[Task], Fitted]:
+def _tuples(**strategy: Any) -> Callable[[Task], Fitted]:
     def build(task: Task) -> Fitted:
+        k = 3 if strategy["strategy"].startswith("k3") else 2
         most = task.settings.exact_pairs if k == 2 else task.settings.exact_triples
-        exact = sum(perm(int(n), k) for n in task.sizes) <= most
-        return _estimator(task, {"strategy": name, "exact": exact})
+        exact = sum(perm(int(n), k) for n in task.sets.sizes) <= most
+        return _estimator(task, {"exact": exact, **strategy})
 
     return build
+
+
+def _told(task: Task) -> Fitted:
+    if task.data_set.told is None:
+        raise DoesNotApply("nothing is known of the columns but their kinds")
+    return _tuples(**task.data_set.told(task.sets))(task)
 
 
 def _auto(task: Task) -> Fitted:
@@ -83,7 +90,7 @@ def _network(factory: Callable[..., Any]) -> Callable[[Task], Fitted]:
 
 
 def _attended(task: Task) -> Fitted:
-    if (largest := int(task.sizes.max())) > task.settings.most_attended:
+    if (largest := int(task.sets.sizes.max())) > task.settings.most_attended:
         raise DoesNotApply(f"the largest set has {largest:,} elements, of which each would attend to each")
     return _network(networks.set_transformer)(task)
 
@@ -93,19 +100,20 @@ def _trees(task: Task) -> Fitted:
 
 
 def _raw(task: Task) -> Fitted:
-    if len(set(task.sizes)) > 1:
+    if len(set(task.sets.sizes)) > 1:
         raise DoesNotApply("sets differ in size")
     return PooledTrees(side_by_side, task.data_set.task, task.seed, task.data_set.settings.get("class_weight"))
 
 
 BUILT: dict[str, Model] = {
     "k1": Model("a perceptron on each element, and the mean", _strategy("k1")),
-    "k2": Model("on each pair of elements, and the mean over all pairs", _tuples("k2", 2)),
-    "k2+features": Model("the same, which also reads differences and equalities", _tuples("k2+features", 2)),
-    "k3": Model("on each triple", _tuples("k3", 3)),
+    "k2": Model("on each pair of elements, and the mean over all pairs", _tuples(strategy="k2")),
+    "k2+features": Model("the same, which also reads differences and equalities", _tuples(strategy="k2+features")),
+    "k3": Model("on each triple", _tuples(strategy="k3")),
     "max": Model("on each element, and the maximum", _strategy("max")),
     "attention": Model("on each element, and a weighted mean", _strategy("attention")),
     "gru": Model("a recurrence on random permutations (π-SGD)", _strategy("gru")),
+    "told": Model("pairs with the features that somebody who knows the data would name", _told),
     "deepsets": Model("DeepSets: on each element, and the sum (Zaheer et al., 2017)", _network(networks.deep_sets)),
     "abmil": Model("gated attention (Ilse et al., 2018)", _network(networks.abmil)),
     "set-transformer": Model("self-attention, pooled by attention (Lee et al., 2019)", _attended),

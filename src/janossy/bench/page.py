@@ -93,7 +93,8 @@ def _told(summary: Result) -> dict[str, Any]:
     score = data_set["scores"][0]
     return {
         "name": summary["name"],
-        **{key: data_set[key] for key in ("about", "scores", "num_folds", "published")},
+        "about": data_set["about"].rstrip(".") + ".",
+        **{key: data_set[key] for key in ("scores", "num_folds", "published")},
         "settings": ", ".join(f"{name}={value}" for name, value in data_set["settings"].items()),
         "num_train": f"{summary['num_train']:,}",
         "rows": rows(summary),

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from janossy.bench.names import AUTO, OURS
+from janossy.bench.names import OURS
 from janossy.bench.ranks import ranks
 from janossy.bench.tables import Mean, rows
 from janossy.pages import key, label_ends, panels
@@ -55,7 +55,7 @@ def rank_line(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
         left = i < half
         depth = -0.8 - 0.6 * (i if left else len(names) - 1 - i)
         end = 1 - 0.4 if left else len(names) + 0.4
-        colour = OF_OURS if name in (*OURS, AUTO) else OF_PEERS
+        colour = OF_OURS if name in OURS else OF_PEERS
         axes.plot([rank, rank, end], [0, depth, depth], color=colour, lw=1)
         axes.text(end, depth, f"{name} {rank:.1f} " if left else f" {name} {rank:.1f}", ha="right" if left else "left",
                   va="center", color=colour, fontsize=9)  # fmt: skip
@@ -102,7 +102,7 @@ def _lines(summary: Result, axes: Axes) -> None:
             continue
         shade = SHADES[i % len(SHADES)]
         means = [Mean.of([x for x in of_model["scores"][test][score] if x is not None]).mean for test in of_tests]
-        axes.plot([*of_tests.values()], means, color=shade, lw=1.3, ls="-" if model in (*OURS, AUTO) else "--")
+        axes.plot([*of_tests.values()], means, color=shade, lw=1.3, ls="-" if model in OURS else "--")
         if isfinite(means[-1]):
             ends.append((means[-1], model, shade))
     label_ends(axes, ends)

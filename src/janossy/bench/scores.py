@@ -26,6 +26,7 @@ NUMBERS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "RMSE": lambda targets, found: sqrt(mean_squared_error(targets, found)),
     "MAE": mean_absolute_error,
     "R2": r2_score,
+    "accuracy of rounded": lambda targets, found: accuracy_score(np.rint(targets), np.rint(found)),
 }
 RECALL = "recall of "
 """Of the class that follows: the part of it that is found."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite, nan, sqrt
 from statistics import fmean, stdev
 
-from janossy.bench.names import AUTO, OURS
+from janossy.bench.names import AUTO, OURS, SINGLE
 from janossy.bench.scores import SMALLER
 from janossy.runs.results import Result
 
@@ -120,7 +120,7 @@ def rows(summary: Result) -> list[Row]:
         found.append(
             Row(
                 model,
-                model in (*OURS, AUTO),
+                model in OURS,
                 {
                     score: Mean.of([*folds_of(summary, model, score).values()])
                     for score in summary["data_set"]["scores"]
@@ -138,11 +138,11 @@ def rows(summary: Result) -> list[Row]:
 
 def comparison(summary: Result) -> Comparison | None:
     """None where none of ours was run."""
-    ours = best(summary, [*OURS, AUTO])
+    ours = best(summary, OURS)
     if ours is None:
         return None
-    peer = best(summary, [model for model in summary["models"] if model not in (*OURS, AUTO)])
-    single = best(summary, OURS)
+    peer = best(summary, [model for model in summary["models"] if model not in OURS])
+    single = best(summary, SINGLE)
     auto = paired(summary, AUTO, single) if single else None
     return Comparison(
         summary["name"],

@@ -70,7 +70,7 @@ def measure(data_set: DataSet, model: str, number: int, settings: Settings, prog
     )
     cell = Cell(data_set.name, model, number, asdict(settings), about, 0.0, num_train=len(fold.train.sets))
     try:
-        fitted = BUILT[model].build(Task(data_set, fold.train.sets.sizes, settings, number, _telling(progress)))
+        fitted = BUILT[model].build(Task(data_set, fold.train.sets, settings, number, _telling(progress)))
     except DoesNotApply as reason:
         cell.does_not_apply = str(reason)
         return cell
