@@ -1,4 +1,4 @@
-"""Files of the Unix program compress, NAME.Z, which the standard library does not read: Lempel, Ziv and Welch (1984)."""
+"""Files of the program compress, NAME.Z, which the standard library does not read: Lempel, Ziv and Welch (1984)."""
 
 MAGIC = b"\x1f\x9d"
 CLEAR = 256

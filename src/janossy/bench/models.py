@@ -57,7 +57,9 @@ class Model:
 
 def _estimator(task: Task, strategy: Any, **training: Any) -> SetClassifier | SetRegressor:
     estimator = SetClassifier if task.data_set.task == "classification" else SetRegressor
-    given = {"time_budget": None, "max_epochs": task.settings.max_epochs, **training, **task.data_set.settings}
+    given = {"time_budget": None, **training, **task.data_set.settings}
+    if task.settings.max_epochs is not None:
+        given["max_epochs"] = task.settings.max_epochs
     return estimator(strategy, random_state=task.seed, progress=task.tell, **given)
 
 
