@@ -1,6 +1,7 @@
 """Images of digits: what they add up to, and how many different ones there are, of sets larger than in training."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,19 +56,16 @@ def _digits(name: str, what: str, draw: Draw, target: Callable[[np.ndarray], int
         columns = {f"pixel_{i}": Column("numeric", pixels[chosen, i].astype(np.float32)) for i in range(64)}
         return Sample(SetTable(offsets_of(sizes), columns, {}), np.array([float(target(x)) for x in drawn]))
 
+    def of_size(images: np.ndarray, size: int, number: int) -> Sample:
+        return sample(images, np.full(NUM_TEST, size), np.random.default_rng([number, size]))
+
     def fold(number: int) -> Fold:
         train, test = train_test_split(
             np.arange(len(digits)), test_size=TEST_IMAGES, stratify=digits, random_state=number
         )
         source = np.random.default_rng(number)
         sizes = source.integers(1, MOST_IN_TRAINING, NUM_TRAINING, endpoint=True)
-        return Fold(
-            sample(train, sizes, source),
-            {
-                f"size {n}": lambda n=n: sample(test, np.full(NUM_TEST, n), np.random.default_rng([number, n]))
-                for n in SIZES
-            },
-        )
+        return Fold(sample(train, sizes, source), {f"size {n}": partial(of_size, test, n, number) for n in SIZES})
 
     return DataSet(
         name=name,
