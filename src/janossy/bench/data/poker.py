@@ -30,9 +30,9 @@ WORTHS = (
 
 
 def poker(data: Path | None = None) -> DataSet:
-    """UCI's training hands, and for the test all hands that there are, their cards in random order.
+    """UCI's training hands, and for the test all hands that there are.
 
-    The cards of each set are in the order of the file, and sizes are all 5: ``raw_columns`` gives them side by side.
+    Cards are in the order of the file, and in random order in the test, so that models of tables may read them too.
     """
     file = file_at(data, PLACE, URL)
     cards, classes = read(file)
@@ -53,11 +53,6 @@ def poker(data: Path | None = None) -> DataSet:
             "CatBoost (the same)": "accuracy 0.666",
         },
     )
-
-
-def raw_columns(sets: SetTable) -> np.ndarray:
-    """The ten columns of UCI's table, S1, R1, … S5, R5, for models of tables: (B, 10)."""
-    return np.stack([sets.elements[name].decoded().astype(np.int64) for name in ("suit", "rank")], 1).reshape(-1, 10)
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
