@@ -31,7 +31,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     Args:
         strategy: "auto" for a search among several kinds of networks; the name of one, such as "k2" or "gru"
             (``build_network``); a dict of a name under "strategy" and its settings; a function (element_layout,
-            context_layout, num_outputs) -> JanossyNetwork; or a list of these to search.
+            context_layout, num_outputs) -> JanossyNetwork, or any module that is called as one, network(sets,
+            context=…, generator=…); or a list of these to search.
         time_budget: seconds after which training ends, with what is best so far; None for no limit. As long as it is
             not reached, a fit depends on ``random_state`` alone, and not on the speed of the machine, but for the
             candidates of "auto" that are estimated to take longer than this.

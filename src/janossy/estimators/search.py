@@ -7,7 +7,7 @@ from time import monotonic
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples, num_batches
@@ -18,7 +18,6 @@ from janossy.estimators.layout import Layout
 from janossy.estimators.tasks import Task
 from janossy.estimators.training import Plan, Trained, train
 from janossy.estimators.trials import Epoch, Progress, Trial
-from janossy.network import JanossyNetwork
 
 KEPT, LONGER = 3, 8
 """A rung keeps one candidate in three, three at least, and the next trains them eight times as long."""
@@ -29,7 +28,7 @@ FEW_SPLITS = 2
 FEWEST_STEPS = 200
 """No candidate is judged by fewer steps of training, unless all of it has fewer."""
 
-Part = tuple[list[JanossyNetwork], list[float], Tensor]
+Part = tuple[list[nn.Module], list[float], Tensor]
 """Networks that left out the same sets, their weights, and the numbers of these."""
 
 
@@ -56,7 +55,7 @@ class Limits:
 class Found:
     """What a search found: networks, their weights, and for each split those of them that left out its sets."""
 
-    networks: list[JanossyNetwork]
+    networks: list[nn.Module]
     weights: list[float]
     trials: list[Trial]
     parts: list[Part]
@@ -67,7 +66,7 @@ class _Result:
     """A candidate that has been trained: a network for each split, and its predictions of the sets left out."""
 
     trial: Trial
-    networks: list[JanossyNetwork]
+    networks: list[nn.Module]
     outputs: Tensor
 
 
@@ -195,7 +194,7 @@ class Search:
     def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> tuple[_Result, Epoch]:
         """Train a network of this candidate on each split, and predict the sets that it left out."""
         began = monotonic()
-        networks: list[JanossyNetwork] = []
+        networks: list[nn.Module] = []
         outputs: list[Tensor] = []
         runs: list[Trained] = []
         for number, (training, left_out) in enumerate(self.splits[: rung.num_splits]):

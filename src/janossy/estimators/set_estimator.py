@@ -21,13 +21,13 @@ from janossy.estimators.ensemble import Ensemble, Outcome
 from janossy.estimators.forms import as_sets
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.networks import draws, explained
 from janossy.estimators.search import Limits, Part, Search
 from janossy.estimators.splits import splits
 from janossy.estimators.table import SetTable
 from janossy.estimators.tasks import Task
 from janossy.estimators.trials import Progress, Trial
 from janossy.orderings.arguments import check_integer, check_number
-from janossy.orderings.rows import as_random
 from janossy.ragged import Ragged
 
 MOST_AUDITED = 500
@@ -93,7 +93,7 @@ class SetEstimator(BaseEstimator):
         sets, _ = self._encoded(X)
         told: dict[str, str] = {}
         for network in self.ensemble_.networks:
-            told.setdefault(str(network), network.explain(sets))
+            told.setdefault(str(network), explained(network, sets))
         return "\n".join(told.values())
 
     def element_importance(self, X: Any) -> ElementImportance:
@@ -249,7 +249,7 @@ def _sensitivity(parts: Sequence[Part], examples: Examples, task: Task, seed: in
         (weight, network, sets)
         for networks, weights, sets in parts
         for network, weight in zip(networks, weights, strict=True)
-        if as_random(network.pooling.orderings, "sensitivity_") is not None
+        if draws(network)
     ]
     if not drawing:
         return None

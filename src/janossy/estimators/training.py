@@ -16,7 +16,6 @@ from torch.optim.lr_scheduler import LambdaLR
 from janossy.estimators.batches import Batches, Examples, RandomBatches, num_batches
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.trials import Epoch
-from janossy.network import JanossyNetwork
 
 WARM_UP = 0.1
 """The part of training in which the learning rate rises."""
@@ -61,7 +60,7 @@ class Trained:
 
 
 def train(
-    network: JanossyNetwork,
+    network: nn.Module,
     training: Examples,
     validation: Examples,
     criterion: nn.Module,
