@@ -286,7 +286,7 @@ def test_an_infinite_target(janossy):
 
 def test_an_enormous_target(janossy):
     write("t.csv", {**GOOD, "total": [1e300 * total for total in GOOD["total"]]})
-    says = "t.csv: the target 'total' has values as large as 4.42e+301. Divide them."
+    says = f"t.csv: the target 'total' has values as large as {1e300 * max(GOOD['total']):.3g}. Divide them."
     refused(janossy("fit", "t.csv", *given("--target", "total", "--drop", "returned")), says)
 
 
