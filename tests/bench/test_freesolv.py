@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from janossy.bench.data.freesolv import STRUCTURES, freesolv, read_molecule
-from janossy.estimators.strategies import settings_of
+from janossy.estimators import Layout, TableEncoder
+from janossy.estimators.strategies import build_network
 from tests.bench.shared import shared
 
 WATER = """water
@@ -72,9 +73,10 @@ def test_atoms_are_those_of_the_files(data):
 
 
 def test_what_is_told_is_a_strategy(data):
-    """Units are those of the training sets' columns, at the places where networks read them."""
-    sets = data.fold(0).train.sets
-    told = data.told(sets)
-    settings_of(told.pop("strategy"), told)
-    assert told["features"]["distances"] == [[1, 2, 3]] and told["features"]["equal"] == [[0]]
-    assert told["features"]["units"]["1"] == pytest.approx(sets.elements["x"].values.std())
+    """Distances are in Å, as the columns were."""
+    encoder = TableEncoder().fit(data.fold(0).train.sets)
+    network = build_network(**data.told, element_layout=encoder.element_layout, context_layout=Layout(), num_outputs=1)
+    features, at = network.pooling.f.features, [place for (place,) in network.h.places[1:4]]
+    assert features.distances == (tuple(at),)
+    scales = data.fold(0).train.sets.elements["x"].values.std()
+    assert features.units[at[0]] == pytest.approx(scales)

@@ -24,7 +24,7 @@ Draw = Callable[[int, np.random.Generator], np.ndarray]
 
 def digits_sum(data: Path | None = None) -> DataSet:
     """The sum of digits, each drawn by itself; learnt from sets of 1 to 20 images, and tested up to 100."""
-    return _digits("digits_sum", "their sum", lambda size, source: source.integers(10, size=size), np.sum)
+    return _digits("digits-sum", "their sum", lambda size, source: source.integers(10, size=size), np.sum)
 
 
 def digits_distinct(data: Path | None = None) -> DataSet:
@@ -33,7 +33,7 @@ def digits_distinct(data: Path | None = None) -> DataSet:
     Every number that is possible is as frequent, as of the characters of Lee et al. (2019, "Set Transformer", Section
     5.2).
     """
-    return _digits("digits_distinct", "how many different ones there are", draw_distinct, lambda x: len(np.unique(x)))
+    return _digits("digits-distinct", "how many different ones there are", draw_distinct, lambda x: len(np.unique(x)))
 
 
 def draw_distinct(size: int, source: np.random.Generator) -> np.ndarray:

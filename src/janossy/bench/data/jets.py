@@ -7,13 +7,11 @@ was trained on it; ``bayes_jets`` gives the probability of class 1 that it impli
 
 from math import pi
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from janossy.bench.data_set import DataSet, Fold, Sample
-from janossy.bench.units import places_and_units
 from janossy.estimators import Column, SetTable
 from janossy.ragged import Ragged
 
@@ -33,22 +31,15 @@ def jets(data: Path | None = None) -> DataSet:
         num_folds=3,
         fold=lambda number: Fold(sample(2_000, 3 * number), {"test": lambda: sample(2_000, 3 * number + 2)}),
         published={"the rule itself (Bayes), 300 jets": "AUC 0.987"},
-        told=told,
-    )
-
-
-def told(sets: SetTable) -> dict[str, Any]:
-    """Pairs that read ΔR, and its parts |Δη| and |Δφ|, φ being an angle."""
-    at, units = places_and_units(sets)
-    return {
-        "strategy": "k2+features",
-        "features": {
-            "absolute_differences": [at["eta"], at["phi"]],
-            "distances": [[at["eta"], at["phi"]]],
-            "periods": {str(at["phi"]): 2 * pi},
-            "units": units,
+        told={
+            "strategy": "k2+features",
+            "features": {
+                "absolute_differences": ["eta", "phi"],
+                "distances": [["eta", "phi"]],
+                "periods": {"phi": 2 * pi},
+            },
         },
-    }
+    )
 
 
 def draw_jets(num_sets: int, seed: int) -> tuple[Ragged, Tensor]:

@@ -11,7 +11,7 @@ import typer
 from janossy.refusal import BadArgument
 
 if TYPE_CHECKING:
-    from janossy.paper.workers import Trial
+    from janossy.runs.workers import Trial
 
 Out = Annotated[Path, typer.Option(help="The directory of the results.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Keep the results there, run what is missing.")]
