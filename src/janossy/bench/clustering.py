@@ -58,17 +58,18 @@ class MixtureEstimator:
     @torch.no_grad()
     def predict(self, sets: SetTable) -> np.ndarray:
         """Of ours that draw pairs or orders, the mean of ``NUM_DRAWS`` draws, the same whenever one predicts."""
-        self.network.eval()
-        points, outputs = _points(sets), []
+        network, points, outputs = self.network.eval(), _points(sets), []
         for begin in range(0, len(points), BATCH):
             some = points[begin : begin + BATCH]
-            drawn = isinstance(self.network, JanossyNetwork)
-            outputs.append(predict(self.network, some, NUM_DRAWS, seed=0).mean if drawn else self.network(some))
+            if isinstance(network, JanossyNetwork):
+                outputs.append(predict(network, some, NUM_DRAWS, seed=0).mean)
+            else:
+                outputs.append(network(some))
         return torch.cat(outputs).numpy()
 
 
 def of_mixtures(names: Sequence[str], sets: SetTable, truth: np.ndarray, outputs: np.ndarray) -> dict[str, float]:
-    """Log-likelihoods a point, means over sets: of what a network says, after a step of EM from it, and of the truth."""
+    """Log-likelihoods a point, means over sets: of what a network says, after a step of EM, and of the truth."""
     points, said = _points(sets), Mixtures.of(torch.from_numpy(outputs))
     found = {
         "log-likelihood": said.log_likelihood(points),
