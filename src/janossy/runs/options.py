@@ -1,4 +1,4 @@
-"""Options that commands which run trials share. It loads nothing but typer, so that help and errors come before torch."""
+"""Options of commands that run trials. It loads nothing but typer, so that help and errors come before torch."""
 
 import os
 from collections.abc import Iterable, Sequence
