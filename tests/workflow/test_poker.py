@@ -1,21 +1,15 @@
-"""examples/poker: its README's commands, run on dealt hands, and the rules by which hands are dealt."""
+"""examples/poker: its README's commands, run on dealt hands, and the table of hands."""
 
 import re
 import runpy
 import shlex
-from collections import Counter
-from itertools import combinations
-from math import comb
 from pathlib import Path
 
-import numpy as np
-import pytest
 from pyarrow import parquet
 
 from tests.workflow.commands import run
 
 POKER = Path(__file__).parents[2] / "examples" / "poker"
-UCI = Path(__file__).parents[3] / "shared" / "data" / "poker_hand" / "poker-hand-training-true.data"
 PREPARE = runpy.run_path(str(POKER / "prepare.py"))
 
 
@@ -36,24 +30,6 @@ def test_the_walk_of_the_readme(tmp_path, monkeypatch, capsys):
     assert "accuracy" in capsys.readouterr().out
     assert (tmp_path / "model" / "report.html").exists()
     assert parquet.read_metadata("predictions.parquet").num_rows == 10_000
-
-
-def test_the_rules_give_each_worth_as_often_as_it_is():
-    """Of all hands that hold the ace, king, queen, jack and ten of some suits, and of a few more cards."""
-    deck = [[suit, rank] for suit in (1, 2) for rank in (1, 9, 10, 11, 12, 13)]
-    counts = Counter(PREPARE["WORTHS"][PREPARE["worth"](list(hand))] for hand in combinations(deck, 5))
-    assert counts["royal flush"] == 2 and counts["straight flush"] == 2 and counts["flush"] == 2 * comb(6, 5) - 4
-    assert counts["straight"] == 2 * (2**5 - 2)
-    assert counts["two pairs"] == comb(6, 2) * 4 * 2 and counts["one pair"] == 6 * comb(5, 3) * 2**3
-    assert counts["nothing"] == 4 * (2**5 - 2) and sum(counts.values()) == comb(12, 5)
-
-
-def test_the_rules_are_those_of_ucis_file(tmp_path):
-    if not UCI.exists():
-        pytest.skip(f"needs {UCI}")
-    cards, worths = PREPARE["read"](UCI)
-    some = np.concatenate((np.arange(2000), np.flatnonzero(worths >= 4)))
-    assert [PREPARE["worth"](hand) for hand in cards[some].tolist()] == worths[some].tolist()
 
 
 def test_a_table_has_a_row_a_card():

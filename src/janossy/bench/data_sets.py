@@ -4,10 +4,19 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from janossy.bench.data import mil, musk
+from janossy.bench.data import digits, freesolv, jets, mil, musk, orders, poker
 from janossy.bench.data_set import DataSet
 
-LOADERS: dict[str, Callable[[Path | None], DataSet]] = {**musk.LOADERS, **mil.LOADERS}
+LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
+    "poker": poker.poker,
+    **musk.LOADERS,
+    **mil.LOADERS,
+    "orders": orders.orders,
+    "jets": jets.jets,
+    "digits-sum": digits.digits_sum,
+    "digits-distinct": digits.digits_distinct,
+    "freesolv": freesolv.freesolv,
+}
 
 
 @lru_cache(maxsize=4)

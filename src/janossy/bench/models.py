@@ -80,7 +80,7 @@ def _tuples(**strategy: Any) -> Callable[[Task], Fitted]:
 def _told(task: Task) -> Fitted:
     if task.data_set.told is None:
         raise DoesNotApply("nothing is known of the columns but their kinds")
-    return _tuples(**task.data_set.told(task.sets))(task)
+    return _tuples(**task.data_set.told)(task)
 
 
 def _auto(task: Task) -> Fitted:

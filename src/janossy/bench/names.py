@@ -1,6 +1,9 @@
 """Names that the command line checks before anything heavy is loaded."""
 
-DATA = ("musk1", "musk2", "elephant", "corel-dogs", "birds", "breast", "protein", "web")
+DATA = (
+    *("poker", "musk1", "musk2", "elephant", "corel-dogs", "birds", "breast", "protein", "web"),
+    *("orders", "jets", "digits-sum", "digits-distinct", "freesolv"),
+)
 
 SINGLE = ("k1", "k2", "k2+features", "k3", "max", "attention", "gru")
 AUTO = "auto"

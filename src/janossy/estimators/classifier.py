@@ -54,12 +54,13 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
         sensitivity_: how much single orders of validation sets matter to the main network that draws orders
             (``janossy.audit.Sensitivity``); None if none does.
+        interrupted_: whether Ctrl-C ended the search; predictions are then of the best so far. A second one ends at once.
         temperature_: what logits are divided by.
         n_features_in_, feature_names_in_: of tables and matrices, as in scikit-learn.
 
     Shapes: B sets, y (B,) -> labels (B,), probabilities (B, classes).
     Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
-        training diverges.
+        training diverges; KeyboardInterrupt after Ctrl-C before there is anything to keep.
 
     Example:
         >>> hands = [np.random.randint(0, 13, (5, 1)) for _ in range(200)]

@@ -13,6 +13,7 @@ from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples, num_batches
 from janossy.estimators.candidates import Candidate, seconds_a_set
 from janossy.estimators.ensemble import Ensemble
+from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.layout import Layout
 from janossy.estimators.tasks import Task
 from janossy.estimators.training import Plan, Trained, train
@@ -96,6 +97,7 @@ class Search:
         num_permutations: int,
         seed: int,
         tell: Callable[[Progress], None],
+        interrupts: Interrupts | None = None,
     ) -> None:
         self.examples, self.splits, self.task, self.layouts, self.limits = examples, splits, task, layouts, limits
         self.num_permutations, self.seed, self.tell = num_permutations, seed, tell
@@ -103,12 +105,16 @@ class Search:
         self.deadline = self.began + limits.seconds
         self.judged = torch.cat([left_out for _, left_out in splits])
         self.trials: list[Trial] = []
+        self.interrupts = interrupts or Interrupts()
         self.interrupted = False
 
     def run(self, candidates: Sequence[Candidate]) -> Found:
         """Try the candidates, and choose.
 
-        Raises: FloatingPointError if training diverges, where there is only one candidate, or for all.
+        An interrupt, by Ctrl-C or by what is told, ends the search with the best so far.
+
+        Raises: FloatingPointError if training diverges, where there is only one candidate, or for all;
+            KeyboardInterrupt after an interrupt before any network has learnt for an epoch.
         """
         left = dict(enumerate(candidates)) if len(candidates) == 1 else self._worth_trying(candidates)
         num_rungs = 1
@@ -124,6 +130,8 @@ class Search:
                 break
             ranked = sorted(left.keys() & results.keys(), key=lambda i: results[i].trial.loss)
             left = {i: left[i] for i in ranked[: max(KEPT, len(ranked) // KEPT)]}
+        if not results and self.interrupted:
+            raise KeyboardInterrupt
         if not results:
             raise FloatingPointError(f"all candidates of the search failed, the last by: {self.trials[-1].note}")
         return self._chosen(sorted(results.values(), key=lambda result: result.trial.loss))
@@ -142,14 +150,14 @@ class Search:
                     raise
                 self._note(candidate, rung.number, str(error))
             except KeyboardInterrupt:
-                if not results and not self.trials:
-                    raise
+                self.interrupts.check()
                 self.interrupted = True
             if self._ended():
                 break
         return results
 
     def _ended(self) -> bool:
+        self.interrupted = self.interrupted or self.interrupts.came
         return self.interrupted or monotonic() > self.deadline
 
     def _worth_trying(self, candidates: Sequence[Candidate]) -> dict[int, Candidate]:
@@ -162,6 +170,8 @@ class Search:
         largest = max(self.examples.sets.sizes)
         seconds: dict[int, float] = {}
         for i, candidate in enumerate(candidates):
+            if self.interrupts.came:
+                raise KeyboardInterrupt
             if candidate.least_size > largest:
                 self._note(candidate, 0, f"not tried: the largest set has {largest} elements")
                 continue
@@ -192,7 +202,7 @@ class Search:
             torch.manual_seed(seed)
             network = candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
             plan = self.limits.plan(len(training), rung.part)
-            plan.deadline = _share(deadline, rung.num_splits - number)
+            plan.deadline, plan.interrupts = _share(deadline, rung.num_splits - number), self.interrupts
 
             def tell(epoch: Epoch, number: int = number) -> None:
                 self._tell(candidate, rung, number, epoch)
@@ -206,14 +216,20 @@ class Search:
                 torch.Generator(self.examples.sets.device).manual_seed(seed),
                 tell,
             )
+            self.interrupts.check()
+            if run.interrupted and not run.history:  # this one has learnt nothing, but those before it have
+                self.interrupted = True
+                break
             runs.append(run)
             networks.append(network.eval())
             left_out_sets = self.examples[left_out]
             of_network = Ensemble([network], [1.0], self.task)
             outputs.append(of_network.predict(left_out_sets.sets, left_out_sets.context, self.num_permutations).mean)
-            if run.interrupted:
-                self.interrupted = True
+            self.interrupted = run.interrupted or self.interrupts.came
+            if self.interrupted and len(runs) < rung.num_splits:
                 break
+        if not runs:
+            raise KeyboardInterrupt
         predicted = torch.cat(outputs)
         targets, weights = (x[self.judged[: len(predicted)]] for x in (self.examples.targets, self.examples.weights))
         trial = Trial(

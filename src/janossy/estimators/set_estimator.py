@@ -20,6 +20,7 @@ from janossy.estimators.encoder import TableEncoder
 from janossy.estimators.ensemble import Ensemble, Outcome
 from janossy.estimators.forms import as_sets
 from janossy.estimators.importance import ElementImportance, leave_one_out
+from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.networks import draws, explained
 from janossy.estimators.search import Limits, Part, Search
 from janossy.estimators.splits import splits
@@ -41,6 +42,7 @@ class SetEstimator(BaseEstimator):
     parts_: list[Part]
     trials_: list[Trial]
     sensitivity_: Sensitivity | None
+    interrupted_: bool
     n_features_in_: int
 
     def __init__(
@@ -140,7 +142,7 @@ class SetEstimator(BaseEstimator):
             targets,
             torch.from_numpy(weights / weights.mean()).float(),
         ).to(self.device)
-        with _seeded(seed, self.device):
+        with _seeded(seed, self.device), Interrupts() as interrupts:
             search = Search(
                 examples,
                 splits(targets, self.validation, np.random.default_rng(seed)),
@@ -150,6 +152,7 @@ class SetEstimator(BaseEstimator):
                 num_permutations=self.num_permutations,
                 seed=seed,
                 tell=self._tell,
+                interrupts=interrupts,
             )
             found = search.run(tried)
             self.trials_ = found.trials
@@ -157,6 +160,7 @@ class SetEstimator(BaseEstimator):
             self.parts_ = [(networks, each, torch.from_numpy(used)[sets.cpu()]) for networks, each, sets in found.parts]
             self._calibrate(found.parts, examples)
             self.sensitivity_ = _sensitivity(found.parts, examples, task, seed)
+        self.interrupted_ = search.interrupted or interrupts.came
         self.ensemble_.to("cpu")
 
     def _calibrate(self, parts: Sequence[Part], examples: Examples) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from janossy.estimators.batches import Batches, Examples, RandomBatches, num_batches
+from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.trials import Epoch
 
 WARM_UP = 0.1
@@ -35,6 +36,8 @@ class Plan:
     weight_decay: float = 1e-2
     deadline: float = inf
     """When training ends at the latest, by ``time.monotonic``."""
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    """Training ends after the batch in which one comes."""
     steps: float = field(init=False, default=inf)
     """The optimiser's steps that training is planned to take."""
 
@@ -164,6 +167,8 @@ class Clock(Callback):
     def on_batch_end(self, net: NeuralNet, training: bool = False, **kwargs: Any) -> None:
         if training:
             self.steps += 1
+        if self.plan.interrupts.came:
+            raise KeyboardInterrupt
         if self.plan.deadline < inf and monotonic() > self.plan.deadline:
             self.shortened = True
             raise Finished
