@@ -92,6 +92,7 @@ def test_a_cell_is_what_its_file_may_hold(tmp_path, monkeypatch, model):
     [
         ("trees-raw", QUICK, "sets differ in size"),
         ("set-transformer", Settings(most_attended=2), "the largest set has 5 elements"),
+        ("k3", Settings(most_copied=2), "there are 3 columns"),
         ("told", QUICK, "nothing is known of the columns"),
     ],
 )
@@ -102,7 +103,7 @@ def test_a_model_that_does_not_apply_says_why(model, settings, reason):
 
 @pytest.mark.parametrize(("most", "exact"), [(0, False), (10**6, True)])
 def test_many_tuples_are_drawn_also_for_predictions(most, exact):
-    task = Task(made(), made().fold(0).train.sets, Settings(exact_pairs=most), 0, lambda told: None)
+    task = Task(made(), made().fold(0).train.sets, Settings(pairs_a_set=most), 0, lambda told: None)
     assert BUILT["k2"].build(task).strategy == {"exact": exact, "strategy": "k2"}
 
 
