@@ -179,11 +179,17 @@ def test_ranks_by_their_definitions():
     found = ranks(summarise(cells))
     mean_ranks = rankdata(-scores.mean(2), axis=1).mean(0)
     assert found.mean_ranks == pytest.approx(dict(zip(models, mean_ranks, strict=True)))
-    assert found.left_out == ["gru"] and list(found.mean_ranks.values()) == sorted(mean_ranks)
+    assert (
+        found.models_left_out == ["gru"]
+        and found.data_left_out == []
+        and list(found.mean_ranks.values()) == sorted(mean_ranks)
+    )
     num, k = len(data), len(models)
     friedman = 12 * num / (k * (k + 1)) * (np.square(mean_ranks).sum() - k * (k + 1) ** 2 / 4)
     assert found.statistic == pytest.approx(friedman)
     assert ranks(summarise(cells)[:1]) is None
+    without = [cell for cell in cells if (cell["data"], cell["model"]) != ("web", "trees")]
+    assert ranks(summarise(without)).data_left_out == ["web"]  # 4 × 4 are more than 3 × 5
 
 
 def test_nemenyis_difference_is_that_of_the_printed_table():

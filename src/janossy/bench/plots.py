@@ -50,7 +50,7 @@ def rank_line(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
     figure = Figure(figsize=(10, 1.6 + 0.25 * half + 0.14 * len(found.groups)), layout="constrained")
     axes = figure.subplots()
     axes.grid(False)
-    top = 0.5 + 0.35 * len(found.groups)
+    top = 0.7 + 0.35 * len(found.groups)
     for i, (name, rank) in enumerate(zip(names, places, strict=True)):
         left = i < half
         depth = -0.8 - 0.6 * (i if left else len(names) - 1 - i)
@@ -60,7 +60,7 @@ def rank_line(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
         axes.text(end, depth, f"{name} {rank:.1f} " if left else f" {name} {rank:.1f}", ha="right" if left else "left",
                   va="center", color=colour, fontsize=9)  # fmt: skip
     for i, (first, last) in enumerate(found.groups):
-        axes.plot([places[first] - 0.05, places[last] + 0.05], [0.35 * (i + 1)] * 2, color=colours["ink"], lw=3)
+        axes.plot([places[first] - 0.05, places[last] + 0.05], [0.45 + 0.35 * (i + 1)] * 2, color=colours["ink"], lw=3)
     axes.plot([1, 1 + found.critical_difference], [top + 0.5] * 2, color=colours["ink"], lw=1.2, marker="|")
     axes.text(1, top + 0.75, f"critical difference {found.critical_difference:.2f}", fontsize=9)
     axes.set_xlim(-1.2, len(names) + 2.2)
