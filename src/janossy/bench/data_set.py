@@ -35,7 +35,7 @@ class DataSet:
     name: str
     about: str
     """One sentence: what a set is, what is predicted, and where it comes from."""
-    task: Literal["classification", "regression"]
+    task: Literal["classification", "regression", "mixtures"]
     scores: tuple[str, ...]
     """Names of scores, of which the first decides: accuracy, balanced accuracy, AUC, RMSE …"""
     num_folds: int

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from janossy.bench.data import digits, freesolv, jets, mil, musk, orders, poker
+from janossy.bench.data import clustering, digits, freesolv, jets, mil, musk, orders, poker
 from janossy.bench.data_set import DataSet
 
 LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
@@ -16,6 +16,7 @@ LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
     "digits-sum": digits.digits_sum,
     "digits-distinct": digits.digits_distinct,
     "freesolv": freesolv.freesolv,
+    "clustering": clustering.clustering,
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from janossy.bench.clustering import NETWORKS, MixtureEstimator
 from janossy.bench.data_set import DataSet
 from janossy.bench.names import AUTO
 from janossy.bench.peers import networks
@@ -141,3 +142,12 @@ BUILT: dict[str, Model] = {
     "auto": Model("a search among ours within a time budget, and the average of the best", _auto),
 }
 """In the order of ``MODELS``."""
+
+
+def built(model: str, task: Task) -> Fitted:
+    """The model of this name for the task. Raises: DoesNotApply, with the reason."""
+    if task.data_set.task != "mixtures":
+        return BUILT[model].build(task)
+    if model not in NETWORKS:
+        raise DoesNotApply("no such network is built that says mixtures")
+    return MixtureEstimator(model, task.seed, task.settings.max_epochs or 1)

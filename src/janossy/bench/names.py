@@ -2,7 +2,7 @@
 
 DATA = (
     *("poker", "musk1", "musk2", "elephant", "corel-dogs", "birds", "breast", "protein", "web"),
-    *("orders", "jets", "digits-sum", "digits-distinct", "freesolv"),
+    *("orders", "jets", "digits-sum", "digits-distinct", "freesolv", "clustering"),
 )
 
 SINGLE = ("k1", "k2", "k2+features", "k3", "max", "attention", "gru")

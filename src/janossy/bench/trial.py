@@ -10,9 +10,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from janossy.bench.cells import About, Cell, score_of
+from janossy.bench.clustering import MixtureEstimator, of_mixtures
 from janossy.bench.data_set import DataSet, Sample
 from janossy.bench.data_sets import load
-from janossy.bench.models import BUILT, Classifier, DoesNotApply, Fitted, Task
+from janossy.bench.models import Classifier, DoesNotApply, Fitted, Task, built
 from janossy.bench.peers.trees import PooledTrees
 from janossy.bench.scores import of_classes, of_numbers
 from janossy.bench.settings import Settings
@@ -71,7 +72,7 @@ def measure(data_set: DataSet, model: str, number: int, settings: Settings, prog
     )
     cell = Cell(data_set.name, model, number, asdict(settings), about, 0.0, num_train=len(fold.train.sets))
     try:
-        fitted = BUILT[model].build(Task(data_set, fold.train.sets, settings, number, _telling(progress)))
+        fitted = built(model, Task(data_set, fold.train.sets, settings, number, _telling(progress)))
     except DoesNotApply as reason:
         cell.does_not_apply = str(reason)
         return cell
@@ -97,12 +98,16 @@ def measure(data_set: DataSet, model: str, number: int, settings: Settings, prog
 def _scores(data_set: DataSet, fitted: Fitted, test: Sample, found: np.ndarray) -> dict[str, float]:
     if data_set.task == "classification":
         return of_classes(data_set.scores, test.targets, found, cast(Classifier, fitted).classes_)
+    if data_set.task == "mixtures":
+        return of_mixtures(data_set.scores, test.sets, test.targets, found)
     return of_numbers(data_set.scores, test.targets, found)
 
 
 def _describe(cell: Cell, fitted: Fitted) -> None:
     if isinstance(fitted, PooledTrees):
         cell.num_parameters = fitted.num_leaves
+    elif isinstance(fitted, MixtureEstimator):
+        cell.num_networks, cell.num_parameters = 1, sum(weight.numel() for weight in fitted.network.parameters())
     elif isinstance(fitted, SetClassifier | SetRegressor):
         networks = fitted.ensemble_.networks
         cell.num_networks = len(networks)

@@ -13,7 +13,7 @@ from janossy.estimators.columns import from_numpy
 from janossy.estimators.table import offsets_of
 
 DATABASE, STRUCTURES = "freesolv/database.txt", "freesolv/sdffiles.tar.gz"
-URL = "https://raw.githubusercontent.com/MobleyLab/FreeSolv/master/"
+URL = "https://raw.githubusercontent.com/MobleyLab/FreeSolv/v0.52/"
 DIGEST = "eacbefd298e1b2f7fb45ca411b3f7649adf8e65eed385ac26ae4e7727c18f19e"
 NUM_FOLDS = 10
 STRATA = 10

@@ -11,7 +11,7 @@ from janossy.bench.files import check_digest, file_at
 from janossy.estimators import Column, SetTable
 
 PLACE = "poker_hand/poker-hand-training-true.data"
-URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/poker-hand/poker-hand-training-true.data"
+URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/poker/poker-hand-training-true.data"
 DIGEST = "7e7c4572de54fbf7f2b040f09e930a3b4031d0484eee735f3e7422fc95995c7a"
 
 WORTHS = (
