@@ -1,6 +1,7 @@
 """The bench: cells in a fair order, kept when it is stopped; and a page of nothing but what the files say."""
 
 import re
+from dataclasses import fields
 from functools import partial
 from math import inf, sqrt
 from pathlib import Path
@@ -13,7 +14,7 @@ from scipy.stats import rankdata, studentized_range
 from janossy.bench import data_sets, names
 from janossy.bench.data_set import DataSet, Fold
 from janossy.bench.models import BUILT, Task
-from janossy.bench.page import write_page, write_report
+from janossy.bench.page import SETTINGS, write_page, write_report
 from janossy.bench.plots import plots_of
 from janossy.bench.ranks import critical_difference, groups, ranks
 from janossy.bench.scores import of_classes, of_numbers
@@ -58,6 +59,7 @@ def a_cell(data="musk1", model="k1", fold=0, score=0.9, tests=("test",), **chang
 def test_names_are_those_of_what_there_is():
     assert tuple(data_sets.LOADERS) == names.DATA and tuple(BUILT) == names.MODELS
     assert {*names.OURS, *names.PEERS} == {*names.MODELS} and {*names.SINGLE} < {*names.OURS}
+    assert set(SETTINGS) == {field.name for field in fields(Settings)}
 
 
 def test_fold_0_of_all_comes_first_and_auto_last_of_it(monkeypatch):
