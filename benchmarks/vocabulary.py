@@ -1,8 +1,9 @@
 """Sets of ids from a vocabulary, whose embeddings are projected once an item, against once an occurrence.
 
-10,000 items, 64 features, a million occurrences: 100,000 sets of 10, ids falling off as 1/rank. Forward and backward, by
-the embedding's weights too, float32. Both sides are the same network; the reference's h hides that it is an embedding, so
-that the elements of every set are looked up, projected and differentiated one by one, as before janossy read tables.
+10,000 items, 64 features, a million occurrences: 100,000 sets of 10, ids falling off as 1/rank. Forward and backward,
+by the embedding's weights too, float32. Both sides are the same network; the reference's h hides that it is an
+embedding, so that the elements of every set are looked up, projected and differentiated one by one, as before janossy
+read tables.
 """
 
 from collections.abc import Iterator

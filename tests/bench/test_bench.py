@@ -1,6 +1,7 @@
 """The bench: cells in a fair order, kept when it is stopped; and a page of nothing but what the files say."""
 
 import re
+from dataclasses import fields
 from functools import partial
 from math import inf, sqrt
 from pathlib import Path
@@ -13,7 +14,7 @@ from scipy.stats import rankdata, studentized_range
 from janossy.bench import data_sets, names
 from janossy.bench.data_set import DataSet, Fold
 from janossy.bench.models import BUILT, Task
-from janossy.bench.page import write_page, write_report
+from janossy.bench.page import SETTINGS, write_page, write_report
 from janossy.bench.plots import plots_of
 from janossy.bench.ranks import critical_difference, groups, ranks
 from janossy.bench.scores import of_classes, of_numbers
@@ -58,6 +59,7 @@ def a_cell(data="musk1", model="k1", fold=0, score=0.9, tests=("test",), **chang
 def test_names_are_those_of_what_there_is():
     assert tuple(data_sets.LOADERS) == names.DATA and tuple(BUILT) == names.MODELS
     assert {*names.OURS, *names.PEERS} == {*names.MODELS} and {*names.SINGLE} < {*names.OURS}
+    assert set(SETTINGS) == {field.name for field in fields(Settings)}
 
 
 def test_fold_0_of_all_comes_first_and_auto_last_of_it(monkeypatch):
@@ -92,6 +94,7 @@ def test_a_cell_is_what_its_file_may_hold(tmp_path, monkeypatch, model):
     [
         ("trees-raw", QUICK, "sets differ in size"),
         ("set-transformer", Settings(most_attended=2), "the largest set has 5 elements"),
+        ("k3", Settings(most_copied=2), "there are 3 columns"),
         ("told", QUICK, "nothing is known of the columns"),
     ],
 )
@@ -102,7 +105,7 @@ def test_a_model_that_does_not_apply_says_why(model, settings, reason):
 
 @pytest.mark.parametrize(("most", "exact"), [(0, False), (10**6, True)])
 def test_many_tuples_are_drawn_also_for_predictions(most, exact):
-    task = Task(made(), made().fold(0).train.sets, Settings(exact_pairs=most), 0, lambda told: None)
+    task = Task(made(), made().fold(0).train.sets, Settings(pairs_a_set=most), 0, lambda told: None)
     assert BUILT["k2"].build(task).strategy == {"exact": exact, "strategy": "k2"}
 
 
@@ -178,11 +181,17 @@ def test_ranks_by_their_definitions():
     found = ranks(summarise(cells))
     mean_ranks = rankdata(-scores.mean(2), axis=1).mean(0)
     assert found.mean_ranks == pytest.approx(dict(zip(models, mean_ranks, strict=True)))
-    assert found.left_out == ["gru"] and list(found.mean_ranks.values()) == sorted(mean_ranks)
+    assert (
+        found.models_left_out == ["gru"]
+        and found.data_left_out == []
+        and list(found.mean_ranks.values()) == sorted(mean_ranks)
+    )
     num, k = len(data), len(models)
     friedman = 12 * num / (k * (k + 1)) * (np.square(mean_ranks).sum() - k * (k + 1) ** 2 / 4)
     assert found.statistic == pytest.approx(friedman)
     assert ranks(summarise(cells)[:1]) is None
+    without = [cell for cell in cells if (cell["data"], cell["model"]) != ("web", "trees")]
+    assert ranks(summarise(without)).data_left_out == ["web"]  # 4 × 4 are more than 3 × 5
 
 
 def test_nemenyis_difference_is_that_of_the_printed_table():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from janossy.bench.peers import networks
 from janossy.bench.peers.trees import PooledTrees, side_by_side, statistics
-from janossy.estimators import Column, Layout, SetClassifier, SetTable, as_sets
+from janossy.estimators import Column, Layout, SetClassifier, SetTable, as_sets, save
 from janossy.ragged import Ragged
 
 INVARIANT = (networks.deep_sets, networks.abmil, networks.set_transformer, networks.set_transformer_isab)
@@ -73,6 +73,14 @@ def test_an_estimator_trains_any_network_of_sets():
     probabilities, error = model.predict_proba(sets, return_std=True)
     assert probabilities.shape == (60, 2) and (error == 0).all() and model.sensitivity_ is None
     assert any(name in model.explain(sets) for name in ("AggregationNetwork", "gather", "projected", "fused"))
+
+
+def test_networks_of_others_are_not_saved(tmp_path):
+    sets, labels = [[float(i % 2)] for i in range(20)], [i % 2 for i in range(20)]
+    model = SetClassifier(networks.deep_sets, max_epochs=1, validation=0.5, random_state=0).fit(sets, labels)
+    with pytest.raises(TypeError, match="expects a JanossyNetwork; got AggregationNetwork"):
+        save(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
 
 
 @settings(deadline=None, max_examples=30)

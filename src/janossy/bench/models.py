@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import perm
+from statistics import fmean
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -71,9 +72,18 @@ def _strategy(name: str) -> Callable[[Task], Fitted]:
 def _tuples(**strategy: Any) -> Callable[[Task], Fitted]:
     def build(task: Task) -> Fitted:
         k = 3 if strategy["strategy"].startswith("k3") else 2
-        most = task.settings.exact_pairs if k == 2 else task.settings.exact_triples
-        exact = sum(perm(int(n), k) for n in task.sets.sizes) <= most
+        most = task.settings.pairs_a_set if k == 2 else task.settings.triples_a_set
+        exact = fmean(perm(int(n), k) for n in task.sets.sizes) <= most
         return _estimator(task, {"exact": exact, **strategy})
+
+    return build
+
+
+def _copied(name: str) -> Callable[[Task], Fitted]:
+    def build(task: Task) -> Fitted:
+        if (num := len(task.sets.elements)) > task.settings.most_copied:
+            raise DoesNotApply(f"there are {num:,} columns, which it would copy for each tuple that it draws")
+        return _tuples(strategy=name)(task)
 
     return build
 
@@ -111,8 +121,8 @@ def _raw(task: Task) -> Fitted:
 BUILT: dict[str, Model] = {
     "k1": Model("a perceptron on each element, and the mean", _strategy("k1")),
     "k2": Model("on each pair of elements, and the mean over all pairs", _tuples(strategy="k2")),
-    "k2+features": Model("the same, which also reads differences and equalities", _tuples(strategy="k2+features")),
-    "k3": Model("on each triple", _tuples(strategy="k3")),
+    "k2+features": Model("the same, which also reads differences and equalities", _copied("k2+features")),
+    "k3": Model("on each triple", _copied("k3")),
     "max": Model("on each element, and the maximum", _strategy("max")),
     "attention": Model("on each element, and a weighted mean", _strategy("attention")),
     "gru": Model("a recurrence on random permutations (π-SGD)", _strategy("gru")),

@@ -1,7 +1,6 @@
 """The bench's page: Markdown, plots, and one page of HTML, of the summaries in a directory and of nothing else."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from rich.table import Table
 from janossy.bench.models import BUILT
 from janossy.bench.plots import plots_of, sizes
 from janossy.bench.ranks import ranks
-from janossy.bench.settings import Settings
 from janossy.bench.summary import read_summaries, summarise, write_summary
 from janossy.bench.tables import Mean, comparison, rows
 from janossy.runs.page import write_pages
@@ -28,14 +26,15 @@ ALTS = {
     "by-size": "One panel a data set: a line a model, against the number of elements. The numbers are in the tables.",
 }
 SETTINGS = {
-    "auto_seconds": "time budget of auto, in seconds on the clock",
+    "auto_seconds": "time budget of auto, in CPU seconds",
     "max_epochs": "most epochs of networks (none: by the number of sets)",
     "peers_learning_rate": "learning rate of peers that are networks (none: that of ours)",
-    "exact_pairs": "most pairs in training, up to which predictions average over all",
-    "exact_triples": "most triples, likewise",
+    "pairs_a_set": "pairs of a training set, on average, up to which predictions average over all, and else over draws",
+    "triples_a_set": "triples, likewise",
+    "most_copied": "most columns with which k3 and k2+features are run",
     "most_attended": "most elements of a set, each of which set-transformer lets attend to each",
 }
-assert set(SETTINGS) == {field.name for field in fields(Settings)}
+"""What the page calls each of ``Settings``."""
 
 
 def show(console: Console, results: Sequence[Result]) -> None:

@@ -11,8 +11,9 @@ from matplotlib.lines import Line2D
 
 from janossy.bench.names import OURS
 from janossy.bench.ranks import ranks
+from janossy.bench.scores import SMALLER
 from janossy.bench.tables import Mean, rows
-from janossy.pages import key, label_ends, panels
+from janossy.pages import End, key, label_ends, panels
 from janossy.runs.page import Plot
 from janossy.runs.results import Result
 
@@ -50,7 +51,7 @@ def rank_line(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
     figure = Figure(figsize=(10, 1.6 + 0.25 * half + 0.14 * len(found.groups)), layout="constrained")
     axes = figure.subplots()
     axes.grid(False)
-    top = 0.5 + 0.35 * len(found.groups)
+    top = 0.7 + 0.35 * len(found.groups)
     for i, (name, rank) in enumerate(zip(names, places, strict=True)):
         left = i < half
         depth = -0.8 - 0.6 * (i if left else len(names) - 1 - i)
@@ -60,7 +61,7 @@ def rank_line(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
         axes.text(end, depth, f"{name} {rank:.1f} " if left else f" {name} {rank:.1f}", ha="right" if left else "left",
                   va="center", color=colour, fontsize=9)  # fmt: skip
     for i, (first, last) in enumerate(found.groups):
-        axes.plot([places[first] - 0.05, places[last] + 0.05], [0.35 * (i + 1)] * 2, color=colours["ink"], lw=3)
+        axes.plot([places[first] - 0.05, places[last] + 0.05], [0.45 + 0.35 * (i + 1)] * 2, color=colours["ink"], lw=3)
     axes.plot([1, 1 + found.critical_difference], [top + 0.5] * 2, color=colours["ink"], lw=1.2, marker="|")
     axes.text(1, top + 0.75, f"critical difference {found.critical_difference:.2f}", fontsize=9)
     axes.set_xlim(-1.2, len(names) + 2.2)
@@ -80,10 +81,14 @@ def by_size(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
     """For each data set whose tests are of one size each, the score of every model against it."""
     summaries = [summary for summary in summaries if sizes(summary)]
     figure, all_axes = panels(len(summaries))
+    ends = []
     for summary, axes in zip(summaries, all_axes, strict=True):
-        _lines(summary, axes)
+        ends.append(_lines(summary, axes))
         axes.set_title(f"{summary['name']}, {summary['data_set']['scores'][0]}")
         axes.set_xlabel("elements of a set")
+    figure.draw_without_rendering()
+    for axes, of_axes in zip(all_axes, ends, strict=True):
+        label_ends(axes, of_axes)
     return figure
 
 
@@ -94,9 +99,12 @@ def sizes(summary: Result) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda pair: pair[1])) if len(found) == len(names) > 1 else {}
 
 
-def _lines(summary: Result, axes: Axes) -> None:
+def _lines(summary: Result, axes: Axes) -> list[End]:
+    """The lines of a panel; where they end."""
     score, of_tests = summary["data_set"]["scores"][0], sizes(summary)
-    ends = []
+    ends: list[End] = []
+    if score in SMALLER:
+        axes.set_yscale("log")
     for i, (model, of_model) in enumerate(summary["models"].items()):
         if not of_model["folds"]:
             continue
@@ -105,7 +113,7 @@ def _lines(summary: Result, axes: Axes) -> None:
         axes.plot([*of_tests.values()], means, color=shade, lw=1.3, ls="-" if model in OURS else "--")
         if isfinite(means[-1]):
             ends.append((means[-1], model, shade))
-    label_ends(axes, ends)
+    return ends
 
 
 PLOTS: dict[str, Plot] = {"scores": scores, "ranks": rank_line, "by-size": by_size}

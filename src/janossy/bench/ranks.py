@@ -25,7 +25,8 @@ class Ranks:
 
     data: list[str]
     mean_ranks: dict[str, float]
-    left_out: list[str]
+    models_left_out: list[str]
+    data_left_out: list[str]
     statistic: float
     p_value: float
     critical_difference: float
@@ -33,26 +34,24 @@ class Ranks:
 
 
 def ranks(summaries: Sequence[Result]) -> Ranks | None:
-    """Of the models that were run on all data sets, by the folds that they share there.
+    """Of the largest block of data sets and models in which all models were run on all, by the folds that they share.
 
-    None where there are fewer than two data sets, or three such models.
+    None where it has fewer than two data sets, or three models.
     """
-    names = [model for model in MODELS if any(summary["models"].get(model) for summary in summaries)]
-    compared = [model for model in names if all(folds_of(summary, model) for summary in summaries)]
-    if len(summaries) < 2 or len(compared) < 3:
+    compared, chosen = _block(summaries)
+    if len(chosen) < 2 or len(compared) < 3:
         return None
-    means = [_means(summary, compared) for summary in summaries]
-    if not all(means):
-        return None
-    scores = np.array(means)
+    scores = np.array([_means(summary, compared) for summary in chosen])
     each = rankdata(-scores, axis=1)
     mean_ranks = dict(sorted(zip(compared, each.mean(0).tolist(), strict=True), key=lambda pair: pair[1]))
     test = friedmanchisquare(*scores.T)
-    difference = critical_difference(len(compared), len(summaries))
+    difference = critical_difference(len(compared), len(chosen))
+    run = [model for model in MODELS if any(folds_of(summary, model) for summary in summaries)]
     return Ranks(
-        [summary["name"] for summary in summaries],
+        [summary["name"] for summary in chosen],
         mean_ranks,
-        [model for model in names if model not in compared],
+        [model for model in run if model not in compared],
+        [summary["name"] for summary in summaries if summary not in chosen],
         float(test.statistic),
         float(test.pvalue),
         difference,
@@ -76,8 +75,21 @@ def groups(ranked: Sequence[float], difference: float) -> list[tuple[int, int]]:
     return found
 
 
+def _block(summaries: Sequence[Result]) -> tuple[list[str], list[Result]]:
+    """The models and data sets, each of these models run on each of these, of which there are the most pairs."""
+    run = {model: sum(1 << i for i, summary in enumerate(summaries) if folds_of(summary, model)) for model in MODELS}
+    best: tuple[list[str], list[Result]] = ([], [])
+    most = 0
+    for some in range(1, 1 << len(summaries)):
+        models = [model for model, on in run.items() if on & some == some]
+        if len(models) * some.bit_count() > most:
+            most = len(models) * some.bit_count()
+            best = models, [summary for i, summary in enumerate(summaries) if some >> i & 1]
+    return best
+
+
 def _means(summary: Result, models: Sequence[str]) -> list[float]:
-    """The mean score of each, larger the better, over the folds that all have; nothing if there are none."""
+    """The mean score of each, larger the better, over the folds that all have, if there are any."""
     scores = {model: folds_of(summary, model) for model in models}
     shared = set.intersection(*(set(folds) for folds in scores.values()))
-    return [sign(summary) * fmean(scores[model][fold] for fold in sorted(shared)) for model in models] if shared else []
+    return [sign(summary) * fmean([scores[model][fold] for fold in shared or scores[model]]) for model in models]

@@ -19,6 +19,7 @@ from janossy.bench.scores import of_classes, of_numbers
 from janossy.bench.settings import Settings
 from janossy.estimators import Progress as Search
 from janossy.estimators import SetClassifier, SetRegressor
+from janossy.estimators.clock import time_by
 from janossy.runs.workers import Progress
 
 
@@ -76,7 +77,8 @@ def measure(data_set: DataSet, model: str, number: int, settings: Settings, prog
         cell.does_not_apply = str(reason)
         return cell
     start = process_time()
-    fitted.fit(fold.train.sets, fold.train.targets)
+    with time_by(process_time):
+        fitted.fit(fold.train.sets, fold.train.targets)
     cell.fit_seconds = process_time() - start
     _describe(cell, fitted)
     for name, make in fold.tests.items():

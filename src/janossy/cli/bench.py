@@ -22,7 +22,7 @@ def sets(
     max_epochs: Annotated[
         int | None, typer.Option(min=1, help="Of networks; by default by the number of sets.")
     ] = None,
-    auto_budget: Annotated[str, typer.Option(help="Of auto, on the clock: 90s, 10m, 1h30m.")] = "10m",
+    auto_budget: Annotated[str, typer.Option(help="CPU time of auto: 90s, 10m, 1h30m.")] = "10m",
     jobs: Annotated[int, typer.Option(min=1, help="Processes, one core each.")] = 1,
     out: Out = Path("results/sets"),
     resume: Resume = False,

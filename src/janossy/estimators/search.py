@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from time import monotonic
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples, num_batches
 from janossy.estimators.candidates import Candidate, seconds_a_set
+from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.layout import Layout
@@ -101,7 +101,7 @@ class Search:
     ) -> None:
         self.examples, self.splits, self.task, self.layouts, self.limits = examples, splits, task, layouts, limits
         self.num_permutations, self.seed, self.tell = num_permutations, seed, tell
-        self.began = monotonic()
+        self.began = now()
         self.deadline = self.began + limits.seconds
         self.judged = torch.cat([left_out for _, left_out in splits])
         self.trials: list[Trial] = []
@@ -158,7 +158,7 @@ class Search:
 
     def _ended(self) -> bool:
         self.interrupted = self.interrupted or self.interrupts.came
-        return self.interrupted or monotonic() > self.deadline
+        return self.interrupted or now() > self.deadline
 
     def _worth_trying(self, candidates: Sequence[Candidate]) -> dict[int, Candidate]:
         """The candidates that read more than one of these sets has not, and, by their cost, suit the time there is.
@@ -193,7 +193,7 @@ class Search:
 
     def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> tuple[_Result, Epoch]:
         """Train a network of this candidate on each split, and predict the sets that it left out."""
-        began = monotonic()
+        began = now()
         networks: list[nn.Module] = []
         outputs: list[Tensor] = []
         runs: list[Trained] = []
@@ -237,7 +237,7 @@ class Search:
             dict(candidate.settings),
             rung.number,
             max(len(run.history) for run in runs),
-            monotonic() - began,
+            now() - began,
             self._loss(predicted),
             self.task.score(predicted, targets, weights),
             note="interrupted" if self.interrupted else "out of time" if any(run.shortened for run in runs) else "",
@@ -246,7 +246,7 @@ class Search:
         return _Result(trial, networks, predicted), runs[-1].last
 
     def _tell(self, candidate: Candidate, rung: _Rung, network: int, epoch: Epoch, trial: Trial | None = None) -> None:
-        now = monotonic()
+        at = now()
         self.tell(
             Progress(
                 str(candidate),
@@ -255,8 +255,8 @@ class Search:
                 network,
                 rung.num_splits,
                 epoch,
-                now - self.began,
-                max(0.0, self.deadline - now),
+                at - self.began,
+                max(0.0, self.deadline - at),
                 trial,
             )
         )
@@ -289,4 +289,4 @@ class Search:
 
 def _share(deadline: float, num: int) -> float:
     """When the first of so many must end, if all are to have as long."""
-    return monotonic() + (deadline - monotonic()) / num
+    return now() + (deadline - now()) / num

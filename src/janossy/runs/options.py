@@ -1,4 +1,4 @@
-"""Options that the studies' commands share. As every file of options, it loads nothing but typer: see ``commands``."""
+"""Options of commands that run trials. It loads nothing but typer, so that help and errors come before torch."""
 
 import os
 from collections.abc import Iterable, Sequence
