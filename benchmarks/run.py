@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral, stacks, step, tables
+from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral, stacks, step, tables, vocabulary
 from benchmarks.harness import measure, record, table
 
 BENCHMARKS = {
@@ -21,6 +21,7 @@ BENCHMARKS = {
     "tables": tables,
     "step": step,
     "stacks": stacks,
+    "vocabulary": vocabulary,
 }
 RESULTS = Path(__file__).parent / "results"
 

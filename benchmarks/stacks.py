@@ -16,7 +16,7 @@ from benchmarks.step import LEARNING_RATE, NAMES, NUM_EXAMPLES, TASK, authors, o
 from janossy import Ragged, Stack
 from janossy.paper.arithmetic.models import MODELS, Model
 
-NUM_NETWORKS, NUM_STEPS, BATCH_SIZE = 15, 2, 128
+NUM_NETWORKS, NUM_STEPS, BATCH_SIZE = 15, 1, 128
 
 
 def rows() -> Iterator[Row]:
@@ -27,7 +27,7 @@ def rows() -> Iterator[Row]:
 
 
 def stack_row(name: str, num_threads: int, num_networks: int = NUM_NETWORKS) -> Row:
-    """Two steps of all networks a call; each side goes on where it was."""
+    """A step of all networks a call; each side goes on where it was."""
     networks = [MODELS[name].build(TASK, "sum", "uniform") for _ in range(num_networks)]
     theirs = [authors(MODELS[name], network) for network in networks]
     threads = "1 thread" if num_threads == 1 else f"{num_threads} threads"
