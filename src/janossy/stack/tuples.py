@@ -90,9 +90,10 @@ FAR = {torch.float32: 40.0, torch.float64: 300.0}
 def _means_and_slopes(
     p: Tensor, places: Tensor | None, offsets: Tensor, increasing: bool, activation: str, with_slopes: bool
 ) -> tuple[Tensor, Tensor]:
-    """As ``TUPLE_MEANS.kernel`` of ``in_place(p, places)``; tanh and the logistic function by products of exponentials.
+    """As ``TUPLE_MEANS.kernel`` of ``in_place(p, places)``, but p may be written to.
 
-    These only where sets are small, and no exponent is so large that a product might overflow.
+    Means of tanh and the logistic function are made of products of exponentials, where sets are small and no exponent
+    is so large that a product might overflow.
     """
     k, s = p.shape[1], LOGISTIC.get(activation, 0.0)
     if s > 0 and k in (2, 3) and len(offsets) > 1 and len(p) > 0:
@@ -100,7 +101,7 @@ def _means_and_slopes(
         farthest = max(abs(bound.item()) for bound in p.aminmax())
         if k <= low and high <= MOST_ELEMENTS and k * s * farthest <= FAR[p.dtype]:
             found = torch.arange(len(p)) if places is None else places
-            arrays = (torch.exp(s * p).numpy(), found.numpy(), offsets.numpy())
+            arrays = (p.mul_(s).exp_().numpy(), found.numpy(), offsets.numpy())
             means, slopes = on_threads("logistic_means", *arrays, increasing, s, with_slopes)
             return torch.from_numpy(means), torch.from_numpy(slopes)
     return TUPLE_MEANS.kernel(in_place(p, places), offsets, increasing, activation, with_slopes)
