@@ -21,7 +21,7 @@ from janossy.bench.scores import of_classes, of_numbers
 from janossy.bench.settings import Settings
 from janossy.bench.study import SETS, trials
 from janossy.bench.summary import read_summaries, summarise, write_summary
-from janossy.bench.tables import comparison, folds_of, paired
+from janossy.bench.tables import comparison, folds_of, number, paired
 from janossy.bench.trial import Trial, measure
 from janossy.pages import THEMES, render
 from janossy.runs.results import cell_path, write_json
@@ -160,6 +160,10 @@ def test_differences_are_paired_over_the_folds_that_both_have():
         of_model["scores"] = {"test": {"RMSE": of_model["scores"]["test"]["accuracy"]}}
     assert paired(summary, "auto", "k1").mean == pytest.approx(-0.15)
     assert comparison(summary).verdict == "below it"
+
+
+def test_what_is_nearly_one_is_not_shown_as_one():
+    assert [number(x) for x in (0.9, 0.99967, 1.0, -0.5, 1234.5)] == ["0.900", "0.99967", "1.000", "-0.500", "1,234"]
 
 
 def test_a_fold_that_diverged_does_not_count():

@@ -65,8 +65,8 @@ def _estimator(task: Task, strategy: Any, **training: Any) -> SetClassifier | Se
     return estimator(strategy, random_state=task.seed, progress=task.tell, **given)
 
 
-def _strategy(name: str) -> Callable[[Task], Fitted]:
-    return lambda task: _estimator(task, name)
+def _strategy(strategy: Any) -> Callable[[Task], Fitted]:
+    return lambda task: _estimator(task, strategy)
 
 
 def _tuples(**strategy: Any) -> Callable[[Task], Fitted]:
@@ -98,14 +98,10 @@ def _auto(task: Task) -> Fitted:
     return _estimator(task, AUTO, time_budget=task.settings.auto_seconds)
 
 
-def _network(factory: Callable[..., Any]) -> Callable[[Task], Fitted]:
-    return lambda task: _estimator(task, factory, learning_rate=task.settings.peers_learning_rate)
-
-
 def _attended(task: Task) -> Fitted:
     if (largest := int(task.sets.sizes.max())) > task.settings.most_attended:
         raise DoesNotApply(f"the largest set has {largest:,} elements, of which each would attend to each")
-    return _network(networks.set_transformer)(task)
+    return _strategy(networks.set_transformer)(task)
 
 
 def _trees(task: Task) -> Fitted:
@@ -127,15 +123,15 @@ BUILT: dict[str, Model] = {
     "attention": Model("on each element, and a weighted mean", _strategy("attention")),
     "gru": Model("a recurrence on random permutations (π-SGD)", _strategy("gru")),
     "told": Model("pairs with the features that somebody who knows the data would name", _told),
-    "deepsets": Model("DeepSets: on each element, and the sum (Zaheer et al., 2017)", _network(networks.deep_sets)),
-    "abmil": Model("gated attention (Ilse et al., 2018)", _network(networks.abmil)),
+    "deepsets": Model("DeepSets: on each element, and the sum (Zaheer et al., 2017)", _strategy(networks.deep_sets)),
+    "abmil": Model("gated attention (Ilse et al., 2018)", _strategy(networks.abmil)),
     "set-transformer": Model("self-attention, pooled by attention (Lee et al., 2019)", _attended),
     "set-transformer-isab": Model(
-        "the same by way of 16 induced points (ISAB)", _network(networks.set_transformer_isab)
+        "the same by way of 16 induced points (ISAB)", _strategy(networks.set_transformer_isab)
     ),
     "pyg-lstm": Model(
         "torch_geometric's LSTM, in the order in which elements stand; it also reads the padding behind shorter sets",
-        _network(networks.pyg_lstm),
+        _strategy(networks.pyg_lstm),
     ),
     "trees": Model("boosted trees on the size, and mean, max, min and std of columns, or counts of categories", _trees),
     "trees-raw": Model("boosted trees on the columns of all elements side by side", _raw),

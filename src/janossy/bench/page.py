@@ -28,7 +28,6 @@ ALTS = {
 SETTINGS = {
     "auto_seconds": "time budget of auto, in CPU seconds",
     "max_epochs": "most epochs of networks (none: by the number of sets)",
-    "peers_learning_rate": "learning rate of peers that are networks (none: that of ours)",
     "pairs_a_set": "pairs of a training set, on average, up to which predictions average over all, and else over draws",
     "triples_a_set": "triples, likewise",
     "most_copied": "most columns with which k3 and k2+features are run",

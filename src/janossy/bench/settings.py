@@ -11,8 +11,6 @@ class Settings:
     """The time budget of "auto", in CPU seconds; None for no limit. Single models have none."""
     max_epochs: int | None = None
     """Of networks; None for what the estimators take by the number of sets."""
-    peers_learning_rate: float | None = None
-    """Of peers that are networks; None for that of ours."""
     pairs_a_set: int = 4000
     triples_a_set: int = 1000
     """Where training sets have no more pairs or triples on average, predictions average over all; else over draws."""

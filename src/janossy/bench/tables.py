@@ -81,8 +81,9 @@ class Comparison:
 
 
 def number(value: float) -> str:
-    """Three digits behind the point, or three that matter of what is large."""
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:,.0f}"
+    """Three digits behind the point; five of what is nearly one, and none of what is large."""
+    nearly = 0.9995 <= value < 1
+    return f"{value:.{5 if nearly else 3}f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def folds_of(summary: Result, model: str, score: str | None = None) -> dict[int, float]:
