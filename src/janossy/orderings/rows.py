@@ -320,7 +320,7 @@ def build_rows(
     k is the fixed row length, if there is one: smaller sets have padded rows.
     """
     buckets = []
-    for n, sets in _by_size(keys.sizes):
+    for n, sets in by_size(keys.sizes):
         chosen = None if sets is None else torch.tensor(sets, device=keys.device)
         starts = keys.offsets[:-1] if chosen is None else keys.offsets[chosen]
         positions = local(n, len(keys if sets is None else sets)).to(keys.device)
@@ -328,7 +328,7 @@ def build_rows(
     return Rows(tuple(buckets), len(keys))
 
 
-def _by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:
+def by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:
     """The distinct sizes, each with the numbers of its sets; None for all of them. No sets are all of size 0."""
     distinct = sorted(set(sizes)) or [0]
     if len(distinct) == 1:
