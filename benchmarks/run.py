@@ -7,11 +7,12 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral, step, tables
+from benchmarks import auto, distinct, fused, gather, graph, recurrent, sampling, spectral, step, tables
 from benchmarks.harness import measure, record, table
 
 BENCHMARKS = {
     "gather": gather,
+    "distinct": distinct,
     "fused": fused,
     "spectral": spectral,
     "recurrent": recurrent,

@@ -42,8 +42,9 @@ class Incidence:
     @cached_property
     def lengths(self) -> Tensor:
         """How long each owner's list is, (L,)."""
-        lengths = self._lengths()
-        return lengths if self.places is None else lengths[self.places]
+        with torch.inference_mode(False):  # where it may be asked for first
+            lengths = self._lengths()
+            return lengths if self.places is None else lengths[self.places]
 
     @cached_property
     def transposed(self) -> "Incidence":
@@ -71,9 +72,7 @@ class _Sums(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, incidence: Incidence) -> Tensor:
-        found = torch.nn.functional.embedding_bag(
-            incidence.rows, x.detach().contiguous(), incidence.starts, mode="sum"
-        )
+        found = torch.nn.functional.embedding_bag(incidence.rows, x.detach().contiguous(), incidence.starts, mode="sum")
         return found if incidence.places is None else found.index_select(0, incidence.places)
 
     @staticmethod
