@@ -83,7 +83,7 @@ def test_every_tuple_is_equally_likely(scheme, k):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_rows_drawn_beside_those_of_other_sizes(scheme):
     """Each row is uniform, and rows of a block depend on each other as they do in a batch of one size."""
-    sizes = [n for n in (3, 4, 2, 5, 20, 19) for _ in range(NUM_SETS.get(n, 40))]
+    sizes = [n for n in (3, 4, 2, 20, 19) for _ in range(NUM_SETS.get(n, 40))]
     buckets = Sampled(6, scheme=scheme).enumerate(Ragged.from_sizes(torch.zeros(sum(sizes), 1), sizes), generator())
     for bucket in buckets.buckets:
         n = bucket.length

@@ -149,10 +149,11 @@ def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tu
     """
     if k == 1:
         return nn.functional.linear(elements, weight, bias).unsqueeze(1), weight
-    stacked = weight.unflatten(1, (k, -1)).transpose(0, 1).flatten(0, 1)
+    H = len(weight)
+    stacked = weight.reshape(H, k, -1).transpose(0, 1).reshape(k * H, -1)
     if bias is not None:
-        bias = nn.functional.pad(bias, (0, (k - 1) * len(bias)))
-    return nn.functional.linear(elements, stacked, bias).unflatten(1, (k, -1)), stacked
+        bias = torch.constant_pad_nd(bias, (0, (k - 1) * H))
+    return nn.functional.linear(elements, stacked, bias).view(-1, k, H), stacked
 
 
 def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:

@@ -15,6 +15,7 @@ class Kernels(NamedTuple):
     run_cells: Callable[..., Any]
     run_cells_back: Callable[..., Any]
     sum_by_element: Callable[..., Any]
+    table_sums: Callable[..., Any]
 
 
 @cache
@@ -26,6 +27,7 @@ def load() -> Kernels | None:
         from janossy.kernels.product_means import product_means  # noqa: PLC0415
         from janossy.kernels.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
         from janossy.kernels.series_means import series_means  # noqa: PLC0415
+        from janossy.kernels.table_sums import table_sums  # noqa: PLC0415
         from janossy.kernels.tuple_means import tuple_means  # noqa: PLC0415
 
         check_compiler()
@@ -36,4 +38,4 @@ def load() -> Kernels | None:
         message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
-    return Kernels(tuple_means, series_means, product_means, run_cells, run_cells_back, sum_by_element)
+    return Kernels(tuple_means, series_means, product_means, run_cells, run_cells_back, sum_by_element, table_sums)
