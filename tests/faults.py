@@ -281,7 +281,7 @@ FAULTS = (
         "return values.masked_fill(~counted, 0).mean(1)",
     ),
     _in(
-        "paper", "results.py", "paper/test_damage paper/test_run paper/test_report",
+        "runs", "results.py", "paper/test_damage paper/test_run paper/test_report",
         "a damaged result is accepted",
         "    check(result, schema)\n", "",
     ),
