@@ -163,7 +163,7 @@ REFUSED = {
     "memory": (
         TupleMLP(2, 2, 3),
         {"memory_budget": 1000},
-        "counting 600 tuples takes more than a memory budget",
+        "counting 600 tuples takes more than the memory budget, 1000 bytes",
     ),
 }
 
