@@ -7,7 +7,20 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, distinct, fused, gather, graph, recurrent, sampling, spectral, step, tables, vocabulary
+from benchmarks import (
+    auto,
+    distinct,
+    fused,
+    gather,
+    graph,
+    recurrent,
+    sampling,
+    spectral,
+    stacks,
+    step,
+    tables,
+    vocabulary,
+)
 from benchmarks.harness import measure, record, table
 
 BENCHMARKS = {
@@ -21,6 +34,7 @@ BENCHMARKS = {
     "auto": auto,
     "tables": tables,
     "step": step,
+    "stacks": stacks,
     "vocabulary": vocabulary,
 }
 RESULTS = Path(__file__).parent / "results"

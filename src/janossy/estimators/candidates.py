@@ -51,8 +51,8 @@ AUTO = (
     Candidate("k1", {"width": 128, "depth": 3, "readout_depth": 2}),
     Candidate("k2"),
     Candidate("k2+features"),
+    Candidate("k2+features", {"width": 128, "depth": 3}),
     Candidate("gru"),
-    Candidate("lstm"),
     Candidate("k3"),
 )
 """What ``strategy="auto"`` tries, the cheap first."""
