@@ -15,10 +15,10 @@ class Kernels(NamedTuple):
     logistic_means: Callable[..., Any]
     means_by_place: Callable[..., Any]
     add_by_place: Callable[..., Any]
+    table_sums: Callable[..., Any]
     run_cells: Callable[..., Any]
     run_cells_back: Callable[..., Any]
     sum_by_element: Callable[..., Any]
-    table_sums: Callable[..., Any]
     step_rows: Callable[..., Any]
     step_rows_back: Callable[..., Any]
 
@@ -46,6 +46,6 @@ def load() -> Kernels | None:
         message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
-    means = tuple_means, series_means, product_means, logistic_means, means_by_place, add_by_place
-    cells = run_cells, run_cells_back, sum_by_element, table_sums, step_rows, step_rows_back
+    means = tuple_means, series_means, product_means, logistic_means, means_by_place, add_by_place, table_sums
+    cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back
     return Kernels(*means, *cells)
