@@ -7,11 +7,25 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral, stacks, step, tables, vocabulary
+from benchmarks import (
+    auto,
+    distinct,
+    fused,
+    gather,
+    graph,
+    recurrent,
+    sampling,
+    spectral,
+    stacks,
+    step,
+    tables,
+    vocabulary,
+)
 from benchmarks.harness import measure, record, table
 
 BENCHMARKS = {
     "gather": gather,
+    "distinct": distinct,
     "fused": fused,
     "spectral": spectral,
     "recurrent": recurrent,

@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from benchmarks import step
+from benchmarks.distinct import gradient_row
 from benchmarks.graph import cora_like, step_row, whole_row
 from benchmarks.harness import Row, measure, record, table
 from benchmarks.recurrent import as_packed, as_pyg, power_law_row
 from benchmarks.run import BENCHMARKS, RESULTS
 from benchmarks.stacks import stack_row
 from benchmarks.tables import chosen_row, long_row
+from janossy import TupleMLP
 from janossy.paper.arithmetic.models import MODELS
 
 NAMES = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"] for name in BENCHMARKS}
@@ -32,6 +34,7 @@ LESS = {
     "100 whole neighbourhoods": lambda: whole_row(100),
     "a long table of 100 sets": lambda: long_row(100),
     "a long table of 100 sets, of polars": lambda: long_row(100, pl.from_pandas),
+    "all tuples of 300 sets": lambda: gradient_row("k=2", 2, TupleMLP(2, 50, 30), 128, num_sets=300),
     "3 stacked networks": lambda: stack_row("k3-linear", 1, 3),
     "3 stacked networks, of a recurrence": lambda: stack_row("gru-linear", 1, 3),
     "100 sets, chosen": lambda: chosen_row(100),

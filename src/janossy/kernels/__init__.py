@@ -15,6 +15,7 @@ class Kernels(NamedTuple):
     logistic_means: Callable[..., Any]
     means_by_place: Callable[..., Any]
     add_by_place: Callable[..., Any]
+    table_sums: Callable[..., Any]
     run_cells: Callable[..., Any]
     run_cells_back: Callable[..., Any]
     sum_by_element: Callable[..., Any]
@@ -34,6 +35,7 @@ def load() -> Kernels | None:
         from janossy.kernels.product_means import product_means  # noqa: PLC0415
         from janossy.kernels.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
         from janossy.kernels.series_means import series_means  # noqa: PLC0415
+        from janossy.kernels.table_sums import table_sums  # noqa: PLC0415
         from janossy.kernels.tuple_means import tuple_means  # noqa: PLC0415
 
         check_compiler()
@@ -44,6 +46,6 @@ def load() -> Kernels | None:
         message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
-    means = tuple_means, series_means, product_means, logistic_means, means_by_place, add_by_place
+    means = tuple_means, series_means, product_means, logistic_means, means_by_place, add_by_place, table_sums
     cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back
     return Kernels(*means, *cells)
