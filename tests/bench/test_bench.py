@@ -1,7 +1,7 @@
 """The bench: cells in a fair order, kept when it is stopped; and a page of nothing but what the files say."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from math import inf, sqrt
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from scipy.stats import rankdata, studentized_range
 
-from janossy.bench import data_sets, names
+from janossy.bench import best_rate, data_sets, names
 from janossy.bench.data_set import DataSet, Fold
 from janossy.bench.models import BUILT, Task
 from janossy.bench.page import SETTINGS, write_page, write_report
@@ -107,6 +107,16 @@ def test_a_model_that_does_not_apply_says_why(model, settings, reason):
 def test_many_tuples_are_drawn_also_for_predictions(most, exact):
     task = Task(made(), made().fold(0).train.sets, Settings(pairs_a_set=most), 0, lambda told: None)
     assert BUILT["k2"].build(task).strategy == {"exact": exact, "strategy": "k2"}
+
+
+def test_peers_are_fitted_at_the_learning_rate_that_suits(monkeypatch):
+    """One rate is too large for anything to be learnt."""
+    monkeypatch.setattr(best_rate, "RATES", (1e4, 1e-2))
+    cell = measure(made(), "deepsets", 0, replace(QUICK, max_epochs=20), lambda units: None)
+    assert cell.chosen == {"learning rate 0.01": 1.0} and cell.num_networks == 1
+    monkeypatch.setattr(best_rate, "RATES", (1e30,))
+    with pytest.raises(FloatingPointError, match="training expects finite losses"):
+        measure(made(), "deepsets", 0, QUICK, lambda units: None)
 
 
 def test_several_tests_are_scored_each():

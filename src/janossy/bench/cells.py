@@ -42,7 +42,7 @@ class Cell:
     predict_seconds: Seconds = 0.0
     """Of the process, on one thread, not on the clock."""
     chosen: dict[str, float] = field(default_factory=dict)
-    """Of a search: the weights of the strategies that it averages."""
+    """Of a search: the weights of the strategies that it averages; of a peer its learning rate."""
 
 
 def score_of(cell: Result, name: str) -> float:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from janossy.bench.best_rate import BestRate
 from janossy.bench.clustering import NETWORKS, MixtureEstimator
 from janossy.bench.data_set import DataSet
 from janossy.bench.names import AUTO
@@ -69,6 +70,10 @@ def _strategy(strategy: Any) -> Callable[[Task], Fitted]:
     return lambda task: _estimator(task, strategy)
 
 
+def _peer(network: Callable[..., Any]) -> Callable[[Task], Fitted]:
+    return lambda task: BestRate(lambda rate: _estimator(task, network, learning_rate=rate))
+
+
 def _tuples(**strategy: Any) -> Callable[[Task], Fitted]:
     def build(task: Task) -> Fitted:
         k = 3 if strategy["strategy"].startswith("k3") else 2
@@ -101,7 +106,7 @@ def _auto(task: Task) -> Fitted:
 def _attended(task: Task) -> Fitted:
     if (largest := int(task.sets.sizes.max())) > task.settings.most_attended:
         raise DoesNotApply(f"the largest set has {largest:,} elements, of which each would attend to each")
-    return _strategy(networks.set_transformer)(task)
+    return _peer(networks.set_transformer)(task)
 
 
 def _trees(task: Task) -> Fitted:
@@ -119,19 +124,18 @@ BUILT: dict[str, Model] = {
     "k2": Model("on each pair of elements, and the mean over all pairs", _tuples(strategy="k2")),
     "k2+features": Model("the same, which also reads differences and equalities", _copied("k2+features")),
     "k3": Model("on each triple", _copied("k3")),
+    "sum": Model("on each element, and the sum", _strategy("sum")),
     "max": Model("on each element, and the maximum", _strategy("max")),
     "attention": Model("on each element, and a weighted mean", _strategy("attention")),
     "gru": Model("a recurrence on random permutations (π-SGD)", _strategy("gru")),
     "told": Model("pairs with the features that somebody who knows the data would name", _told),
-    "deepsets": Model("DeepSets: on each element, and the sum (Zaheer et al., 2017)", _strategy(networks.deep_sets)),
-    "abmil": Model("gated attention (Ilse et al., 2018)", _strategy(networks.abmil)),
+    "deepsets": Model("DeepSets: on each element, and the sum (Zaheer et al., 2017)", _peer(networks.deep_sets)),
+    "abmil": Model("gated attention (Ilse et al., 2018)", _peer(networks.abmil)),
     "set-transformer": Model("self-attention, pooled by attention (Lee et al., 2019)", _attended),
-    "set-transformer-isab": Model(
-        "the same by way of 16 induced points (ISAB)", _strategy(networks.set_transformer_isab)
-    ),
+    "set-transformer-isab": Model("the same by way of 16 induced points (ISAB)", _peer(networks.set_transformer_isab)),
     "pyg-lstm": Model(
         "torch_geometric's LSTM, in the order in which elements stand; it also reads the padding behind shorter sets",
-        _strategy(networks.pyg_lstm),
+        _peer(networks.pyg_lstm),
     ),
     "trees": Model("boosted trees on the size, and mean, max, min and std of columns, or counts of categories", _trees),
     "trees-raw": Model("boosted trees on the columns of all elements side by side", _raw),

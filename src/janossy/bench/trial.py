@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from janossy.bench.best_rate import BestRate
 from janossy.bench.cells import About, Cell, score_of
 from janossy.bench.clustering import MixtureEstimator, of_mixtures
 from janossy.bench.data_set import DataSet, Sample
@@ -108,6 +109,9 @@ def _describe(cell: Cell, fitted: Fitted) -> None:
         cell.num_parameters = fitted.num_leaves
     elif isinstance(fitted, MixtureEstimator):
         cell.num_networks, cell.num_parameters = 1, sum(weight.numel() for weight in fitted.network.parameters())
+    elif isinstance(fitted, BestRate):
+        _describe(cell, fitted.best)
+        cell.chosen = {f"learning rate {fitted.rate:g}": 1.0}
     elif isinstance(fitted, SetClassifier | SetRegressor):
         networks = fitted.ensemble_.networks
         cell.num_networks = len(networks)

@@ -9,7 +9,7 @@ from janossy.cli.arguments import check_new, check_tables, names, seconds
 from janossy.refusal import BadArgument
 
 COLUMNS = "Several with commas between, or the option again."
-STRATEGIES = ("k1", "k2", "k3", "k2+features", "k3+features", "max", "attention", "gru", "lstm")
+STRATEGIES = ("k1", "k2", "k3", "k2+features", "k3+features", "sum", "max", "attention", "gru", "lstm")
 """Those of the estimators, whose module loads torch."""
 
 

@@ -52,6 +52,8 @@ def build_network(
 
     - "k1", "k2", "k3": a perceptron on each element, pair or triple, and the mean over all of them;
     - "k2+features", "k3+features": the same, which also reads differences and equalities of pairs (``FeaturedMLP``);
+    - "sum": "k1" with the sum in the place of the mean, and nothing that depends on how large sets of training were, so
+      that it may go on where larger sets come;
     - "max": "k1" with the maximum in the place of the mean;
     - "attention": "k1" with attention in the place of the mean (``GatedAttention``);
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD.
@@ -138,6 +140,11 @@ def _tuples(k: int, reduce: str = "mean") -> "Build":
     return build
 
 
+def _sum(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+    f = TupleMLP(1, h.out_features, (of.width,) * of.depth, activation=of.activation)
+    return JanossyPooling(f, Tuples(1), reduce="sum")
+
+
 def _attention(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
     f = GatedAttention(_mlp(1, of, layout, h), of.width, of.num_heads, of.width)
     return JanossyPooling(f, Tuples(1), append_size="log")
@@ -191,6 +198,7 @@ STRATEGIES: dict[str, Build] = {
     "k3": _tuples(3),
     "k2+features": _tuples(2),
     "k3+features": _tuples(3),
+    "sum": _sum,
     "max": _tuples(1, "max"),
     "attention": _attention,
     "gru": _recurrence(GRU),
@@ -198,6 +206,7 @@ STRATEGIES: dict[str, Build] = {
 }
 
 OWN: dict[str, dict[str, Any]] = {
+    "sum": {"norm": False},
     "k2+features": {"features": {}},
     "k3+features": {"features": {}},
     "gru": {"depth": 1},
