@@ -99,7 +99,7 @@ def test_ids_that_are_modified_where_they_are_count_anew(counted):
     assert len(counted) == 2
 
 
-@pytest.mark.parametrize("orderings", [Combinations(2, lambda x: -x), Tuples(3), Tuples(2)], ids=["Combinations", "k3", "k2"])
+@pytest.mark.parametrize("orderings", [Combinations(2, lambda x: -x), Tuples(3), Tuples(2)], ids=["key", "k3", "k2"])
 def test_other_orderings_count_anew(orderings):
     network, other = layers(TupleMLP(2, 2, 3), Combinations(2))
     network(some_sets())
