@@ -15,8 +15,8 @@ bench = typer.Typer(no_args_is_help=True, help="Measure the estimators beside pe
 
 @bench.command()
 def sets(
-    only: Annotated[str, typer.Option(metavar="DATA,…", help=f"Some of {', '.join(DATA)}.")] = "all",
-    models: Annotated[str, typer.Option(metavar="MODEL,…", help=f"Some of {', '.join(MODELS)}.")] = "all",
+    only: Annotated[str, typer.Option(metavar="DATA,...", help=f"Some of {', '.join(DATA)}.")] = "all",
+    models: Annotated[str, typer.Option(metavar="MODEL,...", help=f"Some of {', '.join(MODELS)}.")] = "all",
     folds: Annotated[int | None, typer.Option(min=1, help="The first so many of each; by default all.")] = None,
     data: Annotated[Path | None, typer.Option(help="A folder of data; what is not there is downloaded.")] = None,
     max_epochs: Annotated[
