@@ -38,8 +38,8 @@ class GraphSAGE(nn.Module):
             and computes each again in backward, which takes a quarter more time.
 
     Shapes: x (V, d), dense or sparse, vertices (B,) -> logits (B, c).
-    Invariance: of whole neighbourhoods, "mean", "gcn", "max" and k-tuples are exact under the order of the edges. "lstm" and
-        "gru" are one draw: average the probabilities of several calls (Remark 2.2).
+    Invariance: of whole neighbourhoods, all but "lstm" and "gru" are exact under the order of the edges. These
+        are one draw: average the probabilities of several calls (Remark 2.2).
     Cost: a vertex's features are projected once, in however many neighbourhoods it is; by k-tuples, once in each. Of
         sparse features (Cora's, PubMed's), only what is not zero is multiplied.
     Raises: TypeError for an argument of another type; ValueError for an unknown aggregation, widths below 1, an odd

@@ -42,7 +42,7 @@ class Row:
 
     @classmethod
     def named(cls, name: str) -> "Row":
-        """Of "mean", "gcn", "max", "k2", "k3", … over whole neighbourhoods, or "lstm-3-3", "gru-all-all", "max-10-25", ….
+        """Of "mean", "gcn", "max", "k2", … over whole neighbourhoods, or "lstm-3-3", "gru-all-all", "max-10-25", ….
 
         Any may end in "-stopped".
 
