@@ -7,11 +7,25 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import auto, fused, gather, graph, recurrent, sampling, spectral, step, tables
+from benchmarks import (
+    auto,
+    distinct,
+    fused,
+    gather,
+    graph,
+    recurrent,
+    sampling,
+    spectral,
+    stacks,
+    step,
+    tables,
+    vocabulary,
+)
 from benchmarks.harness import measure, record, table
 
 BENCHMARKS = {
     "gather": gather,
+    "distinct": distinct,
     "fused": fused,
     "spectral": spectral,
     "recurrent": recurrent,
@@ -20,6 +34,8 @@ BENCHMARKS = {
     "auto": auto,
     "tables": tables,
     "step": step,
+    "stacks": stacks,
+    "vocabulary": vocabulary,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -7,19 +7,22 @@ compiled by the test that needs it.
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from itertools import product
+from itertools import chain, product
 
 import torch
+from torch import nn
 
 from janossy import (
     GRU,
     LSTM,
     RNN,
     Combinations,
+    JanossyNetwork,
     JanossyPooling,
     Ragged,
     Sampled,
     Spectral,
+    Stack,
     TupleMLP,
     TupleProduct,
     Tuples,
@@ -53,6 +56,23 @@ def layers() -> Iterator[tuple[JanossyPooling, torch.dtype, int]]:
         yield JanossyPooling(TupleMLP(2, 2, 1, activation="relu"), Tuples(2), "fused"), dtype, 3000
 
 
+def stacks() -> Iterator[tuple[JanossyPooling, int]]:
+    """Layers whose stacks call the kernels of stacks, in float64, with the size of a set."""
+    for recurrence in (LSTM, GRU, RNN):
+        yield JanossyPooling(recurrence(2, 8), Sampled(1)), 3
+    for k in (1, 2, 3):
+        yield JanossyPooling(TupleMLP(k, 2, 8), Tuples(k)), 4
+
+
+def compile_stack(i: int) -> None:
+    pooling, n = list(stacks())[i]
+    stack = Stack([JanossyNetwork(nn.Embedding(2, 2), pooling, None)] * 2).double()
+    sets = Ragged.from_sizes(torch.arange(2 * n) % 2, [n, n])
+    stack(sets).sum().backward()
+    with torch.no_grad():
+        stack(sets)
+
+
 def compile_one(i: int) -> None:
     layer, dtype, n = list(layers())[i]
     sets = Ragged.from_sizes(torch.randn(n, 2, dtype=dtype), [n])
@@ -64,10 +84,13 @@ def compile_one(i: int) -> None:
 def main() -> None:
     if load() is None:
         return  # without numba the tests run in torch operations
-    start, num = time.monotonic(), len(list(layers()))
+    start, num, num_stacks = time.monotonic(), len(list(layers())), len(list(stacks()))
     with ProcessPoolExecutor(2) as pool:
-        list(pool.map(compile_one, range(num)))
-    print(f"compiled kernels, or found them compiled, for {num} layers in {time.monotonic() - start:.0f} s")
+        done = pool.map(compile_one, range(num)), pool.map(compile_stack, range(num_stacks))
+        list(chain(*done))
+    print(
+        f"compiled kernels, or found them compiled, for {num + num_stacks} layers in {time.monotonic() - start:.0f} s"
+    )
 
 
 if __name__ == "__main__":

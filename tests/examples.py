@@ -27,7 +27,17 @@ from janossy import (
     TupleProduct,
     Tuples,
 )
-from janossy.evaluate import Fused, Gather, Packed, Permanent, Problem, Projected, SampledPrefixes, SharedPrefixes
+from janossy.evaluate import (
+    DistinctTuples,
+    Fused,
+    Gather,
+    Packed,
+    Permanent,
+    Problem,
+    Projected,
+    SampledPrefixes,
+    SharedPrefixes,
+)
 from janossy.functions import ACTIVATIONS, FeaturedMLP, GatedAttention, TupleFeatures
 from janossy.orderings import weighs_rows
 
@@ -173,6 +183,8 @@ EVALUATORS = {
     "gather_each_row_alone": Gather(),
     "projected": Projected(),
     "projected_a_few_rows_at_once": Projected(),
+    "distinct": DistinctTuples(),
+    "distinct_a_few_rows_at_once": DistinctTuples(),
     "fused": Fused(),
     "spectral": Spectral(tolerance=1e-13, enumerate_up_to=0),
     "spectral_where_cheaper": Spectral(),
@@ -190,6 +202,7 @@ MEMORY_BUDGETS = {
     "gather_a_few_rows_at_once": 4000,
     "gather_each_row_alone": 1,
     "projected_a_few_rows_at_once": 1000,
+    "distinct_a_few_rows_at_once": 4000,
     "packed_a_few_rows_at_once": 8000,
     "shared_prefixes_a_few_rows_at_once": 8000,
     "sampled_prefixes_a_few_rows_at_once": 8000,

@@ -8,18 +8,21 @@ import pytest
 import torch
 
 from benchmarks import step
+from benchmarks.distinct import gradient_row
 from benchmarks.graph import cora_like, step_row, whole_row
 from benchmarks.harness import Row, measure, record, table
 from benchmarks.recurrent import as_packed, as_pyg, power_law_row
 from benchmarks.run import BENCHMARKS, RESULTS
+from benchmarks.stacks import stack_row
 from benchmarks.tables import chosen_row, long_row
+from janossy import TupleMLP
 from janossy.paper.arithmetic.models import MODELS
 
 NAMES = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"] for name in BENCHMARKS}
 """Of each benchmark's rows; the rows themselves hold half a gigabyte."""
 
 LARGE = ("2000 sets of power-law sizes", "GraphSAGE on a graph", "2373 whole neighbourhoods", "B=64 n=100 LSTM", "silu")
-LARGE += ("batch 1024", "2 threads", "100000 sets")
+LARGE += ("batch 1024", "2 threads", "100000 sets", "15 networks")
 """Rows that take seconds. ``make test`` runs the same code on less, but for one that is ``gather`` against itself; silu
 needs kernels in float32 that no other test does. Of auto's rows it runs a fifth: the laws compare evaluators too."""
 
@@ -31,6 +34,9 @@ LESS = {
     "100 whole neighbourhoods": lambda: whole_row(100),
     "a long table of 100 sets": lambda: long_row(100),
     "a long table of 100 sets, of polars": lambda: long_row(100, pl.from_pandas),
+    "all tuples of 300 sets": lambda: gradient_row("k=2", 2, TupleMLP(2, 50, 30), 128, num_sets=300),
+    "3 stacked networks": lambda: stack_row("k3-linear", 1, 3),
+    "3 stacked networks, of a recurrence": lambda: stack_row("gru-linear", 1, 3),
     "100 sets, chosen": lambda: chosen_row(100),
 }
 

@@ -12,8 +12,8 @@ from janossy.cli import main
 from janossy.paper import studies
 from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.graphs.study import GRAPHS
-from janossy.paper.results import cell_path, write_json
-from janossy.paper.study import Study
+from janossy.runs.results import cell_path, write_json
+from janossy.runs.study import Study
 from tests.paper.graph_files import copied, unplug
 
 COMMAND = [sys.executable, "-c", "from janossy.cli import main; main()"]

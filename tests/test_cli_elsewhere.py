@@ -116,7 +116,7 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 import torch  # once for all of them
-for module in ("typer", "rich", "jinja2", "matplotlib"):
+for module in sys.argv.pop(1).split(","):
     if os.fork() == 0:
         sys.meta_path.insert(0, Absent(module))
         main()
@@ -124,12 +124,22 @@ for module in ("typer", "rich", "jinja2", "matplotlib"):
 """
 
 
-def test_without_the_extra_one_line_names_it(results):
-    run = subprocess.run(
-        [sys.executable, "-c", BLOCKED, "report", results], capture_output=True, text=True, timeout=240
-    )
+@pytest.mark.parametrize(
+    ("who", "extra", "modules"),
+    [
+        ("the command line", "cli", ["typer", "rich", "jinja2", "matplotlib"]),
+        ("this command", "estimators", ["pyarrow", "sklearn", "skorch", "safetensors"]),
+    ],
+    ids=["cli", "estimators"],
+)
+def test_without_an_extra_one_line_names_it(who, extra, modules, results, tmp_path):
+    (tmp_path / "table.csv").write_text("id,x,y\n1,2,3\n")
+    fit = ["fit", tmp_path / "table.csv", "--set-id", "id", "--target", "y", "--out", tmp_path / "model"]
+    command = [sys.executable, "-c", BLOCKED, ",".join(modules), *(["report", results] if extra == "cli" else fit)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert run.returncode == 0 and run.stdout == "1\n" * 4, run.stderr
     assert run.stderr.splitlines() == [
-        f"janossy: the command line needs the extra cli: pip install 'janossy[cli]' (No module named {module!r})"
-        for module in ("typer", "rich", "jinja2", "matplotlib")
+        f"janossy: {who} needs the extra {extra}: pip install 'janossy[{extra}]' (No module named {module!r})"
+        for module in modules
     ]
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]

@@ -41,6 +41,7 @@ from janossy import (
 )
 from janossy.audit import interaction_order, sensitivity
 from janossy.evaluate import (
+    DistinctTuples,
     Fused,
     Gather,
     Packed,
@@ -102,7 +103,7 @@ class Door:
     wrong: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
-EVALUATORS = (Spectral, Fused, Gather, Packed, Permanent, Projected, SampledPrefixes, SharedPrefixes)
+EVALUATORS = (Spectral, DistinctTuples, Fused, Gather, Packed, Permanent, Projected, SampledPrefixes, SharedPrefixes)
 """Classes, where an evaluator is expected."""
 
 ELEMENTS = (

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from experiments.sets.defaults import SIZES, TRAINING, VARIATIONS, runs, table
-from experiments.sets.generators import CLASHES, TASKS
+from experiments.sets.generators import TASKS
 from experiments.sets.training import data_of, fit
 from experiments.sets.trees import fit_trees, pair_histogram, statistics
 from janossy import Ragged
+from janossy.bench.data.orders import CLASHES
 from janossy.estimators.strategies import Settings
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "sets"

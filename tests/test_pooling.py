@@ -138,8 +138,8 @@ def test_explain():
     sets = distinct_sets((4, 0, 3))
     first, *others = layer.explain(sets).split("\n")
     assert first == f"gather (as asked): 19 rows of 3 sets by {Tuples(2)}"
-    assert len(others) == 8 and all(
-        re.fullmatch(r"  (gather|projected|fused|spectral): about \S+ flops, \S+ bytes, \S+ ms", line)
+    assert len(others) == 9 and all(
+        re.fullmatch(r"  (gather|projected|fused|spectral|distinct): about \S+ flops, \S+ bytes, \S+ ms", line)
         for line in others[:-4]
     )
     assert others[-4:] == [

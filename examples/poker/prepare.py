@@ -9,58 +9,26 @@ and rank of five cards, and what the hand is worth.
 """
 
 import argparse
-from collections import Counter
 from pathlib import Path
-from urllib.request import urlretrieve
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/poker-hand/poker-hand-training-true.data"
+from janossy.bench.data.poker import PLACE, URL, WORTHS, read, worths
+from janossy.bench.files import file_at
+
 SUITS = ("hearts", "spades", "diamonds", "clubs")
-WORTHS = (
-    "nothing",
-    "one pair",
-    "two pairs",
-    "three of a kind",
-    "straight",
-    "flush",
-    "full house",
-    "four of a kind",
-    "straight flush",
-    "royal flush",
-)
-
-
-def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """UCI's file: cards (B, 5, 2), of suits 1 to 4 and ranks 1 to 13, and the worths (B,)."""
-    lines = [line for line in path.read_text().splitlines() if line[:1].isdigit()]
-    rows = np.array([line.split(",") for line in lines], dtype=np.int64)
-    return rows[:, :10].reshape(-1, 5, 2), rows[:, 10]
 
 
 def deal(num: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Hands dealt at random, and their worths by the rules."""
     deck = np.random.default_rng(seed).permuted(np.tile(np.arange(52), (num, 1)), axis=1)[:, :5]
     cards = np.stack((deck // 13 + 1, deck % 13 + 1), axis=2)
-    return cards, np.array([worth(hand) for hand in cards.tolist()])
+    return cards, worths(cards)
 
 
-def worth(hand: list[list[int]]) -> int:
-    """What a hand of five [suit, rank] is worth, 0 to 9, as ``WORTHS`` are called. An ace, rank 1, is low or high."""
-    suits, ranks = zip(*hand, strict=True)
-    counts = sorted(Counter(ranks).values(), reverse=True)
-    royal = sorted(ranks) == [1, 10, 11, 12, 13]
-    straight = counts[0] == 1 and (max(ranks) - min(ranks) == 4 or royal)
-    flush = len(set(suits)) == 1
-    if straight and flush:
-        return 9 if royal else 8
-    by_counts = {(4, 1): 7, (3, 2): 6, (3, 1, 1): 3, (2, 2, 1): 2, (2, 1, 1, 1): 1}
-    return by_counts.get(tuple(counts), 5 if flush else 4 if straight else 0)
-
-
-def table(cards: np.ndarray, worths: np.ndarray) -> pa.Table:
+def table(cards: np.ndarray, classes: np.ndarray) -> pa.Table:
     """One row a card: hand, suit, rank, and the worth of the whole hand."""
     num, size, _ = cards.shape
     return pa.table(
@@ -68,7 +36,7 @@ def table(cards: np.ndarray, worths: np.ndarray) -> pa.Table:
             "hand": np.repeat(np.arange(num), size),
             "suit": np.array(SUITS)[cards[..., 0].ravel() - 1],
             "rank": cards[..., 1].ravel(),
-            "worth": np.repeat(np.array(WORTHS)[worths], size),
+            "worth": np.repeat(np.array(WORTHS)[classes], size),
         }
     )
 
@@ -80,10 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the deal")
     parser.add_argument("--out", type=Path, default=Path("hands.parquet"), help="ends in .parquet or .csv")
     options = parser.parse_args(arguments)
-    if options.deal:
-        hands = deal(options.deal, options.seed)
-    else:
-        hands = read(options.file or Path(urlretrieve(URL, "poker-hand-training-true.data")[0]))
+    hands = deal(options.deal, options.seed) if options.deal else read(options.file or file_at(None, PLACE, URL))
     (csv.write_csv if options.out.suffix == ".csv" else parquet.write_table)(table(*hands), options.out)
     print(f"wrote {len(hands[0]):,} hands to {options.out}")
 

@@ -107,7 +107,7 @@ class JanossyPooling(StatesItsMeaning):
         ``keys``: the same sets of other elements, which canonical and seeded orders look at instead, such as the
         network's raw input. ``generator``: the source of the permutations, on the sets' device.
         """
-        problem = self._problem(sets, keys, orderings, self.reduce, generator)
+        problem = self.problem(sets, keys, orderings, self.reduce, generator)
         return cast(Tensor, self._weighted(problem) if weighs_rows(problem.orderings) else self._pool(problem))
 
     def rows(
@@ -122,7 +122,7 @@ class JanossyPooling(StatesItsMeaning):
 
         ``orderings``, ``keys`` and ``generator``: as for a call.
         """
-        return cast(Ragged, self._pool(self._problem(sets, keys, orderings, None, generator)))
+        return cast(Ragged, self._pool(self.problem(sets, keys, orderings, None, generator)))
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> str:
         """Which evaluator computes these sets, what each would cost, and why one does not apply.
@@ -130,7 +130,7 @@ class JanossyPooling(StatesItsMeaning):
         The seconds are a rough estimate, forward and backward, on two cores. f is tried on one row, in evaluation.
         Raises: what a call would raise.
         """
-        problem = self._problem(sets, keys, orderings, self.reduce, None)
+        problem = self.problem(sets, keys, orderings, self.reduce, None)
         self._check_weighted(problem)
         text = self.choice.explain(problem)
         self._try(problem)
@@ -141,7 +141,7 @@ class JanossyPooling(StatesItsMeaning):
 
         Raises: what a call would raise of orderings and evaluators.
         """
-        problem = self._problem(sets, keys, orderings, self.reduce, None)
+        problem = self.problem(sets, keys, orderings, self.reduce, None)
         chosen = self.choice(problem)
         chosen.check_rows(problem)
         return chosen.cost(problem)
@@ -196,7 +196,7 @@ class JanossyPooling(StatesItsMeaning):
         with untouched(self), misfits_explained("f", problem.f, values):
             apply(problem.f, row)
 
-    def _problem(
+    def problem(
         self,
         sets: Ragged,
         keys: Ragged | None,
@@ -204,6 +204,10 @@ class JanossyPooling(StatesItsMeaning):
         reduce: str | None,
         generator: torch.Generator | None,
     ) -> Problem:
+        """What an evaluator is given for these sets; ``reduce`` None asks for the rows.
+
+        Raises: TypeError or ValueError for what a call does not take.
+        """
         check_sets(sets, "JanossyPooling")
         if keys is not None:
             check_keys(keys, sets, "JanossyPooling")

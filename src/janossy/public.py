@@ -18,6 +18,7 @@ from janossy.orderings import (
 )
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged
+from janossy.stack import Stack
 
 __all__ = [
     "GRU",
@@ -38,6 +39,7 @@ __all__ = [
     "Ragged",
     "Sampled",
     "Spectral",
+    "Stack",
     "TupleMLP",
     "TupleProduct",
     "Tuples",

@@ -3,6 +3,7 @@
 from itertools import accumulate, pairwise
 
 import awkward as ak
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -85,6 +86,9 @@ TABLES = {
     "pandas, as Arrow": lambda *args: arrow(*args).to_pandas(types_mapper=pd.ArrowDtype),
     "polars": lambda *args: pl.from_arrow(arrow(*args)),
     "polars structs": lambda *args: pl.from_arrow(structs(*args)),
+    "DuckDB": lambda *args: duckdb.from_arrow(arrow(*args)),
+    "DuckDB reader": lambda *args: duckdb.from_arrow(structs(*args)).to_arrow_reader(),
+    "DuckDB batches": lambda *args: duckdb.from_arrow(arrow(*args)).to_arrow_reader(1),
     "dict": lists,
     "awkward": lambda *args: ak.from_arrow(arrow(*args)),
     "awkward, chosen from": lambda *args: ak.from_arrow(arrow(*args))[::-1][::-1],
@@ -106,6 +110,8 @@ LONG = {
     "pandas by index": lambda table: pd.DataFrame(table).set_index("id"),
     "polars": lambda table: pl.DataFrame(table, strict=False),
     "Arrow": pa.table,
+    "Arrow reader": lambda table: pa.table(table).to_reader(1),
+    "DuckDB": lambda table: duckdb.from_arrow(pa.table(table)),
 }
 
 

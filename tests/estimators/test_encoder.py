@@ -30,7 +30,11 @@ def encoded(data, encoder):
 def test_by_definition():
     encoder = TableEncoder()
     assert encoder.fit(as_sets(TRAIN)) is encoder
-    assert encoder.element_layout == Layout((3,), 4) and encoder.context_layout == Layout((4,), 2)
+    for layout, like in ((encoder.element_layout, Layout((3,), 4)), (encoder.context_layout, Layout((4,), 2))):
+        assert (layout.vocabularies, layout.num_numbers) == (like.vocabularies, like.num_numbers)
+        assert (
+            len(layout.names) == layout.num_columns and len(layout.scales) == len(layout.periods) == layout.num_numbers
+        )
     assert encoder.element_names == ("kind", "pt", "isolated", "mass", "mass missing")
     assert encoder.context_names == ("site", "run", "day")
     elements, context, unseen = encoded(TRAIN, encoder)
@@ -43,6 +47,26 @@ def test_by_definition():
     expected = [[2, 1, 2], standard([1, 2, 6]), standard([1, 0, 1]), standard([4, 3, 5], of=[3, 5]), [1, 0, 0]]
     np.testing.assert_allclose(elements, np.array(expected).T, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(context, np.array([[1, 3, 2], standard([10, 10, 40]), standard([0, 1, 2])]).T, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("angle", "period"),
+    [
+        (lambda u: np.pi * (2 * u - 1), 2 * np.pi),
+        (lambda u: (2 * np.pi * u).astype(np.float32), 2 * np.pi),
+        (lambda u: np.floor(360 * u), 360),
+        (lambda u: 360 * u - 180, 360),
+        (lambda u: 2 * u - 1, 0),  # within a turn, and not around it
+        (lambda u: 300 * u, 0),
+        (lambda u: 400 * u, 0),
+        (lambda u: 2 * np.pi * np.where(u < 0.9, u / 2, u), 0),  # an empty side
+    ],
+)
+def test_angles_are_told_by_their_turn(angle, period):
+    values = angle(np.random.default_rng(0).random(2000))
+    layout = TableEncoder().fit(as_sets([values[:, None]])).element_layout
+    assert layout.periods == (pytest.approx(period),)
+    assert TableEncoder().fit(as_sets([values[:50, None]])).element_layout.periods == (0,)  # too few to tell
 
 
 def test_what_training_had_not():
@@ -247,11 +271,11 @@ HOSTILE = {
     "a name as number": ((*NUMBER, "name"), 3, "a name that is text"),
     "a name twice": ((*NUMBER, "name"), "run", "all of different names"),
     "missing as text": ((*NUMBER, "missing"), "no", "missing as true or false"),
-    "mean as text": ((*NUMBER, "mean"), "0", "mean and scale as finite numbers; got '0'"),
-    "mean as flag": ((*NUMBER, "mean"), True, "mean and scale as finite"),
-    "mean NaN": ((*NUMBER, "mean"), float("nan"), "mean and scale as finite"),
-    "a scale below 0": ((*NUMBER, "scale"), -1.0, "a scale >= 0; got -1"),
-    "a huge scale": ((*NUMBER, "scale"), 10**400, "mean and scale as finite"),
+    "mean as text": ((*NUMBER, "mean"), "0", "mean, scale and period as finite numbers; got '0'"),
+    "mean as flag": ((*NUMBER, "mean"), True, "mean, scale and period as finite"),
+    "mean NaN": ((*NUMBER, "mean"), float("nan"), "mean, scale and period as finite"),
+    "a scale below 0": ((*NUMBER, "scale"), -1.0, "scale and period >= 0; got -1"),
+    "a huge scale": ((*NUMBER, "scale"), 10**400, "mean, scale and period as finite"),
     "categories as text": ((*WORDS, "categories"), "mu", "expects categories, each text or a finite number"),
     "categories of lists": ((*WORDS, "categories"), [["mu"]], "expects categories"),
     "categories of None": ((*WORDS, "categories"), [None], "expects categories"),

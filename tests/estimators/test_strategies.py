@@ -1,6 +1,7 @@
 """Strategies: every network is a function of each set, built again from plain settings."""
 
 import json
+import math
 from dataclasses import asdict, fields
 from math import perm
 
@@ -145,8 +146,20 @@ def test_what_builds_no_tuples_draws_none():
     assert built("k2+features", depth=1).pooling.orderings_train is not None
 
 
+def test_features_are_in_the_columns_own_units():
+    """ΔR of standardised η and φ, by names, is ΔR of what they were; |differences| alone stay standardised."""
+    layout = Layout((), 3, ("pt", "eta", "phi"), (10.0, 2.0, 1.5))
+    given = {"distances": [["eta", "phi"]], "absolute_differences": ["pt"], "periods": {"phi": 2 * math.pi}}
+    features = build_network("k2", layout, Layout(), 1, features=given).pooling.f.features
+    pair = torch.tensor([[[30.0, 1.0, 3.0], [10.0, -1.0, -3.0]]])
+    found = features(torch.cat((pair / torch.tensor(layout.scales), torch.zeros(1, 2, 1)), dim=2))
+    close(found, torch.tensor([[2.0, math.hypot(2.0, 2 * math.pi - 6.0)]]))
+
+
 def test_pair_features_of_every_layout():
+    assert pair_features(Layout((), 2, periods=(0.0, 360.0)))["periods"] == {1: 360.0}
     assert pair_features(Layout((5, 3), 2)) == {
+        "periods": {},
         "absolute_differences": [2, 3],
         "equal": [[0], [1]],
     }
@@ -162,7 +175,7 @@ def test_pair_features_of_every_layout():
         (lambda: built("k1", activation="no"), ValueError, "an activation among"),
         (lambda: built("attention", num_heads=3), ValueError, "num_heads to divide in_features=8; got num_heads=3"),
         (lambda: built("k2", features={"angles": [1]}), ValueError, "features expects differences, .*; got 'angles'"),
-        (lambda: built("k2", features={"products": [4]}), ValueError, "columns 0 … 3 of the layout; got 4"),
+        (lambda: built("k2", features={"products": [4]}), ValueError, "columns 0 … 3, known by number only; got 4"),
         (lambda: build_network("k1", Layout(), Layout(), 1), ValueError, "elements of at least one column"),
     ],
 )

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from janossy.estimators import as_sets
+from janossy.estimators import GroupRows, as_sets
 
 BY_ID = {
     "dict": lambda ids, y: dict(zip(ids, y, strict=True)),
@@ -104,3 +104,51 @@ def test_a_set_that_only_the_target_knows_is_empty():
     with warnings.catch_warnings(action="error"):  # one row a set: a part of the sets that y knows
         sets, y = as_sets({"id": [5, 3], "x": [[1.0], []]}, {3: 1, 5: 2, 8: 3}, set_id="id")
     assert len(sets) == 2 and y.tolist() == [2, 1]
+
+
+SEVERAL = {
+    "dict": lambda ids, y: dict(zip(ids, y, strict=True)),
+    "Series": lambda ids, y: pd.Series(y, index=pd.MultiIndex.from_tuples(ids)),
+    "Arrow": lambda ids, y: pa.table({"event": [e for _, e in ids], "label": y, "run": [r for r, _ in ids]}),
+}
+
+
+@pytest.mark.parametrize("form", SEVERAL)
+@given(ids=st.lists(st.tuples(st.integers(0, 2), st.sampled_from("ab")), min_size=1, max_size=9), data=st.data())
+def test_ids_of_several_columns(form, ids, data):
+    """A set is a distinct tuple, by brute force; targets by id, one of which has a set without elements."""
+    order = list(dict.fromkeys(ids))
+    x = np.arange(len(ids))
+    long = {"run": [r for r, _ in ids], "event": [e for _, e in ids], "x": x}
+    told = data.draw(st.permutations([*order, (9, "z")]))
+    y = [len(told) - told.index(each) for each in told]
+    with warnings.catch_warnings(action="ignore"):
+        sets, found = as_sets(long, SEVERAL[form](told, y), set_id=["run", "event"])
+    assert list(sets.elements) == ["x"] and sets.ids.tolist() == [*order, (9, "z")]
+    assert found.tolist() == [y[told.index(each)] for each in sets.ids]
+    for each, name in zip(sets, sets.ids, strict=True):
+        assert each.ids.tolist() == [name]
+        assert each.elements["x"].values.tolist() == [i for i in x if ids[i] == name]
+    again = GroupRows(["run", "event"]).fit_transform(pd.DataFrame(long).set_index(["run", "event"]))
+    assert again.ids.tolist() == order and again.sizes.tolist() == sets.sizes.tolist()[:-1]
+    rows = pl.DataFrame(long).group_by("run", "event", maintain_order=True).agg("x")
+    of_rows = as_sets(rows, set_id=["run", "event"])
+    assert of_rows.ids.tolist() == order and of_rows.elements["x"].values.tolist() == sets.elements["x"].values.tolist()
+
+
+def test_what_is_wrong_with_ids_of_several_columns():
+    long = {"run": [1, 1, 2], "event": ["a", "a", None], "x": [1.0, 2.0, 3.0], "y": [0, 1, 1]}
+    with pytest.raises(ValueError, match=r"set_id='event' expects an id in every row; got none in row 2\."):
+        as_sets(long, set_id=["run", "event"])
+    long["event"] = ["a", "a", "b"]
+    with pytest.raises(ValueError, match=r"set_id expects the name of a column; got 'evnt'\."):
+        as_sets(long, set_id=["run", "evnt"])
+    with pytest.raises(ValueError, match=r"got 0 in row 0 and 1 in row 1, both of set \(1, a\)\."):
+        as_sets(long, "y", set_id=["run", "event"])
+    with pytest.raises(ValueError, match=r"got none for set \(2, b\)\."):
+        as_sets(long, {(1, "a"): 1}, set_id=["run", "event"])
+    lists = {"run": [1, 1], "event": ["a", "a"], "x": [[1.0], [2.0]]}
+    with pytest.raises(
+        ValueError, match=r"set_id=\['run', 'event'\] expects an id .* got \(1, a\) twice, first in row 0"
+    ):
+        as_sets(lists, set_id=["run", "event"])

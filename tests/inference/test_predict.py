@@ -22,7 +22,7 @@ from janossy import (
     predict,
 )
 from janossy import Sampled as SampledOrAll
-from janossy.inference.predict import Prediction
+from janossy.inference.prediction import Prediction
 from janossy.orderings import ImportanceSampled
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import build_rows, takes_all

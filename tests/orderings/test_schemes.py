@@ -79,17 +79,38 @@ def test_every_tuple_is_equally_likely(scheme, k):
     law_every_row_uniform(drawing(3, k, scheme), 5)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_rows_drawn_beside_those_of_other_sizes(scheme):
+    """Each row is uniform, and rows of a block depend on each other as they do in a batch of one size."""
+    sizes = [n for n in (3, 4, 2, 20, 19) for _ in range(NUM_SETS.get(n, 40))]
+    buckets = Sampled(6, scheme=scheme).enumerate(Ragged.from_sizes(torch.zeros(sum(sizes), 1), sizes), generator())
+    for bucket in buckets.buckets:
+        n = bucket.length
+        close(bucket.local.sort(-1).values, torch.arange(n).expand_as(bucket.local))
+        for row in bucket.local.unbind(1) if n in (2, 3, 4) else ():
+            law_uniform(tuples(row), n, n)
+        if scheme in PAIRED:
+            close(bucket.local[:, 1::2], bucket.local[:, ::2].flip(-1))
+        if scheme == "latin" and n == 3:
+            close(bucket.local[:, ::2].sum(1), torch.full((bucket.num_sets, 3), 3))
+    if scheme == "stratified":  # of three pairs, an element is once in each third of distances from the middle
+        local = bucket.local[:, ::2].argsort(-1)
+        distances = (2 * local + 1 - bucket.length).abs().float().sort(1).values.mean((0, 2)) / bucket.length
+        assert distances[2] - distances[0] > 0.57  # of independent ones it is 0.5
+
+
 class Unsigned(Orthogonal):
     """Leaves the signs of the directions to LAPACK."""
 
-    def draw(self, source, num_blocks, size, n):
+    def draw(self, source, num_blocks, size, n, lengths=None):
         normal = source.normal(num_blocks, n, -(-size // 2))
         directions = torch.linalg.qr(normal - normal.mean(1, keepdim=True))[0]
         return schemes._with_reverses(directions.mT.argsort(-1), size)
 
 
 class SecondIsFixed(Orthogonal):
-    def draw(self, source, num_blocks, size, n):
+    def draw(self, source, num_blocks, size, n, lengths=None):
         rows = super().draw(source, num_blocks, size, n)
         rows[:, 1:2] = torch.arange(n)
         return rows

@@ -16,8 +16,8 @@ from rich.console import Console
 from janossy.cli import main
 from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.graphs.study import GRAPHS
-from janossy.paper.results import cell_path, set_aside, write_json
-from janossy.paper.run import unfinished
+from janossy.runs.results import cell_path, set_aside, write_json
+from janossy.runs.run import unfinished
 from tests.paper import test_graphs_report, test_report
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

@@ -22,7 +22,7 @@ from janossy.paper.graphs.settings import NUM_RUNS, PAPER_ROWS, Row, settings_fo
 from janossy.paper.graphs.study import GRAPHS
 from janossy.paper.graphs.train import THRESHOLDS, curves, micro_f1, train_row
 from janossy.paper.graphs.trial import NUM_TRAIN, Trial
-from janossy.paper.run import run_trials, unfinished
+from janossy.runs.run import run_trials, unfinished
 from janossy.schema import check
 
 TABLES = json.loads((resources.files("janossy.paper") / "tables.json").read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ from janossy.paper.graphs.study import GRAPHS
 from janossy.paper.graphs.summary import CHARACTERISTICS, CONTENTS, table_10
 from janossy.paper.graphs.tables import comparison, grouped, other_measures, our_score, paper_f1, print_table
 from janossy.paper.printed import paper_tables
-from janossy.paper.results import cell_path, write_json
+from janossy.runs.results import cell_path, write_json
 from tests.paper.test_report import Page
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results" / "graphs"

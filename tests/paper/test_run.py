@@ -11,16 +11,16 @@ from dataclasses import asdict, fields, replace
 import pytest
 from rich.console import Console
 
-from janossy.paper import run
 from janossy.paper.arithmetic.models import MODELS
 from janossy.paper.arithmetic.settings import Settings, settings_for
 from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.trial import Trial
 from janossy.paper.graphs.study import GRAPHS
-from janossy.paper.results import cell_path, write_json
-from janossy.paper.run import run_trials, unfinished
-from janossy.paper.workers import work
+from janossy.runs import run
+from janossy.runs.results import cell_path, write_json
+from janossy.runs.run import run_trials, unfinished
+from janossy.runs.workers import work
 
 QUIET = Console(quiet=True)
 

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
-from janossy.estimators import SetClassifier, as_sets, load
-from janossy.workflow.display import FitDisplay
-from tests.workflow.commands import changed, janossy, orders, run, write
+from janossy.estimators import as_sets, load
+from tests.workflow.commands import FIT, changed, janossy, orders, run, write
 
 __all__ = ["janossy"]
 
@@ -177,7 +176,7 @@ def test_what_is_no_model(fitted, janossy):
         "new.parquet": "new.parquet",
         "empty": "empty",
         "cut": "cut",
-        "edited": "edited/fit.json is damaged: recipe.set_id expects text or null; got 3.",
+        "edited": "edited/fit.json is damaged: recipe.set_id expects a list; got 3.",
     }.items():
         if model == "empty":
             Path(model).mkdir()
@@ -202,49 +201,6 @@ def test_values_that_training_had_not_are_told(fitted, janossy):
     assert code == 0 and "column 'item' holds values that training had not (1)" in stdout
 
 
-FIT = (
-    "fit",
-    "orders.csv",
-    "--set-id",
-    "order",
-    "--target",
-    "returned",
-    "--drop",
-    "total",
-    "--strategy",
-    "k1",
-    "--max-epochs",
-    "2",
-)
-
-
-def test_an_interrupt_keeps_the_best_so_far(janossy, monkeypatch):
-    write("orders.csv", orders())
-    show = FitDisplay.__call__
-
-    def interrupted(self, progress):
-        show(self, progress)
-        if progress.epoch.number == 1 and progress.trial is None:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(FitDisplay, "__call__", interrupted)
-        code, stdout, stderr = janossy(*FIT, "--out", "model")
-    assert (code, stderr) == (130, "") and "this is the best so far" in stdout
-    assert "interrupted" in (Path("model") / "report.html").read_text(encoding="utf-8")
-    assert run("predict", "model", "orders.csv", "--out", "out.csv") == 0
-
-
-def test_an_interrupt_before_anything_was_trained_leaves_nothing(janossy, monkeypatch):
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    write("orders.csv", orders())
-    monkeypatch.setattr(SetClassifier, "fit", interrupted)
-    code, _, stderr = janossy(*FIT, "--out", "model")
-    assert (code, stderr) == (130, "") and [path.name for path in Path().iterdir()] == ["orders.csv"]
-
-
 def test_too_little_time_is_an_error(janossy):
     write("orders.csv", orders())
     code, _, stderr = janossy(*FIT, "--time-budget", "0.001s", "--out", "model")
@@ -263,3 +219,127 @@ def test_a_full_disk_leaves_nothing_or_a_model_without_report(when, left, janoss
     assert sorted(path.name for path in Path().iterdir()) == left
     if when == "report":
         assert run("predict", "model", "orders.csv", "--out", "out.csv") == 0
+
+
+def test_training_that_diverges_is_one_line(janossy, monkeypatch):
+    def diverged(*arguments):
+        raise FloatingPointError("training expects finite losses; got train_loss = nan after epoch 1.")
+
+    write("orders.csv", orders())
+    monkeypatch.setattr("janossy.estimators.search.train", diverged)
+    code, _, stderr = janossy(*FIT, "--out", "model")
+    assert code == 1 and stderr == "janossy: training expects finite losses; got train_loss = nan after epoch 1.\n"
+    assert [path.name for path in Path().iterdir()] == ["orders.csv"]
+
+
+def test_several_targets(janossy):
+    columns = orders(60)
+    columns["hour"] = [float(hour) for hour in columns["hour"]]
+    write("orders.parquet", columns)
+    options = ("--set-id", "order", "--target", "total", "--target", "hour", "--drop", "returned", "--strategy", "gru")
+    code, stdout, _ = janossy(
+        "fit", "orders.parquet", *options, "--max-epochs", "2", "--validation", "0.4", "--out", "m"
+    )
+    assert code == 0 and "target total: numbers from" in stdout and "target hour: numbers from 0 to 23" in stdout
+    scores = json.loads(Path("m/fit.json").read_text(encoding="utf-8"))["scores"]
+    assert scores["R²"] == pytest.approx((scores["R² of total"] + scores["R² of hour"]) / 2)
+    page = Path("m/report.html").read_text(encoding="utf-8")
+    for words in ("prediction of total", "prediction of hour", "total 1", "the elements are those that matter to hour"):
+        assert words in page, words
+    code, stdout, _ = janossy("predict", "m", "orders.parquet", "--out", "out.parquet")
+    found = predictions("out.parquet")
+    assert found.column_names == [
+        *("order", "prediction_total", "standard_error_total", "prediction_hour", "standard_error_hour"),
+    ]
+    model, sets = load("m"), as_sets({name: columns[name] for name in ("order", "item", "price")}, set_id="order")
+    mean, error = model.predict(sets, return_std=True)
+    for j, name in enumerate(("total", "hour")):
+        assert np.allclose(found[f"prediction_{name}"].to_numpy(), mean[:, j], rtol=1e-5)
+        assert np.allclose(found[f"standard_error_{name}"].to_numpy(), error[:, j], rtol=1e-4)
+    assert "compared with the columns 'total' and 'hour': R² " in stdout and "R² of hour" in stdout
+    write("total.parquet", {name: columns[name] for name in ("order", "item", "price", "total")})
+    code, stdout, _ = janossy("predict", "m", "total.parquet", "--out", "again.parquet")
+    assert code == 0 and "compared" not in stdout
+    assert "regression of 'total', 'hour'" in janossy("inspect", "m")[1]
+
+
+def ids_of(name: str, columns: dict, *options: str, model: Path) -> pa.Table:
+    """The columns of ids that predict writes, for a table whose sets have these, each of two elements."""
+    assert run("predict", model, write_ids(name, columns), "--out", "out.parquet", *options) == 0
+    table = predictions("out.parquet")
+    Path("out.parquet").unlink()
+    return table.select(table.column_names[: len(columns)])
+
+
+def write_ids(name: str, columns: dict) -> Path:
+    num = len(next(iter(columns.values())))
+    rest = {"item": ["a", "b"] * num, "price": [1.0, 2.5] * num, "hour": [hour for hour in range(num) for _ in "12"]}
+    rows = np.arange(num).repeat(2)
+    return write(name, pa.table({n: pa.array(c).take(pa.array(rows)) for n, c in columns.items()} | rest))
+
+
+WORDS = ["1001", "7b", "A3", "007", "NA", "1e5", "true", "2024-01-05", *map(str, range(100, 130))]
+
+
+@pytest.mark.parametrize(
+    ("name", "ids", "expected"),
+    [
+        ("t.csv", WORDS, pa.array(WORDS)),
+        ("t.parquet", WORDS, pa.array(WORDS)),
+        ("t.csv", ["10", "7", "-3", "0"], pa.array([10, 7, -3, 0])),
+        ("t.csv", ["10", "07"], pa.array(["10", "07"])),
+        ("t.csv", ["1.0", "2.0"], pa.array(["1.0", "2.0"])),
+        ("t.csv", ["9" * 30, "8"], pa.array(["9" * 30, "8"])),
+        ("t.parquet", pa.array([3, 1], pa.int16()), pa.array([3, 1], pa.int16())),
+        ("t.parquet", pa.array([19000, 3], pa.date32()), pa.array([19000, 3], pa.date32())),
+        ("t.parquet", pa.array(["u", "é"]).dictionary_encode(), pa.array(["u", "é"])),
+    ],
+)
+def test_ids_are_as_the_table_has_them(name, ids, expected, fitted, janossy):
+    found = ids_of(name, {"order": ids}, model=fitted["total"])["order"].combine_chunks()
+    found = found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
+    assert found.to_pylist() == expected.to_pylist()
+    assert found.type == expected.type or {found.type, expected.type} == {pa.large_string(), pa.string()}
+
+
+def test_ids_of_several_columns_and_of_several_files(fitted, janossy):
+    model, both = fitted["total"], ("--set-id", "run", "--set-id", "event")
+    ids = {"run": pa.array([2, 1, 2], pa.int8()), "event": ["b", "b", "1"]}
+    found = ids_of("t.parquet", ids, *both, model=model)
+    assert found.to_pydict() == {"run": [2, 1, 2], "event": ["b", "b", "1"]} and found["run"].type == pa.int8()
+    assert ids_of("u.csv", ids, *both, model=model).to_pydict() == found.to_pydict()
+    # Of a Parquet file and a CSV file, in which an id is text: 7 and "7" are one set.
+    write_ids("a.parquet", {"order": [7, 8]})
+    write_ids("b.csv", {"order": ["7", "8", "x"]})
+    assert run("predict", model, "a.parquet", "b.csv", "--out", "o.parquet") == 0
+    assert predictions("o.parquet")["order"].to_pylist() == ["7", "8", "x"]
+
+
+def test_ids_stay_text_as_in_training(janossy):
+    columns = orders()
+    columns["order"] = [f"{order:03}" if order % 2 else f"x{order}" for order in columns["order"]]
+    write("orders.csv", columns)
+    assert janossy(*FIT, "--validation", "0.3", "--out", "model")[0] == 0
+    for name in ("new.csv", "new.parquet"):
+        write(name, {**NEW, "order": NEW["order"]})
+        assert janossy("predict", "model", name, "--out", f"{name}.parquet")[0] == 0
+        assert predictions(f"{name}.parquet")["order"].to_pylist() == list(map(str, range(60)))
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "zst", "lz4"])
+def test_compressed_csv(ending, fitted, janossy):
+    write("new.csv", NEW)
+    codec = {"gz": "gzip", "zst": "zstd"}.get(ending, ending)
+    with pa.output_stream(f"again.csv.{ending}", compression=codec) as file:
+        file.write(Path("new.csv").read_bytes())
+    for name in ("new.csv", f"again.csv.{ending}"):
+        assert janossy("predict", fitted["total"], name, "--out", f"{name}.parquet")[0] == 0
+    assert predictions("new.csv.parquet") == predictions(f"again.csv.{ending}.parquet")
+
+
+def test_csv_of_other_makers(fitted, janossy):
+    """A byte order mark, semicolons, CRLF, empty lines, spaces in the header, quoted line ends and quotes in text."""
+    rows = ["1;a;2.5;3", '1;"b\nb";1.5;3', "", '2;5" pipe;0.5;4', '2;"say ""a""";0.5;4', "3;a;;5"]
+    Path("new.csv").write_bytes("\r\n".join(["\ufefforder; item ;price;hour ", *rows]).encode())
+    assert janossy("predict", fitted["total"], "new.csv", "--out", "out.csv")[0] == 0
+    assert csv.read_csv("out.csv")["order"].to_pylist() == [1, 2, 3]

@@ -1,21 +1,19 @@
-"""examples/poker: its README's commands, run on dealt hands, and the rules by which hands are dealt."""
+"""examples/poker: its README's commands, run on dealt hands, and the table of hands."""
 
 import re
 import runpy
 import shlex
-from collections import Counter
-from itertools import combinations
-from math import comb
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
-import numpy as np
 import pytest
 from pyarrow import parquet
 
 from tests.workflow.commands import run
 
 POKER = Path(__file__).parents[2] / "examples" / "poker"
-UCI = Path(__file__).parents[3] / "shared" / "data" / "poker_hand" / "poker-hand-training-true.data"
 PREPARE = runpy.run_path(str(POKER / "prepare.py"))
 
 
@@ -38,22 +36,33 @@ def test_the_walk_of_the_readme(tmp_path, monkeypatch, capsys):
     assert parquet.read_metadata("predictions.parquet").num_rows == 10_000
 
 
-def test_the_rules_give_each_worth_as_often_as_it_is():
-    """Of all hands that hold the ace, king, queen, jack and ten of some suits, and of a few more cards."""
-    deck = [[suit, rank] for suit in (1, 2) for rank in (1, 9, 10, 11, 12, 13)]
-    counts = Counter(PREPARE["WORTHS"][PREPARE["worth"](list(hand))] for hand in combinations(deck, 5))
-    assert counts["royal flush"] == 2 and counts["straight flush"] == 2 and counts["flush"] == 2 * comb(6, 5) - 4
-    assert counts["straight"] == 2 * (2**5 - 2)
-    assert counts["two pairs"] == comb(6, 2) * 4 * 2 and counts["one pair"] == 6 * comb(5, 3) * 2**3
-    assert counts["nothing"] == 4 * (2**5 - 2) and sum(counts.values()) == comb(12, 5)
+def test_the_file_is_downloaded(tmp_path, monkeypatch, capsys):
+    """From a server of this machine's own, in the place of UCI's; an error of it leaves no table."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "hands.data").write_text("1,10,1,11,1,13,1,12,1,1,9\n1,2,2,2,3,5,4,6,1,9,1\n\n")
+    handler = partial(QuietHandler, directory=str(tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        prepare = PREPARE["main"]
+        for name in ("hands.data", "none.data"):
+            monkeypatch.setitem(prepare.__globals__, "URL", f"http://127.0.0.1:{server.server_port}/{name}")
+            monkeypatch.setenv("TORCH_HOME", str(tmp_path / name))
+            if name == "none.data":
+                with pytest.raises(OSError, match=r"could not be downloaded from http://127.*404"):
+                    prepare(["--out", "none.parquet"])
+            else:
+                prepare([])
+        server.shutdown()
+    assert "wrote 2 hands to hands.parquet" in capsys.readouterr().out and not Path("none.parquet").exists()
+    found = parquet.read_table("hands.parquet").to_pydict()
+    assert found["hand"] == [0] * 5 + [1] * 5 and found["worth"] == ["royal flush"] * 5 + ["one pair"] * 5
+    assert found["suit"][:2] == ["hearts", "hearts"] and found["rank"] == [10, 11, 13, 12, 1, 2, 2, 5, 6, 9]
 
 
-def test_the_rules_are_those_of_ucis_file(tmp_path):
-    if not UCI.exists():
-        pytest.skip(f"needs {UCI}")
-    cards, worths = PREPARE["read"](UCI)
-    some = np.concatenate((np.arange(2000), np.flatnonzero(worths >= 4)))
-    assert [PREPARE["worth"](hand) for hand in cards[some].tolist()] == worths[some].tolist()
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format, *arguments):
+        pass
 
 
 def test_a_table_has_a_row_a_card():

@@ -35,7 +35,7 @@ class DataSet:
     name: str
     about: str
     """One sentence: what a set is, what is predicted, and where it comes from."""
-    task: Literal["classification", "regression"]
+    task: Literal["classification", "regression", "mixtures"]
     scores: tuple[str, ...]
     """Names of scores, of which the first decides: accuracy, balanced accuracy, AUC, RMSE …"""
     num_folds: int
@@ -46,3 +46,5 @@ class DataSet:
     """For orientation: others' results as they print them, by model."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of ``SetClassifier`` or ``SetRegressor`` that every user of such data would give."""
+    told: Mapping[str, Any] | None = None
+    """The strategy, with its settings, that somebody who knows the data would ask for."""

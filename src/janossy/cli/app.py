@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from janossy import __version__
+from janossy.cli.bench import bench
 from janossy.cli.fit import fit
 from janossy.cli.inspect import inspect
 from janossy.cli.predict import predict
@@ -20,6 +21,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=N
 app.command()(fit)
 app.command()(predict)
 app.command()(inspect)
+app.add_typer(bench, name="bench")
 app.add_typer(reproduce, name="reproduce")
 app.command()(report)
 

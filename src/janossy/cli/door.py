@@ -4,8 +4,12 @@ import os
 import sys
 from io import TextIOWrapper
 
-EXTRA = ("typer", "rich", "jinja2", "matplotlib")
-"""What the extra ``cli`` brings."""
+EXTRAS = {
+    "cli": ("typer", "rich", "jinja2", "matplotlib"),
+    "estimators": ("pyarrow", "sklearn", "skorch", "safetensors"),
+    "graph": ("torch_geometric",),
+}
+"""What each extra brings."""
 
 
 def main() -> None:
@@ -30,7 +34,9 @@ def _run() -> int:
 
         from janossy.cli.app import app
     except ImportError as error:
-        return _lacking(error)
+        return _failed(error)
+    except KeyboardInterrupt:
+        return 130
     try:
         return app(standalone_mode=False) or 0
     except typer.TyperException as error:
@@ -38,22 +44,23 @@ def _run() -> int:
         return error.exit_code
     except BrokenPipeError:
         return 1
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] in EXTRA:
-            return _lacking(error)
-        _say(f"{error} (what was finished is kept)")
-        return 1
-    except OSError as error:
-        _say(f"{error} (what was finished is kept)")
-        return 1
+    except (ImportError, OSError, FloatingPointError) as error:
+        return _failed(error)
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except SystemExit as stopped:  # rich's, when the reader of a pipe has gone
         return int(stopped.code or 0)
 
 
-def _lacking(error: ImportError) -> int:
-    _say(f"the command line needs the extra cli: pip install 'janossy[cli]' ({error})")
+def _failed(error: Exception) -> int:
+    """Say why, and which extra would help. An error of our own doors has the package's name in its cause."""
+    lacking = next((each for each in (error.__cause__, error) if isinstance(each, ImportError)), None)
+    for extra, packages in EXTRAS.items():
+        if lacking is not None and (lacking.name or "").partition(".")[0] in packages:
+            who = "the command line" if extra == "cli" else "this command"
+            _say(f"{who} needs the extra {extra}: pip install 'janossy[{extra}]' ({lacking})")
+            return 1
+    _say(str(error) if isinstance(error, FloatingPointError) else f"{error} (what was finished is kept)")
     return 1
 
 

@@ -9,7 +9,7 @@ from janossy.cli.arguments import check_new, check_tables, names, seconds
 from janossy.refusal import BadArgument
 
 COLUMNS = "Several with commas between, or the option again."
-STRATEGIES = ("k1", "k2", "k3", "k2+features", "k3+features", "max", "attention", "gru", "lstm")
+STRATEGIES = ("k1", "k2", "k3", "k2+features", "k3+features", "sum", "max", "attention", "gru", "lstm")
 """Those of the estimators, whose module loads torch."""
 
 
@@ -22,11 +22,19 @@ def fit(
             show_default=False,
         ),
     ],
-    target: Annotated[str, typer.Option(metavar="COL", help="What is predicted of a set: one value a set.")],
+    target: Annotated[
+        list[str],
+        typer.Option(metavar="COL", help="What is predicted of a set: one value a set. Again for several numbers."),
+    ],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder that is written; it must not be there yet.")],
     set_id: Annotated[
-        str | None, typer.Option(metavar="COL", help="Rows of one id are a set. Not needed where rows hold lists.")
-    ] = None,
+        list[str],
+        typer.Option(
+            metavar="COL",
+            help="Rows of one id are a set. Again for ids of several columns. Not needed where rows hold lists.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
     numeric: Annotated[list[str], typer.Option(metavar="COL", help=f"Columns of amounts. {COLUMNS}")] = [],  # noqa: B006
     categorical: Annotated[list[str], typer.Option(metavar="COL", help="Columns of codes or names.")] = [],  # noqa: B006
     set_columns: Annotated[
@@ -77,11 +85,14 @@ def fit(
         raise BadArgument(f"--out is a folder, as a report goes with the model; got {out}.")
     check_tables(tables)
     check_new(out)
-    columns = [names(each) for each in (set_columns, numeric, categorical, drop)]
+    if len(target) > 1 and (task == "classification" or balanced):
+        raise BadArgument("several targets are numbers, one regression; classes are one --target.")
+    columns = [tuple(dict.fromkeys(each)) for each in (set_id, target)]
+    columns += [names(each) for each in (set_columns, numeric, categorical, drop)]
     from janossy.workflow.fitting import Request, fit
     from janossy.workflow.recipe import Recipe
 
-    fit(Request(tuple(tables), Recipe(set_id, target, *columns), out, task, balanced, settings))
+    fit(Request(tuple(tables), Recipe(*columns), out, task, balanced, settings))
 
 
 def _strategy(text: str) -> str | list[str]:

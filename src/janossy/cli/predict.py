@@ -19,8 +19,11 @@ def predict(
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help=f"The predictions, a row a set: {', '.join(ENDINGS)}.")],
     set_id: Annotated[
-        str | None, typer.Option(metavar="COL", help="Rows of one id are a set: by default the column of training.")
-    ] = None,
+        list[str],
+        typer.Option(
+            metavar="COL", help="Rows of one id are a set: by default the columns of training.", show_default=False
+        ),
+    ] = [],  # noqa: B006
     num_permutations: Annotated[
         int | None, typer.Option(min=1, help="Orders averaged, of a model that draws them: by default as in training.")
     ] = None,
@@ -36,4 +39,4 @@ def predict(
     check_new(out)
     from janossy.workflow.predicting import predict
 
-    predict(model, tables, out, set_id, num_permutations)
+    predict(model, tables, out, tuple(dict.fromkeys(set_id)), num_permutations)

@@ -5,15 +5,14 @@ from math import exp
 
 import torch
 from scipy.optimize import minimize_scalar
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.estimators.batches import Examples
 from janossy.estimators.ensemble import SEED
+from janossy.estimators.networks import draws, exact_outputs
 from janossy.estimators.search import Part
 from janossy.estimators.tasks import Classification
 from janossy.inference import predict
-from janossy.network import JanossyNetwork
-from janossy.orderings.rows import as_random
 
 MOST_SETS = 5_000
 """One number needs no more."""
@@ -47,19 +46,16 @@ def temperature(parts: Sequence[Part], examples: Examples, task: Classification,
     return exp(minimize_scalar(surprise, bounds=(-3, 3), method="bounded").x)
 
 
-def _draws(network: JanossyNetwork, examples: Examples, num_permutations: int) -> Tensor:
+def _draws(network: nn.Module, examples: Examples, num_permutations: int) -> Tensor:
     """The logits of each set and draw, (B, m, C)."""
-    drawn = as_random(network.pooling.orderings, "predict") is not None
     parts = []
     for begin in range(0, len(examples), 256):
         some = examples[begin : begin + 256]
+        if not draws(network):
+            parts.append(exact_outputs(network, some.sets, some.context)[:, None])
+            continue
         outputs = predict(
-            network,
-            some.sets,
-            num_permutations if drawn else None,
-            context=some.context,
-            seed=SEED if drawn else None,
-            keep_outputs=True,
+            network, some.sets, num_permutations, context=some.context, seed=SEED, keep_outputs=True
         ).outputs
         assert outputs is not None
         parts.append(outputs)

@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import nn
+
 from janossy.estimators.layout import Layout
+from janossy.estimators.networks import check_set_network, seconds_of
 from janossy.estimators.strategies import STRATEGIES, build_network, settings_of
-from janossy.network import JanossyNetwork, check_network
 from janossy.ragged import Ragged
 
-Factory = Callable[[Layout, Layout, int], JanossyNetwork]
+Factory = Callable[[Layout, Layout, int], nn.Module]
 """The layouts of the elements and of the context, and the number of outputs -> a network."""
 
 SAMPLE = 64
@@ -29,12 +31,12 @@ class Candidate:
         """How many elements a set needs, for this to be more than a simpler strategy."""
         return {"k1": 1, "k3": 3, "k3+features": 3}.get(self.strategy, 1 if self.factory else 2)
 
-    def build(self, element_layout: Layout, context_layout: Layout, num_outputs: int) -> JanossyNetwork:
+    def build(self, element_layout: Layout, context_layout: Layout, num_outputs: int) -> nn.Module:
         """A network, with random weights."""
         if self.factory is None:
             return build_network(self.strategy, element_layout, context_layout, num_outputs, **self.settings)
         network = self.factory(element_layout, context_layout, num_outputs)
-        check_network(network, "strategy, as a function,")
+        check_set_network(network, "strategy, as a function,")
         return network
 
     def __str__(self) -> str:
@@ -49,8 +51,8 @@ AUTO = (
     Candidate("k1", {"width": 128, "depth": 3, "readout_depth": 2}),
     Candidate("k2"),
     Candidate("k2+features"),
+    Candidate("k2+features", {"width": 128, "depth": 3}),
     Candidate("gru"),
-    Candidate("lstm"),
     Candidate("k3"),
 )
 """What ``strategy="auto"`` tries, the cheap first."""
@@ -86,10 +88,10 @@ def candidates(strategy: Any) -> list[Candidate]:
     )
 
 
-def seconds_a_set(network: JanossyNetwork, sets: Ragged) -> float:
-    """An estimate of the time that a step of training takes for each of these sets, from its evaluator's cost.
+def seconds_a_set(network: nn.Module, sets: Ragged) -> float:
+    """An estimate of the time that a step of training takes for each of these sets.
 
     Raises: ValueError where the evaluator refuses, as there are too many rows.
     """
     some = sets[:: max(1, len(sets) // SAMPLE)]
-    return network.pooling.cost(network.elements(some), keys=some).seconds / len(some)
+    return seconds_of(network, some) / len(some)

@@ -31,7 +31,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     Args:
         strategy: "auto" for a search among several kinds of networks; the name of one, such as "k2" or "gru"
             (``build_network``); a dict of a name under "strategy" and its settings; a function (element_layout,
-            context_layout, num_outputs) -> JanossyNetwork; or a list of these to search.
+            context_layout, num_outputs) -> JanossyNetwork, or any module that is called as one, network(sets,
+            context=…, generator=…); or a list of these to search.
         time_budget: seconds after which training ends, with what is best so far; None for no limit. As long as it is
             not reached, a fit depends on ``random_state`` alone, and not on the speed of the machine, but for the
             candidates of "auto" that are estimated to take longer than this.
@@ -53,12 +54,13 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
         sensitivity_: how much single orders of validation sets matter to the main network that draws orders
             (``janossy.audit.Sensitivity``); None if none does.
+        interrupted_: whether Ctrl-C ended the search: predictions are then of the best so far. A second ends at once.
         temperature_: what logits are divided by.
         n_features_in_, feature_names_in_: of tables and matrices, as in scikit-learn.
 
     Shapes: B sets, y (B,) -> labels (B,), probabilities (B, classes).
     Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
-        training diverges.
+        training diverges; KeyboardInterrupt after Ctrl-C before there is anything to keep.
 
     Example:
         >>> hands = [np.random.randint(0, 13, (5, 1)) for _ in range(200)]

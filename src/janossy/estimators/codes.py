@@ -11,6 +11,15 @@ from janossy.estimators.columns import KINDS, Category, Column, Kind, Where
 MOST_CODES = 2**24
 """Codes are whole numbers in float32, which holds them exactly up to this."""
 
+TURNS = ((-np.pi, np.pi), (0.0, 2 * np.pi), (-180.0, 180.0), (0.0, 360.0))
+"""Where angles lie."""
+
+MOST_GAP = 0.05
+"""Angles leave no larger part of the turn empty."""
+
+FEWEST_ANGLES = 100
+"""Of fewer values nothing is concluded."""
+
 ROUNDING = 4 * np.finfo(np.float64).eps
 """A column that varies by no more than this, relative to its largest value, is constant but for rounding."""
 
@@ -21,6 +30,7 @@ class Number:
 
     ``scale`` is 0 for a column that is constant in training: it is encoded as 0 whatever it holds, as training says
     nothing of what it means. ``missing``: values were missing in training, and a second column is 1 where one is.
+    ``period``: 2π or 360 where values lie all around a turn, in radians or degrees, else 0.
     """
 
     name: str
@@ -28,6 +38,7 @@ class Number:
     mean: float
     scale: float
     missing: bool
+    period: float = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,7 +59,8 @@ class Number:
         mean = there.mean()
         scale = np.sqrt(np.square(there - mean).mean())
         mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
-        return cls(name, column.kind, mean, scale, bool(missing.any()))
+        period = period_of(np.ldexp(there, power)) if column.kind == "numeric" else 0.0
+        return cls(name, column.kind, mean, scale, bool(missing.any()), period)
 
     def encode(self, column: Column, out: np.ndarray, where: Where, standardize: bool) -> None:
         """Write the numbers to out (N, 1 or 2), float32."""
@@ -65,9 +77,21 @@ class Number:
             out[:, 1] = missing
 
     def state(self) -> dict[str, Any]:
-        return {
-            "name": self.name, "kind": self.kind, "mean": self.mean, "scale": self.scale, "missing": self.missing
-        }  # fmt: skip
+        return vars(self).copy()
+
+
+def period_of(values: np.ndarray) -> float:
+    """The turn that these values fill all around, 2π or 360, if they lie in one of ``TURNS``; else 0."""
+    if len(values) < FEWEST_ANGLES:
+        return 0.0
+    least, largest = values.min(), values.max()
+    for low, high in TURNS:
+        turn = high - low
+        slack = 1e-6 * turn  # of angles in float32
+        if least >= low - slack and largest <= high + slack and largest - least > (1 - MOST_GAP) * turn:
+            places = np.floor((values - low) / (MOST_GAP * turn)).astype(np.int64)
+            return turn if len(np.unique(places.clip(0, round(1 / MOST_GAP) - 1))) == round(1 / MOST_GAP) else 0.0
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -124,7 +148,7 @@ def code_from_state(state: Any) -> Code:
     if not isinstance(state, dict) or state.get("kind") not in KINDS:
         raise ValueError(f"a saved column expects a kind among {', '.join(KINDS)}; got {str(state)[:60]}.")
     kind: Kind = state["kind"]
-    fields = {"name", "kind", "missing"} | ({"categories"} if kind == "categorical" else {"mean", "scale"})
+    fields = {"name", "kind", "missing"} | ({"categories"} if kind == "categorical" else {"mean", "scale", "period"})
     if set(state) != fields:
         raise ValueError(f"a saved {kind} column expects {sorted(fields)}; got {sorted(map(str, state))[:8]}.")
     name, missing = state["name"], state["missing"]
@@ -145,15 +169,15 @@ def code_from_state(state: Any) -> Code:
                 f"the saved column {name!r} expects categories, each text or a finite number, all different."
             )
         return Categories(name, tuple(found), missing)
-    mean, scale = state["mean"], state["scale"]
-    for x in (mean, scale):
+    mean, scale, period = state["mean"], state["scale"], state["period"]
+    for x in (mean, scale, period):
         if isinstance(x, bool) or not _is_number(x):
             raise ValueError(
-                f"the saved column {name!r} expects mean and scale as finite numbers; got {str(x)[:60]!r}."
+                f"the saved column {name!r} expects mean, scale and period as finite numbers; got {str(x)[:60]!r}."
             )
-    if scale < 0:
-        raise ValueError(f"the saved column {name!r} expects a scale >= 0; got {scale}.")
-    return Number(name, kind, float(mean), float(scale), missing)
+    if scale < 0 or period < 0:
+        raise ValueError(f"the saved column {name!r} expects scale and period >= 0; got {scale} and {period}.")
+    return Number(name, kind, float(mean), float(scale), missing, float(period))
 
 
 def _is_number(x: Any) -> bool:

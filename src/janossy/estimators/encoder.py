@@ -176,9 +176,13 @@ class TableEncoder:
 
 def layout_of(codes: tuple[Code, ...]) -> Layout:
     """The columns that these are encoded in."""
+    numbers = [code for code in codes if isinstance(code, Number)]
     return Layout(
         tuple(code.num_codes for code in codes if isinstance(code, Categories)),
-        sum(len(code.names) for code in codes if isinstance(code, Number)),
+        sum(len(code.names) for code in numbers),
+        names_of(codes),
+        tuple(scale for code in numbers for scale in (code.scale, *[1.0] * code.missing)),
+        tuple(period for code in numbers for period in (code.period, *[0.0] * code.missing)),
     )
 
 

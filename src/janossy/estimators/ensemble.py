@@ -1,15 +1,15 @@
 """Ensemble: the weighted mean of several networks' predictions, and how far the order still matters to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from janossy.estimators.networks import draws, exact_outputs, rows_of
 from janossy.estimators.tasks import Task
 from janossy.inference import Prediction, predict
 from janossy.inference.error_bars import Sample
-from janossy.network import JanossyNetwork
 from janossy.orderings import RandomOrderings
 from janossy.orderings.rows import as_random
 from janossy.ragged import Ragged
@@ -49,7 +49,7 @@ class Ensemble:
     Predictions are averaged after the task's link, over permutations and networks. ``temperature`` divides logits.
     """
 
-    networks: list[JanossyNetwork]
+    networks: Sequence[nn.Module]
     weights: list[float]
     task: Task
     temperature: float = 1.0
@@ -77,10 +77,11 @@ class Ensemble:
         means: list[Tensor] = []
         drawn: list[tuple[Tensor, dict[int, list[int]]]] = []
         for network, weight in zip(self.networks, self.weights, strict=True):
-            orderings = as_random(network.pooling.orderings, "predict")
-            if orderings is None:
-                means.append(weight * predict(network, sets, context=context, link=link).mean)
+            if not draws(network):
+                means.append(weight * link(exact_outputs(network, sets, context)))
                 continue
+            orderings = as_random(network.pooling.orderings, "predict")
+            assert orderings is not None
             num = num_permutations if orderings.num == 1 else max(num_permutations, BLOCKS * orderings.num)
             block = max(1, num // BLOCKS) if orderings.num == 1 else None
             prediction = predict(
@@ -98,8 +99,7 @@ class Ensemble:
 
     def _steps(self, sets: Ragged) -> Iterator[slice]:
         """Stretches of sets that are predicted at once."""
-        counts = [network.pooling.orderings.num_rows for network in self.networks]
-        rows = {n: max(float(count(n)) for count in counts) for n in set(sets.sizes)}
+        rows = {n: max(rows_of(network, n) for network in self.networks) for n in set(sets.sizes)}
         begin, num_rows, num_elements = 0, 0.0, 0
         for b, n in enumerate(sets.sizes):
             num_rows, num_elements = num_rows + rows[n], num_elements + n

@@ -1,6 +1,6 @@
 """as_sets: the one door through which everything enters, whatever form it has."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from janossy.estimators.columns import Column, Kind, Where
-from janossy.estimators.grouping import Grouping, unique_ids
+from janossy.estimators.grouping import Grouping, ids_of, unique_ids
 from janossy.estimators.lists import (
     Lists,
     array_columns,
@@ -38,7 +38,7 @@ def as_sets(
     X: Any,
     y: None = None,
     *,
-    set_id: str | None = None,
+    set_id: str | Sequence[str] | None = None,
     set_columns: Names | None = None,
     numeric: Names = (),
     categorical: Names = (),
@@ -52,7 +52,7 @@ def as_sets(
     X: Any,
     y: Any,
     *,
-    set_id: str | None = None,
+    set_id: str | Sequence[str] | None = None,
     set_columns: Names | None = None,
     numeric: Names = (),
     categorical: Names = (),
@@ -65,7 +65,7 @@ def as_sets(
     X: Any,
     y: Any = None,
     *,
-    set_id: str | None = None,
+    set_id: str | Sequence[str] | None = None,
     set_columns: Names | None = None,
     numeric: Names = (),
     categorical: Names = (),
@@ -79,7 +79,8 @@ def as_sets(
       dict of columns. Several such columns are in step; a list of structs has a column for each field. Other columns
       are of the set. An awkward array, of records or numbers.
     - With ``set_id``, a table without them, one row an element: rows of one id are a set. Sets stand in the order in
-      which their ids appear first, elements in that of their rows.
+      which their ids appear first, elements in that of their rows. DuckDB's relations, and readers of batches, are
+      tables too.
     - An array (B, d), or a table without lists: sets of one element.
     - A ``SetTable``: itself.
 
@@ -88,9 +89,10 @@ def as_sets(
     Args:
         y: the targets: the name of a column of X, or a list of names; values, one a row of X (a pandas Series with
             X's index, or one that counts its rows); or, with ``set_id``, a dict, a pandas Series indexed by id, or a
-            table with the column ``set_id``. Of a table with one row an element they must be constant in each set, and
-            a set that only y knows by its id is empty.
-        set_id: the column that tells sets apart; of a table with one row a set, the column of their names.
+            table with the column ``set_id``; of several such columns an id is a tuple. Of a table with one row an
+            element they must be constant in each set, and a set that only y knows by its id is empty.
+        set_id: the column that tells sets apart, or a list of several, whose values together do; of a table with one
+            row a set, the column of their names.
         set_columns: the columns of the sets; by default, beside columns of lists, all others. Of a table with one row
             an element they must be constant in each set.
         numeric, categorical: columns, by name or by position, whose kind is not as their dtype has it: codes that are
@@ -115,22 +117,23 @@ def as_sets(
         raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
     kinds = _kinds(numeric, categorical)
     dropped = set(_listed(drop)) - {y if isinstance(y, str) else None}
-    columns = None if isinstance(X, SetTable) else named_columns(X, set_id, dropped)
+    ids = tuple(_listed(set_id))
+    columns = None if isinstance(X, SetTable) else named_columns(X, ids, dropped)
     if columns is None:
-        if (set_id is not None or set_columns is not None) and not isinstance(X, SetTable):
+        if (ids or set_columns is not None) and not isinstance(X, SetTable):
             raise TypeError(
                 f"set_id and set_columns expect X to be a table with names of columns; got {type(X).__name__}. "
                 "Leave them out, or give a frame, an Arrow table or a dict of columns."
             )
         sets = X if isinstance(X, SetTable) else _of_arrays(X)
-        targets, by_element = None if y is None else targets_of(y, set_id, X, len(sets)), False
+        targets, by_element = None if y is None else targets_of(y, ids, X, len(sets)), False
     else:
         targets = None
         if y is not None and columns:
             num_rows = len(next(iter(columns.values())))
-            targets = taken_by_name(y, columns, num_rows) or targets_of(y, set_id, X, num_rows)
-        by_element = set_id is not None and not any(isinstance(column, Lists) for column in columns.values())
-        sets, targets = _of_table(columns, targets, set_id, set_columns, kinds, where)
+            targets = taken_by_name(y, columns, num_rows) or targets_of(y, ids, X, num_rows)
+        by_element = bool(ids) and not any(isinstance(column, Lists) for column in columns.values())
+        sets, targets = _of_table(columns, targets, ids, set_columns, kinds, where)
     if len(sets) == 0:
         raise ValueError("as_sets expects one set or more; got none: Found array with 0 sample(s).")
     sets = _overruled(sets, kinds)
@@ -175,7 +178,7 @@ def _of_arrays(X: Any) -> SetTable:
 def _of_table(
     columns: dict[str, Source],
     targets: Targets | None,
-    set_id: str | None,
+    set_id: Sequence[str],
     set_columns: Names | None,
     kinds: Mapping[str | int, Kind],
     where: Where,
@@ -183,11 +186,13 @@ def _of_table(
     """Sets of a table, and their targets, one a set."""
     if not columns:
         raise ValueError("as_sets expects a table of one column or more; got 0 feature(s).")
-    if set_id is not None:
-        check_known(set_id, columns, "set_id")
-    id_column = None if set_id is None else columns.pop(set_id)
-    if isinstance(id_column, Lists):
-        raise TypeError(f"set_id={set_id!r} expects a column of numbers or text; got lists.")
+    ids: dict[str, Column] = {}
+    for name in set_id:
+        check_known(name, columns, "set_id")
+        column = columns.pop(name)
+        if isinstance(column, Lists):
+            raise TypeError(f"set_id={name!r} expects a column of numbers or text; got lists.")
+        ids[name] = column
     lists = {name: column for name, column in columns.items() if isinstance(column, Lists)}
     plain = {
         name: column.to_kind(kinds.get(name, column.kind), name, where)
@@ -201,19 +206,19 @@ def _of_table(
     elements = {name: column for name, column in plain.items() if name not in context}
     if lists:
         sets = _of_lists(lists, context, where)
-        return (sets if id_column is None else replace(sets, ids=unique_ids(id_column, str(set_id), where))), targets
+        return (replace(sets, ids=unique_ids(ids, where)) if ids else sets), targets
     if not elements:
         raise ValueError("as_sets expects a column of the elements; got columns of the sets only. Shorten set_columns.")
-    if id_column is None:
+    if not ids:
         num_rows = len(next(iter(elements.values())))
         return SetTable(np.arange(num_rows + 1), elements, context), targets
-    group = Grouping.by(id_column, str(set_id), where)
+    group = Grouping.by(ids, where)
     if targets is not None and targets.ids is None:
-        targets.check_length(len(id_column), "row")
+        targets.check_length(int(group.offsets[-1]), "row")
         for column in targets.columns.values():
             if column.missing().any():
                 row = int(column.missing().argmax())
-                raise without_target(id_column[[row]].decoded().tolist()[0], where(row))
+                raise without_target(ids_of([each[[row]] for each in ids.values()])[0], where(row))
         targets = Targets({n: group.one_a_set(c, n, where) for n, c in targets.columns.items()}, targets.flat)
     sets = SetTable(
         group.offsets,

@@ -31,7 +31,7 @@ class GroupRows(TransformerMixin, BaseEstimator):
     The transformer does not see y, and would take a target in the table for a column of elements: name it in ``drop``.
 
     Args:
-        set_id: the column that tells sets apart.
+        set_id: the column that tells sets apart, or a list of several, whose values together do.
         set_columns: the columns that are constant in each set, and belong to it.
         numeric, categorical: columns whose kind is not as their dtype has it.
         drop: columns to leave out, such as the target.
@@ -49,7 +49,7 @@ class GroupRows(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        set_id: str,
+        set_id: str | Sequence[str],
         *,
         set_columns: str | Sequence[str] | None = None,
         numeric: str | Sequence[str] = (),

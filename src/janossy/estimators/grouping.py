@@ -1,13 +1,15 @@
 """Long tables, one row an element: which rows make each set."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 import torch
 
 from janossy.estimators.columns import Column, Where
-from janossy.estimators.table import offsets_of
+from janossy.estimators.table import offsets_of, set_name, tuples
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,16 +24,13 @@ class Grouping:
     ids: np.ndarray
 
     @classmethod
-    def by(cls, column: Column, name: str, where: Where) -> "Grouping":
-        """Group by a column of ids: numbers, text or dates.
+    def by(cls, columns: Mapping[str, Column], where: Where) -> "Grouping":
+        """Group by columns of ids: numbers, text or dates. A set is what is alike in all of them.
 
         Raises: ValueError for a missing id, naming its row.
         """
-        check_present(column, name, where)
-        # Arrow numbers values in the order in which they appear first.
-        found = pa.array(column.values).dictionary_encode()
-        codes, first = found.indices.to_numpy(), found.dictionary.to_numpy(zero_copy_only=False)
-        ids = ids_of(Column(column.kind, first, column.categories))
+        codes, first = _numbered(columns, where)
+        ids = ids_of([column[first] for column in columns.values()])
         in_order = bool((codes[1:] >= codes[:-1]).all())
         # torch sorts whole numbers four times as fast as numpy.
         order = slice(None) if in_order else torch.tensor(codes).argsort(stable=True).numpy()
@@ -57,39 +56,63 @@ class Grouping:
             b = int(np.searchsorted(self.offsets, places[1], side="right")) - 1
             raise ValueError(
                 f"column {name!r} expects one value a set; got {here!r} in {where(rows[0])} and {there!r} in "
-                f"{where(rows[1])}, both of set {self.ids[b]!s}. Correct the rows, or leave the column out of "
+                f"{where(rows[1])}, both of set {set_name(self.ids[b])}. Correct the rows, or leave the column out of "
                 "set_columns and y."
             )
         return Column(column.kind, values[self.offsets[:-1]], column.categories)
 
 
-def unique_ids(column: Column, name: str, where: Where) -> np.ndarray:
+def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
     """The ids of a table of one row a set.
 
     Raises: ValueError for an id that is missing, or occurs twice.
     """
-    check_present(column, name, where)
-    first, counts = np.unique(column.values, return_index=True, return_counts=True)[1:]
-    if (counts > 1).any():
-        row = int(first[(counts > 1).argmax()])
+    codes, first = _numbered(columns, where)
+    ids = ids_of(list(columns.values()))
+    again = first[codes] != np.arange(len(codes))
+    if again.any():
+        row = int(first[codes[again.argmax()]])
         raise ValueError(
-            f"set_id={name!r} expects an id of its own in each row, as the rows hold lists and are sets; got "
-            f"{ids_of(column)[row]!s} twice, first in {where(row)}. Without lists, rows of one id would be a set."
+            f"set_id={_named(columns)} expects an id of its own in each row, as the rows hold lists and are sets; got "
+            f"{set_name(ids[row])} twice, first in {where(row)}. Without lists, rows of one id would be a set."
         )
-    return ids_of(column)
+    return ids
 
 
-def ids_of(column: Column) -> np.ndarray:
-    """Ids as numbers, text or, to the microsecond, dates."""
-    values = column.decoded()
-    return values.astype("datetime64[us]") if column.kind == "date" else values
+def ids_of(columns: Sequence[Column]) -> np.ndarray:
+    """Ids as numbers, text or, to the microsecond, dates; of several columns, as tuples of them."""
+    values = [
+        column.decoded().astype("datetime64[us]") if column.kind == "date" else column.decoded() for column in columns
+    ]
+    return values[0] if len(values) == 1 else tuples(zip(*(column.tolist() for column in values), strict=True))
 
 
-def check_present(column: Column, name: str, where: Where) -> None:
-    """Raise a ValueError, naming the row, where an id is missing."""
-    missing = column.missing()
-    if missing.any():
-        raise ValueError(
-            f"set_id={name!r} expects an id in every row; got none in {where(int(missing.argmax()))}. "
-            "Drop the row, or give it an id."
-        )
+def _numbered(columns: Mapping[str, Column], where: Where) -> tuple[np.ndarray, np.ndarray]:
+    """The number of each row's set, in the order in which they appear first, (N,), and that row of each set, (B,).
+
+    Raises: ValueError, naming the row, where an id is missing.
+    """
+    for name, column in columns.items():
+        if (missing := column.missing()).any():
+            raise ValueError(
+                f"set_id={name!r} expects an id in every row; got none in {where(int(missing.argmax()))}. "
+                "Drop the row, or give it an id."
+            )
+    codes = reduce(_both, (_codes(column.values) for column in columns.values()))
+    first = np.empty(codes.max(initial=-1) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of rows with one number the last that is written stays
+    return codes, first
+
+
+def _codes(values: np.ndarray) -> np.ndarray:
+    """Arrow numbers values in the order in which they appear first."""
+    return pa.array(values).dictionary_encode().indices.to_numpy()
+
+
+def _both(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The numbers of pairs of numbers."""
+    return _codes(codes * (others.max(initial=0) + np.int64(1)) + others)
+
+
+def _named(columns: Mapping[str, Column]) -> str:
+    return repr(next(iter(columns))) if len(columns) == 1 else repr(list(columns))

@@ -1,6 +1,7 @@
 """Layout: what the columns of an encoded tensor mean."""
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -8,12 +9,36 @@ class Layout:
     """The columns of a float tensor (N, num_columns): first one of codes for each categorical column, then numbers.
 
     ``vocabularies``: how many codes each categorical column has, 0, the unknown, included. Codes are whole numbers in
-    float32, which holds them exactly up to 2^24.
+    float32, which holds them exactly up to 2^24. ``names``: of all columns. ``scales``: what each column of numbers was
+    divided by. ``periods``: of each column of numbers, 2π or 360 if its values are angles, else 0. Each may be empty,
+    where nothing is known.
     """
 
     vocabularies: tuple[int, ...] = ()
     num_numbers: int = 0
+    names: tuple[str, ...] = ()
+    scales: tuple[float, ...] = ()
+    periods: tuple[float, ...] = ()
 
     @property
     def num_columns(self) -> int:
         return len(self.vocabularies) + self.num_numbers
+
+    def column(self, name: Any) -> int:
+        """The number of a column, from its name or from itself, which in JSON's keys is text.
+
+        Raises: ValueError for a column that there is not.
+        """
+        if name in self.names:
+            return self.names.index(name)
+        numbers = range(self.num_columns)
+        if str(name) not in map(str, numbers) or isinstance(name, bool | float):
+            names = ", ".join(self.names[:12]) + ", …" * (len(self.names) > 12)
+            known = names or "known by number only"
+            raise ValueError(f"features expects columns 0 … {self.num_columns - 1}, {known}; got {name!r}.")
+        return int(name)
+
+    def scale(self, column: int) -> float:
+        """What a column of numbers was divided by, 1 where that is not known."""
+        place = column - len(self.vocabularies)
+        return (self.scales[place] if self.scales and place >= 0 else 0.0) or 1.0

@@ -38,9 +38,10 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
     the settings and ``trials_``; not ``sensitivity_``, and of a strategy that is a function, its name. The folder
     appears whole or not at all.
 
-    Raises: TypeError for what is no SetClassifier or SetRegressor; NotFittedError before fit; ValueError for a network
-        of parts that are not ours (``janossy.saved``), or labels that are neither text nor numbers; FileExistsError if
-        there is something at the path, unless it is a saved model and overwrite is True.
+    Raises: TypeError for what is no SetClassifier or SetRegressor, or one with another network than a JanossyNetwork;
+        NotFittedError before fit; ValueError for a network of parts that are not ours (``janossy.saved``), or labels
+        that are neither text nor numbers; FileExistsError if there is something at the path, unless it is a saved model
+        and overwrite is True.
 
     Shapes: none.
 

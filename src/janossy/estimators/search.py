@@ -3,21 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from time import monotonic
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples, num_batches
 from janossy.estimators.candidates import Candidate, seconds_a_set
+from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble
+from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.layout import Layout
 from janossy.estimators.tasks import Task
 from janossy.estimators.training import Plan, Trained, train
 from janossy.estimators.trials import Epoch, Progress, Trial
-from janossy.network import JanossyNetwork
 
 KEPT, LONGER = 3, 8
 """A rung keeps one candidate in three, three at least, and the next trains them eight times as long."""
@@ -28,7 +28,7 @@ FEW_SPLITS = 2
 FEWEST_STEPS = 200
 """No candidate is judged by fewer steps of training, unless all of it has fewer."""
 
-Part = tuple[list[JanossyNetwork], list[float], Tensor]
+Part = tuple[list[nn.Module], list[float], Tensor]
 """Networks that left out the same sets, their weights, and the numbers of these."""
 
 
@@ -55,7 +55,7 @@ class Limits:
 class Found:
     """What a search found: networks, their weights, and for each split those of them that left out its sets."""
 
-    networks: list[JanossyNetwork]
+    networks: list[nn.Module]
     weights: list[float]
     trials: list[Trial]
     parts: list[Part]
@@ -66,7 +66,7 @@ class _Result:
     """A candidate that has been trained: a network for each split, and its predictions of the sets left out."""
 
     trial: Trial
-    networks: list[JanossyNetwork]
+    networks: list[nn.Module]
     outputs: Tensor
 
 
@@ -97,19 +97,24 @@ class Search:
         num_permutations: int,
         seed: int,
         tell: Callable[[Progress], None],
+        interrupts: Interrupts | None = None,
     ) -> None:
         self.examples, self.splits, self.task, self.layouts, self.limits = examples, splits, task, layouts, limits
         self.num_permutations, self.seed, self.tell = num_permutations, seed, tell
-        self.began = monotonic()
+        self.began = now()
         self.deadline = self.began + limits.seconds
         self.judged = torch.cat([left_out for _, left_out in splits])
         self.trials: list[Trial] = []
+        self.interrupts = interrupts or Interrupts()
         self.interrupted = False
 
     def run(self, candidates: Sequence[Candidate]) -> Found:
         """Try the candidates, and choose.
 
-        Raises: FloatingPointError if training diverges, where there is only one candidate, or for all.
+        An interrupt, by Ctrl-C or by what is told, ends the search with the best so far.
+
+        Raises: FloatingPointError if training diverges, where there is only one candidate, or for all;
+            KeyboardInterrupt after an interrupt before any network has learnt for an epoch.
         """
         left = dict(enumerate(candidates)) if len(candidates) == 1 else self._worth_trying(candidates)
         num_rungs = 1
@@ -125,6 +130,8 @@ class Search:
                 break
             ranked = sorted(left.keys() & results.keys(), key=lambda i: results[i].trial.loss)
             left = {i: left[i] for i in ranked[: max(KEPT, len(ranked) // KEPT)]}
+        if not results and self.interrupted:
+            raise KeyboardInterrupt
         if not results:
             raise FloatingPointError(f"all candidates of the search failed, the last by: {self.trials[-1].note}")
         return self._chosen(sorted(results.values(), key=lambda result: result.trial.loss))
@@ -143,15 +150,15 @@ class Search:
                     raise
                 self._note(candidate, rung.number, str(error))
             except KeyboardInterrupt:
-                if not results and not self.trials:
-                    raise
+                self.interrupts.check()
                 self.interrupted = True
             if self._ended():
                 break
         return results
 
     def _ended(self) -> bool:
-        return self.interrupted or monotonic() > self.deadline
+        self.interrupted = self.interrupted or self.interrupts.came
+        return self.interrupted or now() > self.deadline
 
     def _worth_trying(self, candidates: Sequence[Candidate]) -> dict[int, Candidate]:
         """The candidates that read more than one of these sets has not, and, by their cost, suit the time there is.
@@ -163,6 +170,8 @@ class Search:
         largest = max(self.examples.sets.sizes)
         seconds: dict[int, float] = {}
         for i, candidate in enumerate(candidates):
+            if self.interrupts.came:
+                raise KeyboardInterrupt
             if candidate.least_size > largest:
                 self._note(candidate, 0, f"not tried: the largest set has {largest} elements")
                 continue
@@ -184,8 +193,8 @@ class Search:
 
     def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> tuple[_Result, Epoch]:
         """Train a network of this candidate on each split, and predict the sets that it left out."""
-        began = monotonic()
-        networks: list[JanossyNetwork] = []
+        began = now()
+        networks: list[nn.Module] = []
         outputs: list[Tensor] = []
         runs: list[Trained] = []
         for number, (training, left_out) in enumerate(self.splits[: rung.num_splits]):
@@ -193,7 +202,7 @@ class Search:
             torch.manual_seed(seed)
             network = candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
             plan = self.limits.plan(len(training), rung.part)
-            plan.deadline = _share(deadline, rung.num_splits - number)
+            plan.deadline, plan.interrupts = _share(deadline, rung.num_splits - number), self.interrupts
 
             def tell(epoch: Epoch, number: int = number) -> None:
                 self._tell(candidate, rung, number, epoch)
@@ -207,14 +216,20 @@ class Search:
                 torch.Generator(self.examples.sets.device).manual_seed(seed),
                 tell,
             )
+            self.interrupts.check()
+            if run.interrupted and not run.history:  # this one has learnt nothing, but those before it have
+                self.interrupted = True
+                break
             runs.append(run)
             networks.append(network.eval())
             left_out_sets = self.examples[left_out]
             of_network = Ensemble([network], [1.0], self.task)
             outputs.append(of_network.predict(left_out_sets.sets, left_out_sets.context, self.num_permutations).mean)
-            if run.interrupted:
-                self.interrupted = True
+            self.interrupted = run.interrupted or self.interrupts.came
+            if self.interrupted and len(runs) < rung.num_splits:
                 break
+        if not runs:
+            raise KeyboardInterrupt
         predicted = torch.cat(outputs)
         targets, weights = (x[self.judged[: len(predicted)]] for x in (self.examples.targets, self.examples.weights))
         trial = Trial(
@@ -222,7 +237,7 @@ class Search:
             dict(candidate.settings),
             rung.number,
             max(len(run.history) for run in runs),
-            monotonic() - began,
+            now() - began,
             self._loss(predicted),
             self.task.score(predicted, targets, weights),
             note="interrupted" if self.interrupted else "out of time" if any(run.shortened for run in runs) else "",
@@ -231,7 +246,7 @@ class Search:
         return _Result(trial, networks, predicted), runs[-1].last
 
     def _tell(self, candidate: Candidate, rung: _Rung, network: int, epoch: Epoch, trial: Trial | None = None) -> None:
-        now = monotonic()
+        at = now()
         self.tell(
             Progress(
                 str(candidate),
@@ -240,8 +255,8 @@ class Search:
                 network,
                 rung.num_splits,
                 epoch,
-                now - self.began,
-                max(0.0, self.deadline - now),
+                at - self.began,
+                max(0.0, self.deadline - at),
                 trial,
             )
         )
@@ -274,4 +289,4 @@ class Search:
 
 def _share(deadline: float, num: int) -> float:
     """When the first of so many must end, if all are to have as long."""
-    return monotonic() + (deadline - monotonic()) / num
+    return now() + (deadline - now()) / num

@@ -20,13 +20,14 @@ from janossy.estimators.encoder import TableEncoder
 from janossy.estimators.ensemble import Ensemble, Outcome
 from janossy.estimators.forms import as_sets
 from janossy.estimators.importance import ElementImportance, leave_one_out
+from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.networks import draws, explained
 from janossy.estimators.search import Limits, Part, Search
 from janossy.estimators.splits import splits
 from janossy.estimators.table import SetTable
 from janossy.estimators.tasks import Task
 from janossy.estimators.trials import Progress, Trial
 from janossy.orderings.arguments import check_integer, check_number
-from janossy.orderings.rows import as_random
 from janossy.ragged import Ragged
 
 MOST_AUDITED = 500
@@ -41,6 +42,7 @@ class SetEstimator(BaseEstimator):
     parts_: list[Part]
     trials_: list[Trial]
     sensitivity_: Sensitivity | None
+    interrupted_: bool
     n_features_in_: int
 
     def __init__(
@@ -91,7 +93,7 @@ class SetEstimator(BaseEstimator):
         sets, _ = self._encoded(X)
         told: dict[str, str] = {}
         for network in self.ensemble_.networks:
-            told.setdefault(str(network), network.explain(sets))
+            told.setdefault(str(network), explained(network, sets))
         return "\n".join(told.values())
 
     def element_importance(self, X: Any) -> ElementImportance:
@@ -140,7 +142,7 @@ class SetEstimator(BaseEstimator):
             targets,
             torch.from_numpy(weights / weights.mean()).float(),
         ).to(self.device)
-        with _seeded(seed, self.device):
+        with _seeded(seed, self.device), Interrupts() as interrupts:
             search = Search(
                 examples,
                 splits(targets, self.validation, np.random.default_rng(seed)),
@@ -150,6 +152,7 @@ class SetEstimator(BaseEstimator):
                 num_permutations=self.num_permutations,
                 seed=seed,
                 tell=self._tell,
+                interrupts=interrupts,
             )
             found = search.run(tried)
             self.trials_ = found.trials
@@ -157,6 +160,7 @@ class SetEstimator(BaseEstimator):
             self.parts_ = [(networks, each, torch.from_numpy(used)[sets.cpu()]) for networks, each, sets in found.parts]
             self._calibrate(found.parts, examples)
             self.sensitivity_ = _sensitivity(found.parts, examples, task, seed)
+        self.interrupted_ = search.interrupted or interrupts.came
         self.ensemble_.to("cpu")
 
     def _calibrate(self, parts: Sequence[Part], examples: Examples) -> None:
@@ -245,7 +249,7 @@ def _sensitivity(parts: Sequence[Part], examples: Examples, task: Task, seed: in
         (weight, network, sets)
         for networks, weights, sets in parts
         for network, weight in zip(networks, weights, strict=True)
-        if as_random(network.pooling.orderings, "sensitivity_") is not None
+        if draws(network)
     ]
     if not drawing:
         return None

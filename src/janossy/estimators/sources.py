@@ -1,6 +1,6 @@
 """Tables of any library as columns by name: pandas, polars, Arrow, DuckDB, awkward, dicts, structured arrays."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -29,16 +29,16 @@ def is_of(library: str, x: Any) -> bool:
     return any(kind.__module__.partition(".")[0] == library for kind in type(x).__mro__)
 
 
-def named_columns(x: Any, set_id: str | None = None, drop: Collection[str] = ()) -> dict[str, Source] | None:
+def named_columns(x: Any, set_id: Sequence[str] = (), drop: Collection[str] = ()) -> dict[str, Source] | None:
     """The columns of a table by name, but for those to drop, or None for what is no table.
 
-    ``set_id`` may also name the index of a pandas frame, or one of its levels.
+    ``set_id`` may also name the index of a pandas frame, or levels of it.
     Raises: ValueError for two columns of one name, and columns of unequal length.
     """
     if is_of("pandas", x) and hasattr(x, "columns"):
         pairs = [(str(name), x.iloc[:, i]) for i, name in enumerate(x.columns)]
-        if set_id is not None and set_id in x.index.names and set_id not in x.columns:
-            pairs.append((set_id, x.index.get_level_values(set_id).to_series()))
+        levels = [name for name in set_id if name in x.index.names and name not in x.columns]
+        pairs += [(name, x.index.get_level_values(name).to_series()) for name in levels]
     elif isinstance(x, Mapping):
         pairs = [(str(name), values) for name, values in x.items()]
     elif isinstance(x, np.ndarray) and x.dtype.names is not None:

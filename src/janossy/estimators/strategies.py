@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 from torch import nn
@@ -39,7 +40,9 @@ class Settings:
     num_heads: int = 4
     """Of attention."""
     features: Mapping[str, Any] | None = None
-    """Arguments of ``TupleFeatures``, for pairs and triples, by columns of the layout; {} for ``pair_features``."""
+    """Arguments of ``TupleFeatures``, for pairs and triples, by columns of the layout, their names or their numbers; {}
+    for ``pair_features``. Columns with a period or in a distance are in their own units, as they were before they were
+    standardised, where ``units`` says nothing else."""
 
 
 def build_network(
@@ -49,6 +52,8 @@ def build_network(
 
     - "k1", "k2", "k3": a perceptron on each element, pair or triple, and the mean over all of them;
     - "k2+features", "k3+features": the same, which also reads differences and equalities of pairs (``FeaturedMLP``);
+    - "sum": "k1" with the sum in the place of the mean, and nothing that depends on how large sets of training were, so
+      that it may go on where larger sets come;
     - "max": "k1" with the maximum in the place of the mean;
     - "attention": "k1" with attention in the place of the mean (``GatedAttention``);
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD.
@@ -109,7 +114,7 @@ def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
 
 
 def pair_features(layout: Layout) -> dict[str, Any]:
-    """Interactions that suit any columns: |differences| of numbers, and equality of categories.
+    """Interactions that suit any columns: |differences| of numbers, of angles wrapped, and equality of categories.
 
     Those that do not depend on where the elements are, so that units that read them alone do not either. Differences as
     such are sums of columns, which an MLP makes by itself.
@@ -119,6 +124,7 @@ def pair_features(layout: Layout) -> dict[str, Any]:
     return {
         "absolute_differences": numbers,
         "equal": [[column] for column in codes],
+        "periods": {column: period for column, period in zip(numbers, layout.periods, strict=False) if period},
     }
 
 
@@ -132,6 +138,11 @@ def _tuples(k: int, reduce: str = "mean") -> "Build":
         return JanossyPooling(f, Tuples(k), reduce=reduce, append_size="log", orderings_train=some)
 
     return build
+
+
+def _sum(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+    f = TupleMLP(1, h.out_features, (of.width,) * of.depth, activation=of.activation)
+    return JanossyPooling(f, Tuples(1), reduce="sum")
 
 
 def _attention(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
@@ -151,11 +162,11 @@ def _mlp(k: int, of: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP |
     in_features, hidden = h.out_features + 1, (of.width,) * of.depth  # and the size of the set
     if of.features is None or k == 1:
         return TupleMLP(k, in_features, hidden, activation=of.activation)
-    given = _by_feature(of.features or pair_features(layout), h.places)
+    given = _by_feature(of.features or pair_features(layout), layout, h.places)
     return FeaturedMLP(k, in_features, hidden, TupleFeatures(k, in_features, **given), activation=of.activation)
 
 
-def _by_feature(given: Mapping[str, Any], places: Sequence[Sequence[int]]) -> dict[str, Any]:
+def _by_feature(given: Mapping[str, Any], layout: Layout, places: Sequence[Sequence[int]]) -> dict[str, Any]:
     """The arguments of ``TupleFeatures`` by the features that columns become, from those by columns."""
     kinds = dict.fromkeys(("differences", "absolute_differences", "products"), "columns")
     kinds |= dict.fromkeys(("equal", "distances"), "groups") | dict.fromkeys(("units", "periods"), "numbers")
@@ -163,15 +174,13 @@ def _by_feature(given: Mapping[str, Any], places: Sequence[Sequence[int]]) -> di
         raise ValueError(f"features expects {', '.join(kinds)}; got {', '.join(map(repr, unknown))}.")
 
     def of(columns: Iterable[Any]) -> list[int]:
-        found: list[int] = []
-        for column in columns:
-            if str(column) not in map(str, range(len(places))):  # keys are strings in JSON
-                raise ValueError(f"features expects columns 0 … {len(places) - 1} of the layout; got {column!r}.")
-            found += places[int(column)]
-        return found
+        return [place for column in columns for place in places[layout.column(column)]]
 
+    in_own_units = [*chain.from_iterable(given.get("distances", ())), *given.get("periods", ())]
+    units = {layout.column(x): layout.scale(layout.column(x)) for x in in_own_units if layout.scales}
+    units |= {layout.column(column): unit for column, unit in given.get("units", {}).items()}
     translated: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in {**given, "units": units}.items():
         if kinds[name] == "columns":
             translated[name] = of(value)
         elif kinds[name] == "groups":
@@ -189,6 +198,7 @@ STRATEGIES: dict[str, Build] = {
     "k3": _tuples(3),
     "k2+features": _tuples(2),
     "k3+features": _tuples(3),
+    "sum": _sum,
     "max": _tuples(1, "max"),
     "attention": _attention,
     "gru": _recurrence(GRU),
@@ -196,6 +206,7 @@ STRATEGIES: dict[str, Build] = {
 }
 
 OWN: dict[str, dict[str, Any]] = {
+    "sum": {"norm": False},
     "k2+features": {"features": {}},
     "k3+features": {"features": {}},
     "gru": {"depth": 1},

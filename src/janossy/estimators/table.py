@@ -1,6 +1,6 @@
 """SetTable: sets whose elements, and which themselves, have columns."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ class SetTable:
     in ``context``. It is what ``as_sets`` gives. It counts as one row a set, and is chosen from by sets: by a slice, or
     a list or array of ints or bools, as scikit-learn's splitting does; an int chooses a table of one set.
 
-    Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,) or None.
+    Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,), tuples
+        where they are of several columns, or None.
     Raises: ValueError for columns of other lengths.
 
     Example:
@@ -70,7 +71,7 @@ class SetTable:
 
     def place_of_set(self, b: int) -> str:
         """Which set this is, for errors."""
-        return f"set {b}" if self.ids is None else f"set {self.ids[b]!s}"
+        return f"set {b if self.ids is None else set_name(self.ids[b])}"
 
     def __getitem__(self, key: Any) -> "SetTable":
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
@@ -99,6 +100,19 @@ class SetTable:
             if columns:
                 lines.append(f"  {title}: " + ", ".join(f"{name} {_kind(column)}" for name, column in columns.items()))
         return "\n".join(lines) + ")"
+
+
+def set_name(name: Any) -> str:
+    """An id as text, for errors."""
+    return f"({', '.join(map(str, name))})" if isinstance(name, tuple) else str(name)
+
+
+def tuples(values: Iterable[tuple]) -> np.ndarray:
+    """Tuples as an array of as many objects."""
+    listed = list(values)
+    array = np.empty(len(listed), object)
+    array[:] = listed
+    return array
 
 
 def offsets_of(sizes: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Targets: one, or several, for each set, told row by row, by id, or as columns of the table itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from warnings import warn
@@ -12,7 +12,7 @@ from janossy.estimators.columns import Column, Where
 from janossy.estimators.grouping import ids_of
 from janossy.estimators.lists import Lists, array_columns, to_numpy
 from janossy.estimators.sources import Source, is_of, named_columns, source
-from janossy.estimators.table import SetTable
+from janossy.estimators.table import SetTable, set_name, tuples
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +52,13 @@ def taken_by_name(y: Any, columns: dict[str, Source], num_rows: int) -> Targets 
     return Targets({name: _plain(columns.pop(name), name) for name in dict.fromkeys(names)}, isinstance(y, str))
 
 
-def targets_of(y: Any, set_id: str | None, X: Any, num_rows: int) -> Targets:
-    """Targets from data, row by row unless by id: a dict, a table with a column ``set_id``, or a pandas Series or frame
-    whose index is not that of X and does not count its rows.
+def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
+    """Targets from data, row by row unless by id: a dict, a table with the columns ``set_id``, or a pandas Series or
+    frame whose index is not that of X and does not count its rows.
 
     Raises: TypeError for what holds no values.
     """
-    if set_id is not None and isinstance(y, Mapping) and set_id not in y:
+    if set_id and isinstance(y, Mapping) and not any(name in y for name in set_id):
         return Targets({"y": _plain(source(list(y.values()), "y"), "y")}, True, list(y))
     if isinstance(y, str):
         raise TypeError(f"y expects values, as X is no table with names of columns; got {y!r}. Give one for each set.")
@@ -66,14 +66,14 @@ def targets_of(y: Any, set_id: str | None, X: Any, num_rows: int) -> Targets:
     if is_of("pandas", y) and hasattr(y, "index"):
         index = y.index
         counts = len(index) == num_rows and getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
-        if set_id is not None and not counts and not (is_of("pandas", X) and index.equals(X.index)):
+        if set_id and not counts and not (is_of("pandas", X) and index.equals(X.index)):
             ids = index.tolist()
         if not hasattr(y, "columns"):
             return Targets({"y": _plain(source(y, "y"), "y")}, True, ids)
     columns = named_columns(y, set_id)
     if columns is not None:
-        if set_id is not None and set_id in columns:
-            ids = ids_of(_plain(columns.pop(set_id), set_id)).tolist()
+        if set_id and all(name in columns for name in set_id):
+            ids = ids_of([_plain(columns.pop(name), name) for name in set_id]).tolist()
         targets = {name: _plain(column, name) for name, column in columns.items()}
         if not targets:
             raise ValueError("y expects a column of targets beside that of ids; got none.")
@@ -100,7 +100,7 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
         places = {name: row for row, name in enumerate(targets.ids)}
         if len(places) < len(targets.ids):
             twice = next(name for row, name in enumerate(targets.ids) if places[name] != row)
-            raise ValueError(f"y expects one target a set; got two for set {twice!s}. Drop one.")
+            raise ValueError(f"y expects one target a set; got two for set {set_name(twice)}. Drop one.")
         rows = [places.pop(name, -1) for name in ids]
         if -1 in rows:
             raise without_target(ids[rows.index(-1)])
@@ -117,16 +117,16 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
 
 def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
     warn(
-        f"y has targets of {len(new):,} sets of which X has no element, such as set {new[0]!s}: taken as empty "
+        f"y has targets of {len(new):,} sets of which X has no element, such as set {set_name(new[0])}: taken as empty "
         "sets. Drop them from y if they are not.",
         stacklevel=4,
     )
-    ids = [] if sets.ids is None else sets.ids.tolist()
+    ids = [*([] if sets.ids is None else sets.ids.tolist()), *new]
     return SetTable(
         np.concatenate((sets.offsets, np.full(len(new), sets.num_elements))),
         sets.elements,
         {name: column.followed_by_missing(len(new)) for name, column in sets.context.items()},
-        ids_of(_plain(source([*ids, *new], "y"), "y")),
+        tuples(ids) if isinstance(ids[0], tuple) else ids_of([_plain(source(ids, "y"), "y")]),
     )
 
 
@@ -134,7 +134,7 @@ def without_target(name: Any, place: str | None = None) -> ValueError:
     """What is wrong with a set that has no target, in this row of the table if it is one of it."""
     row = "" if place is None else f", in {place}"
     return ValueError(
-        f"y expects a target for every set; got none for set {name!s}{row}. Give it one, or drop the set."
+        f"y expects a target for every set; got none for set {set_name(name)}{row}. Give it one, or drop the set."
     )
 
 

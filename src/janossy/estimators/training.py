@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import cos, inf, isfinite, nan, pi
-from time import monotonic
 from typing import Any
 
 import torch
@@ -14,8 +13,9 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from janossy.estimators.batches import Batches, Examples, RandomBatches, num_batches
+from janossy.estimators.clock import now
+from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.trials import Epoch
-from janossy.network import JanossyNetwork
 
 WARM_UP = 0.1
 """The part of training in which the learning rate rises."""
@@ -35,7 +35,9 @@ class Plan:
     """Epochs without a better validation loss after which training ends; None for no early end."""
     weight_decay: float = 1e-2
     deadline: float = inf
-    """When training ends at the latest, by ``time.monotonic``."""
+    """When training ends at the latest, by ``clock.now``."""
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    """Training ends after the batch in which one comes."""
     steps: float = field(init=False, default=inf)
     """The optimiser's steps that training is planned to take."""
 
@@ -58,7 +60,7 @@ class Trained:
 
 
 def train(
-    network: JanossyNetwork,
+    network: nn.Module,
     training: Examples,
     validation: Examples,
     criterion: nn.Module,
@@ -160,12 +162,14 @@ class Clock(Callback):
         self.last = Epoch(0, plan.epochs, nan, nan)
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        self.began, self.steps = monotonic(), 0
+        self.began, self.steps = now(), 0
 
     def on_batch_end(self, net: NeuralNet, training: bool = False, **kwargs: Any) -> None:
         if training:
             self.steps += 1
-        if self.plan.deadline < inf and monotonic() > self.plan.deadline:
+        if self.plan.interrupts.came:
+            raise KeyboardInterrupt
+        if self.plan.deadline < inf and now() > self.plan.deadline:
             self.shortened = True
             raise Finished
 
@@ -173,9 +177,9 @@ class Clock(Callback):
         row = net.history[-1]
         self.last = Epoch(row["epoch"], self.plan.epochs, row["train_loss"], row["valid_loss"])
         self.tell(self.last)
-        now = monotonic()
-        left = self.plan.deadline - now
-        possible = self.steps + left / (now - self.began) * self.steps
+        at = now()
+        left = self.plan.deadline - at
+        possible = self.steps + left / (at - self.began) * self.steps
         if possible < self.plan.steps:
             self.plan.steps, self.shortened = possible, True
         if self.steps >= self.plan.steps:

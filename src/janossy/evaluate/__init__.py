@@ -2,6 +2,7 @@
 
 from janossy.evaluate.choose import EVALUATORS, Choice, Evaluator, candidates, cheapest
 from janossy.evaluate.cost import Cost, Rates
+from janossy.evaluate.distinct import DistinctTuples
 from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
 from janossy.evaluate.packed import Packed
@@ -19,6 +20,7 @@ __all__ = [
     "REDUCTIONS",
     "Choice",
     "Cost",
+    "DistinctTuples",
     "Evaluator",
     "Function",
     "Fused",

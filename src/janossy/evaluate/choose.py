@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.cost import Cost
+from janossy.evaluate.distinct import DistinctTuples
 from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
 from janossy.evaluate.packed import Packed
@@ -46,6 +47,7 @@ class Evaluator(Protocol):
 EVALUATORS: tuple[Evaluator, ...] = (
     Gather(),
     Projected(),
+    DistinctTuples(),
     Fused(),
     Spectral(),
     Permanent(),
@@ -145,6 +147,8 @@ class Choice:
             lines.append(
                 f"  elements: {num} places in a table of {len(problem.table)}, each of which is projected once"
             )
+        if isinstance(chosen, DistinctTuples):
+            lines.append(f"  {chosen.remark(problem)}")
         for candidate in candidates(problem):
             if (cost := candidate.cost) is None:
                 answer = f"does not apply: {candidate.refusal}"

@@ -126,7 +126,7 @@ class Recurrence(nn.Module):
             return x.new_zeros(len(x), 0, width) if self.per_position else x.new_zeros(len(x), width)
         stepping = self._stepping()
         kernel = stepping.torch_kernel if "torch_kernel" in vars(stepping) else None
-        if kernel is None or self.unrolled or torch.compiler.is_compiling():
+        if kernel is None or self.unrolled or torch.compiler.is_compiling() or _is_refused(kernel, x):
             return self._unroll(x)
         zero = x.new_zeros(directions * self.num_layers, len(x), self.hidden_features)
         state = zero if self.num_states == 1 else (zero,) * self.num_states
@@ -163,6 +163,15 @@ class Recurrence(nn.Module):
         layers = f"num_layers={self.num_layers}, bidirectional={self.bidirectional}"
         outputs = ", per_position=True" if self.per_position else ""
         return f"{self.in_features}, {self.hidden_features}, {layers}{outputs}"
+
+
+def _is_refused(kernel: Callable[..., tuple[Tensor, ...]], x: Tensor) -> bool:
+    """Whether autocast would hand torch's LSTM numbers of half precision that this CPU has no instructions for."""
+    if kernel is not torch.lstm or x.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+        return False
+    is_bfloat16 = torch.get_autocast_dtype("cpu") == torch.bfloat16
+    ops = torch.ops.mkldnn
+    return not (ops._is_mkldnn_bf16_supported() if is_bfloat16 else ops._is_mkldnn_fp16_supported())
 
 
 class RNN(Recurrence):

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -147,10 +149,11 @@ def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tu
     """
     if k == 1:
         return nn.functional.linear(elements, weight, bias).unsqueeze(1), weight
-    stacked = weight.unflatten(1, (k, -1)).transpose(0, 1).flatten(0, 1)
+    H = len(weight)
+    stacked = weight.reshape(H, k, -1).transpose(0, 1).reshape(k * H, -1)
     if bias is not None:
-        bias = nn.functional.pad(bias, (0, (k - 1) * len(bias)))
-    return nn.functional.linear(elements, stacked, bias).unflatten(1, (k, -1)), stacked
+        bias = torch.constant_pad_nd(bias, (0, (k - 1) * H))
+    return nn.functional.linear(elements, stacked, bias).view(-1, k, H), stacked
 
 
 def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:
@@ -163,3 +166,12 @@ def hooked(module: nn.Module) -> bool:
     return any(
         m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks for m in module.modules()
     )
+
+
+def mixes_or_draws(module: nn.Module) -> bool:
+    """Whether the module by itself gives a row now what depends on the other rows, or on chance."""
+    if isinstance(module, _BatchNorm):
+        return module.training or module.running_mean is None
+    dropout = getattr(module, "dropout", 0.0)  # of recurrences and of attention
+    drops = isinstance(module, _DropoutNd | nn.RReLU) or (isinstance(dropout, float | int) and dropout > 0)
+    return module.training and drops

@@ -5,11 +5,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
 
 from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
-from janossy.functions.structure import Product, hooked, overridden
+from janossy.functions.structure import Product, hooked, mixes_or_draws, overridden
 
 
 class TupleProduct(nn.Module):
@@ -91,7 +89,7 @@ class TupleProduct(nn.Module):
             return None
         if self.output is not None and (overridden(self.output, nn.Linear.forward) or hooked(self.output)):
             return None
-        if any(_mixes_or_draws(module) for module in self.g.modules()):
+        if any(mixes_or_draws(module) for module in self.g.modules()):
             return None
         return Product(self.k, self.rank, self._factors, self._rest)
 
@@ -133,10 +131,3 @@ def _has_hooks(module: nn.Module) -> bool:
     """Whether calling the module runs a hook of its own, whatever the modules within it have."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks)
-
-
-def _mixes_or_draws(module: nn.Module) -> bool:
-    """Whether the module's output for a row depends now on the other rows or on chance."""
-    if isinstance(module, _BatchNorm):
-        return module.training or module.running_mean is None
-    return module.training and isinstance(module, _DropoutNd | nn.RReLU)

@@ -3,7 +3,8 @@
 from janossy.inference.control import ControlVariate, fit_control_variate
 from janossy.inference.links import LINKS, Link, named_link
 from janossy.inference.passes import predict_passes
-from janossy.inference.predict import Prediction, predict
+from janossy.inference.predict import predict
+from janossy.inference.prediction import Prediction
 from janossy.modes import evaluating
 
 __all__ = [

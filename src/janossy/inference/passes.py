@@ -8,7 +8,7 @@ from torch import Tensor
 
 from janossy.inference.error_bars import Sample
 from janossy.inference.links import Link, change_probability, named_link
-from janossy.inference.predict import Prediction
+from janossy.inference.prediction import Prediction
 from janossy.orderings.arguments import check_flag, check_integer
 
 

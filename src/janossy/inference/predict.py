@@ -1,7 +1,6 @@
 """predict: the mean over draws of link(network(sets)), with its error, until it is small enough (Remark 2.2)."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import torch
@@ -9,14 +8,16 @@ from torch import Tensor
 
 from janossy.evaluate.misfits import check_context
 from janossy.inference.draws import Control, Draws, until
-from janossy.inference.error_bars import check_confidence, margin
+from janossy.inference.error_bars import check_confidence
 from janossy.inference.links import Link, change_probability, named_link
+from janossy.inference.prediction import Prediction, exact, of_members, together
 from janossy.modes import evaluating
 from janossy.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
 from janossy.orderings.arguments import check_flag, check_generator, check_integer, check_number
 from janossy.orderings.rows import MAX_ROWS, as_random
 from janossy.ragged import Ragged, check_ragged
+from janossy.stack import Stack
 
 NUM_PERMUTATIONS = 20
 """The default for a network that is trained with one permutation."""
@@ -28,53 +29,9 @@ POSITION_BYTES = 32
 """What one position in a row takes while permutations are drawn: random bits, their order, and copies of it."""
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """The result of ``predict``.
-
-    Shapes: mean, standard_error (B, out); num_permutations, num_blocks, finished (B,); change_probability (B,) or None;
-    outputs (B, m, out) or None, m the most draws of a set, NaN behind those of a set that took fewer.
-
-    ``mean`` is that of link(network(sets)) over draws: what the network averages, with its own num, before ρ. So it is
-    a mean of ρ's, each linked, and each ρ is of the mean of num permutations.
-
-    ``standard_error`` is that of the mean, over the draw of the permutations. It is about the order alone: it says how
-    far the mean over all draws may be, and nothing of whether that is right. Permutations that were drawn together, a
-    block, depend on each other and count as one. It is NaN after a single block, and zero where all orders were taken,
-    or for a network that samples none (``num_permutations`` is then 0). ``num_permutations``: those that f was applied
-    to, of each set. ``finished``: which sets met the tolerance; all, without one.
-
-    ``change_probability``: about how probable it is that the mean over all draws gives another label, by Student's t.
-    For link="softmax", another arg-max, summed over the rival classes; for link="sigmoid", the other side of 1/2,
-    summed over the outputs. This too is about the order alone, and not the probability that the label is wrong.
-    """
-
-    mean: Tensor
-    standard_error: Tensor
-    num_permutations: Tensor
-    num_blocks: Tensor
-    finished: Tensor
-    change_probability: Tensor | None = None
-    outputs: Tensor | None = None
-
-    def margin(self, confidence: float = 0.95) -> Tensor:
-        """Half the width of each mean's confidence interval, (B, out), by Student's t over the blocks.
-
-        Raises: TypeError if confidence is no number; ValueError if it is not between 0 and 1, or if a set has a single
-            block.
-        """
-        check_confidence(confidence)
-        if (self.standard_error.isnan().any(1) & (self.num_blocks == 1)).any():
-            raise ValueError(
-                "an error bar expects at least 2 independent blocks of permutations for each set; got 1. "
-                "Predict with num_permutations >= 2, and with a smaller block= if that was given."
-            )
-        return margin(self.standard_error, self.num_blocks, confidence)
-
-
 @torch.no_grad()
 def predict(
-    network: JanossyNetwork,
+    network: JanossyNetwork | Stack,
     sets: Ragged,
     num_permutations: int | None = None,
     *,
@@ -85,7 +42,7 @@ def predict(
     block: int | None = None,
     control: Control | None = None,
     seed: int | None = None,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | Sequence[torch.Generator] | None = None,
     batch_size: int | None = None,
     keep_outputs: bool = False,
 ) -> Prediction:
@@ -104,6 +61,9 @@ def predict(
     h is computed once, and without a tolerance all draws in one call. Under exact orderings the result is
     link(network(sets)). The network is in evaluation mode meanwhile.
 
+    Of a ``Stack`` the mean is that of all networks, each of which is predicted with as if by itself; the members' means
+    and their spread come beside it.
+
     Args:
         num_permutations: of each set; with a tolerance, at most. It is rounded up to whole groups of num. None for as
             many as make an error bar: 20, or 5 groups of num.
@@ -121,10 +81,10 @@ def predict(
         control: a ``ControlVariate``: its mean over each draw is subtracted from the draw's output, and its exact mean
             added.
         seed: for a deterministic, exactly permutation-invariant prediction; fixes the permutations.
-        generator: the source of the permutations, otherwise.
+        generator: the source of the permutations, otherwise; for a ``Stack`` one for all in turn, or one a network.
         batch_size: sets at once. None for all, or, where sets are sampled, for as many as stay below the orderings'
             max_rows and the pooling's memory_budget. With a seed the result does not depend on it.
-        keep_outputs: also return what was averaged.
+        keep_outputs: also return what was averaged; not of a ``Stack``.
 
     Shapes: sets.values (N, *features), context (B, *any) -> mean (B, out).
     Invariance: unbiased for the mean over all draws, whatever the scheme; exact with a seed. With a tolerance, how many
@@ -136,7 +96,26 @@ def predict(
         with exact orderings, a seed that the orderings do not take, or both a seed and a generator, or one of another
         device.
     """
+    if isinstance(network, Stack):
+        if control is not None or keep_outputs:
+            given = "a control" if control is not None else "keep_outputs=True"
+            raise ValueError(
+                f"predict expects, with a Stack, no control and no keep_outputs, which are of one network; got "
+                f"{given}. Predict with each of stack.unstack()."
+            )
+        sources = generator if isinstance(generator, Sequence) else [generator] * len(network)
+        if len(sources) != len(network):
+            raise ValueError(
+                f"predict expects one generator, or {len(network)}, one a network; got {len(sources)}. Give as many."
+            )
+        options: dict[str, Any] = {"context": context, "link": link, "tolerance": tolerance, "confidence": confidence}
+        options |= {"block": block, "seed": seed, "batch_size": batch_size}
+        each = zip(network.members(), sources, strict=True)
+        found = [predict(member, sets, num_permutations, generator=source, **options) for member, source in each]
+        return of_members(found, same_draws=seed is not None)
     check_network(network, "predict")
+    if isinstance(generator, Sequence):
+        raise TypeError(f"predict expects one generator for one network; got {len(generator)}. Give one.")
     check_ragged(sets, "predict")
     check_context(context, sets, "predict")
     orderings = as_random(network.pooling.orderings, "predict")
@@ -164,7 +143,7 @@ def predict(
 
     def of(some: Ragged, context: Tensor | None) -> Prediction:
         if orderings is None:
-            return _exact(linked(network(some, context=context)), keep_outputs)
+            return exact(linked(network(some, context=context)), keep_outputs)
         draws = Draws(
             network,
             orderings,
@@ -203,15 +182,7 @@ def predict(
     with evaluating(network):
         if len(batches) == 1:
             return of(sets, context)
-        return _together([of(sets[batch], None if context is None else context[batch]) for batch in batches])
-
-
-def _exact(mean: Tensor, keep_outputs: bool) -> Prediction:
-    """The prediction of a network that draws nothing."""
-    none = torch.zeros(len(mean), dtype=torch.long, device=mean.device)
-    return Prediction(
-        mean, torch.zeros_like(mean), none, none, none == 0, outputs=mean[:, None] if keep_outputs else None
-    )
+        return together([of(sets[batch], None if context is None else context[batch]) for batch in batches])
 
 
 def _plan(
@@ -252,20 +223,6 @@ def _batches(sets: Ragged, orderings: RandomOrderings, num_draws: int, memory_bu
             yield slice(begin, b)
             begin, num_rows, num_positions = b, needs[n], needs[n] * orderings.row_length(n)
     yield slice(begin, len(sets))
-
-
-def _together(parts: list[Prediction]) -> Prediction:
-    """One prediction of the sets of all parts."""
-    most = max((part.outputs.shape[1] for part in parts if part.outputs is not None), default=0)
-
-    def joined(name: str) -> Any:
-        values = [getattr(part, name) for part in parts]
-        if name == "outputs" and values[0] is not None:
-            pad = torch.nn.functional.pad
-            values = [pad(x, (0, 0, 0, most - x.shape[1]), value=torch.nan) for x in values]
-        return None if values[0] is None else torch.cat(values)
-
-    return Prediction(**{field.name: joined(field.name) for field in fields(Prediction)})
 
 
 def _check_tolerance(tolerance: Any, confidence: Any) -> None:

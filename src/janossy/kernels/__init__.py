@@ -12,9 +12,15 @@ class Kernels(NamedTuple):
     tuple_means: Callable[..., Any]
     series_means: Callable[..., Any]
     product_means: Callable[..., Any]
+    logistic_means: Callable[..., Any]
+    means_by_place: Callable[..., Any]
+    add_by_place: Callable[..., Any]
+    table_sums: Callable[..., Any]
     run_cells: Callable[..., Any]
     run_cells_back: Callable[..., Any]
     sum_by_element: Callable[..., Any]
+    step_rows: Callable[..., Any]
+    step_rows_back: Callable[..., Any]
 
 
 @cache
@@ -22,10 +28,14 @@ def load() -> Kernels | None:
     """The kernels; None, with one warning, where numba is missing or cannot compile."""
     try:
         # numba is an optional extra, and takes half a second to import.
+        from janossy.kernels.cell_rows import step_rows, step_rows_back  # noqa: PLC0415
         from janossy.kernels.compiled import check_compiler  # noqa: PLC0415
+        from janossy.kernels.logistic_means import logistic_means  # noqa: PLC0415
+        from janossy.kernels.place_means import add_by_place, means_by_place  # noqa: PLC0415
         from janossy.kernels.product_means import product_means  # noqa: PLC0415
         from janossy.kernels.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
         from janossy.kernels.series_means import series_means  # noqa: PLC0415
+        from janossy.kernels.table_sums import table_sums  # noqa: PLC0415
         from janossy.kernels.tuple_means import tuple_means  # noqa: PLC0415
 
         check_compiler()
@@ -36,4 +46,6 @@ def load() -> Kernels | None:
         message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
-    return Kernels(tuple_means, series_means, product_means, run_cells, run_cells_back, sum_by_element)
+    means = tuple_means, series_means, product_means, logistic_means, means_by_place, add_by_place, table_sums
+    cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back
+    return Kernels(*means, *cells)

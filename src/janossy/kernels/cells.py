@@ -8,15 +8,14 @@ a name ending in ``_at`` says where a cell's numbers begin.
 from numba import njit
 
 from janossy.kernels.activations import CODES, value
-from janossy.kernels.limits import CELL_KINDS
+from janossy.kernels.limits import CELL_KINDS, NUMBERS_KEPT
 from janossy.kernels.vector import load, num_lanes, store
 
 RNN, GRU, LSTM = CELL_KINDS.values()
 
 NUM_GATES = {RNN: 1, GRU: 3, LSTM: 4}
 NUM_STATES = {RNN: 1, GRU: 1, LSTM: 2}
-NUM_KEPT = {RNN: 0, GRU: 4, LSTM: 4}
-"""Numbers kept for backward beside the state: the GRU's gates and its new gate's hidden part, the LSTM's gates."""
+NUM_KEPT = {CELL_KINDS[kind]: num for kind, num in NUMBERS_KEPT.items()}
 NUM_CHANGES = {RNN: 1, GRU: 4, LSTM: 4}
 """Gradients by what the gates are made of; the GRU's new gate has two, by its input and by its hidden part."""
 
@@ -25,8 +24,12 @@ _TANH, _SIGMOID = CODES["tanh"], CODES["sigmoid"]
 
 @njit(inline="always")
 def step(kind, H, inputs, inputs_at, hidden, hidden_at, bias, before, before_at, after, after_at, kept, kept_at):
-    """The state after, from the state before; ``kept`` may be empty."""
-    for v in range(0, H, num_lanes(inputs)):
+    """The state after, from the state before; ``kept`` may be empty.
+
+    H is one vector at least; where it is no whole vectors, the last one overlaps the one before.
+    """
+    for column in range(0, H, num_lanes(inputs)):
+        v = min(column, H - num_lanes(inputs))
         i, j = inputs_at + v, hidden_at + v
         if kind == RNN:
             store(after, after_at + v, value(_TANH, load(inputs, i) + load(hidden, j)))
@@ -57,19 +60,28 @@ def step(kind, H, inputs, inputs_at, hidden, hidden_at, bias, before, before_at,
 
 
 @njit(inline="always")
+def _put(anew, x, at, y):
+    store(x, at, y if anew else load(x, at) + y)
+
+
+@njit(inline="always")
 def step_back(
-    kind, H, before, before_at, after, after_at, kept, kept_at, by_after, by_after_at,
+    anew, kind, H, before, before_at, after, after_at, kept, kept_at, by_after, by_after_at,
     changes, changes_at, by_hidden, by_hidden_at, by_before, by_before_at,
 ):  # fmt: skip
-    """Store the ``changes``, and add to the gradients by the hidden products and, past them, by the state before."""
-    for v in range(0, H, num_lanes(after)):
+    """Store the ``changes``, and the gradients by the hidden products and, past them, by the state before.
+
+    These are put ``anew``, or added to what is there, for which H must be whole vectors.
+    """
+    for column in range(0, H, num_lanes(after)):
+        v = min(column, H - num_lanes(after))
         i, j, k, b = changes_at + v, by_hidden_at + v, kept_at + v, by_before_at + v
         by_h = load(by_after, by_after_at + v)
         if kind == RNN:
             h = load(after, after_at + v)
             change = by_h * (1.0 - h * h)
             store(changes, i, change)
-            store(by_hidden, j, load(by_hidden, j) + change)
+            _put(anew, by_hidden, j, change)
         elif kind == GRU:
             reset, update = load(kept, k), load(kept, k + H)
             new, by_state = load(kept, k + 2 * H), load(kept, k + 3 * H)
@@ -81,10 +93,10 @@ def step_back(
             store(changes, i + H, by_update)
             store(changes, i + 2 * H, by_new)
             store(changes, i + 3 * H, by_product)
-            store(by_hidden, j, load(by_hidden, j) + by_reset)
-            store(by_hidden, j + H, load(by_hidden, j + H) + by_update)
-            store(by_hidden, j + 2 * H, load(by_hidden, j + 2 * H) + by_product)
-            store(by_before, b, load(by_before, b) + by_h * update)
+            _put(anew, by_hidden, j, by_reset)
+            _put(anew, by_hidden, j + H, by_update)
+            _put(anew, by_hidden, j + 2 * H, by_product)
+            _put(anew, by_before, b, by_h * update)
         else:
             input_gate, forget = load(kept, k), load(kept, k + H)
             new, output = load(kept, k + 2 * H), load(kept, k + 3 * H)
@@ -98,8 +110,8 @@ def step_back(
             store(changes, i + H, by_forget)
             store(changes, i + 2 * H, by_new)
             store(changes, i + 3 * H, by_output)
-            store(by_hidden, j, load(by_hidden, j) + by_input)
-            store(by_hidden, j + H, load(by_hidden, j + H) + by_forget)
-            store(by_hidden, j + 2 * H, load(by_hidden, j + 2 * H) + by_new)
-            store(by_hidden, j + 3 * H, load(by_hidden, j + 3 * H) + by_output)
-            store(by_before, b + H, load(by_before, b + H) + by_memory * forget)
+            _put(anew, by_hidden, j, by_input)
+            _put(anew, by_hidden, j + H, by_forget)
+            _put(anew, by_hidden, j + 2 * H, by_new)
+            _put(anew, by_hidden, j + 3 * H, by_output)
+            _put(anew, by_before, b + H, by_memory * forget)

@@ -6,3 +6,7 @@ multiple of them is read out of bounds."""
 
 CELL_KINDS = {"rnn": 0, "gru": 1, "lstm": 2}
 """The recurrences whose steps are compiled, by the names of the steps, and their codes."""
+
+NUMBERS_KEPT = {"rnn": 0, "gru": 4, "lstm": 4}
+"""What a cell keeps of each hidden unit for backward beside its state: the GRU's gates and its new gate's hidden part,
+the LSTM's gates."""

@@ -185,7 +185,8 @@ def _backward(kind: int) -> Kernel:
                                 total = total + load(by_states, c * H + v)
                             store(by_state, at + v, total)
                         step_back(
-                            kind, H, above, at_above + r * state_size, states, c * state_size, kept, c * num_kept * H,
+                            False, kind, H, above, at_above + r * state_size, states, c * state_size,
+                            kept, c * num_kept * H,
                             by_state, at, changes, places[c - begin_all] * num_changes * H, by_hidden, r * width,
                             by_state, by_above + r * state_size,
                         )  # fmt: skip

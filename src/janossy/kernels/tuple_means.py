@@ -9,7 +9,7 @@ Sums of more than a few dozen terms are carried to float64, so that float32 keep
 tuples. Cost: tuples · H activations; memory O(n·k) vectors a thread.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numba import njit
@@ -28,6 +28,9 @@ from janossy.kernels.vector import (
     store_first,
     store_first_float64,
 )
+
+KEEP_SETS = 2**12
+"""The costs of larger batches are counted at every call rather than kept."""
 
 _CARRY = 32
 """Terms that are added in the working precision before they are carried to float64."""
@@ -55,19 +58,22 @@ def tuple_means(
     """
     p, offsets, increasing = np.ascontiguousarray(p), np.ascontiguousarray(offsets, np.int64), bool(increasing)
     k, H = p.shape[1:]
-    sizes = np.diff(offsets)
-    sets = np.arange(len(sizes)) if sets is None else np.asarray(sets, np.int64)
-    out = np.zeros((len(sizes), H), p.dtype) if out is None else out
+    if sets is None and len(offsets) <= KEEP_SETS:
+        sets, costs = _kept_costs(offsets.tobytes(), k, increasing)
+    else:
+        sets = np.arange(len(offsets) - 1) if sets is None else np.asarray(sets, np.int64)
+        costs = _costs(offsets, sets, k, increasing)
+    out = np.zeros((len(offsets) - 1, H), p.dtype) if out is None else out
     if not with_slopes:
         slopes = np.empty(0, p.dtype)
     elif slopes is None:
         slopes = np.empty_like(p)
     if len(sets) == 0 or H == 0:
         return out, slopes
-    n, lanes = sizes[sets], LANES[p.dtype.name]
-    num_blocks = -(-H // lanes)
-    costs = lanes * (n * float(k) + num_tuples(n, k, increasing))
+    lanes = LANES[p.dtype.name]
+    num_blocks, costs = -(-H // lanes), lanes * costs
     if activation == "relu" and k == 2:
+        n = offsets[sets + 1] - offsets[sets]
         sorting_costs = SORTING_COST[p.dtype.name] * n * np.log2(np.maximum(n, 2))
         sorting = (n > 1) & (sorting_costs * H < costs * num_blocks)
         if sorting.any():
@@ -79,6 +85,20 @@ def tuple_means(
         arguments = (p, offsets, increasing, sets, out, slopes.reshape(-1))
         tuple_kernel(activation, with_slopes)(np.repeat(costs, num_blocks), num_threads, *arguments)
     return out, slopes
+
+
+def _costs(offsets: np.ndarray, sets: np.ndarray, k: int, increasing: bool) -> np.ndarray:
+    """The vectors that are read and the activations of each set, in a block of hidden units."""
+    n = offsets[sets + 1] - offsets[sets]
+    return n * float(k) + num_tuples(n, k, increasing)
+
+
+@lru_cache(maxsize=32)
+def _kept_costs(offsets: bytes, k: int, increasing: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of all sets, and their costs: on a small batch counting takes as long as the kernel."""
+    bounds = np.frombuffer(offsets, np.int64)
+    sets = np.arange(len(bounds) - 1)
+    return sets, _costs(bounds, sets, k, increasing)
 
 
 @njit(inline="always")

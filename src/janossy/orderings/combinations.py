@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_key, check_max_rows
-from janossy.orderings.sorting import Key, sort_positions
+from janossy.orderings.sorting import Key, is_sorted, sort_positions
 from janossy.orderings.templates import increasing_tuples
 from janossy.ragged import Ragged
 
@@ -48,8 +48,8 @@ class Combinations:
     def row_length(self, n: int) -> int:
         return self.k
 
-    def order(self, keys: Ragged) -> Tensor:
-        return sort_positions(keys, self.key)
+    def order(self, keys: Ragged) -> Tensor | None:
+        return None if self.key is None and is_sorted(keys) else sort_positions(keys, self.key)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "n!/(k!(n-k)!) rows", f"Sampled(num, k={self.k}) or a smaller k")

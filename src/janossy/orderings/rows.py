@@ -319,16 +319,21 @@ def build_rows(
 
     k is the fixed row length, if there is one: smaller sets have padded rows.
     """
-    buckets = []
-    for n, sets in _by_size(keys.sizes):
-        chosen = None if sets is None else torch.tensor(sets, device=keys.device)
-        starts = keys.offsets[:-1] if chosen is None else keys.offsets[chosen]
-        positions = local(n, len(keys if sets is None else sets)).to(keys.device)
-        buckets.append(Bucket(positions, chosen, starts, order, padded=k is not None and n < k))
+    of_sizes = by_size(keys.sizes)
+    chosen: Sequence[Tensor | None] = [None]
+    starts: Sequence[Tensor] = [keys.offsets[:-1]]
+    if len(of_sizes) > 1:
+        numbers = torch.tensor([b for _, sets in of_sizes for b in sets or ()], device=keys.device)
+        num_sets = [len(sets or ()) for _, sets in of_sizes]
+        chosen, starts = numbers.split(num_sets), keys.offsets[numbers].split(num_sets)
+    buckets, device = [], keys.device
+    for (n, _), sets, begins in zip(of_sizes, chosen, starts, strict=True):
+        positions = local(n, len(begins)).to(device)
+        buckets.append(Bucket(positions, sets, begins, order, padded=k is not None and n < k))
     return Rows(tuple(buckets), len(keys))
 
 
-def _by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:
+def by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:
     """The distinct sizes, each with the numbers of its sets; None for all of them. No sets are all of size 0."""
     distinct = sorted(set(sizes)) or [0]
     if len(distinct) == 1:

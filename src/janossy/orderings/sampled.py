@@ -1,5 +1,6 @@
 """Random orderings of each set (π-SGD, Def. 2.3), or the first k elements of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf, perm
 from typing import ClassVar, Self
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from janossy.orderings.arguments import check_integer
 from janossy.orderings.rows import MAX_ROWS, Rows, check_budget, check_k, check_max_rows
-from janossy.orderings.schemes import SCHEMES, block_sizes, draw
+from janossy.orderings.schemes import SCHEMES, block_sizes, draw, draw_together
 from janossy.orderings.source import Source, drawn_rows
 from janossy.orderings.templates import injective_tuples
 from janossy.ragged import Ragged
@@ -96,7 +97,7 @@ class Sampled:
         if self._takes_all(n):
             return [self.num_rows(n)]
         each = self.num_rows(n) // self.num
-        return [each * size for size in block_sizes(self._scheme(), self.num, n, self.block)]
+        return [each * size for size in self._block_sizes(n)]
 
     def population(self, n: int) -> float:
         return float(self.num_rows(n)) if self._takes_all(n) else inf
@@ -116,12 +117,26 @@ class Sampled:
     def draw(self, source: Source, num_sets: int, n: int) -> Tensor:
         """(num_sets, R, L), filled up with -1."""
         if self._takes_all(n):
-            return injective_tuples(n, self.row_length(n))[None].to(source.device)
+            return self._all(source, n)
+        return self._rows(draw(self._scheme(), source, num_sets, self._block_sizes(n), n), n)
+
+    def draw_together(self, source: Source, counts: Mapping[int, int]) -> dict[int, Tensor]:
+        drawn = {n: num_sets for n, num_sets in counts.items() if not self._takes_all(n)}
+        permutations = draw_together(self._scheme(), source, drawn, self._block_sizes)
+        return {n: self._rows(permutations[n], n) if n in drawn else self._all(source, n) for n in counts}
+
+    def _all(self, source: Source, n: int) -> Tensor:
+        return injective_tuples(n, self.row_length(n))[None].to(source.device)
+
+    def _rows(self, permutations: Tensor, n: int) -> Tensor:
+        """What is kept of permutations (S, num, n), and what is averaged over exactly: (S, R, L)."""
         length = self._length(n)
-        rows = draw(self._scheme(), source, num_sets, block_sizes(self._scheme(), self.num, n, self.block), n)
-        if self.exact_last:
-            rows = _every_end(rows, length, self._last(n))
-        return torch.nn.functional.pad(rows[:, :, :length], (0, self.row_length(n) - length), value=-1)
+        rows = _every_end(permutations, length, self._last(n)) if self.exact_last else permutations[:, :, :length]
+        missing = self.row_length(n) - length
+        return torch.nn.functional.pad(rows, (0, missing), value=-1) if missing else rows
+
+    def _block_sizes(self, n: int) -> list[int]:
+        return block_sizes(self._scheme(), self.num, n, self.block)
 
     def _scheme(self) -> str:
         if self.scheme != "auto":

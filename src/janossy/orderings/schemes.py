@@ -4,14 +4,17 @@ Each permutation is uniform by itself, so means are unbiased whatever the scheme
 other; blocks are independent, and the units of a standard error.
 """
 
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.orderings.source import Source
-from janossy.orderings.templates import MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS, design
+from janossy.orderings.source import Source, ordered
+from janossy.orderings.templates import MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS, design, designs
 
 
 class Scheme(Protocol):
@@ -21,8 +24,15 @@ class Scheme(Protocol):
         """The most permutations of n elements that it draws together; None for any number."""
         ...
 
-    def draw(self, source: Source, num_blocks: int, size: int, n: int) -> Tensor:
-        """Blocks of ``size <= most(n)`` uniform permutations of n >= 1 positions, (num_blocks, size, n)."""
+    def group(self, n: int) -> int:
+        """Sets of sizes that give one number are drawn together, with lengths."""
+        ...
+
+    def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
+        """Blocks of ``size <= most(n)`` uniform permutations of n >= 1 positions, (num_blocks, size, n).
+
+        With lengths (num_blocks,), of so many positions <= n each, and behind them anything.
+        """
         ...
 
 
@@ -33,8 +43,11 @@ class Independent:
     def most(self, n: int) -> int | None:
         return 1
 
-    def draw(self, source: Source, num_blocks: int, size: int, n: int) -> Tensor:
-        return source.permutations(num_blocks, size, n)
+    def group(self, n: int) -> int:
+        return _much_alike(n)
+
+    def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
+        return source.permutations(num_blocks, size, n, lengths=lengths)
 
 
 @dataclass(frozen=True)
@@ -44,8 +57,11 @@ class Antithetic:
     def most(self, n: int) -> int | None:
         return 2
 
-    def draw(self, source: Source, num_blocks: int, size: int, n: int) -> Tensor:
-        return _with_reverses(source.permutations(num_blocks, 1, n), size)
+    def group(self, n: int) -> int:
+        return _much_alike(n)
+
+    def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
+        return _with_reverses(source.permutations(num_blocks, 1, n, lengths=lengths), size, lengths)
 
 
 @dataclass(frozen=True)
@@ -59,11 +75,15 @@ class Latin:
     def most(self, n: int) -> int | None:
         return max(2, 2 * n)
 
-    def draw(self, source: Source, num_blocks: int, size: int, n: int) -> Tensor:
+    def group(self, n: int) -> int:
+        return _much_alike(n)
+
+    def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
         shifts = torch.arange(_half(size), device=source.device)
-        square = (source.permutations(num_blocks, 1, n) + shifts[:, None]) % n
-        names = source.permutations(num_blocks, 1, n).expand_as(square)
-        return _with_reverses(names.gather(-1, square), size)
+        columns = source.permutations(num_blocks, 1, n, lengths=lengths)
+        square = (columns + shifts[:, None]) % (n if lengths is None else lengths[:, None, None])
+        names = source.permutations(num_blocks, 1, n, lengths=lengths).expand_as(square)
+        return _with_reverses(names.gather(-1, square), size, lengths)
 
 
 @dataclass(frozen=True)
@@ -77,7 +97,10 @@ class Stratified:
     def most(self, n: int) -> int | None:
         return None
 
-    def draw(self, source: Source, num_blocks: int, size: int, n: int) -> Tensor:
+    def group(self, n: int) -> int:
+        return _much_alike(n)
+
+    def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
         half = _half(size)
         # Positions in (0, 1) as integers; the lower bits of two of them do not tie.
         bits = 61 - half.bit_length()
@@ -85,7 +108,7 @@ class Stratified:
         below = noise % 2**bits + source.permutations(num_blocks, n, half) * 2**bits
         above = 2 * half * 2**bits - 1 - below
         positions = torch.where(noise < 2**61, below, above)
-        return _with_reverses(positions.mT.argsort(-1), size)
+        return _with_reverses(ordered(positions.mT, lengths), size, lengths)
 
 
 @dataclass(frozen=True)
@@ -98,7 +121,10 @@ class Orthogonal:
     def most(self, n: int) -> int | None:
         return max(2, 2 * (n - 1))
 
-    def draw(self, source: Source, num_blocks: int, size: int, n: int) -> Tensor:
+    def group(self, n: int) -> int:
+        return n
+
+    def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
         normal = source.normal(num_blocks, n, _half(size))
         q, r = torch.linalg.qr(normal - normal.mean(1, keepdim=True))
         # LAPACK chooses the signs; with R's, Q is uniform.
@@ -113,7 +139,10 @@ class Sobol:
     def most(self, n: int) -> int | None:
         return None
 
-    def draw(self, source: Source, num_blocks: int, size: int, n: int) -> Tensor:
+    def group(self, n: int) -> int:
+        return n
+
+    def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
         if n > torch.quasirandom.SobolEngine.MAXDIM:
             raise ValueError(
                 f"the scheme 'sobol' takes sets of up to {torch.quasirandom.SobolEngine.MAXDIM} elements; got {n}. "
@@ -137,10 +166,17 @@ class Designed:
     def most(self, n: int) -> int | None:
         return MOST_DESIGNED_ROWS if n <= MOST_DESIGNED_ELEMENTS else None
 
-    def draw(self, source: Source, num_blocks: int, size: int, n: int) -> Tensor:
+    def group(self, n: int) -> int:
+        return _much_alike(n)
+
+    def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
         if n > MOST_DESIGNED_ELEMENTS:
-            return Stratified().draw(source, num_blocks, size, n)
-        return source.permutations(num_blocks, n)[:, design(n, size).to(source.device)]
+            return Stratified().draw(source, num_blocks, size, n, lengths)
+        names = source.permutations(num_blocks, n, lengths=lengths)
+        if lengths is None:
+            return names[:, design(n, size).to(source.device)]
+        places = designs(n, size).to(source.device)[lengths - 1]
+        return names[:, None].expand_as(places).gather(-1, places)
 
 
 SCHEMES: dict[str, Scheme] = {
@@ -174,23 +210,56 @@ def block_sizes(scheme: str, num: int, n: int, block: int | None) -> list[int]:
     return [min(size, num - begin) for begin in range(0, num, size)]
 
 
-def draw(scheme: str, source: Source, num_sets: int, sizes: list[int], n: int) -> Tensor:
-    """Permutations of n positions in blocks of these sizes, all alike but for the last, (num_sets, Σ sizes, n)."""
+def draw(scheme: str, source: Source, num_sets: int, sizes: list[int], n: int, lengths: Tensor | None = None) -> Tensor:
+    """Permutations of n positions in blocks of these sizes, all alike but for the last, (num_sets, Σ sizes, n).
+
+    With lengths (num_sets,), of so many positions <= n each, and behind them anything.
+    """
     if n == 0:
         return torch.zeros(num_sets, sum(sizes), 0, dtype=torch.long, device=source.device)
     if scheme == "independent":
-        return source.permutations(num_sets, len(sizes), n)
+        return source.permutations(num_sets, len(sizes), n, lengths=lengths)
     whole = [size for size in sizes if size == sizes[0]]
-    drawn = [SCHEMES[scheme].draw(source, num_sets * len(whole), sizes[0], n).reshape(num_sets, sum(whole), n)]
-    if len(whole) < len(sizes):
-        drawn.append(SCHEMES[scheme].draw(source, num_sets, sizes[-1], n))
-    return torch.cat(drawn, 1)
+    of_blocks = None if lengths is None else lengths.repeat_interleave(len(whole))
+    drawn = SCHEMES[scheme].draw(source, num_sets * len(whole), sizes[0], n, of_blocks)
+    drawn = drawn.reshape(num_sets, sum(whole), n)
+    if len(whole) == len(sizes):
+        return drawn
+    return torch.cat((drawn, SCHEMES[scheme].draw(source, num_sets, sizes[-1], n, lengths)), 1)
+
+
+def draw_together(
+    scheme: str, source: Source, counts: Mapping[int, int], sizes_of: Callable[[int], list[int]]
+) -> dict[int, Tensor]:
+    """``draw`` for so many sets of each size n, in blocks of ``sizes_of(n)``: sets of nearly one size at once."""
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for n in sorted(counts):
+        groups[SCHEMES[scheme].group(n) if n else -1, *sizes_of(n)].append(n)
+    drawn: dict[int, Tensor] = {}
+    for group in groups.values():
+        num, most = [counts[n] for n in group], group[-1]
+        lengths = None
+        if len(group) > 1:
+            lengths = torch.tensor(np.repeat(group, num), device=source.device)
+        rows = draw(scheme, source, sum(num), sizes_of(most), most, lengths)
+        drawn |= {n: some[..., :n] for n, some in zip(group, rows.split(num), strict=True)}
+    return drawn
+
+
+def _much_alike(n: int) -> int:
+    """Sizes below twice the smallest, from 17 on; smaller ones cost next to nothing."""
+    return max(n - 1, MOST_DESIGNED_ELEMENTS - 1).bit_length()
 
 
 def _half(size: int) -> int:
     return -(-size // 2)
 
 
-def _with_reverses(permutations: Tensor, size: int) -> Tensor:
-    """Each row (…, half, n) and its reverse behind it, size rows in all."""
-    return torch.stack((permutations, permutations.flip(-1)), -2).flatten(-3, -2)[..., :size, :]
+def _with_reverses(permutations: Tensor, size: int, lengths: Tensor | None = None) -> Tensor:
+    """Each row (B, half, n) and its reverse behind it, size rows in all; with lengths (B,), that of its beginning."""
+    if lengths is None:
+        reverses = permutations.flip(-1)
+    else:
+        back = lengths[:, None, None] - 1 - torch.arange(permutations.shape[-1], device=lengths.device)
+        reverses = permutations.gather(-1, back.clamp(min=0).expand_as(permutations))
+    return torch.stack((permutations, reverses), -2).flatten(-3, -2)[..., :size, :]

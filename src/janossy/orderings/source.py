@@ -1,6 +1,8 @@
 """The source of randomness of orderings: bits, permutations, arrangements; rows drawn from it, anew or by a seed."""
 
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -25,14 +27,22 @@ class Source:
         """62 random bits each: no two tie, which a sort would order unevenly."""
         return torch.randint(2**62, shape, device=self.device, **self.options)
 
-    def permutations(self, *shape: int) -> Tensor:
-        """Uniform and independent, (…, n)."""
-        # Integers sort on every device; float64 does not.
-        return self.bits(*shape).argsort(-1)
+    def permutations(self, *shape: int, lengths: Tensor | None = None) -> Tensor:
+        """Uniform and independent, (…, n); or, with lengths (B,), (B, …, n) of so many positions each."""
+        return ordered(self.bits(*shape), lengths)
 
     def normal(self, *shape: int) -> Tensor:
         # Whatever torch's default dtype: seeds fix what is drawn, and half precision has no QR.
         return torch.randn(shape, dtype=torch.float32, device=self.device, **self.options)
+
+
+def ordered(keys: Tensor, lengths: Tensor | None) -> Tensor:
+    """The order of integer keys (B, …, n); with lengths (B,), of the first so many, and behind it anything."""
+    if lengths is not None:
+        beyond = torch.arange(keys.shape[-1], device=keys.device) >= lengths.view(-1, *(1,) * (keys.dim() - 1))
+        keys = keys.masked_fill(beyond, torch.iinfo(keys.dtype).max)
+    # Integers sort on every device; float64 does not.
+    return keys.argsort(-1)
 
 
 def arrangements(digits: Tensor) -> Tensor:
@@ -63,12 +73,24 @@ class Drawing(Protocol):
         ...
 
 
+@runtime_checkable
+class DrawsTogether(Drawing, Protocol):
+    """Those that draw for sets of many sizes in a few steps."""
+
+    def draw_together(self, source: Source, counts: Mapping[int, int]) -> dict[int, Tensor]:
+        """What ``draw`` gives for so many sets of each size."""
+        ...
+
+
 def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | None) -> Rows:
     """Their rows for each set, drawn anew; or, with a seed, the same for all sets of one size, which are sorted."""
     owner = type(orderings).__name__
     check_generator(owner, generator, keys.device)
     if orderings.seed is None:
-        source = Source(keys.device, generator)
+        source, counts = Source(keys.device, generator), Counter(keys.sizes)
+        if len(counts) > 1 and isinstance(orderings, DrawsTogether) and not torch.compiler.is_compiling():
+            drawn = orderings.draw_together(source, counts)
+            return build_rows(keys, lambda n, _: drawn[n], k=orderings.k)
         return build_rows(keys, lambda n, num_sets: orderings.draw(source, num_sets, n), k=orderings.k)
     if generator is not None:
         raise ValueError(f"{owner} got both seed= and a generator; drop one: the seed fixes every permutation.")

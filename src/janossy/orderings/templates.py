@@ -41,6 +41,11 @@ def design(n: int, size: int) -> Tensor:
     return kept(size * n, _design, n, size)
 
 
+def designs(n: int, size: int) -> Tensor:
+    """``design(m, size)`` for m = 1 to n, each filled up with 0, (n, size, n)."""
+    return kept(n * size * n, _designs_up_to, n, size)
+
+
 def kept(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any) -> Tensor:
     """The tensor of ``build(*arguments)``, which has so many elements; built once if it is small.
 
@@ -75,6 +80,10 @@ def _design(n: int, size: int) -> np.ndarray:
     designs = _designs()[str(n)]
     rows = designs[str(min(int(m) for m in designs if int(m) >= size))].split()
     return np.array([[int(digit, 16) for digit in row] for row in rows[:size]])
+
+
+def _designs_up_to(n: int, size: int) -> np.ndarray:
+    return np.stack([np.pad(_design(m, size), ((0, 0), (0, n - m))) for m in range(1, n + 1)])
 
 
 @lru_cache(maxsize=1)

@@ -13,8 +13,8 @@ import typer
 
 from janossy.paper.arithmetic.options import arithmetic
 from janossy.paper.graphs.options import graphs
-from janossy.paper.options import Request
 from janossy.refusal import BadArgument
+from janossy.runs.options import Request
 
 reproduce = typer.Typer(no_args_is_help=True, help="Run the paper's experiments and set ours beside its tables.")
 

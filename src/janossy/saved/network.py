@@ -66,7 +66,7 @@ def load(path: str | PathLike[str]) -> JanossyNetwork:
     return rebuild(model.description.get("network"), model.tensors)
 
 
-def describe(network: JanossyNetwork) -> dict[str, Any]:
+def describe(network: nn.Module) -> dict[str, Any]:
     """What a network is made of, as JSON values: the names of its parts, and the arguments that build each of them.
 
     Raises: TypeError for what is no JanossyNetwork; ValueError for a part that is not ours, a hook, or a key function.

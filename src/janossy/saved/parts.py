@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from janossy.evaluate import (
+    DistinctTuples,
     Fused,
     Gather,
     Packed,
@@ -121,6 +122,7 @@ PARTS: dict[str, Part] = {
     "Distinct": _settings(Distinct),
     "ImportanceSampled": _settings(ImportanceSampled),
     # evaluators
+    "DistinctTuples": _settings(DistinctTuples),
     "Fused": _settings(Fused),
     "Gather": _settings(Gather),
     "Packed": _settings(Packed),

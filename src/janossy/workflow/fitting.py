@@ -17,19 +17,24 @@ import typer
 from rich.console import Console
 
 from janossy.estimators import SetClassifier, SetRegressor, SetTable, save
+from janossy.estimators.interrupts import Interrupts
 from janossy.refusal import BadArgument
 from janossy.saved.reading import version_of
 from janossy.whole import beside, write_whole
 from janossy.workflow.describing import describe, sizes_of
 from janossy.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.workflow.judged import Model, judge, scores
-from janossy.workflow.recipe import Recipe, sets_to_fit
+from janossy.workflow.recipe import Read, Recipe, sets_to_fit
 from janossy.workflow.record import NAME, Record
 from janossy.workflow.report import report, str_of
 from janossy.workflow.target import TaskName, taken_as
+from janossy.workflow.values import is_text
 
 FOLDS = 5
 """Of few sets, unless ``validation`` says otherwise."""
+
+LARGEST = 1e30
+"""Of a target: predictions are in float32, and errors are squared."""
 
 
 @dataclass(frozen=True)
@@ -49,80 +54,105 @@ def fit(request: Request) -> None:
     """Read the tables, fit, and write the folder of the model: whole, or not at all.
 
     Raises: BadArgument for what is wrong in the tables; OSError; FloatingPointError if training diverges;
-        typer.Exit(130) after an interrupt, when the best so far is written.
+        typer.Exit(130) after an interrupt, when the best so far is written; KeyboardInterrupt after one before there is
+        anything to write, or a second.
     """
     console = screen()
     _check_device(request.settings["device"])
     request.out.parent.mkdir(parents=True, exist_ok=True)
     with beside(request.out) as part:
         part.mkdir()  # if there is no place for it, one knows before training
-        sets, targets, task = _read(request, console)
-        model, seconds = _trained(request, sets, targets, task, console)
-        judged = judge(model, sets, targets)
-        record = Record(
-            request.recipe,
-            task,
-            tuple(map(str, request.files)),
-            len(sets),
-            sets.num_elements,
-            int(sets.sizes.min()),
-            int(sets.sizes.max()),
-            len(judged.sets),
-            {name: value if isfinite(value) else None for name, value in
-             scores(judged.targets, judged.predictions, task).items()},
-            seconds,
-            datetime.now(UTC).isoformat(timespec="seconds"),
-            shlex.join(["janossy", *sys.argv[1:]]),
-        )  # fmt: skip
-        folder = save(model, part / "model")
-        write_whole(folder / NAME, record.to_json())
-        try:
-            write_whole(folder / "report.html", report(model, sets, judged, record, _told(model)))
-        finally:  # rather a model without a report than none
-            folder.rename(request.out)
+        read, targets, task = _read(request, console)
+        with Interrupts() as interrupts:
+            record = _written(request, read, targets, task, part, console, interrupts)
     found = ", ".join(f"{name} {value:.4f}" for name, value in record.scores.items() if value is not None)
     say(console, f"{found}, on {record.num_judged:,} sets that were left out.")
     say(console, f"wrote {request.out}, with {request.out / 'report.html'}")
-    if was_interrupted(model):
+    if interrupts.came:
         say(console, "Stopped before the end: this is the best so far.")
         raise typer.Exit(130)
 
 
-def was_interrupted(model: Model) -> bool:
-    """Whether its training was ended by Ctrl-C."""
-    return any(trial.note == "interrupted" for trial in model.trials_)
+def _written(
+    request: Request,
+    read: Read,
+    targets: np.ndarray,
+    task: TaskName,
+    part: Path,
+    console: Console,
+    interrupts: Interrupts,
+) -> Record:
+    """Fit, and write the model, with what is told of it."""
+    sets = read.sets
+    model, seconds = _trained(request, sets, targets, task, console)
+    interrupts.came = interrupts.came or model.interrupted_
+    if interrupts.came:
+        say(console, "Stopped; the best so far is being written. Ctrl-C again leaves at once.")
+    judged = judge(model, sets, targets)
+    found = scores(judged.targets, judged.predictions, task, request.recipe.target)
+    record = Record(
+        request.recipe,
+        task,
+        tuple(map(str, request.files)),
+        len(sets),
+        sets.num_elements,
+        int(sets.sizes.min()),
+        int(sets.sizes.max()),
+        len(judged.sets),
+        {name: value if isfinite(value) else None for name, value in found.items()},
+        seconds,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        shlex.join(["janossy", *sys.argv[1:]]),
+        tuple(field.name for field in read.ids.schema if is_text(field.type)),
+    )
+    folder = save(model, part / "model")
+    write_whole(folder / NAME, record.to_json())
+    try:
+        told = {"ended": "by Ctrl-C, with the best so far"} if interrupts.came else {}
+        write_whole(folder / "report.html", report(model, sets, judged, record, told | _told(model)))
+    finally:  # rather a model without a report than none
+        folder.rename(request.out)
+    return record
 
 
-def _read(request: Request, console: Console) -> tuple[SetTable, np.ndarray, TaskName]:
-    sets, targets = sets_to_fit(request.files, request.recipe)
-    name, files = request.recipe.target, ", ".join(map(str, request.files))
-    task = request.task
+def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskName]:
+    """The sets, their targets, and what these are."""
+    read = sets_to_fit(request.files, request.recipe, request.task == "classification")
+    names, files = request.recipe.target, ", ".join(map(str, request.files))
+    targets, task = read.targets, request.task
+    assert targets is not None
+    if read.sets.num_elements == 0:
+        raise BadArgument(f"{files}: all sets are empty. Are these the right columns of lists?")
     taken = taken_as(targets)
     if targets.dtype.kind == "M":
-        raise BadArgument(f"{files}: the target {name!r} holds dates. Make numbers of them, such as days.")
+        raise BadArgument(f"{files}: the target {names[0]!r} holds dates. Make numbers of them, such as days.")
     if task == "regression" and targets.dtype.kind not in "iufb":
-        raise BadArgument(f"{files}: the target {name!r} is text, which no regression can predict. Leave --task out.")
-    say(console, f"{files}: {sizes_of(sets)}")
-    show_columns(console, list(describe(sets)))
+        raise BadArgument(
+            f"{files}: the target {names[0]!r} is text, which no regression can predict. Leave --task out."
+        )
+    say(console, f"{files}: {sizes_of(read.sets)}")
+    show_columns(console, list(describe(read.sets)))
     reason = "as --task says" if task else f"{taken.reason}; --task overrules it"
     task = task or taken.task
-    different, counts = np.unique(targets, return_counts=True)
-    if len(different) < 2:
-        raise BadArgument(f"{files}: the target {name!r} has one value only, {different[0]}. Is it the right column?")
+    columns = dict(zip(names, targets.reshape(len(targets), -1).T, strict=True))
+    for name, values in columns.items():
+        if (values == values[0]).all():
+            raise BadArgument(f"{files}: the target {name!r} has one value only, {values[0]}. Is it the right column?")
     if task == "regression" and request.balanced:
-        raise BadArgument(f"--balanced is of classes, and the target {name!r} is taken as numbers, {reason}.")
-    _check_enough(request.settings.get("validation"), len(sets), files)
+        raise BadArgument(f"--balanced is of classes, and the target {names[0]!r} is taken as numbers, {reason}.")
+    _check_enough(request.settings.get("validation"), len(read.sets), files)
     if task == "classification":
-        say(console, f"target {name}: {len(different)} classes, {reason}")
+        different, counts = np.unique(targets, return_counts=True)
+        say(console, f"target {names[0]}: {len(different)} classes, {reason}")
         rare = [str(each) for each, count in zip(different, counts, strict=True) if count < FOLDS]
         if rare:
             say(console, f"  fewer than {FOLDS} sets are of {', '.join(rare[:10])}", style="yellow")
-        return sets, targets, task
-    targets = targets.astype(np.float64)
-    if not np.isfinite(targets).all():
-        raise BadArgument(f"{files}: the target {name!r} has infinite values. Correct them, or drop these sets.")
-    say(console, f"target {name}: numbers from {targets.min():.6g} to {targets.max():.6g}, {reason}")
-    return sets, targets, task
+        return read, targets, task
+    for name, values in columns.items():
+        if (largest := np.abs(values.astype(np.float64)).max()) > LARGEST:
+            raise BadArgument(f"{files}: the target {name!r} has values as large as {largest:.3g}. Divide them.")
+        say(console, f"target {name}: numbers from {values.min():.6g} to {values.max():.6g}, {reason}")
+    return read, targets.astype(np.float64), task
 
 
 def _check_device(name: str) -> None:
@@ -155,8 +185,6 @@ def _trained(
             raise BadArgument(str(error)) from error
     model.set_params(progress=None)
     if not any(trial.epochs for trial in model.trials_):
-        if was_interrupted(model):
-            raise KeyboardInterrupt  # before there was anything to keep
         raise BadArgument("--time-budget was over before the first epoch of training. Give more.")
     used = [str_of(trial) for trial in model.trials_ if trial.weight]
     say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")

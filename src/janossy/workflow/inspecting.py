@@ -30,7 +30,7 @@ def inspect(folder: Path) -> None:
 
 
 def _predicts(model: Model, record: Record | None, folder: Path) -> list[tuple[str, str]]:
-    of = "" if record is None else f" of {record.recipe.target!r}"
+    of = "" if record is None else f" of {', '.join(map(repr, record.recipe.target))}"
     lines = [("model", f"{folder}: {task_of(model)}{of}")]
     if isinstance(model, SetClassifier):
         lines.append(("classes", _some([str(name) for name in model.classes_])))
@@ -38,7 +38,7 @@ def _predicts(model: Model, record: Record | None, folder: Path) -> list[tuple[s
         ends = dict.fromkeys((f"{record.smallest:,}", f"{record.largest:,}"))
         sizes = f"{' to '.join(ends)} elements, {record.num_elements:,} in all"
         lines.append(("trained on", f"{record.num_sets:,} sets of {sizes}: {_some(list(record.files))}"))
-        lines.append(("set id", record.recipe.set_id or "none: a row a set"))
+        lines.append(("set id", ", ".join(record.recipe.set_id) or "none: a row a set"))
     return lines
 
 

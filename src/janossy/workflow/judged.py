@@ -1,6 +1,6 @@
 """What a model says of sets that its networks have not seen: predictions, scores, and what it got most wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -31,8 +31,8 @@ SHOWN_COLUMNS = 5
 class Judged:
     """V sets, each predicted by networks that left it out in training.
 
-    Shapes: sets (V,), their numbers; targets and predictions (V,): labels, or numbers; probabilities (V, C) of the
-    classes, None of numbers.
+    Shapes: sets (V,), their numbers; targets and predictions (V,): labels, or numbers, or (V, t) of several targets;
+    probabilities (V, C) of the classes, None of numbers.
     """
 
     sets: np.ndarray
@@ -46,18 +46,30 @@ class Judged:
         return self.predictions == self.targets
 
     def losses(self, classes: np.ndarray | None) -> np.ndarray:
-        """How wrong each prediction is, (V,): what the true class lacks in probability, or the error's size."""
+        """How wrong each prediction is, (V,): what the true class lacks in probability, or the error's size.
+
+        Of several targets the size of the largest error, in standard deviations of its target.
+        """
         if self.probabilities is None:
-            return np.abs(self.predictions - self.targets)
+            return self.errors().max(1)
         assert classes is not None
         return 1 - self.probabilities[np.arange(len(self.sets)), np.searchsorted(classes, self.targets)]
+
+    def errors(self) -> np.ndarray:
+        """The size of the error of each number, (V, t), in standard deviations where there are several."""
+        errors = np.abs(self.predictions - self.targets).reshape(len(self.sets), -1)
+        if errors.shape[1] == 1:
+            return errors
+        spread = self.targets.std(0)
+        return errors / np.where(spread > 0, spread, 1)
 
 
 @dataclass(frozen=True)
 class Wrong:
     """A set that was predicted wrong: ``elements`` are those that mattered most, each with the prediction's change.
 
-    ``largest``: the largest change of any of them. ``note``: why it was not taken apart.
+    ``largest``: the largest change of any of them. ``of``: which of several targets, whose error is the largest, they
+    mattered to. ``note``: why it was not taken apart.
     """
 
     name: str
@@ -66,6 +78,7 @@ class Wrong:
     elements: list[tuple[str, float]]
     largest: float
     num_elements: int
+    of: str = ""
     note: str = ""
 
 
@@ -93,8 +106,18 @@ def judge(model: Model, sets: SetTable, targets: np.ndarray) -> Judged:
     )
 
 
-def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName) -> dict[str, float]:
-    """Scores by name, the main one first. Classes weigh alike in the balanced accuracy, however rare."""
+def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: Sequence[str] = ()) -> dict[str, float]:
+    """Scores by name, the main one first. Classes weigh alike in the balanced accuracy, however rare.
+
+    Of several targets, called ``names``: the mean of their R², and the scores of each.
+    """
+    if targets.ndim == 2:
+        each = {
+            name: scores(targets[:, j], predictions[:, j], task)
+            for j, name in enumerate(names or map(str, range(targets.shape[1])))
+        }
+        mean = {"R²": float(np.mean([found["R²"] for found in each.values()]))}
+        return mean | {f"{score} of {name}": value for name, found in each.items() for score, value in found.items()}
     if task == "classification":
         recall = recall_score(targets, predictions, labels=np.unique(targets), average="macro", zero_division=0)
         return {"accuracy": float((targets == predictions).mean()), "balanced accuracy": float(recall)}
@@ -123,8 +146,11 @@ def by_permutations(model: Model, sets: SetTable, targets: np.ndarray) -> list[t
     return found
 
 
-def most_wrong(model: Model, sets: SetTable, judged: Judged) -> Iterator[Wrong]:
-    """The sets that the model got most wrong, and which of their elements mattered to what it said."""
+def most_wrong(model: Model, sets: SetTable, judged: Judged, targets: Sequence[str]) -> Iterator[Wrong]:
+    """The sets that the model got most wrong, and which of their elements mattered to what it said.
+
+    ``targets``: what they are called, of which only several are named.
+    """
     classes = model.classes_ if isinstance(model, SetClassifier) else None
     losses = judged.losses(classes)
     wrong = losses > 0 if judged.probabilities is None else ~judged.right
@@ -134,16 +160,22 @@ def most_wrong(model: Model, sets: SetTable, judged: Judged) -> Iterator[Wrong]:
     for v in chosen:
         b = int(judged.sets[v])
         one = sets[[b]]
-        said = _number(judged.predictions[v]) if judged.probabilities is None else str(judged.predictions[v])
+        said, true = (
+            _numbers(values[v], targets) if judged.probabilities is None else str(values[v])
+            for values in (judged.predictions, judged.targets)
+        )
         if judged.probabilities is not None:
             said += f" ({judged.probabilities[v].max():.2f})"
-        told = {"name": sets.place_of_set(b), "target": _number(judged.targets[v]), "prediction": said}
-        size = one.num_elements
+        told = {"name": sets.place_of_set(b), "target": true, "prediction": said}
+        size, worst = one.num_elements, 0
+        if judged.probabilities is None and len(targets) > 1:
+            worst = int(judged.errors()[v].argmax())
+            told["of"] = targets[worst]
         if size > MOST_ELEMENTS:
             yield Wrong(**told, elements=[], largest=0, num_elements=size, note=f"more than {MOST_ELEMENTS} elements")
             continue
         part = next(part for part, some in parts if b in some)
-        changes = part.element_importance(one)[0].reshape(size, -1)[:, 0] if size else np.zeros(0)
+        changes = part.element_importance(one)[0].reshape(size, -1)[:, worst] if size else np.zeros(0)
         mattered = np.argsort(-np.abs(changes), kind="stable")[:SHOWN_ELEMENTS]
         elements = [(_element(one, int(i)), float(changes[i])) for i in mattered]
         yield Wrong(**told, elements=elements, largest=float(np.abs(changes).max(initial=0)), num_elements=size)
@@ -157,6 +189,13 @@ def _element(one: SetTable, i: int) -> str:
 
 def _value(column: Column, i: int) -> str:
     return "missing" if column.missing()[i] else _number(column.decoded()[i])
+
+
+def _numbers(values: np.ndarray, names: Sequence[str]) -> str:
+    """The number, or several with their names."""
+    if values.ndim == 0:
+        return _number(values[()])
+    return ", ".join(f"{name} {_number(value)}" for name, value in zip(names, values, strict=True))
 
 
 def _number(value: object) -> str:

@@ -24,7 +24,9 @@ WRITERS = {
 }
 
 
-def predict(folder: Path, files: Sequence[Path], out: Path, set_id: str | None, num_permutations: int | None) -> None:
+def predict(
+    folder: Path, files: Sequence[Path], out: Path, set_id: tuple[str, ...], num_permutations: int | None
+) -> None:
     """Read a model and tables, predict each set, and write the predictions: whole, or not at all.
 
     Raises: BadArgument for what is wrong in the tables or the model; OSError.
@@ -36,23 +38,27 @@ def predict(folder: Path, files: Sequence[Path], out: Path, set_id: str | None, 
     recipe = Recipe() if record is None else record.recipe
     out.parent.mkdir(parents=True, exist_ok=True)
     with warnings_said(console):
-        sets, targets = sets_to_predict(files, model.encoder_, recipe, set_id)
+        read = sets_to_predict(files, model.encoder_, recipe, set_id, () if record is None else record.text_ids)
         try:
-            columns = predictions(model, sets)
+            columns = predictions(model, read.sets, recipe.target)
         except ValueError as error:
             raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
-    ids = np.arange(len(sets)) if sets.ids is None else sets.ids
-    table = pa.table({_free(set_id or recipe.set_id or "set", columns): pa.array(ids), **columns})
+    ids = read.ids if read.ids.num_columns else pa.table({"set": np.arange(len(read.sets))})
+    table = pa.table({**{_free(name, columns): ids[name] for name in ids.column_names}, **columns})
     with beside(out) as part:
         WRITERS[out.suffix](table, str(part))
         part.rename(out)
-    say(console, f"wrote {out}: {len(sets):,} sets, columns {', '.join(table.column_names)}")
-    if targets is not None:
-        say(console, f"compared with the column {recipe.target!r}: {_compared(targets, columns['prediction'], model)}")
+    say(console, f"wrote {out}: {len(read.sets):,} sets, columns {', '.join(table.column_names)}")
+    if read.targets is not None:
+        names = " and ".join(map(repr, recipe.target))
+        several = "s" if len(recipe.target) > 1 else ""
+        found = [column.to_numpy(zero_copy_only=False) for name, column in columns.items() if _is_prediction(name)]
+        predicted = found[0] if read.targets.ndim == 1 else np.stack(found, 1)
+        say(console, f"compared with the column{several} {names}: {_compared(read.targets, predicted, model, recipe)}")
 
 
-def predictions(model: Model, sets: SetTable) -> dict[str, pa.Array]:
-    """The columns of predictions, by name, (B,) each."""
+def predictions(model: Model, sets: SetTable, targets: Sequence[str] = ()) -> dict[str, pa.Array]:
+    """The columns of predictions, by name, (B,) each. ``targets``: the names of several."""
     if isinstance(model, SetClassifier):
         probabilities, errors = model.predict_proba(sets, return_std=True)
         best = probabilities.argmax(1)
@@ -63,16 +69,25 @@ def predictions(model: Model, sets: SetTable) -> dict[str, pa.Array]:
             "change_probability": pa.array(model.change_probability(sets) if errors.any() else np.zeros(len(best))),
         }
     mean, error = model.predict(sets, return_std=True)
-    return {"prediction": pa.array(mean), "standard_error": pa.array(error)}
+    if mean.ndim == 1:
+        return {"prediction": pa.array(mean), "standard_error": pa.array(error)}
+    columns: dict[str, pa.Array] = {}
+    for j, name in enumerate(targets or map(str, range(mean.shape[1]))):
+        columns |= {f"prediction_{name}": pa.array(mean[:, j]), f"standard_error_{name}": pa.array(error[:, j])}
+    return columns
 
 
-def _compared(targets: np.ndarray, predictions: pa.Array, model: Model) -> str:
+def _is_prediction(name: str) -> bool:
+    return name.startswith("prediction")
+
+
+def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: Recipe) -> str:
     """The scores, or why there are none."""
-    predicted = predictions.to_numpy(zero_copy_only=False)
     like, kinds = (targets.dtype.kind, predicted.dtype.kind), ("biuf", "OU")
     if not any(set(like) <= set(kind) for kind in kinds):
         return f"it holds other values than in training, as {targets[0]!s}"
-    return ", ".join(f"{name} {value:.4f}" for name, value in scores(targets, predicted, task_of(model)).items())
+    found = scores(targets, predicted, task_of(model), recipe.target)
+    return ", ".join(f"{name} {value:.4f}" for name, value in found.items())
 
 
 def _free(name: str, columns: dict[str, pa.Array]) -> str:

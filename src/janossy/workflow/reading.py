@@ -1,24 +1,25 @@
 """Tables as files: Parquet, CSV, Arrow; several of one schema, whose rows know the file that they are from."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv, ipc, parquet
+import pyarrow.compute as pc
+from pyarrow import ipc, parquet
 
 from janossy.refusal import BadArgument
+from janossy.workflow.delimited import COMPRESSIONS, read_csv
 
 MAGIC = b"ARROW1"
 """An Arrow file begins with it; a stream does not."""
 
-SEPARATORS = ",;\t|"
-"""What may stand between the columns of a CSV file: that of them which its header has the most of."""
+CSV = (".csv", ".tsv")
+ENDINGS = (".parquet", ".pq", *CSV, ".arrow", ".feather", ".ipc")
 
-ROW_OF_CSV = re.compile(r"Row #(\d+): ([^:]*)")
-"""What Arrow says of a row of a CSV file, whose header it counts."""
+WHOLE = r"^(0|-?[1-9]\d{0,17})$"
+"""Whole numbers that are written in one way only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +37,19 @@ class Rows:
         return f"{self.files[number]}, row {row - begin + 1}"
 
 
-def read_tables(files: Sequence[Path]) -> Rows:
-    """The rows of these files, by what their names end in: .parquet, .csv, .tsv, .arrow or .feather.
+def read_tables(files: Sequence[Path], ids: Collection[str] = (), text_ids: Collection[str] = ()) -> Rows:
+    """The rows of these files, by what their names end in: .parquet, .csv, .csv.gz, .tsv, .arrow or .feather.
 
     They must have the same columns, in whatever order. Whole numbers and others go together, text and numbers do not.
+    ``ids`` may hold anything: what CSV files have there is text, unless all of it is whole numbers that are written in
+    one way only, without leading zeros. ``text_ids``: those that are text in any case.
 
     Raises: BadArgument, naming the file, for one that is not there, empty, damaged or of another kind, and, naming also
         the column, for two columns of one name, and schemas that differ.
     """
     if len({file.resolve() for file in files}) < len(files):
         raise BadArgument(f"the tables are to be different files; got {', '.join(map(str, files))}.")
-    tables = [_read(file) for file in files]
+    tables = [_read(file, ids) for file in files]
     first = tables[0].column_names
     for file, table in zip(files, tables, strict=True):
         names = table.column_names
@@ -62,6 +65,8 @@ def read_tables(files: Sequence[Path]) -> Rows:
         if table.num_rows == 0:
             raise BadArgument(f"{file} has columns, and no row.")
     tables = [table.select(first) for table in tables]
+    for name in [name for name in ids if name in first]:
+        tables = _alike(tables, name, [_ending(file) in CSV for file in files], name in text_ids)
     try:
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
@@ -69,26 +74,32 @@ def read_tables(files: Sequence[Path]) -> Rows:
     return Rows(table, tuple(files), np.cumsum([len(table) for table in tables]))
 
 
-def _read(file: Path) -> pa.Table:
+def _ending(file: Path) -> str:
+    """What tells its kind: .csv for a .csv.gz."""
+    ending = file.suffix.lower()
+    inner = Path(file.stem).suffix.lower()
+    return inner if ending in COMPRESSIONS and inner in CSV else ending
+
+
+def _read(file: Path, ids: Collection[str]) -> pa.Table:
     if not file.exists():
         raise BadArgument(f"there is no file {file}.")
     if not file.is_file():
         raise BadArgument(f"{file} is no file. Name the files in it.")
-    readers = {".parquet": _parquet, ".pq": _parquet, ".csv": _csv, ".tsv": _csv} | dict.fromkeys(
-        (".arrow", ".feather", ".ipc"), _arrow
-    )
-    if file.suffix.lower() not in readers:
-        raise BadArgument(f"{file}: a table is a file in {', '.join(readers)}; got {file.suffix or 'no such ending'}.")
+    ending = _ending(file)
+    if ending not in ENDINGS:
+        raise BadArgument(
+            f"{file}: a table is a file in {', '.join(ENDINGS)}, or a CSV file in {', '.join(COMPRESSIONS)} too; got "
+            f"{ending or 'no such ending'}."
+        )
     if file.stat().st_size == 0:
         raise BadArgument(f"{file} is empty.")
     try:
-        return readers[file.suffix.lower()](file)
+        if ending in CSV:
+            return read_csv(file, ids)
+        return _parquet(file) if ending in (".parquet", ".pq") else _arrow(file)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0].rstrip(".")[:200] if str(error) else type(error).__name__
-        if found := ROW_OF_CSV.search(reason):
-            raise BadArgument(
-                f"{file}, row {int(found[1]) - 1}: {found[2]}. Correct it; at the end, the file may be cut short."
-            ) from None
         raise BadArgument(
             f"{file} cannot be read: it is damaged, cut short, or no {file.suffix} file ({reason})."
         ) from None
@@ -106,32 +117,24 @@ def _arrow(file: Path) -> pa.Table:
         return (ipc.open_file if is_file else ipc.open_stream)(opened).read_all()
 
 
-def _csv(file: Path) -> pa.Table:
-    """The columns of a CSV file, with the types that all their values have."""
-    header, last = _ends(file)
-    if last.count(b'"') % 2:
-        raise BadArgument(f"{file} ends within quotes: it is cut short.")
-    separator = max(SEPARATORS, key=lambda mark: header.count(mark.encode()))
-    table = csv.read_csv(
-        file,
-        # One thread, as only so the parser's errors name the row.
-        read_options=csv.ReadOptions(use_threads=False),
-        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True),
-    )
-    for field in table.schema:
-        if pa.types.is_binary(field.type):
-            raise BadArgument(f"{file}: column {field.name!r} is not in UTF-8. Convert the file.")
-    return table
+def _alike(tables: Sequence[pa.Table], name: str, from_csv: Sequence[bool], text: bool) -> list[pa.Table]:
+    """The same tables, with ids of one type: those of CSV files, which are text, made whole numbers if they can be."""
+    columns = [table[name] for table in tables]
+    read = [column for column, is_read in zip(columns, from_csv, strict=True) if is_read]
+    given = [column.type for column, is_read in zip(columns, from_csv, strict=True) if not is_read]
+    kind = None
+    if text or read:
+        kind = pa.large_string()
+    if read and not text and all(map(_is_whole, read)) and all(map(pa.types.is_integer, given)):
+        kind = pa.int64()
+    if kind is None:
+        return list(tables)
+    place = tables[0].column_names.index(name)
+    return [table.set_column(place, name, column.cast(kind)) for table, column in zip(tables, columns, strict=True)]
 
 
-def _ends(file: Path) -> tuple[bytes, bytes]:
-    """The first line of a file, and its last one."""
-    with file.open("rb") as opened:
-        header = opened.readline(2**16)
-        opened.seek(max(0, file.stat().st_size - 2**16))
-        lines = opened.read().splitlines()
-    return header, lines[-1] if lines else b""
+def _is_whole(column: pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.match_substring_regex(column, WHOLE)).as_py())
 
 
 def _differing(files: Sequence[Path], tables: Sequence[pa.Table]) -> BadArgument:

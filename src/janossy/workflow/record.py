@@ -16,7 +16,8 @@ MOST_BYTES = 2**20
 
 @dataclass(frozen=True)
 class Record:
-    """A fit. ``scores``: of sets that networks had not learnt from, by name, the main one first."""
+    """A fit. ``scores``: of sets that networks had not learnt from, by name, the main one first. ``text_ids``: the
+    columns of ids that are text."""
 
     recipe: Recipe
     task: TaskName
@@ -30,6 +31,7 @@ class Record:
     seconds: Seconds
     finished: str
     command: str
+    text_ids: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
         """As it is written."""
@@ -57,5 +59,6 @@ class Record:
             for name, value in found["recipe"].items()
             if name in known
         }
-        given = {name: found[name] for name in cls.__dataclass_fields__}
-        return cls(**given | {"recipe": Recipe(**recipe), "files": tuple(given["files"])})
+        given = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
+        texts = {name: tuple(given.get(name, ())) for name in ("files", "text_ids")}
+        return cls(**given | texts | {"recipe": Recipe(**recipe)})

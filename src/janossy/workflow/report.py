@@ -36,11 +36,12 @@ def report(model: Model, sets: SetTable, judged: Judged, record: Record, told: M
         "trials": [_trial_line(trial) for trial in sorted(model.trials_, key=_place)],
         "used": [str_of(trial) for trial in model.trials_ if trial.weight],
         "classes": _classes(model.classes_, judged) if isinstance(model, SetClassifier) else [],
-        "target": None if isinstance(model, SetClassifier) else _range(judged.targets),
-        "wrong": list(most_wrong(model, sets, judged)),
+        "target": "" if isinstance(model, SetClassifier) else _ranges(judged.targets, record.recipe.target),
+        "wrong": list(most_wrong(model, sets, judged, record.recipe.target)),
         "sensitivity": model.sensitivity_,
         "numbers": numbers,
         "images": {name: data_uris(plot) for name, plot in plots.items()},
+        "of_targets": _of_targets(record.recipe.target),
         "told": told,
     }
     return fill(__package__, "report.html.j2", context)
@@ -64,9 +65,11 @@ def _plots(
         if len(judged.sets) >= FEW_RIGHT and judged.probabilities is not None:
             yield "calibration", partial(figures.confidence, judged.probabilities.max(1), judged.right)
     else:
-        yield "residuals", partial(figures.residuals, judged.predictions, judged.targets)
-        if len(judged.sets) >= FEW_RIGHT:
-            yield "calibration", partial(figures.means, judged.predictions, judged.targets)
+        for j, suffix in enumerate(_of_targets(record.recipe.target)):
+            said, true = (x.reshape(len(judged.sets), -1)[:, j] for x in (judged.predictions, judged.targets))
+            yield f"residuals{suffix}", partial(figures.residuals, said, true)
+            if len(judged.sets) >= FEW_RIGHT:
+                yield f"calibration{suffix}", partial(figures.means, said, true)
     if len(numbers) > 1:
         nums, values = zip(*numbers, strict=True)
         yield "permutations", partial(figures.by_permutations, nums, values, next(iter(record.scores)))
@@ -117,19 +120,32 @@ def _lead(judged: Judged, record: Record) -> str:
         names, counts = np.unique(judged.targets, return_counts=True)
         often = f"always saying {names[counts.argmax()]!s} is right in {counts.max() / num:.1%}"
         return f"Accuracy {accuracy:.4f} (standard error {error:.4f}) {of}; {often}."
+    if judged.targets.ndim == 2:
+        main = next(iter(record.scores.values()))
+        num_targets = judged.targets.shape[1]
+        return f"R² {_score(main or 0.0)}, the mean of {num_targets} targets, {of}; always saying the mean has 0."
     error = np.square(judged.targets - judged.predictions).mean() ** 0.5
     return f"Root mean squared error {error:.4g} {of}; always saying the mean has {judged.targets.std():.4g}."
 
 
 def _of_all(judged: Judged, num_sets: int) -> np.ndarray:
     """The targets by set number, (B,): those of sets that were not judged are not looked at."""
-    targets = np.empty(num_sets, judged.targets.dtype)
+    targets = np.empty((num_sets, *judged.targets.shape[1:]), judged.targets.dtype)
     targets[judged.sets] = judged.targets
     return targets
 
 
-def _range(targets: np.ndarray) -> str:
-    return f"{targets.min():.6g} to {targets.max():.6g}, mean {targets.mean():.6g}"
+def _ranges(targets: np.ndarray, names: Sequence[str]) -> str:
+    columns = targets.reshape(len(targets), -1).T
+    ranges = [f"{values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}" for values in columns]
+    if len(ranges) == 1:
+        return ranges[0]
+    return "; ".join(f"{name} {each}" for name, each in zip(names, ranges, strict=True))
+
+
+def _of_targets(names: Sequence[str]) -> list[str]:
+    """What tells the figures of several targets apart."""
+    return [f" of {name}" for name in names] if len(names) > 1 else [""]
 
 
 def _place(trial: Trial) -> tuple[float, float]:

@@ -20,10 +20,12 @@ class Taken:
 
 
 def taken_as(targets: np.ndarray) -> Taken:
-    """Classes if they are text or booleans, or few different whole numbers; else numbers.
+    """Classes if they are text or booleans, or few different whole numbers; else numbers, as several always are.
 
-    Shapes: targets (B,).
+    Shapes: targets (B,), or (B, t).
     """
+    if targets.ndim == 2:
+        return Taken("regression", "as several targets are")
     if targets.dtype.kind in "OUb":
         return Taken("classification", "as it is text" if targets.dtype.kind != "b" else "as it is true or false")
     if targets.dtype.kind == "M":

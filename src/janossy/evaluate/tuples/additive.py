@@ -80,9 +80,12 @@ def cost(problem: Problem, activations: float, with_kernels: Rates, without_kern
     """The cost of the projections, with slopes and gradients, and of so many activations of each hidden unit."""
     values, structure = problem.values, problem.declared(Additive)
     H = len(structure.bias)
+    num = len(values)
+    if problem.table is not None and not _is_counted(problem, structure):
+        num += len(problem.elements.values)
     return Cost(
         flops=2.0 * values.numel() * structure.k * H,
-        bytes=3.0 * values.element_size() * len(values) * structure.k * H,
+        bytes=3.0 * values.element_size() * num * structure.k * H,
         activations=activations * H,
         rates=with_kernels if on_kernels(values) else without_kernels,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from janossy.evaluate.on_kernels import on_kernels_eagerly
+from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.every_tuple import in_place
 from janossy.evaluate.tuples.operators import Operator, times_by_set
@@ -74,14 +74,18 @@ class _ProjectedMeans(torch.autograd.Function):
             found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
             return *(None,) * 3, *(next(found) if needs else None for needs in needed)
         values, k, H = inputs[0], ctx.k, slopes.shape[2]
-        by_projection = times_by_set(slopes, gradient, offsets, ctx.of_one_size).flatten(1)
-        if places is not None:
-            by_projection = by_projection.new_zeros(len(values), k * H).index_add_(0, places, by_projection)
+        if places is not None and on_kernels_eagerly(gradient):
+            arrays = (x.numpy() for x in (slopes, gradient, offsets, places))
+            by_projection = torch.from_numpy(on_threads("table_sums", *arrays, len(values))).flatten(1)
+        else:
+            by_projection = times_by_set(slopes, gradient, offsets, ctx.of_one_size).flatten(1)
+            if places is not None:
+                by_projection = by_projection.new_zeros(len(values), k * H).index_add_(0, places, by_projection)
         by_values = by_projection @ stacked if needed[0] else None
         by_weight = by_bias = None
         if needed[1]:
             by_stacked = by_projection.t() @ values
-            by_weight = by_stacked.unflatten(0, (k, H)).transpose(0, 1).flatten(1)
+            by_weight = by_stacked.view(k, H, -1).transpose(0, 1).reshape(H, -1)
         if needed[2]:
             by_bias = by_projection[:, :H].sum(0)
         return *(None,) * 3, by_values, by_weight, by_bias

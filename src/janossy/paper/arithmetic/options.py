@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from janossy.paper.arithmetic.names import MODELS, TASKS, Preset, Protocol
-from janossy.paper.options import NUM_CORES, Out, Request, Resume, Workers, chosen
+from janossy.runs.options import NUM_CORES, Out, Request, Resume, Workers, chosen
 
 
 def arithmetic(

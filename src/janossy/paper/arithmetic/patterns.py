@@ -10,7 +10,7 @@ from rich.text import Text
 
 from janossy.paper.arithmetic.tables import PAPER_TASKS, ROWS, Row, metric_of, our_score, our_values
 from janossy.paper.checks import Check
-from janossy.paper.results import Result
+from janossy.runs.results import Result
 
 DEFAULT_NUM_TEST = 10_000
 NEAR = 0.01

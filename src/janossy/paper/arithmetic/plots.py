@@ -23,8 +23,8 @@ from janossy.paper.arithmetic.tables import (
     paper_score,
     tasks_of,
 )
-from janossy.paper.page import Plot
-from janossy.paper.results import Result
+from janossy.runs.page import Plot
+from janossy.runs.results import Result
 
 # Okabe and Ito's palette, told apart by colour-blind readers, in shades that stand out on white and on near-black.
 RHO_COLOURS = {"linear": "#d55e00", "mlp": "#2b83c6"}

@@ -10,9 +10,9 @@ from janossy.paper.arithmetic.summary import summarise
 from janossy.paper.arithmetic.tables import DIGITS, REAL_TASKS, ROWS, comparison, metric_of, number, tasks_of
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.checks import duration, tally
-from janossy.paper.page import write_pages
 from janossy.paper.printed import Score
-from janossy.paper.results import Result
+from janossy.runs.page import write_pages
+from janossy.runs.results import Result
 
 NEEDS = {"scores-by-k": "scores", "error-by-permutations": "curve", "learning-curves": "history"}
 """What a result must have for a plot to show it."""

@@ -13,8 +13,8 @@ from janossy.paper.arithmetic.settings import settings_for
 from janossy.paper.arithmetic.tables import print_comparison
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.trial import Trial
-from janossy.paper.results import Result
-from janossy.paper.study import Study
+from janossy.runs.results import Result
+from janossy.runs.study import Study
 
 
 def trials(

@@ -11,7 +11,7 @@ from typing import Any
 from janossy.paper.arithmetic.tables import MODELS, ROWS, Row, our_values, paper_parameters
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.checks import duration
-from janossy.paper.results import Result
+from janossy.runs.results import Result
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.printed import Score, paper_tables
-from janossy.paper.results import Result
+from janossy.runs.results import Result
 
 PAPER_TASKS = ("sum", "range", "unique_sum", "unique_count", "variance")
 """The paper's, in its order."""

@@ -12,7 +12,7 @@ from janossy import JanossyNetwork, Ragged, predict
 from janossy.paper.arithmetic.models import Model, num_trainable_parameters
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import Task
-from janossy.paper.workers import Progress
+from janossy.runs.workers import Progress
 
 EVALUATION_BATCH = 1000
 

@@ -1,13 +1,13 @@
 """One training run of an arithmetic task, as workers take it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from janossy.paper.arithmetic.models import MODELS
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.train import train_trial
-from janossy.paper.workers import Progress
+from janossy.runs.workers import Progress
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Trial:
     model: str
     seed: int
     settings: Settings
+
+    numbered: ClassVar[str] = "seed"
 
     @property
     def place(self) -> tuple[str, str, int]:

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, Preset, Row
-from janossy.paper.options import NUM_CORES, Out, Request, Resume, Workers, chosen
 from janossy.refusal import BadArgument
+from janossy.runs.options import NUM_CORES, Out, Request, Resume, Workers, chosen
 
 
 def graphs(

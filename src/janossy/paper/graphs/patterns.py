@@ -7,7 +7,7 @@ from janossy.paper.checks import Check
 from janossy.paper.graphs.permutations import FEW, MANY, curves, p_text
 from janossy.paper.graphs.settings import PAPER_ROWS, STOPPED
 from janossy.paper.graphs.tables import MEASURES, Column, grouped, label, our_score, paper_f1
-from janossy.paper.results import Result
+from janossy.runs.results import Result
 
 CLOSE = 0.01
 """What the paper's dashes differ by at most."""

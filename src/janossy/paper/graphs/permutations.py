@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from janossy.paper.graphs.tables import MEASURES, Column, grouped
-from janossy.paper.results import Result
+from janossy.runs.results import Result
 
 FEW, MANY = 1, 7
 """The numbers of permutations that the paper compares, over 12 runs: p < 0.001 by both tests."""

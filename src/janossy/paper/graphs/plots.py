@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from janossy.pages import key, label_ends, panels
 from janossy.paper.graphs.permutations import curves
 from janossy.paper.graphs.tables import MEASURES, comparison, grouped, label, paper_f1
-from janossy.paper.page import Plot
-from janossy.paper.results import Result
+from janossy.runs.page import Plot
+from janossy.runs.results import Result
 
 OURS, PAPER = "#2b83c6", "#d55e00"
 

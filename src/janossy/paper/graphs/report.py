@@ -11,8 +11,8 @@ from janossy.paper.graphs.permutations import FEW, MANY, Curves, curves, p_text
 from janossy.paper.graphs.plots import PLOTS
 from janossy.paper.graphs.settings import NAMES
 from janossy.paper.graphs.tables import MEASURES, comparison, grouped, label, notes, other_measures
-from janossy.paper.page import write_pages
-from janossy.paper.results import Result
+from janossy.runs.page import write_pages
+from janossy.runs.results import Result
 
 SHOWN_PERMUTATIONS = (1, 3, 7, 20)
 

@@ -9,7 +9,7 @@ from janossy.paper.graphs.results import GraphResult
 from janossy.paper.graphs.settings import NUM_RUNS, Preset, Row, settings_for
 from janossy.paper.graphs.tables import print_table
 from janossy.paper.graphs.trial import Trial
-from janossy.paper.study import Study
+from janossy.runs.study import Study
 
 
 def trials(

@@ -9,7 +9,7 @@ from janossy.paper.graphs.datasets import SIZES
 from janossy.paper.graphs.settings import NUM_RUNS, PAPER_ROWS
 from janossy.paper.graphs.tables import Column, grouped, label
 from janossy.paper.printed import paper_tables
-from janossy.paper.results import Result
+from janossy.runs.results import Result
 
 CHARACTERISTICS = ("vertices", "average_degree", "features", "classes", "training_vertices", "test_vertices")
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from janossy.paper.graphs.datasets import STAND_IN
 from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, STOPPED
 from janossy.paper.printed import Score, paper_tables
-from janossy.paper.results import Result
+from janossy.runs.results import Result
 
 MEASURES = {
     "curve": "micro-F1",

@@ -15,7 +15,7 @@ from janossy.graph.neighbourhoods import two_hops
 from janossy.graph.sage import GraphSAGE
 from janossy.paper.graphs.datasets import VertexData
 from janossy.paper.graphs.settings import Row, Settings
-from janossy.paper.workers import Progress
+from janossy.runs.workers import Progress
 
 EVALUATION_BATCH = 8192
 THRESHOLDS = tuple(i / 50 for i in range(1, 50))

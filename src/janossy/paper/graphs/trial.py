@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from janossy.paper.graphs.datasets import SIZES, load
 from janossy.paper.graphs.settings import Settings
 from janossy.paper.graphs.train import num_batches, train_row
-from janossy.paper.workers import Progress
+from janossy.runs.workers import Progress
 
 NUM_TRAIN = {"cora": 1208, "pubmed": 18217, "ppi": 44906, "ppi-go": 44906}
 """Training vertices (Table 9)."""
@@ -25,6 +25,8 @@ class Trial:
     seed: int
     settings: Settings
     folder: Path
+
+    numbered: ClassVar[str] = "seed"
 
     @property
     def place(self) -> tuple[str, str, int]:

@@ -1,4 +1,4 @@
-"""Options that the studies' commands share. As every file of options, it loads nothing but typer: see ``commands``."""
+"""Options of commands that run trials. It loads nothing but typer, so that help and errors come before torch."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ import typer
 from janossy.refusal import BadArgument
 
 if TYPE_CHECKING:
-    from janossy.paper.workers import Trial
+    from janossy.runs.workers import Trial
 
 Out = Annotated[Path, typer.Option(help="The directory of the results.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Keep the results there, run what is missing.")]

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from janossy.pages import THEMES, Colours, data_uri, fill, render
-from janossy.paper.results import Result
+from janossy.runs.results import Result
 from janossy.whole import write_whole
 
 Plot = Callable[[Sequence[Result], Colours], Figure]

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from janossy import __version__
-from janossy.paper.results import cell_path, printable, set_aside, write_json
-from janossy.paper.study import Study
-from janossy.paper.workers import Trial, name_of, work
+from janossy.runs.results import cell_path, printable, set_aside, write_json
+from janossy.runs.study import Study
+from janossy.runs.workers import Trial, name_of, work
 
 
 def unfinished(
@@ -72,7 +72,7 @@ def run_trials(trials: Sequence[Trial], directory: Path, num_workers: int, conso
                 progress.advance(overall, event.value * trial.cost / trial.units)
             else:
                 if event.kind == "done":
-                    write_json(cell_path(directory, *trial.place), event.value | _circumstances())
+                    write_json(cell_path(directory, *trial.place, trial.numbered), event.value | _circumstances())
                     console.print(f"{name_of(trial)}: {trial.score(event.value)} ({event.value['seconds']:.0f} s)")
                 else:
                     failures.append(f"{name_of(trial)}: {event.value}")

@@ -1,4 +1,4 @@
-"""A study of the paper as one record: what its result files hold, how it is shown and reported."""
+"""A study as one record: what its result files hold, how it is shown and reported."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from janossy.paper.results import CELLS, LeftOut, Result, cell_path, read_result
+from janossy.runs.results import CELLS, LeftOut, Result, cell_path, read_result
 
 
 @dataclass(frozen=True)
@@ -14,8 +14,8 @@ class Study:
     """All that is known of a study beside its command.
 
     Attributes:
-        name: that of its command, ``janossy reproduce NAME``.
-        keys: the entries of a result that tell it from others: two names and the seed.
+        name: that of its command.
+        keys: the entries of a result that tell it from others: two names and a number, such as the seed.
         schema: the dataclass that every result file fits.
         show: prints the results.
         write_report: writes into the directory, given the results there and a line for each file that is left out.
@@ -28,9 +28,9 @@ class Study:
     write_report: Callable[[Path, Sequence[Result], Sequence[str]], list[Path]]
 
     def place(self, result: Result) -> tuple[str, str, int]:
-        """The names and the seed of a result, as a trial's ``place``."""
-        first, second, seed = (result[key] for key in self.keys)
-        return first, second, seed
+        """The names and the number of a result, as a trial's ``place``."""
+        first, second, number = (result[key] for key in self.keys)
+        return first, second, number
 
     def read(self, directory: Path) -> tuple[list[Result], list[LeftOut]]:
         """The results below a directory, by file name, and the files that do not count.
@@ -41,7 +41,7 @@ class Study:
         for path in sorted((directory / CELLS).glob("*.json")):
             try:
                 result = read_result(path, self.schema)
-                own = cell_path(directory, *self.place(result)).name
+                own = cell_path(directory, *self.place(result), self.keys[2]).name
                 if path.name != own:
                     raise ValueError(f"it holds what belongs in {own}, and counts there alone")
                 results.append(result)

@@ -34,9 +34,9 @@ def printable(name: str) -> str:
     return name if name.isprintable() else ascii(name)[1:-1]
 
 
-def cell_path(directory: Path, first: str, second: str, seed: int) -> Path:
-    """Where the result of a trial is written."""
-    return directory / CELLS / f"{first}-{second}-seed{seed}.json"
+def cell_path(directory: Path, first: str, second: str, number: int, numbered: str = "seed") -> Path:
+    """Where the result of a trial is written. ``numbered``: what the number counts, seeds or folds."""
+    return directory / CELLS / f"{first}-{second}-{numbered}{number}.json"
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

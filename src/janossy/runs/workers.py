@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 
@@ -16,11 +16,14 @@ Progress = Callable[[float], None]
 
 
 class Trial(Protocol):
-    """One training run, that can be sent to another process: what of, from which seed, and the settings."""
+    """One training run, that can be sent to another process: what of, which number of it, and the settings."""
+
+    numbered: ClassVar[str]
+    """What the number counts: "seed", "fold"."""
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """What tells it from other trials: two names and the seed."""
+        """What tells it from other trials: two names and the number."""
 
     @property
     def settings(self) -> Any:
@@ -43,7 +46,8 @@ class Trial(Protocol):
 
 def name_of(trial: Trial) -> str:
     """The place of a trial, for a reader."""
-    return "{} {} seed {}".format(*trial.place)
+    first, second, number = trial.place
+    return f"{first} {second} {trial.numbered} {number}"
 
 
 @dataclass(frozen=True)

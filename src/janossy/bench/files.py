@@ -1,0 +1,43 @@
+"""Files of data sets: from a folder of the user's, or downloaded once; and whether they hold what they should."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import torch
+
+
+def file_at(data: Path | None, place: str, url: str) -> Path:
+    """The file at this place below ``data``, if it is there; else below the cache, downloaded from ``url`` once.
+
+    The cache is the folder janossy beside torch.hub's: ~/.cache/torch/janossy, or $TORCH_HOME/janossy.
+
+    Raises: OSError, saying where it can be had, if it cannot be downloaded.
+    """
+    if data is not None and (data / place).is_file():
+        return data / place
+    file = Path(torch.hub.get_dir()).parent / "janossy" / place
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            torch.hub.download_url_to_file(url, str(file), progress=False)
+        except OSError as error:
+            where = "" if data is None else f" is not below {data}, and"
+            raise OSError(
+                f"{place}{where} could not be downloaded from {url} ({error}). Give the folder that has {place}."
+            ) from error
+    return file
+
+
+def check_digest(file: Path, arrays: Iterable[np.ndarray], expected: str) -> None:
+    """Raise a ValueError unless what was read from the file has this SHA-256, by dtype, shape and values."""
+    digest = sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.newbyteorder('<').str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+    if digest.hexdigest() != expected:
+        raise ValueError(
+            f"{file} expects content of SHA-256 {expected}; got {digest.hexdigest()}. It is damaged, or another "
+            "version: remove it, and it is downloaded again."
+        )

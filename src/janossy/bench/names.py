@@ -1,0 +1,14 @@
+"""Names that the command line checks before anything heavy is loaded."""
+
+DATA = (
+    *("poker", "musk1", "musk2", "elephant", "corel-dogs", "birds", "breast", "protein", "web"),
+    *("orders", "jets", "digits-sum", "digits-distinct", "freesolv", "clustering"),
+)
+
+SINGLE = ("k1", "k2", "k2+features", "k3", "sum", "max", "attention", "gru")
+AUTO = "auto"
+OURS = (*SINGLE, "told", AUTO)
+PEERS = ("deepsets", "abmil", "set-transformer", "set-transformer-isab", "pyg-lstm", "trees", "trees-raw")
+
+MODELS = (*SINGLE, "told", *PEERS, AUTO)
+"""In the order in which they are shown."""

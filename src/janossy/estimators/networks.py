@@ -1,0 +1,60 @@
+"""What estimators train: a JanossyNetwork, or any other module that maps sets to outputs."""
+
+from inspect import signature
+from typing import TypeGuard
+
+import torch
+from torch import Tensor, nn
+
+from janossy.modes import evaluating
+from janossy.network import JanossyNetwork, check_network
+from janossy.orderings.rows import as_random
+from janossy.ragged import Ragged
+
+
+def check_set_network(network: object, owner: str) -> None:
+    """Raise a TypeError unless it is a JanossyNetwork, or a module that is called as one.
+
+    That is network(sets, context=…, generator=…) -> (B, out): of a ``Ragged``, the sets' own columns (B, e) or None,
+    and the source of the random numbers of training.
+    """
+    if isinstance(network, nn.Module):
+        try:
+            signature(network.forward).bind(None, context=None, generator=None)
+        except TypeError:
+            pass
+        else:
+            return
+    check_network(network, owner)
+
+
+def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
+    """Whether a prediction averages over permutations that are drawn."""
+    return isinstance(network, JanossyNetwork) and as_random(network.pooling.orderings, "draws") is not None
+
+
+@torch.no_grad()
+def exact_outputs(network: nn.Module, sets: Ragged, context: Tensor | None) -> Tensor:
+    """The outputs (B, out), in evaluation, of a network that draws nothing."""
+    with evaluating(network):
+        return network(sets, context=context, generator=None)
+
+
+def rows_of(network: nn.Module, n: int) -> float:
+    """How many rows a prediction of a set of n elements takes; of a module that says nothing of it, its elements."""
+    return float(network.pooling.orderings.num_rows(n)) if isinstance(network, JanossyNetwork) else n
+
+
+def seconds_of(network: nn.Module, sets: Ragged) -> float:
+    """An estimate of the time that a step of training takes; 0 of a module that says nothing of it.
+
+    Raises: ValueError where the evaluator refuses, as there are too many rows.
+    """
+    if isinstance(network, JanossyNetwork):
+        return network.pooling.cost(network.elements(sets), keys=sets).seconds
+    return 0.0
+
+
+def explained(network: nn.Module, sets: Ragged) -> str:
+    """What ``JanossyNetwork.explain`` says; of other modules, their parts."""
+    return network.explain(sets) if isinstance(network, JanossyNetwork) else str(network)

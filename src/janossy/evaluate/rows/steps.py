@@ -1,0 +1,121 @@
+"""The two ways to f of a row, and what they cost: from its elements, or from a sum of their projections."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from janossy.evaluate.cost import Cost, Rates, Work
+from janossy.evaluate.problem import Function, Problem
+from janossy.evaluate.reduce import widened
+from janossy.evaluate.rows.pieces import with_zero
+from janossy.evaluate.rows.pool import Steps, apply
+from janossy.functions.structure import ACTIVATIONS, Additive, Recurrent
+from janossy.functions.structure import structure as declared
+from janossy.orderings.rows import Rows
+
+STEP, STEP_OF_ONEDNN = 6e-5, 5e-6
+"""Seconds of a step of torch's recurrences on a few rows, forward and backward; oneDNN has the LSTM in float32."""
+
+# Fitted to TupleMLPs of 8 to 100 units on up to 100,000 tuples, float32, on two cores of an AMD EPYC.
+RATES = Rates(flops_per_second=4e10, bytes_per_second=1.6e10, activations_per_second=1e9, overhead=3e-4)
+RATES_OF_PROJECTIONS = Rates(flops_per_second=1e11, bytes_per_second=5e10, activations_per_second=3e8, overhead=4.3e-4)
+
+
+def of_elements(problem: Problem, rows: Rows) -> Steps:
+    """Look the elements of a row up, and apply f."""
+    values = with_zero(problem.values, rows)
+    return Steps(values, _take, apply, partial(_row_bytes, _work(problem), values))
+
+
+def cost_of_elements(problem: Problem, num_rows: Mapping[int, float]) -> Cost:
+    """What so many rows of each length cost by ``of_elements``."""
+    work = _work(problem)
+    flops = num_bytes = activations = 0.0
+    for length, num in num_rows.items():
+        flops += num * work.flops(length)
+        num_bytes += num * _row_bytes(work, problem.values, length)
+        activations += num * work.activations(length)
+    return Cost(flops, num_bytes, activations, RATES, calls=_step(problem) * sum(num_rows))
+
+
+def why_no_projections(problem: Problem) -> str | None:
+    """Why ``of_projections`` does not apply; None if it does."""
+    if (reason := problem.lacks(Additive)) is not None:
+        return reason
+    needed, k = problem.declared(Additive).k, getattr(problem.orderings, "k", None)
+    if needed != k:
+        return f"f takes rows of k = {needed} elements, and these orderings have k = {k}"
+    return None
+
+
+def of_projections(problem: Problem, rows: Rows) -> Steps:
+    """Project each element once, sum k projections for each row, and apply the rest of f."""
+    structure = problem.declared(Additive)
+    projections = structure.project(with_zero(problem.values, rows))
+    wide = widened(projections)
+    row_bytes = _projected_row_bytes(_projected_work(problem), structure, wide.element_size())
+    return Steps(wide, partial(_sum, projections.dtype), _rest, lambda length: row_bytes)
+
+
+def cost_of_projections(problem: Problem, num_rows: float) -> Cost:
+    """What so many rows cost by ``of_projections``."""
+    structure, work, values = problem.declared(Additive), _projected_work(problem), problem.values
+    sums = structure.k * len(structure.bias)
+    later_flops = max(0, work.flops(structure.k) - 2 * sums * values.shape[1:].numel())
+    element_size = widened(values[:0]).element_size()
+    return Cost(
+        flops=2 * values.numel() * sums + num_rows * (sums + later_flops),
+        bytes=3 * element_size * len(values) * sums + num_rows * _projected_row_bytes(work, structure, element_size),
+        activations=num_rows * work.activations(structure.k),
+        rates=RATES_OF_PROJECTIONS,
+    )
+
+
+def _step(problem: Problem) -> float:
+    """Seconds of a step at each position, through every layer, if f is a recurrence."""
+    structure, values = problem.structure, problem.values
+    if not isinstance(structure, Recurrent):
+        return 0.0
+    by_onednn = structure.kind == "lstm" and values.dtype == torch.float32 and values.device.type == "cpu"
+    each = STEP_OF_ONEDNN if by_onednn and not structure.unrolled else STEP
+    return each * sum(len(layer) for layer in structure.layers)
+
+
+def _work(problem: Problem) -> Work:
+    structure = problem.structure
+    return Work.of(problem.f, whole_rows=structure is not None and structure.reads_whole_rows)
+
+
+def _row_bytes(work: Work, values: Tensor, length: int) -> int:
+    positions = 8 * length
+    return positions + values.element_size() * work.elements(length, values.shape[1:].numel())
+
+
+def _take(values: Tensor, positions: Tensor) -> Tensor:
+    return values.index_select(0, positions.reshape(-1)).unflatten(0, positions.shape)
+
+
+def _projected_work(problem: Problem) -> Work:
+    return Work.of(problem.f, whole_rows=True)
+
+
+def _projected_row_bytes(work: Work, structure: Additive, element_size: int) -> int:
+    """The bytes of positions, the sum and the projection to add to it, and each layer's outputs thrice."""
+    return 16 * structure.k + element_size * (2 * len(structure.bias) + 3 * work.outputs)
+
+
+def _sum(dtype: torch.dtype, projections: Tensor, positions: Tensor) -> Tensor:
+    """The pre-activations (T, H), from projections (N, k, H) and positions (T, k)."""
+    (p, i), *others = zip(projections.unbind(1), positions.unbind(1), strict=True)
+    total = p.index_select(0, i)
+    for p, i in others:
+        total += p.index_select(0, i)
+    return total.to(dtype)
+
+
+def _rest(f: Function, preactivations: Tensor) -> Tensor:
+    structure = declared(f)
+    assert isinstance(structure, Additive)  # it was when the rows were made
+    return structure.rest(ACTIVATIONS[structure.activation](preactivations))

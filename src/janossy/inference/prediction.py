@@ -1,0 +1,95 @@
+"""Prediction: means of draws, how sure they are, and how several of them become one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from janossy.inference.error_bars import check_confidence, margin
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The result of ``predict``.
+
+    Shapes: mean, standard_error (B, out); num_permutations, num_blocks, finished (B,); change_probability (B,) or None;
+    outputs (B, m, out) or None, m the most draws of a set, NaN behind those of a set that took fewer. Of a ``Stack``:
+    members (R, B, out), spread (B, out).
+
+    ``mean`` is that of link(network(sets)) over draws: what the network averages, with its own num, before ρ. So it is
+    a mean of ρ's, each linked, and each ρ is of the mean of num permutations.
+
+    ``standard_error`` is that of the mean, over the draw of the permutations. It is about the order alone: it says how
+    far the mean over all draws may be, and nothing of whether that is right. Permutations that were drawn together, a
+    block, depend on each other and count as one. It is NaN after a single block, and zero where all orders were taken,
+    or for a network that samples none (``num_permutations`` is then 0). ``num_permutations``: those that f was applied
+    to, of each set. ``finished``: which sets met the tolerance; all, without one.
+
+    ``change_probability``: about how probable it is that the mean over all draws gives another label, by Student's t.
+    For link="softmax", another arg-max, summed over the rival classes; for link="sigmoid", the other side of 1/2,
+    summed over the outputs. This too is about the order alone, and not the probability that the label is wrong.
+    """
+
+    mean: Tensor
+    standard_error: Tensor
+    num_permutations: Tensor
+    num_blocks: Tensor
+    finished: Tensor
+    change_probability: Tensor | None = None
+    outputs: Tensor | None = None
+    members: Tensor | None = None
+    spread: Tensor | None = None
+
+    def margin(self, confidence: float = 0.95) -> Tensor:
+        """Half the width of each mean's confidence interval, (B, out), by Student's t over the blocks.
+
+        Raises: TypeError if confidence is no number; ValueError if it is not between 0 and 1, or if a set has a single
+            block.
+        """
+        check_confidence(confidence)
+        if (self.standard_error.isnan().any(1) & (self.num_blocks == 1)).any():
+            raise ValueError(
+                "an error bar expects at least 2 independent blocks of permutations for each set; got 1. "
+                "Predict with num_permutations >= 2, and with a smaller block= if that was given."
+            )
+        return margin(self.standard_error, self.num_blocks, confidence)
+
+
+def exact(mean: Tensor, keep_outputs: bool) -> Prediction:
+    """The prediction of a network that draws nothing."""
+    none = torch.zeros(len(mean), dtype=torch.long, device=mean.device)
+    return Prediction(
+        mean, torch.zeros_like(mean), none, none, none == 0, outputs=mean[:, None] if keep_outputs else None
+    )
+
+
+def together(parts: Sequence[Prediction]) -> Prediction:
+    """One prediction of the sets of all parts."""
+    most = max((part.outputs.shape[1] for part in parts if part.outputs is not None), default=0)
+
+    def joined(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        if name == "outputs" and values[0] is not None:
+            pad = torch.nn.functional.pad
+            values = [pad(x, (0, 0, 0, most - x.shape[1]), value=torch.nan) for x in values]
+        return None if values[0] is None else torch.cat(values)
+
+    return Prediction(**{field.name: joined(field.name) for field in fields(Prediction)})
+
+
+def of_members(members: Sequence[Prediction], same_draws: bool) -> Prediction:
+    """The prediction by the mean of several networks'; ``same_draws``: with the same permutations."""
+    means = torch.stack([member.mean for member in members])
+    errors = torch.stack([member.standard_error for member in members])
+    error = errors.mean(0) if same_draws else errors.square().sum(0).sqrt() / len(members)
+    return Prediction(
+        means.mean(0),
+        error,
+        torch.stack([member.num_permutations for member in members]).sum(0),
+        torch.stack([member.num_blocks for member in members]).amin(0),
+        torch.stack([member.finished for member in members]).all(0),
+        members=means,
+        spread=means.std(0) if len(members) > 1 else torch.full_like(error, torch.nan),
+    )

@@ -1,0 +1,136 @@
+"""Means over pairs and triples of tanh or the logistic function of sums, by products of exponentials.
+
+e^{s(a + b + c)} is the product of three numbers, each known for its element, so a tuple costs no exponential: with
+r = 1/(1 + e^{st}), the logistic function (s = 1) is 1 − r with slope r − r², and tanh (s = 2) is 1 − 2r with slope
+4(r − r²). Two tuples share a division. The exponentials are read through places, so that they are made once for each
+distinct element.
+
+Errors are those of sums in the working precision, of at most MOST_ELEMENTS³ terms, partial sums first.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from janossy.kernels.compiled import Kernel
+from janossy.kernels.counts import num_tuples
+from janossy.kernels.limits import LANES
+from janossy.kernels.vector import load, num_lanes, store
+
+
+def logistic_means(
+    e: np.ndarray,
+    places: np.ndarray,
+    offsets: np.ndarray,
+    increasing: bool,
+    factor: float,
+    with_slopes: bool,
+    num_threads: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of 1 − s·r, s = factor, over the tuples of each set, and its slopes by every exponent over s.
+
+    Shapes: e (U, k, H), k = 2 or 3, H whole vectors, which nowhere multiply to more than half the largest exponent's
+    range; places (N,), offsets (B + 1,), sets of k elements at least -> out (B, H), slopes (N, k, H) or (0,).
+    """
+    k, H = e.shape[1:]
+    sizes = np.diff(offsets)
+    out = np.empty((len(sizes), H), e.dtype)
+    slopes = np.empty((len(places), k, H) if with_slopes else 0, e.dtype)
+    num_blocks = H // LANES[e.dtype.name]
+    costs = 0.4 * LANES[e.dtype.name] * num_tuples(sizes.astype(np.float64), k, increasing)
+    arguments = (
+        e.reshape(-1),
+        places,
+        offsets,
+        bool(increasing),
+        H,
+        float(factor),
+        out.reshape(-1),
+        slopes.reshape(-1),
+    )
+    _kernel(k, with_slopes)(np.repeat(costs, num_blocks), num_threads, *arguments)
+    return out, slopes
+
+
+@cache
+def _kernel(k: int, with_slopes: bool) -> Kernel:
+    """(e, places, offsets, increasing, H, factor, out, slopes, first, last), over items (set, block of units)."""
+
+    def logistic_sums(e, places, offsets, increasing, H, factor, out, slopes, first, last):
+        lanes = num_lanes(e)
+        num_blocks = H // lanes
+        most = 1
+        for b in range(first // num_blocks, (last - 1) // num_blocks + 1):
+            most = max(most, offsets[b + 1] - offsets[b])
+        x = np.ones(k * most * lanes, e.dtype)  # position by position
+        d = np.zeros(k * most * lanes, e.dtype)  # Σ (r − r²) for each element and position
+        zeros, ones = np.zeros(lanes, e.dtype), np.ones(lanes, e.dtype)
+        zero, one = load(zeros, 0), load(ones, 0)
+        for item in range(first, last):
+            b, h = item // num_blocks, (item % num_blocks) * lanes
+            start, n = offsets[b], offsets[b + 1] - offsets[b]
+            for i in range(n):
+                row = places[start + i] * k * H + h
+                for j in range(k):
+                    store(x, (j * n + i) * lanes, load(e, row + j * H))
+            if with_slopes:
+                d[: k * n * lanes] = 0
+            total, count, last_row = zero, 0, (k - 1) * n
+            for i in range(n if k == 3 else 1):
+                first_factor, of_i, slope_of_i = one, zero, zero
+                if k == 3:
+                    first_factor = load(x, i * lanes)
+                for j in range(i + 1 if k == 3 and increasing else 0, n):
+                    if k == 3 and i == j:
+                        continue
+                    at_j = ((k - 2) * n + j) * lanes
+                    q = first_factor * load(x, at_j)
+                    of_j, slope_of_j = zero, zero
+                    low, high = (min(i, j), max(i, j)) if k == 3 else (j, n)
+                    # The last index runs over what is left: all behind j, or the stretches between i and j.
+                    for stretch in range(1 if increasing else 3):
+                        if increasing:
+                            m, end = j + 1, n
+                        elif stretch == 0:
+                            m, end = 0, low
+                        elif stretch == 1:
+                            m, end = low + 1, high
+                        else:
+                            m, end = high + 1, n
+                        count += max(0, end - m)
+                        while m + 1 < end:
+                            at = (last_row + m) * lanes
+                            z, w = 1.0 + q * load(x, at), 1.0 + q * load(x, at + lanes)
+                            both = 1.0 / (z * w)
+                            r, t = both * w, both * z
+                            of_j = of_j + (r + t)
+                            if with_slopes:
+                                r = r - r * r
+                                t = t - t * t
+                                store(d, at, load(d, at) + r)
+                                store(d, at + lanes, load(d, at + lanes) + t)
+                                slope_of_j = slope_of_j + (r + t)
+                            m += 2
+                        if m < end:
+                            at = (last_row + m) * lanes
+                            r = 1.0 / (1.0 + q * load(x, at))
+                            of_j = of_j + r
+                            if with_slopes:
+                                r = r - r * r
+                                store(d, at, load(d, at) + r)
+                                slope_of_j = slope_of_j + r
+                    of_i = of_i + of_j
+                    if with_slopes:
+                        store(d, at_j, load(d, at_j) + slope_of_j)
+                        slope_of_i = slope_of_i + slope_of_j
+                total = total + of_i
+                if with_slopes and k == 3:
+                    store(d, i * lanes, slope_of_i)
+            store(out, b * H + h, 1.0 - total * (factor / count))
+            if with_slopes:
+                share = factor * factor / count
+                for i in range(n):
+                    for j in range(k):
+                        store(slopes, ((start + i) * k + j) * H + h, load(d, (j * n + i) * lanes) * share)
+
+    return Kernel(logistic_sums, f"logistic_sums_{k}{'_and_slopes' if with_slopes else ''}")

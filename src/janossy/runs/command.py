@@ -1,0 +1,52 @@
+"""A command that runs trials: those that have no result yet, with what is shown and written after them."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from janossy.refusal import BadArgument
+from janossy.runs.options import Request
+from janossy.runs.results import LeftOut, Result
+from janossy.runs.run import run_trials, unfinished
+from janossy.runs.study import Study
+
+
+def run(study: Study, others: Iterable[Study], request: Request) -> None:
+    """Run the trials of a study that have no result yet, and show all. ``others``: whose results must not be there."""
+    terminal, out, trials = console(), request.out, request.trials
+    if not request.resume and any((out / "cells").glob("*.json")):
+        raise BadArgument(f"{out} holds results; add --resume to keep them, or choose another --out.")
+    try:
+        missing = unfinished(trials, study, others, out, terminal)
+    except ValueError as error:
+        raise BadArgument(str(error)) from None
+    (out / "cells").mkdir(parents=True, exist_ok=True)
+    finished = f"{len(trials) - len(missing)} of {len(trials)} cells are finished in {out}"
+    terminal.print(f"{finished}; {request.num_workers} at a time.", markup=False)
+    try:
+        failures = run_trials(missing, out, request.num_workers, terminal) if missing else []
+    except KeyboardInterrupt:
+        kept = f"Stopped. Finished cells are kept in {out}; the same command with --resume goes on from there."
+        terminal.print(kept, markup=False)
+        raise typer.Exit(130) from None
+    if len(failures) < len(trials):
+        show(study, out, *study.read(out), terminal)
+    if failures:
+        raise typer.TyperException(f"{len(failures)} cells failed: {'; '.join(failures)}")
+
+
+def show(
+    study: Study, directory: Path, results: Sequence[Result], left_out: Sequence[LeftOut], terminal: Console
+) -> None:
+    """Print the results, and write their report."""
+    study.show(terminal, results)
+    for path in study.write_report(directory, results, [str(each) for each in left_out]):
+        terminal.print(f"wrote {path}", markup=False)
+
+
+def console() -> Console:
+    """Standard output; as wide as the tables where it is no terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=120)

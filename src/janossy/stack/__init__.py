@@ -1,0 +1,6 @@
+"""R networks of one architecture as one module, and what training them together needs."""
+
+from janossy.stack.stack import Stack
+from janossy.stack.training import clip_grad_norm_, scale_steps
+
+__all__ = ["Stack", "clip_grad_norm_", "scale_steps"]

@@ -1,0 +1,66 @@
+"""Which rows of R networks are stepped at each depth, and what each of their cells reads: known from sizes alone."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+
+from janossy.evaluate.cells.forest import KEEP_CELLS
+
+Shapes = tuple[tuple[tuple[int, int], ...], ...]
+"""For each network the numbers of rows, and their lengths, the longest first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Rows of R networks, m of each, and how many of them are stepped at each depth: the first ones, the longest.
+
+    A network that has fewer rows than another gets rows of length 0; one that has fewer that are so long steps some
+    beyond their end, on its zero vector. Cells are numbered depth by depth, within it network by network.
+
+    Shapes: ends (R, m), the cell that a row ends at, -1 for a row of length 0; entries (C,), which entry of the rows,
+    one after the other, a cell reads, or -1 - r, beyond an end, for the zero vector of network r.
+    """
+
+    active: tuple[int, ...]
+    """The rows of a network that are stepped at each depth; never rising."""
+    starts: tuple[int, ...]
+    """Where each depth begins among the cells, and their number."""
+    ends: np.ndarray
+    entries: np.ndarray
+    has_gaps: bool
+    """Whether some cell is beyond an end."""
+
+
+def schedule(shapes: Shapes) -> Schedule:
+    """The schedule of rows of these shapes; kept if it is small."""
+    num_cells = sum(num * length for each in shapes for num, length in each)
+    return (_kept if num_cells <= 16 * KEEP_CELLS else _schedule)(shapes)
+
+
+def _schedule(shapes: Shapes) -> Schedule:
+    lengths_of = [np.repeat([n for _, n in each], [num for num, _ in each]).astype(np.int64) for each in shapes]
+    lengths = np.zeros((len(shapes), max(map(len, lengths_of))), np.int64)
+    begins = np.zeros_like(lengths)
+    total = 0
+    for row, begin, own in zip(lengths, begins, lengths_of, strict=True):
+        row[: len(own)] = own
+        begin[: len(own)] = total + np.cumsum(own) - own
+        total += int(own.sum())
+    depths = range(int(lengths.max(initial=0)))
+    active = tuple(int((lengths > t).sum(1).max()) for t in depths)
+    starts = (0, *accumulate(len(shapes) * each for each in active))
+    beyond = -1 - np.arange(len(shapes))[:, None]
+    entries = [
+        np.where(t < lengths[:, :m], begins[:, :m] + t, beyond).ravel() for t, m in zip(depths, active, strict=True)
+    ]
+    ends = np.full_like(lengths, -1)
+    networks, rows = np.nonzero(lengths)
+    last = lengths[networks, rows] - 1
+    ends[networks, rows] = np.array(starts)[last] + networks * np.array(active, np.int64)[last] + rows
+    joined = np.concatenate(entries) if entries else np.zeros(0, np.int64)
+    return Schedule(active, starts, ends, joined, bool((joined < 0).any()))
+
+
+_kept = lru_cache(maxsize=8)(_schedule)

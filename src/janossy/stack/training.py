@@ -1,0 +1,53 @@
+"""What training a stack needs beside an optimiser: a learning rate, and a clipped gradient, for each network."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from janossy.stack.stack import Stack
+
+
+def clip_grad_norm_(stack: Stack, max_norm: float) -> Tensor:
+    """Scale each network's gradient to a norm of at most ``max_norm``, as ``nn.utils.clip_grad_norm_`` would.
+
+    Shapes: -> the norms before, (R,).
+    """
+    gradients = [p.grad for p in stack.parameters() if p.grad is not None]
+    norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)
+    scales = (max_norm / (norms + 1e-6)).clamp_max(1)
+    for gradient in gradients:
+        gradient.mul_(_column(scales, gradient))
+    return norms
+
+
+def scale_steps(optimizer: torch.optim.Optimizer, rates: Tensor) -> tuple[RemovableHandle, RemovableHandle]:
+    """Multiply the optimiser's steps by a rate for each network, from now on: with lr=1 they are the learning rates.
+
+    Right for optimisers whose step is proportional to lr, as SGD's and Adam's are. ``rates`` is read at every step, so
+    that a schedule may write to it; after ``stack.keep`` write the rates that are left with ``rates.set_(…)``.
+
+    Shapes: rates (R,), for parameters (R, *shape).
+    """
+    before: list[Tensor] = []
+
+    def keep(*_: Any) -> None:
+        before[:] = [p.detach().clone() for p in _parameters(optimizer)]
+
+    @torch.no_grad()
+    def scale(*_: Any) -> None:
+        for parameter, old in zip(_parameters(optimizer), before, strict=True):
+            parameter.copy_(torch.lerp(old, parameter, _column(rates, parameter)))
+
+    return optimizer.register_step_pre_hook(keep), optimizer.register_step_post_hook(scale)
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> Sequence[nn.Parameter]:
+    return [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+
+
+def _column(numbers: Tensor, like: Tensor) -> Tensor:
+    """(R,) as (R, 1, …)."""
+    return numbers.to(like).view(-1, *[1] * (like.dim() - 1))

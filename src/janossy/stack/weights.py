@@ -1,0 +1,132 @@
+"""The weights of R networks as one module's, with a leading axis; and as views of it, network by network."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from itertools import zip_longest
+
+import torch
+from torch import Tensor, nn
+
+from janossy.network import JanossyNetwork, check_network
+
+
+def check_alike(networks: Sequence[JanossyNetwork]) -> None:
+    """Raise a TypeError or ValueError unless these are networks of one architecture, one at least."""
+    if isinstance(networks, nn.Module) and not isinstance(networks, nn.ModuleList):
+        raise TypeError(
+            f"Stack expects a sequence of networks; got one {type(networks).__name__}. Write Stack([network, …])."
+        )
+    if len(networks) == 0:
+        raise ValueError("Stack expects at least one network; got none. Write Stack([network, …]).")
+    for network in networks:
+        check_network(network, "Stack")
+    first = _described(networks[0])
+    for number, network in enumerate(networks[1:], 1):
+        other = _described(network)
+        for name in dict.fromkeys((*first, *other)):
+            expected, got = first.get(name, "none"), other.get(name, "none")
+            if expected != got:
+                raise ValueError(
+                    f"Stack expects networks of one architecture; got {name} as {got} in network {number}, and as "
+                    f"{expected} in network 0. Build them alike, and convert them with .to()."
+                )
+        for line, of_first in zip_longest(repr(network).splitlines(), repr(networks[0]).splitlines(), fillvalue="none"):
+            if line != of_first:
+                raise ValueError(
+                    f"Stack expects networks of one architecture; got {line.strip()!r} in network {number}, where "
+                    f"network 0 has {of_first.strip()!r}. Build them with the same arguments."
+                )
+
+
+def stacked(networks: Sequence[JanossyNetwork]) -> JanossyNetwork:
+    """A module of the first one's structure and names, whose parameters and buffers are (R, *shape).
+
+    It holds them, and cannot be called.
+    """
+    template = deepcopy(networks[0])
+    made: dict[int, Tensor | None] = {}  # a weight that is used twice stays one
+    for module, *modules in zip(template.modules(), *(network.modules() for network in networks), strict=True):
+        for kind in ("_parameters", "_buffers"):
+            own = getattr(module, kind)
+            for name, tensor in own.items():
+                if tensor is not None:
+                    if id(tensor) not in made:
+                        made[id(tensor)] = _joined(tensor, [getattr(each, kind)[name].detach() for each in modules])
+                    own[name] = made[id(tensor)]
+    return template
+
+
+def bind(template: nn.Module, members: Sequence[nn.Module]) -> None:
+    """Let each member's parameters and buffers be its part of the template's."""
+    parts: dict[int, tuple[Tensor, ...]] = {}
+    for module, *modules in zip(template.modules(), *(member.modules() for member in members), strict=True):
+        for kind in ("_parameters", "_buffers"):
+            for name, tensor in getattr(module, kind).items():
+                if tensor is None:
+                    continue
+                if id(tensor) not in parts:  # views of a buffer, which modules may write to
+                    parts[id(tensor)] = tensor.unbind() if kind == "_parameters" else tuple(tensor[:])
+                for each, part in zip(modules, parts[id(tensor)], strict=True):
+                    getattr(each, kind)[name] = part
+
+
+def apart(members: Sequence[JanossyNetwork]) -> list[JanossyNetwork]:
+    """Networks of their own, with copies of the members' weights."""
+    return [deepcopy(member, _copies(member)) for member in members]
+
+
+def kept(template: nn.Module, chosen: Sequence[int], optimizer: torch.optim.Optimizer | None) -> None:
+    """Leave of the template's parameters and buffers, and of the optimiser's state, the chosen networks' part."""
+    index = torch.tensor(list(chosen))
+
+    def part(tensor: Tensor) -> Tensor:
+        return tensor.detach().index_select(0, index.to(tensor.device))
+
+    # New parameters, as graphs that someone still holds know the shapes of the old ones.
+    fewer: dict[int, nn.Parameter] = {}
+    for parameter in template.parameters():
+        fewer[id(parameter)] = new = nn.Parameter(part(parameter), parameter.requires_grad)
+        new.grad = None if parameter.grad is None else part(parameter.grad)
+        if optimizer is not None and parameter in optimizer.state:
+            state = optimizer.state.pop(parameter)
+            alike = [name for name, value in state.items() if getattr(value, "shape", None) == parameter.shape]
+            optimizer.state[new] = state | {name: part(state[name]) for name in alike}
+    for group in [] if optimizer is None else optimizer.param_groups:
+        group["params"] = [fewer.get(id(parameter), parameter) for parameter in group["params"]]
+    for module in template.modules():
+        for name, old in list(module._parameters.items()):
+            module._parameters[name] = None if old is None else fewer[id(old)]
+        for name, buffer in list(module._buffers.items()):
+            module._buffers[name] = None if buffer is None else part(buffer)
+
+
+def _copies(member: nn.Module) -> dict[int, Tensor]:
+    """For ``deepcopy``, which takes no tensor that depends on another."""
+    copies: dict[int, Tensor] = {}
+    for module in member.modules():
+        for parameter in module._parameters.values():
+            if parameter is not None and id(parameter) not in copies:
+                copies[id(parameter)] = nn.Parameter(parameter.detach().clone(), parameter.requires_grad)
+        for buffer in module._buffers.values():
+            if buffer is not None:
+                copies.setdefault(id(buffer), buffer.detach().clone())
+    return copies
+
+
+def _joined(like: Tensor, tensors: list[Tensor]) -> Tensor:
+    joined = torch.stack(tensors)
+    return nn.Parameter(joined, like.requires_grad) if isinstance(like, nn.Parameter) else joined
+
+
+def _described(network: nn.Module) -> dict[str, str]:
+    """Every parameter and buffer by its name, and what must be alike of it."""
+    first: dict[int, str] = {}
+    described = {}
+    for tensors in (network.named_parameters(remove_duplicate=False), network.named_buffers(remove_duplicate=False)):
+        for name, tensor in tensors:
+            same = first.setdefault(id(tensor), name)
+            trained = "trained" if tensor.requires_grad else "not trained"
+            described[name] = f"{tuple(tensor.shape)}, {tensor.dtype}, on {tensor.device}, {trained}"
+            if same != name:
+                described[name] += f", the same as {same}"
+    return described
