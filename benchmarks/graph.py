@@ -17,8 +17,9 @@ from torch_geometric.nn import LSTMAggregation
 
 from benchmarks.harness import Row, backward, torch_module
 from janossy import LSTM
+from janossy.graph.layers import InOrder, PoolingLayer
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
-from janossy.graph.sage import GraphSAGE, InOrder, PoolingLayer
+from janossy.graph.sage import GraphSAGE
 
 PPI_DEGREES = (
     (0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999, 1),

@@ -11,14 +11,14 @@ from torch import nn
 
 import janossy
 from janossy.evaluate import Packed
-from janossy.graph import sage
+from janossy.graph import layers, sage
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
 from janossy.graph.sage import GraphSAGE
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-AGGREGATIONS = ["mean", "max", "lstm", "gru", "k2", "k3"]
+AGGREGATIONS = ["mean", "gcn", "max", "lstm", "gru", "k2", "k3"]
 D, C, H = 5, 3, 8
 ROUNDING = {"atol": 1e-10, "rtol": 1e-10}
 
@@ -75,6 +75,9 @@ def looped(model, x, hops) -> torch.Tensor:
     def layer(which, own, neighbours):
         module = (model.layer_one, model.layer_two)[which]
         if model.aggregation == "mean":
+            mean = neighbours.mean(0) if len(neighbours) else torch.zeros_like(own)
+            return module.linear.weight @ torch.cat((own, mean))
+        if model.aggregation == "gcn":
             return module.linear.weight @ (own + neighbours.sum(0)) / (1 + len(neighbours))
         pooled = read_by(module, model.aggregation)(neighbours)
         return torch.cat((module.own.weight @ own, module.neighbours.weight @ pooled))
@@ -84,9 +87,9 @@ def looped(model, x, hops) -> torch.Tensor:
 
     def logits(b):
         neighbours = [embedding(i) for i in hops.second[b].tolist()]
-        neighbours = torch.stack(neighbours) if neighbours else x.new_zeros(0, H)
-        output = layer(1, embedding(int(hops.targets[b])), neighbours)
-        output = output.relu() if model.aggregation == "mean" else output / output.norm()
+        own = embedding(int(hops.targets[b]))
+        output = layer(1, own, torch.stack(neighbours) if neighbours else own.new_zeros(0, len(own)))
+        output = output.relu() if model.aggregation in ("mean", "gcn") else output / output.norm()
         return model.rho.weight @ output
 
     return torch.stack([logits(b) for b in range(len(hops.targets))])
@@ -121,7 +124,7 @@ def test_in_chunks(aggregation, monkeypatch):
             budgets.append(problem.memory_budget)
             return super().__call__(problem)
 
-    monkeypatch.setattr(sage, "Packed", Notes)
+    monkeypatch.setattr(layers, "Packed", Notes)
     law_looped(model_of(aggregation, memory_budget=10_000), features(), hops_of(None, None))
     assert budgets == [10_000, 10_000]
 
@@ -271,7 +274,7 @@ def whole(graph) -> TwoHops:
     return TwoHops(inner, graph.whole(inner), second.with_values(places[len(VERTICES) :]), places[: len(VERTICES)])
 
 
-@pytest.mark.parametrize("aggregation", ["mean", "max", "k1", "k2", "k3"])
+@pytest.mark.parametrize("aggregation", ["mean", "gcn", "max", "k1", "k2", "k3"])
 def test_the_order_of_the_edges_does_not_matter(aggregation):
     law_edge_order(model_of(aggregation))
     logits = [model_of(aggregation)(features(), graph_of(), VERTICES) for _ in range(3)]
@@ -341,7 +344,7 @@ def test_training_learns_the_span_of_the_neighbours():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((D, C, "sum"), "among 'mean', 'max', 'lstm', 'gru', 'k2', 'k3', …; got 'sum'"),
+        ((D, C, "sum"), "among 'mean', 'gcn', 'max', 'lstm', 'gru', 'k2', 'k3', …; got 'sum'"),
         ((D, C, "k0"), "got 'k0'"),
         ((D, C, "k"), "got 'k'"),
         ((D, C, "2"), "got '2'"),

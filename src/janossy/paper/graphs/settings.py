@@ -42,17 +42,17 @@ class Row:
 
     @classmethod
     def named(cls, name: str) -> "Row":
-        """Of "mean", "max", "k2", "k3", … over whole neighbourhoods, or "lstm-3-3", "gru-all-all", "max-10-25", ….
+        """Of "mean", "gcn", "max", "k2", … over whole neighbourhoods, or "lstm-3-3", "gru-all-all", "max-10-25", ….
 
         Any may end in "-stopped".
 
         Raises: ValueError for another name.
         """
         k = "([1-9][0-9]*|all)"
-        match = re.fullmatch(f"(mean|max|k[1-6]|lstm|gru)(?:-{k}-{k})?({STOPPED})?", name)
+        match = re.fullmatch(f"(mean|gcn|max|k[1-6]|lstm|gru)(?:-{k}-{k})?({STOPPED})?", name)
         if match is None or (match[1] in ("lstm", "gru") and match[2] is None):
             raise ValueError(
-                "a row is mean, max, k2 or k3, of whole neighbourhoods, or an aggregation with the numbers of "
+                "a row is mean, gcn, max, k2 or k3, of whole neighbourhoods, or an aggregation with the numbers of "
                 f"neighbours of layers one and two, as lstm-3-3, gru-10-25 or lstm-all-all, and perhaps -stopped; "
                 f"got {name!r}."
             )
