@@ -65,7 +65,7 @@ def test_smoke_preset_runs_everything_and_resumes_nothing(some, num_trials, tmp_
         (["reproduce", "arithmetic", "--seeds", "many"], "--seeds"),
         (["reproduce", "arithmetic", "--workers", "0"], "--workers"),
         (["reproduce", "arithmetic", "--no-such"], "--no-such"),
-        (["reproduce", "graphs", "--rows", "lstm-0-3"], "--rows: a row is mean, max, k2 or k3"),
+        (["reproduce", "graphs", "--rows", "lstm-0-3"], "--rows: a row is mean, gcn, max, k2 or k3"),
         (["reproduce", "graphs", "--rows", "mean,lstm"], "got 'lstm'"),
         (["reproduce", "graphs", "--rows", ""], "--rows: a row is"),
         (["reproduce", "graphs", "--dataset", "citeseer"], "--dataset expects some of cora, pubmed, ppi, ppi-go"),
