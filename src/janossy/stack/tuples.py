@@ -11,6 +11,7 @@ from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_order, in_place, is_increasing, reduced, why_not_every_tuple
 from janossy.evaluate.tuples.operators import TUPLE_MEANS
+from janossy.evaluate.tuples.projected_means import gradients
 from janossy.evaluate.tuples.tuple_means import tuple_means
 from janossy.functions.structure import ACTIVATIONS
 from janossy.functions.tuple_mlp import TupleMLP
@@ -138,18 +139,11 @@ class _PlaceMeans(torch.autograd.Function):
             owners = torch.arange(len(offsets) - 1).repeat_interleave(offsets.diff())
             means = torch.zeros_like(gradient).index_add(0, owners, activated)
             means = means / offsets.diff().clamp_min(1)[:, None]
-            return *(None,) * 3, *_gradients(means, inputs, needed, gradient)
+            return *(None,) * 3, *gradients(means, inputs, needed, gradient)
         R = len(inputs[1])
         by_places = _put_back(gradient.new_empty(0), gradient, places, offsets, len(inputs[0]), R)[:, 0]
         by_projection = torch.autograd.grad(ctx.activated[1], ctx.activated[0], by_places, retain_graph=True)[0]
         return *(None,) * 3, *_by_inputs(by_projection.unflatten(0, (R, -1)), 1, inputs[0], inputs[1], needed)
-
-
-def _gradients(means: Tensor, inputs: list[Tensor], needed: Sequence[bool], gradient: Tensor) -> list[Tensor | None]:
-    """Those by the inputs that need one, to be differentiated again."""
-    wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
-    found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
-    return [next(found) if needs else None for needs in needed]
 
 
 def _by_inputs(
@@ -207,7 +201,7 @@ class _Means(torch.autograd.Function):
             inputs = [x.view_as(x) for x in inputs]  # the gradient stops here: elements may depend on the weights
             projections = _project(k, *inputs)
             means = TUPLE_MEANS.means(in_place(projections, places), offsets, *ctx.settings[1:])
-            return *(None,) * 4, *_gradients(means, inputs, needed, gradient)
+            return *(None,) * 4, *gradients(means, inputs, needed, gradient)
         values, weight, _bias = inputs
         R = len(weight)
         by_projection = _put_back(slopes, gradient, places, offsets, len(values), R).flatten(1).unflatten(0, (R, -1))

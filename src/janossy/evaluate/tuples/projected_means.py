@@ -4,6 +4,7 @@ On a small batch torch's bookkeeping takes as long as the arithmetic: one step i
 projections themselves are not kept for backward.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -45,6 +46,13 @@ def projected_means(
     return _ProjectedMeans.apply(settings, places, offsets, *inputs)
 
 
+def gradients(means: Tensor, inputs: Sequence[Tensor], needed: Sequence[bool], gradient: Tensor) -> list[Tensor | None]:
+    """Those by the inputs that need one, to be differentiated again."""
+    wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
+    found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
+    return [next(found) if needs else None for needs in needed]
+
+
 class _ProjectedMeans(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -70,9 +78,7 @@ class _ProjectedMeans(torch.autograd.Function):
         if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
             inputs = [x.view_as(x) for x in inputs]  # the gradient stops here: elements may depend on the weights
             means = ctx.operator.means(in_place(project(ctx.k, *inputs)[0], places), offsets, *ctx.parameters)
-            wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
-            found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
-            return *(None,) * 3, *(next(found) if needs else None for needs in needed)
+            return *(None,) * 3, *gradients(means, inputs, needed, gradient)
         values, k, H = inputs[0], ctx.k, slopes.shape[2]
         if places is not None and on_kernels_eagerly(gradient):
             arrays = (x.numpy() for x in (slopes, gradient, offsets, places))
