@@ -58,7 +58,7 @@ def float64():
 @pytest.fixture
 def worth_a_thread(monkeypatch):
     """Kernels run on as many threads as they may, however little there is to do."""
-    compiled = pytest.importorskip("janossy.kernels.compiled", reason="needs numba", exc_type=ImportError)
+    compiled = pytest.importorskip("janossy.kernels.cpu.compiled", reason="needs numba", exc_type=ImportError)
     monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1.0)
 
 

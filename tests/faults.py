@@ -30,43 +30,43 @@ ROWS = "evaluate/test_gather orderings/test_orderings test_laws"
 FAULTS = (
     # Compiled kernels: a changed source compiles them all anew.
     _in(
-        "kernels", "cells.py", "kernels/test_recurrences " + CELLS,
+        "kernels/cpu", "cells.py", "kernels/test_recurrences " + CELLS,
         "wrong sign in the gradient of the RNN's step",
         "change = by_h * (1.0 - h * h)", "change = by_h * (1.0 + h * h)",
     ),
     _in(
-        "kernels", "recurrences.py", "kernels/test_recurrences " + CELLS,
+        "kernels/cpu", "recurrences.py", "kernels/test_recurrences " + CELLS,
         "the last of an element's cells is left out of its gradient",
         "for i in range(starts[e] + 1, starts[e + 1]):", "for i in range(starts[e] + 1, starts[e + 1] - 1):",
     ),
     _in(
-        "kernels", "row_matmul.py", "kernels/test_recurrences " + CELLS,
+        "kernels/cpu", "row_matmul.py", "kernels/test_recurrences " + CELLS,
         "the last row of an odd number is not multiplied",
         "        if left >= 1:", "        if left > 1:",
     ),
     _in(
-        "kernels", "relu_pairs.py", "kernels/test_tuple_means evaluate/test_fused",
+        "kernels/cpu", "relu_pairs.py", "kernels/test_tuple_means evaluate/test_fused",
         "the slopes of relu pairs count one pair of a block too few",
         "num_b[b_at[i]] += high - m", "num_b[b_at[i]] += high - m - 1",
     ),
     _in(
-        "kernels", "product_means.py", "kernels/test_product_means evaluate/test_every_tuple",
+        "kernels/cpu", "product_means.py", "kernels/test_product_means evaluate/test_every_tuple",
         "products of sets of n < k are read where all k positions are filled",
         "full = num if increasing else (1 << num) - 1", "full = k if increasing else (1 << k) - 1",
     ),
     _in(
-        "kernels", "tuple_means.py", "kernels/test_tuple_means evaluate/test_fused",
+        "kernels/cpu", "tuple_means.py", "kernels/test_tuple_means evaluate/test_fused",
         "increasing tuples end one element too early",
         "if i >= (n - (last_position - level) if increasing else n):",
         "if i >= (n - (last_position - level) - 1 if increasing else n):",
     ),
     _in(
-        "kernels", "tuple_means.py", "kernels/test_tuple_means evaluate/test_fused",
+        "kernels/cpu", "tuple_means.py", "kernels/test_tuple_means evaluate/test_fused",
         "what is carried to float64 is forgotten in the slopes of many tuples",
         "visits, carried = 0, True", "visits, carried = 0, False",
     ),
     _in(
-        "kernels", "series_means.py", "kernels/test_series_means",
+        "kernels/cpu", "series_means.py", "kernels/test_series_means",
         "the bounds of pre-activations overlook the last element",
         "for i in range(offsets[b] + 1, offsets[b + 1]):", "for i in range(offsets[b] + 1, offsets[b + 1] - 1):",
     ),
@@ -211,7 +211,7 @@ FAULTS = (
         "back = lengths[:, None, None] - 1 -", "back = lengths.max() - 1 -",
     ),
     _in(
-        "kernels", "table_sums.py", "kernels/test_table_sums evaluate/test_lookup",
+        "kernels/cpu", "table_sums.py", "kernels/test_table_sums evaluate/test_lookup",
         "an element is taken times the factor of the first set",
         "load_first(factors, b * H + h, width)", "load_first(factors, h, width)",
     ),

@@ -333,10 +333,10 @@ print(ours[0])
 
 MISSING = "sys.modules['numba'] = None"
 BROKEN = """
-import janossy.kernels.compiled
+import janossy.kernels.cpu.compiled
 def broken():
     raise OSError("no registers left")
-janossy.kernels.compiled.check_compiler = broken
+janossy.kernels.cpu.compiled.check_compiler = broken
 """
 
 

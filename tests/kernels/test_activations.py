@@ -6,8 +6,8 @@ import torch
 from numba import njit
 from torch.nn import functional
 
-from janossy.kernels.activations import CODES, reduce_angles, value, value_and_slope
-from janossy.kernels.vector import LANES, load, num_lanes, store
+from janossy.kernels.cpu.activations import CODES, reduce_angles, value, value_and_slope
+from janossy.kernels.cpu.vector import LANES, load, num_lanes, store
 
 TORCH = {
     "tanh": torch.tanh,

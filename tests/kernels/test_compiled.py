@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-compiled = pytest.importorskip("janossy.kernels.compiled", reason="needs numba", exc_type=ImportError)
+compiled = pytest.importorskip("janossy.kernels.cpu.compiled", reason="needs numba", exc_type=ImportError)
 
 
 @cache
@@ -76,8 +76,8 @@ PROGRAM = """
 import logging, sys
 logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s", stream=sys.stdout)
 import numpy as np
-from janossy.kernels.product_means import product_means
-from janossy.kernels.tuple_means import tuple_means
+from janossy.kernels.cpu.product_means import product_means
+from janossy.kernels.cpu.tuple_means import tuple_means
 z = np.arange(24.0).reshape(4, 3, 2)
 for offsets in ([0, 4], [0, 1, 4]):
     product_means(z, np.array(offsets), True, True, 1)

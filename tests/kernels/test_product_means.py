@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from janossy.evaluate.tuples.product_means import product_means as in_torch
-from janossy.kernels import compiled
+from janossy.kernels.cpu import compiled
 from tests.laws import saved_bytes
 
 SIZES = (3, 0, 7, 1, 9, 5, 2, 6, 4, 8)
@@ -17,7 +17,7 @@ both_kinds = pytest.mark.parametrize("increasing", [False, True])
 
 
 def kernel(z, offsets, increasing=False, with_slopes=False, num_threads=1):
-    products = pytest.importorskip("janossy.kernels.product_means", reason="needs numba", exc_type=ImportError)
+    products = pytest.importorskip("janossy.kernels.cpu.product_means", reason="needs numba", exc_type=ImportError)
     return products.product_means(z, np.asarray(offsets), increasing, with_slopes, num_threads)
 
 

@@ -10,8 +10,8 @@ from torch import nn
 pytest.importorskip("numba", reason="compiled kernels need numba, the extra janossy[fast]")
 
 from janossy.evaluate.cells.forest import paths
-from janossy.kernels.recurrences import run_cells, run_cells_back, sum_by_element
-from janossy.kernels.row_matmul import add_row_products, panels
+from janossy.kernels.cpu.recurrences import run_cells, run_cells_back, sum_by_element
+from janossy.kernels.cpu.row_matmul import add_row_products, panels
 
 KINDS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 LENGTHS = [13, 9, 9, 8, 7, 5, 5, 5, 4, 3, 1, 1]

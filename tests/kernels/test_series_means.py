@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from janossy.evaluate.tuples.series_means import series_means as in_torch
-from janossy.kernels import compiled
+from janossy.kernels.cpu import compiled
+from janossy.kernels.cpu.series_means import series_means
 from janossy.kernels.expansions import EXPANSIONS
-from janossy.kernels.series_means import series_means
 from tests.kernels.test_expansions import SIGMA
 
 ACTIVATIONS = sorted(EXPANSIONS)

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import janossy.kernels.tuple_means as module
-from janossy.kernels import compiled
-from janossy.kernels.activations import CODES
+import janossy.kernels.cpu.tuple_means as module
 from janossy.kernels.counts import num_tuples
-from janossy.kernels.tuple_means import tuple_means
+from janossy.kernels.cpu import compiled
+from janossy.kernels.cpu.activations import CODES
+from janossy.kernels.cpu.tuple_means import tuple_means
 
 ACTIVATIONS = {
     "tanh": torch.tanh,

@@ -1,4 +1,4 @@
-"""Compiled CPU kernels: arrays in, arrays out. They need numba, the extra ``janossy[fast]``."""
+"""Compiled kernels: arrays in, arrays out. Those in ``cpu`` need numba, the extra ``janossy[fast]``."""
 
 import warnings
 from collections.abc import Callable
@@ -28,15 +28,15 @@ def load() -> Kernels | None:
     """The kernels; None, with one warning, where numba is missing or cannot compile."""
     try:
         # numba is an optional extra, and takes half a second to import.
-        from janossy.kernels.cell_rows import step_rows, step_rows_back  # noqa: PLC0415
-        from janossy.kernels.compiled import check_compiler  # noqa: PLC0415
-        from janossy.kernels.logistic_means import logistic_means  # noqa: PLC0415
-        from janossy.kernels.place_means import add_by_place, means_by_place  # noqa: PLC0415
-        from janossy.kernels.product_means import product_means  # noqa: PLC0415
-        from janossy.kernels.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
-        from janossy.kernels.series_means import series_means  # noqa: PLC0415
-        from janossy.kernels.table_sums import table_sums  # noqa: PLC0415
-        from janossy.kernels.tuple_means import tuple_means  # noqa: PLC0415
+        from janossy.kernels.cpu.cell_rows import step_rows, step_rows_back  # noqa: PLC0415
+        from janossy.kernels.cpu.compiled import check_compiler  # noqa: PLC0415
+        from janossy.kernels.cpu.logistic_means import logistic_means  # noqa: PLC0415
+        from janossy.kernels.cpu.place_means import add_by_place, means_by_place  # noqa: PLC0415
+        from janossy.kernels.cpu.product_means import product_means  # noqa: PLC0415
+        from janossy.kernels.cpu.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
+        from janossy.kernels.cpu.series_means import series_means  # noqa: PLC0415
+        from janossy.kernels.cpu.table_sums import table_sums  # noqa: PLC0415
+        from janossy.kernels.cpu.tuple_means import tuple_means  # noqa: PLC0415
 
         check_compiler()
     except Exception as error:  # whatever a compiler may raise on a machine we have not seen

@@ -142,7 +142,7 @@ def _log_choose(n: Tensor, k: Tensor) -> Tensor:
 
 
 def _injective_mean(z: Tensor) -> Tensor:
-    """The mean of Π_j z_j[i_j] over injective tuples, (S, n, k, …) -> (S, …): kernels/series_injective.py."""
+    """The mean of Π_j z_j[i_j] over injective tuples, (S, n, k, …) -> (S, …): kernels/cpu/series_injective.py."""
     n, k = z.shape[1:3]
     products = [torch.ones_like(z[:, :, 0])]  # of every set of positions, a bit each
     for subset in range(1, 1 << k):

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from janossy.kernels.compiled import Kernel
-from janossy.kernels.vector import LANES, load, load_first, num_lanes, store, store_first
+from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.vector import LANES, load, load_first, num_lanes, store, store_first
 
 ADDING = 0.25
 """Activations that take as long as one element's product and sum: most of it is the way from memory."""

@@ -14,11 +14,11 @@ from functools import cache, lru_cache
 import numpy as np
 from numba import njit
 
-from janossy.kernels.activations import CODES, reduce_angles, value, value_and_slope
-from janossy.kernels.compiled import Kernel
 from janossy.kernels.counts import num_tuples
-from janossy.kernels.relu_pairs import SORTING_COST, relu_pair_kernel
-from janossy.kernels.vector import (
+from janossy.kernels.cpu.activations import CODES, reduce_angles, value, value_and_slope
+from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.relu_pairs import SORTING_COST, relu_pair_kernel
+from janossy.kernels.cpu.vector import (
     LANES,
     load,
     load_first,

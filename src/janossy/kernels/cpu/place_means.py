@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 
-from janossy.kernels.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.vector import load, load_first, num_lanes, store, store_first
 from janossy.kernels.limits import LANES
-from janossy.kernels.vector import load, load_first, num_lanes, store, store_first
 
 
 def means_by_place(

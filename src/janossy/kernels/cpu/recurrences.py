@@ -14,11 +14,11 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, step, step_back
-from janossy.kernels.compiled import Kernel
+from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, step, step_back
+from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.row_matmul import ROWS, add_row_products, panels
+from janossy.kernels.cpu.vector import load, num_lanes, store
 from janossy.kernels.limits import CELL_KINDS
-from janossy.kernels.row_matmul import ROWS, add_row_products, panels
-from janossy.kernels.vector import load, num_lanes, store
 
 
 def run_cells(

@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, step, step_back
-from janossy.kernels.compiled import Kernel
+from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, step, step_back
+from janossy.kernels.cpu.compiled import Kernel
 from janossy.kernels.limits import CELL_KINDS
 
 

@@ -12,10 +12,10 @@ from functools import cache
 
 import numpy as np
 
-from janossy.kernels.compiled import Kernel
 from janossy.kernels.counts import num_tuples
+from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.vector import load, num_lanes, store
 from janossy.kernels.limits import LANES
-from janossy.kernels.vector import load, num_lanes, store
 
 
 def logistic_means(

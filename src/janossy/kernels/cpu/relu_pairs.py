@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from janossy.kernels.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel
 
 SORTING_COST = {"float32": 150.0, "float64": 75.0}
 """The cost of one element, times log2 n, for one hidden unit: in activations of the enumeration, as measured on an AMD

@@ -23,9 +23,9 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from janossy.kernels.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.vector import load, load_first_float64, store, store_first_float64
 from janossy.kernels.limits import LANES
-from janossy.kernels.vector import load, load_first_float64, store, store_first_float64
 
 _LANES = LANES["float64"]
 

@@ -14,14 +14,15 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from janossy.kernels.vector import load, load_first, store
+from janossy.kernels.cpu.vector import load, load_first, store
 
 _log = logging.getLogger("janossy")
 
-_SOURCES = b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))
+_HERE = Path(__file__).parent
+_SOURCES = b"".join(file.read_bytes() for file in sorted([*_HERE.glob("*.py"), *_HERE.parent.glob("*.py")]))
 VERSION = sha256(_SOURCES).hexdigest()[:12]
-"""A hash of the sources in this folder. numba's cache notices a change in a kernel's own file only, and not one in a
-function that the kernel calls; so this is part of the name under which a kernel is kept."""
+"""A hash of the kernels' sources, and of the bounds and counts beside this folder. numba's cache notices a change in a
+kernel's own file only, and not one in a function that it calls; so this is part of the name under which it is kept."""
 
 WORTH_A_THREAD = 1.5e5
 """The activations that a thread is woken for: 50 to 80 microseconds of work. Waking it costs 7, and more while torch's

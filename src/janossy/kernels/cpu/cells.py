@@ -7,9 +7,9 @@ a name ending in ``_at`` says where a cell's numbers begin.
 
 from numba import njit
 
-from janossy.kernels.activations import CODES, value
+from janossy.kernels.cpu.activations import CODES, value
+from janossy.kernels.cpu.vector import load, num_lanes, store
 from janossy.kernels.limits import CELL_KINDS, NUMBERS_KEPT
-from janossy.kernels.vector import load, num_lanes, store
 
 RNN, GRU, LSTM = CELL_KINDS.values()
 

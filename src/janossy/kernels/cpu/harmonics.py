@@ -5,8 +5,8 @@ from math import factorial
 import numpy as np
 from numba import njit
 
+from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import ERF, LOG_COSH, T_ERF, T_TANH, TANH, TRIG
-from janossy.kernels.vector import load, store
 
 TAYLOR = {
     dtype: np.array([[(-1.0) ** i / factorial(2 * i + odd) for i in range(terms, -1, -1)] for odd in (0, 1)])

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.polynomial import Chebyshev, Polynomial
 
-from janossy.kernels.vector import (
+from janossy.kernels.cpu.vector import (
     all_within,
     load,
     maximum,

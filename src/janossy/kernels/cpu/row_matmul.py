@@ -10,8 +10,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from janossy.kernels.cpu.vector import VectorType, _fused, _splat, num_lanes
 from janossy.kernels.limits import LANES
-from janossy.kernels.vector import VectorType, _fused, _splat, num_lanes
 
 ROWS = 8
 """How many rows are multiplied at once. Four already reach what a core can do: 114 GFLOP/s, float32, on an AMD EPYC."""

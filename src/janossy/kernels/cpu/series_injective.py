@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from janossy.kernels.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.harmonics import angles, first_harmonics, next_harmonics, num_harmonics, plan
+from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import EXPANSIONS
-from janossy.kernels.harmonics import angles, first_harmonics, next_harmonics, num_harmonics, plan
-from janossy.kernels.vector import load, store
 
 FLUSH = 128
 """Elements summed in the working precision before their sums are added in float64."""

@@ -1,0 +1,1 @@
+"""Compiled loops for the CPU, by numba: the extra ``janossy[fast]``."""
