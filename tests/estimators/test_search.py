@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from janossy.estimators import search as module
 from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples
-from janossy.estimators.candidates import AUTO, Candidate, candidates
+from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch
 from janossy.estimators.layout import Layout
 from janossy.estimators.search import Limits, Search
 from janossy.estimators.splits import folds, splits
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
+from janossy.orderings import Tuples
 from janossy.ragged import Ragged
 from tests.estimators.sets import bags
 
@@ -186,3 +187,27 @@ def test_what_takes_too_long_or_reads_no_more_is_not_tried():
     single.examples = Examples(Ragged.from_sizes(some.sets.values[:60], [1] * 60), None, some.targets, some.weights)
     found = single.run([Candidate("k1", {"width": 2}), Candidate("max"), Candidate("k2")])
     assert [trial.note for trial in found.trials if trial.note] == ["not tried: the largest set has 1 elements"] * 2
+
+
+def test_pairs_of_which_all_take_too_long_are_drawn(monkeypatch):
+    def seconds(network, training, left_out):
+        exact = network.pooling.orderings == Tuples(2)
+        if too_many and exact:
+            raise ValueError("too many rows")
+        return 1.0 if exact else 0.01
+
+    monkeypatch.setattr(module, "seconds_an_epoch", seconds)
+    pairs = Candidate("k2+features", {"width": 4})
+    expected = {(False, 100.0): None, (False, 1.0): False, (True, 100.0): False}
+    for (too_many, most), exact in expected.items():
+        left = search(Limits(seconds=most, max_epochs=2))._worth_trying([Candidate("k1"), pairs])
+        assert left[1].settings.get("exact") is exact and left[0] == Candidate("k1")
+
+
+@pytest.mark.parametrize(("exact", "least"), [(True, 5.0), (False, 0.0)])
+def test_an_epoch_of_large_sets_is_mostly_the_predictions_of_all_their_pairs(exact, least):
+    network = build_network("k2", Layout((), 2), Layout(), 1, num_tuples=8, exact=exact)
+    sets = Ragged.from_sizes(torch.randn(1000, 2), [200] * 5)
+    one, five = (seconds_an_epoch(network, sets, sets[:num]) for num in (1, 5))
+    predicting = (five - one) * 5 / 4
+    assert predicting > least * (five - predicting) > -1 and network.training

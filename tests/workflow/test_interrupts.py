@@ -15,7 +15,7 @@ __all__ = ["janossy"]
 
 PLACES = {
     "reading": ("janossy.workflow.fitting", "sets_to_fit"),
-    "estimates of cost": ("janossy.estimators.search", "seconds_a_set"),
+    "estimates of cost": ("janossy.estimators.search", "seconds_an_epoch"),
     "the first batch": (Clock, "on_batch_end"),
     "between candidates": (FitDisplay, "_tried"),
     "calibration": ("janossy.estimators.classifier", "temperature"),

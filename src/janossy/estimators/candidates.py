@@ -1,7 +1,8 @@
 """Candidates: the networks that a search may try, by name and settings, or by a function of the user's own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
@@ -9,6 +10,7 @@ from torch import nn
 from janossy.estimators.layout import Layout
 from janossy.estimators.networks import check_set_network, seconds_of
 from janossy.estimators.strategies import STRATEGIES, build_network, settings_of
+from janossy.modes import untouched
 from janossy.ragged import Ragged
 
 Factory = Callable[[Layout, Layout, int], nn.Module]
@@ -16,6 +18,10 @@ Factory = Callable[[Layout, Layout, int], nn.Module]
 
 SAMPLE = 64
 """Sets by which the cost of a network is estimated."""
+
+
+DRAWN = ("k2", "k2+features", "k3", "k3+features")
+"""Strategies that may predict by draws of tuples."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,12 @@ class Candidate:
     def least_size(self) -> int:
         """How many elements a set needs, for this to be more than a simpler strategy."""
         return {"k1": 1, "k3": 3, "k3+features": 3}.get(self.strategy, 1 if self.factory else 2)
+
+    @property
+    def variants(self) -> list["Candidate"]:
+        """This one and, of exact pairs or triples, the one that predicts by draws of them, for where all take too long."""
+        drawn = self.strategy in DRAWN and "exact" not in self.settings
+        return [self, replace(self, settings={**self.settings, "exact": False})] if drawn else [self]
 
     def build(self, element_layout: Layout, context_layout: Layout, num_outputs: int) -> nn.Module:
         """A network, with random weights."""
@@ -88,10 +100,14 @@ def candidates(strategy: Any) -> list[Candidate]:
     )
 
 
-def seconds_a_set(network: nn.Module, sets: Ragged) -> float:
-    """An estimate of the time that a step of training takes for each of these sets.
+def seconds_an_epoch(network: nn.Module, training: Ragged, left_out: Ragged) -> float:
+    """An estimate of the time that an epoch takes: steps of training on these sets, and predictions of those left out.
 
     Raises: ValueError where the evaluator refuses, as there are too many rows.
     """
-    some = sets[:: max(1, len(sets) // SAMPLE)]
-    return seconds_of(network, some) / len(some)
+    seconds = 0.0
+    for sets, trains in ((training, True), (left_out, False)):
+        some = sets[:: max(1, len(sets) // SAMPLE)]
+        with nullcontext() if trains else untouched(network):
+            seconds += seconds_of(network, some) / len(some) * len(sets)
+    return seconds

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples, num_batches
-from janossy.estimators.candidates import Candidate, seconds_a_set
+from janossy.estimators.candidates import Candidate, seconds_an_epoch
 from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts
@@ -165,10 +165,8 @@ class Search:
 
         If none does, the cheapest.
         """
-        training = self.splits[0][0]
-        num_sets = self.limits.plan(len(training), 1.0).epochs * len(training) * len(self.splits)
         largest = max(self.examples.sets.sizes)
-        seconds: dict[int, float] = {}
+        estimated: dict[int, tuple[Candidate, float]] = {}
         for i, candidate in enumerate(candidates):
             if self.interrupts.came:
                 raise KeyboardInterrupt
@@ -176,17 +174,38 @@ class Search:
                 self._note(candidate, 0, f"not tried: the largest set has {largest} elements")
                 continue
             try:
-                network = candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
-                seconds[i] = num_sets * seconds_a_set(network, self.examples.sets)
+                estimated[i] = self._estimated(candidate)
             except ValueError as error:  # of too many rows
                 self._note(candidate, 0, f"not tried: {error}")
-        within = {i: candidates[i] for i in seconds if seconds[i] <= self.limits.seconds}
-        if not within and seconds:
-            cheapest = min(seconds, key=seconds.__getitem__)
-            within = {cheapest: candidates[cheapest]}
-        for i in seconds.keys() - within.keys():
-            self._note(candidates[i], 0, f"not tried: it is estimated to take {seconds[i]:.0f} seconds")
+        within = {i: candidate for i, (candidate, seconds) in estimated.items() if seconds <= self.limits.seconds}
+        if not within and estimated:
+            cheapest = min(estimated, key=lambda i: estimated[i][1])
+            within = {cheapest: estimated[cheapest][0]}
+        for i in estimated.keys() - within.keys():
+            candidate, seconds = estimated[i]
+            self._note(candidate, 0, f"not tried: it is estimated to take {seconds:.0f} seconds")
         return within
+
+    def _estimated(self, candidate: Candidate) -> tuple[Candidate, float]:
+        """The first of its variants that suits the time there is, else its last, and the seconds of a full training.
+
+        Raises: ValueError where the last has too many rows.
+        """
+        training, left_out = (self.examples.sets[part] for part in self.splits[0])
+        epochs = self.limits.plan(len(training), 1.0).epochs * len(self.splits)
+        seconds = inf
+        *others, last = candidate.variants
+        for variant in (*others, last):
+            network = variant.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
+            try:
+                seconds = epochs * seconds_an_epoch(network, training, left_out)
+            except ValueError:
+                if variant is last:
+                    raise
+                continue
+            if seconds <= self.limits.seconds:
+                return variant, seconds
+        return last, seconds
 
     def _note(self, candidate: Candidate, rung: int, note: str) -> None:
         self.trials.append(Trial(candidate.strategy, dict(candidate.settings), rung, 0, 0.0, inf, -inf, note=note))
