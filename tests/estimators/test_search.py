@@ -199,7 +199,8 @@ def test_pairs_of_which_all_take_too_long_are_drawn(monkeypatch):
     monkeypatch.setattr(module, "seconds_an_epoch", seconds)
     pairs = Candidate("k2+features", {"width": 4})
     expected = {(False, 100.0): None, (False, 1.0): False, (True, 100.0): False}
-    for (too_many, most), exact in expected.items():
+    for case, exact in expected.items():
+        too_many, most = case
         left = search(Limits(seconds=most, max_epochs=2))._worth_trying([Candidate("k1"), pairs])
         assert left[1].settings.get("exact") is exact and left[0] == Candidate("k1")
 

@@ -39,7 +39,7 @@ class Candidate:
 
     @property
     def variants(self) -> list["Candidate"]:
-        """This one and, of exact pairs or triples, the one that predicts by draws of them, for where all take too long."""
+        """This one and, of exact pairs or triples, the one that predicts by draws, for where all take too long."""
         drawn = self.strategy in DRAWN and "exact" not in self.settings
         return [self, replace(self, settings={**self.settings, "exact": False})] if drawn else [self]
 
