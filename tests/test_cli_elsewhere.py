@@ -129,15 +129,18 @@ for module in sys.argv.pop(1).split(","):
     [
         ("the command line", "cli", ["typer", "rich", "jinja2", "matplotlib"]),
         ("this command", "estimators", ["pyarrow", "sklearn", "skorch", "safetensors"]),
+        ("this command", "group", ["duckdb"]),
     ],
-    ids=["cli", "estimators"],
+    ids=["cli", "estimators", "group"],
 )
 def test_without_an_extra_one_line_names_it(who, extra, modules, results, tmp_path):
     (tmp_path / "table.csv").write_text("id,x,y\n1,2,3\n")
     fit = ["fit", tmp_path / "table.csv", "--set-id", "id", "--target", "y", "--out", tmp_path / "model"]
-    command = [sys.executable, "-c", BLOCKED, ",".join(modules), *(["report", results] if extra == "cli" else fit)]
+    grouped = ["group", tmp_path / "table.csv", "--set-id", "id", "--out", tmp_path / "sets.parquet"]
+    arguments = {"cli": ["report", results], "estimators": fit, "group": grouped}[extra]
+    command = [sys.executable, "-c", BLOCKED, ",".join(modules), *arguments]
     run = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert run.returncode == 0 and run.stdout == "1\n" * 4, run.stderr
+    assert run.returncode == 0 and run.stdout == "1\n" * len(modules), run.stderr
     assert run.stderr.splitlines() == [
         f"janossy: {who} needs the extra {extra}: pip install 'janossy[{extra}]' (No module named {module!r})"
         for module in modules

@@ -12,12 +12,14 @@ import typer
 from janossy import __version__
 from janossy.cli.bench import bench
 from janossy.cli.fit import fit
+from janossy.cli.group import group
 from janossy.cli.inspect import inspect
 from janossy.cli.predict import predict
 from janossy.paper.commands import report, reproduce
 
 # Plain help: rich takes longer to load than all the rest.
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app.command()(group)
 app.command()(fit)
 app.command()(predict)
 app.command()(inspect)

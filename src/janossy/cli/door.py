@@ -8,6 +8,7 @@ EXTRAS = {
     "cli": ("typer", "rich", "jinja2", "matplotlib"),
     "estimators": ("pyarrow", "sklearn", "skorch", "safetensors"),
     "graph": ("torch_geometric",),
+    "group": ("duckdb",),
 }
 """What each extra brings."""
 

@@ -1,0 +1,125 @@
+"""Which files a table is: files, globs and folders, with the columns that folders' names tell; alike in schema."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import dataset
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+FORMATS = {".parquet": "parquet", ".pq": "parquet"}
+"""By the ends of files' names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Files:
+    """The files of a table, in the order of their names, and its columns: those in the files, and those of folders."""
+
+    fragments: tuple[Any, ...]
+    """Of ``pyarrow.dataset``, one a file."""
+    schema: pa.Schema
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(fragment.path for fragment in self.fragments)
+
+
+def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
+    """The files that these paths name, of one schema. Folders called year=2024 give their files a column, year.
+
+    ``formats``: what names end in, and what ``pyarrow.dataset`` calls it; of a folder all such files below it belong,
+    but for those whose names, or whose folders', begin with a dot or an underscore.
+
+    Raises: FileNotFoundError for a path where there is no such file; ValueError, naming the file, for one that is given
+        twice, cannot be read, or differs in its columns.
+    """
+    listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    fragments: list[Any] = []
+    schemas: list[pa.Schema] = []
+    for path in listed:
+        root, files = _found(path, formats)
+        endings = {formats[file.suffix] for file in files}
+        if len(endings) > 1:
+            raise ValueError(f"{path} expects files of one format; got {' and '.join(sorted(endings))}.")
+        try:
+            opened = dataset.dataset(
+                [str(file) for file in files],
+                format=endings.pop(),
+                partitioning=None if root is None else dataset.partitioning(flavor="hive"),
+                partition_base_dir=None if root is None else str(root),
+            )
+            fragments += opened.get_fragments()
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(path, error) from None
+        schemas += [_with_folders(opened.schema, fragment) for fragment in fragments[len(schemas) :]]
+    names = [Path(fragment.path).resolve() for fragment in fragments]
+    if twice := next((name for name in names if names.count(name) > 1), None) if len(listed) > 1 else None:
+        raise ValueError(f"the files of a table are different ones; got {twice} twice.")
+    for fragment, schema in zip(fragments, schemas, strict=True):
+        _check_alike(schemas[0], schema, fragments[0].path, fragment.path)
+    return Files(tuple(fragments), schemas[0])
+
+
+def _found(path: str | PathLike[str], formats: Mapping[str, str]) -> tuple[Path | None, list[Path]]:
+    """The files of a path, in the order of their names, and the folder below which folders' names are columns."""
+    text = str(path)
+    if has_magic(text) and not Path(text).exists():
+        parts = Path(text).parts
+        root = Path(*parts[: next(i for i, part in enumerate(parts) if has_magic(part))])
+        found = [Path(name) for name in glob(text, recursive=True)]
+        files = [file for file in found if file.is_file()]
+    else:
+        root = Path(text)
+        if root.is_file():
+            if root.suffix not in formats:
+                raise ValueError(f"{path} expects a file in {', '.join(formats)}; got {root.suffix or 'no ending'}.")
+            return None, [root]
+        if not root.exists():
+            raise FileNotFoundError(f"there is no file or folder {path}.")
+        files = [file for file in root.rglob("*") if file.is_file()]
+    files = [file for file in files if file.suffix in formats and not _hidden(file.relative_to(root))]
+    if not files:
+        raise FileNotFoundError(f"{path} holds no file in {', '.join(formats)}.")
+    return root, sorted(files)
+
+
+def _hidden(file: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in file.parts)
+
+
+def _with_folders(schema: pa.Schema, fragment: Any) -> pa.Schema:
+    """The columns of a file, and those of its folders, of which this schema tells the types."""
+    try:
+        columns = fragment.physical_schema
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(fragment.path, error) from None
+    names = columns.names
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{fragment.path}: two columns are called {twice[0]!r}. Rename one.")
+    for name in dataset.get_partition_keys(fragment.partition_expression):
+        columns = columns.append(schema.field(name)) if name not in names else columns
+    return columns.remove_metadata()
+
+
+def _check_alike(first: pa.Schema, other: pa.Schema, first_name: str, other_name: str) -> None:
+    """Raise a ValueError unless these are the same columns, in whatever order."""
+    if differ := sorted(set(first.names) ^ set(other.names)):
+        name = differ[0]
+        has, lacks = (first_name, other_name) if name in first.names else (other_name, first_name)
+        raise ValueError(f"{lacks} has no column {name!r}, which {has} has. Files of one table have the same columns.")
+    for field in first:
+        if (kind := other.field(field.name).type) != field.type:
+            raise ValueError(
+                f"column {field.name!r} is {field.type} in {first_name}, and {kind} in {other_name}. Files of a table "
+                "have columns of the same types: write one of them anew."
+            )
+
+
+def _unreadable(path: Any, error: Exception) -> ValueError:
+    reason = str(error).splitlines()[0].rstrip(".")[:200] if str(error) else type(error).__name__
+    return ValueError(f"{path} cannot be read: it is damaged, cut short, or of another format ({reason}).")
