@@ -38,7 +38,7 @@ from janossy.evaluate import (
     SampledPrefixes,
     SharedPrefixes,
 )
-from janossy.functions import ACTIVATIONS, FeaturedMLP, GatedAttention, TupleFeatures
+from janossy.functions import ACTIVATIONS, FeaturedMLP, GatedAttention, MonotoneLattice, TupleFeatures
 from janossy.orderings import weighs_rows
 
 D = 2
@@ -173,6 +173,7 @@ FUNCTIONS = {
     "min_gru_deep": Example(lambda k: MinGRU(D, 3, num_layers=2), in_chunks=False),
     "balanced_tree": Example(lambda k: BalancedTree(D, 3), in_chunks=False),
     "gated_attention": Example(lambda k: GatedAttention(GRU(D, 4), 4, num_heads=2, hidden_features=3), in_chunks=False),
+    "monotone_lattice": Example(lambda k: MonotoneLattice(k * D, 3, [0], 5, -2.7, 2.6), needs_k=True, in_chunks=False),
     "transformer": Example(lambda k: Transformer()),
     "convolution": Example(lambda k: Convolution()),
 }

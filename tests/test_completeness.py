@@ -110,7 +110,7 @@ PUBLIC = {
     **dict.fromkeys(("GraphSAGE", "Neighbourhoods", "TwoHops", "two_hops"), graph),
     **dict.fromkeys(groups.__all__, groups),
     "HistoryPooling": history,
-    **dict.fromkeys(("FeaturedMLP", "GatedAttention", "Recurrence", "TupleFeatures"), functions),
+    **dict.fromkeys(("FeaturedMLP", "GatedAttention", "MonotoneLattice", "Recurrence", "TupleFeatures"), functions),
     **dict.fromkeys(tabular.__all__, tabular),
     **dict.fromkeys(sorted({*estimators.__all__} - {"Layout"}), estimators),
     **dict.fromkeys(("load", "save"), saved),

@@ -50,8 +50,9 @@ from janossy.evaluate import (
     SampledPrefixes,
     SharedPrefixes,
 )
-from janossy.functions import FeaturedMLP, GatedAttention, TupleFeatures
+from janossy.functions import FeaturedMLP, GatedAttention, MonotoneLattice, TupleFeatures
 from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
+from janossy.groups import Group, GroupImages, GroupPooling, cyclic, dihedral, improper, reversal, symmetric
 from janossy.history import HistoryPooling
 from janossy.inference import ControlVariate, fit_control_variate, predict_passes
 from janossy.objective import RobbinsMonro
@@ -126,6 +127,10 @@ ROWS = (
 )
 ROWS += (torch.ones(5, 2, D).long(), torch.ones(5, 2, D).cfloat())
 """What are no rows of D float32 features."""
+
+TUPLES = (None, 3, [[0, 1]], torch.tensor([0, 1]), torch.tensor([[0, 1, 2]]), torch.tensor([[0.0, 1.0]]), META[None])
+TUPLES += tuple(torch.tensor([wrong]) for wrong in ((0, 6), (-1, 0), (2, 2)))
+"""What are no pairs of 6 elements."""
 
 MASKS = (3, torch.ones(5, 2), torch.ones(5, 3, dtype=torch.bool), torch.ones(2, 5, dtype=torch.bool))
 """What are no masks of 5 rows of 2."""
@@ -214,6 +219,21 @@ DOORS = {
         GatedAttention,
         lambda: {"g": TupleMLP(1, D, 4), "in_features": 4},
         {"g": (None, 3, TupleMLP), "in_features": COUNT, "num_heads": (*COUNT, 3), "hidden_features": COUNT},
+    ),
+    "MonotoneLattice": Door(
+        MonotoneLattice,
+        lambda: {"in_features": D, "out_features": 2},
+        {
+            "in_features": (*COUNT, 13),
+            "out_features": COUNT,
+            "increasing": COLUMNS,
+            "num_keypoints": (*COUNT, 1),
+            "low": ("0", None, True, nan, -inf, 3.0),
+            "high": ("0", None, True, nan, inf, -3.0),
+        },
+    ),
+    "a MonotoneLattice's call": Door(
+        lambda x: MonotoneLattice(2 * D, 2)(x), lambda: {"x": torch.ones(5, 2, D)}, {"x": ROWS}
     ),
     "AttentionMean": Door(AttentionMean, lambda: {"features": 4}, {"features": COUNT, "num_heads": (*COUNT, 3)}),
     "ColumnEmbedding": Door(
@@ -629,6 +649,43 @@ if find_spec("torch_geometric"):
             "dim": (-1, 1),
         },
     )
+
+DOORS |= {
+    "Group": Door(
+        Group,
+        lambda: {"permutations": [(0, 1), (1, 0)]},
+        {
+            "permutations": (3, None, "01", [], [()], [0, 1], [(0, 1.5)], [(0, 1), (1, 0), (1, 0)], [(1, 0)], [(0, 2)]),
+            "signs": (3, "+-", [1], [1, 0], [1, True], [1, -1.5], [-1, 1], [1, -1, 1]),
+        },
+    ),
+    "reversal": Door(reversal, lambda: {"k": 4}, {"k": (*COUNT, 1), "signs": (3, [1], [1, 0])}),
+    "cyclic": Door(cyclic, lambda: {"k": 3}, {"k": (*COUNT, 1), "signs": (3, [1], [1, -1, 1])}),
+    "dihedral": Door(dihedral, lambda: {"k": 3}, {"k": (*COUNT, 2), "signs": (3, [1], [1, 1, 1, 1, 1, -1])}),
+    "improper": Door(improper, lambda: {"centre": 0}, {"centre": (*COUNT[1:], 4)}),
+    "symmetric": Door(symmetric, lambda: {"k": 3}, {"k": (*COUNT, 9), "signs": (3, [1], [1, 1, 1, 1, 1, -1])}),
+    "GroupImages": Door(GroupImages, lambda: {"group": reversal(2)}, {"group": (None, 3, [(0, 1), (1, 0)], Group)}),
+    "GroupPooling": Door(
+        GroupPooling,
+        lambda: {"f": GRU(D, 4), "group": reversal(2)},
+        {
+            "f": (None, 3, GRU),
+            "group": (None, 3, [(0, 1), (1, 0)], reversal),
+            "evaluate": (*CHOICE, None, *EVALUATORS),
+            "memory_budget": BYTES,
+        },
+    ),
+    "a GroupPooling's call": Door(
+        lambda **given: GroupPooling(GRU(D, 4), reversal(2))(**given),
+        lambda: {"values": sets().values, "tuples": torch.tensor([[0, 1], [5, 2]])},
+        {"values": (*(x.values for x in ELEMENTS), sets(), None, 3, torch.tensor(1.0)), "tuples": TUPLES},
+    ),
+    "GroupPooling.of_sets": Door(
+        lambda **given: GroupPooling(GRU(D, 4), reversal(2)).of_sets(**given),
+        lambda: {"sets": sets(), "tuples": torch.tensor([[0, 1], [4, 3]])},
+        {"sets": (*ELEMENTS, *SETS), "tuples": (*TUPLES, torch.tensor([[2, 3]])), "reduce": (*CHOICE, None, "max")},
+    ),
+}
 
 UNTRIED = {"RobbinsMonro": {"last_epoch"}}
 """Arguments that torch checks."""

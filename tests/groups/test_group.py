@@ -89,7 +89,7 @@ def test_tables_are_groups_or_refused(some, data):
 def test_any_missing_member_and_any_wrong_sign_is_found(group):
     table = list(group.permutations)
     for i in range(1, len(table)):
-        with pytest.raises(ValueError, match=r"closed under composition; .* give .*, which is missing"):
+        with pytest.raises(ValueError, match=r"closed under composition; got .*, and not their product"):
             Group(table[:i] + table[i + 1 :])
         with pytest.raises(ValueError, match="a character"):
             Group(table, [-1 if j == i else 1 for j in range(len(table))])
@@ -98,7 +98,7 @@ def test_any_missing_member_and_any_wrong_sign_is_found(group):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (([(0, 1, 2), (1, 2, 0)],), "and then .* give .*2, 0, 1.*, which is missing"),
+        (([(0, 1, 2), (1, 2, 0)],), r"not their product \(2, 0, 1\)"),
         (([(0, 1), (1, 0), (1, 0)],), r"\(1, 0\) 2 times"),
         (([(1, 0)],), "the identity"),
         (([(0, 1), (0, 0)],), r"once each; got \(0, 0\)"),

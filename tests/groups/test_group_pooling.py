@@ -145,9 +145,9 @@ SETS = Ragged.from_sizes(torch.zeros(6, 3), [4, 0, 2])
 @pytest.mark.parametrize(
     "tuples, message",
     [
-        ([[0, 1], [2, 6]], r"positions from 0 to 5; tuple 1 is \[2, 6\], which leaves them"),
-        ([[-1, 0], [0, 1], [0, 9]], r"tuple 0 \(and 1 more\) is \[-1, 0\]"),
-        ([[0, 1], [2, 2]], r"distinct elements; tuple 1 is \[2, 2\], which holds one twice"),
+        ([[0, 1], [2, 6]], r"positions from 0 to 5; got \[2, 6\] as tuple 1, which leaves them"),
+        ([[-1, 0], [0, 1], [0, 9]], r"got \[-1, 0\] as tuple 0 \(and 1 more\)"),
+        ([[0, 1], [2, 2]], r"distinct elements; got \[2, 2\] as tuple 1, which holds one twice"),
         ([[0, 1, 2]], r"tuples \(T, 2\).*got torch.int64 of shape \(1, 3\)"),
         ([0, 1], r"got torch.int64 of shape \(2,\)"),
         ([[0.0, 1.0]], "as integers; got torch.float64"),
@@ -165,7 +165,7 @@ def test_bad_tuples(tuples, message):
 def test_more_bad_input():
     pool = GroupPooling(TupleMLP(2, 3, 4), reversal(2))
     tuples = torch.tensor([[0, 1]])
-    with pytest.raises(ValueError, match=r"of one set each; tuple 0 .* several sets"):
+    with pytest.raises(ValueError, match=r"of one set each; got \[3, 4\] as tuple 0, .* several sets"):
         pool.of_sets(SETS, torch.tensor([[3, 4]]))
     with pytest.raises(ValueError, match="no tuples, as there are no values"):
         pool(torch.zeros(0, 3), tuples)

@@ -4,6 +4,7 @@ from janossy.functions.balanced_tree import BalancedTree
 from janossy.functions.featured_mlp import FeaturedMLP
 from janossy.functions.gated_attention import GatedAttention
 from janossy.functions.min_gru import MinGRU
+from janossy.functions.monotone_lattice import MonotoneLattice
 from janossy.functions.recurrent import GRU, LSTM, RNN, Recurrence
 from janossy.functions.structure import ACTIVATIONS, Additive, Product, Recurrent, Structure, structure
 from janossy.functions.tuple_features import TupleFeatures
@@ -20,6 +21,7 @@ __all__ = [
     "FeaturedMLP",
     "GatedAttention",
     "MinGRU",
+    "MonotoneLattice",
     "Product",
     "Recurrence",
     "Recurrent",

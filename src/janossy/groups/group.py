@@ -175,7 +175,7 @@ def _table(permutations: Any) -> tuple[Permutation, ...]:
     if occurrences > 1:
         raise ValueError(f"Group expects each permutation once; got {row} {occurrences} times. Leave the others out.")
     if identity not in table:
-        raise ValueError(f"Group expects the identity {identity} among its permutations. Add it.")
+        raise ValueError(f"Group expects the identity {identity} among its permutations; got none. Add it.")
     return table
 
 
@@ -194,8 +194,8 @@ def _generators(table: tuple[Permutation, ...]) -> list[Permutation]:
                     product = _composed(h, g)
                     if product not in known:
                         raise ValueError(
-                            f"Group expects its permutations to be closed under composition; {h} and then {g} give "
-                            f"{product}, which is missing. Add it, and all that follow from it."
+                            f"Group expects its permutations to be closed under composition; got {h} and {g}, and "
+                            f"not their product {product}. Add it, and all that follow from it."
                         )
                     if product not in reached:
                         reached.add(product)
@@ -218,7 +218,7 @@ def _check_character(signs: dict[Permutation, int], generators: list[Permutation
         for g in generators:
             if signs[_composed(h, g)] != signs[h] * signs[g]:
                 raise ValueError(
-                    "Group expects signs that multiply as permutations do (a character); those of "
-                    f"{h} and {g} are {signs[h]} and {signs[g]}, and that of their product {_composed(h, g)} is "
-                    f"{signs[_composed(h, g)]}. Change one, or leave signs out."
+                    "Group expects signs that multiply as permutations do (a character); got "
+                    f"{signs[h]} for {h}, {signs[g]} for {g}, and {signs[_composed(h, g)]} for their product "
+                    f"{_composed(h, g)}. Change one, or leave signs out."
                 )

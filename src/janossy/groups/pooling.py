@@ -50,11 +50,11 @@ class GroupPooling(nn.Module):
 
     def forward(self, values: Tensor, tuples: Tensor) -> Tensor:
         """The result of each tuple, (T, c)."""
-        if not isinstance(values, Tensor) or values.dim() == 0:
-            got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+        if not isinstance(values, Tensor) or values.dim() == 0 or values.is_meta:
+            got = f"{tuple(values.shape)} on {values.device}" if isinstance(values, Tensor) else type(values).__name__
             raise TypeError(
-                f"GroupPooling expects values as a tensor (N, *features); got {got}. Of a Ragged batch of sets, "
-                "of_sets(sets, tuples) makes a vector for each."
+                f"GroupPooling expects values as a tensor (N, *features) of numbers; got {got}. Of a Ragged batch of "
+                "sets, of_sets(sets, tuples) makes a vector for each."
             )
         return self._of_tuples(values, self._checked(tuples, values))
 
@@ -102,6 +102,8 @@ class GroupPooling(nn.Module):
             raise TypeError(
                 f"GroupPooling expects {expected}, as a tensor; got {type(tuples).__name__}. torch.as_tensor makes one."
             )
+        if tuples.is_meta:
+            raise ValueError(f"GroupPooling expects {expected}; got a meta tensor. Make it on another device.")
         fractions = tuples.is_floating_point() or tuples.is_complex() or tuples.dtype == torch.bool
         if tuples.dim() != 2 or tuples.shape[1] != k or fractions:
             empty = f"No tuples at all are torch.zeros(0, {k}, dtype=torch.long)"
@@ -133,4 +135,6 @@ def _refuse_some(wrong: Tensor, tuples: Tensor, expected: str, fault: str) -> No
         first = int(wrong.nonzero()[0])
         others = int(wrong.sum()) - 1
         also = f" (and {others} more)" if others else ""
-        raise ValueError(f"GroupPooling expects {expected}; tuple {first}{also} is {tuples[first].tolist()}, {fault}.")
+        raise ValueError(
+            f"GroupPooling expects {expected}; got {tuples[first].tolist()} as tuple {first}{also}, {fault}."
+        )

@@ -26,6 +26,7 @@ from janossy.functions import (
     FeaturedMLP,
     GatedAttention,
     MinGRU,
+    MonotoneLattice,
     TupleFeatures,
     TupleMLP,
     TupleProduct,
@@ -160,6 +161,9 @@ PARTS: dict[str, Part] = {
         ("k",),
     ),
     "GatedAttention": Part(GatedAttention, ("g", "in_features", "num_heads", "hidden_features")),
+    "MonotoneLattice": Part(
+        MonotoneLattice, ("in_features", "out_features", "increasing", "num_keypoints", "low", "high")
+    ),
     "RNN": Part(RNN, RECURRENCE, repeats=("num_layers",)),
     "GRU": Part(GRU, RECURRENCE, repeats=("num_layers",)),
     "LSTM": Part(LSTM, RECURRENCE, repeats=("num_layers",)),
