@@ -16,6 +16,7 @@ from torch import nn
 import janossy
 from janossy import (
     audit,
+    density,
     estimators,
     evaluate,
     functions,
@@ -109,6 +110,7 @@ PUBLIC = {
     **dict.fromkeys(audit.__all__, audit),
     **dict.fromkeys(("GraphSAGE", "Neighbourhoods", "TwoHops", "two_hops"), graph),
     **dict.fromkeys(groups.__all__, groups),
+    **dict.fromkeys(density.__all__, density),
     "HistoryPooling": history,
     **dict.fromkeys(("FeaturedMLP", "GatedAttention", "MonotoneLattice", "Recurrence", "TupleFeatures"), functions),
     **dict.fromkeys(tabular.__all__, tabular),

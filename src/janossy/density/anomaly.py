@@ -1,0 +1,64 @@
+"""How unusual sets are, beside the model's own of their size."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from janossy.density.exchangeable import NUM_ORDERS, ExchangeableDensity
+from janossy.orderings.arguments import check_integer
+from janossy.ragged import Ragged, check_ragged
+
+
+@dataclass(frozen=True, eq=False)
+class Anomaly:
+    """Anomaly scores of B sets.
+
+    Shapes: surprise, size_surprise, tail (B,).
+
+    ``surprise`` is −log p(x | n), in nats: of sets of one size, larger is more unusual; it grows with n, and is not
+    comparable between sizes. ``size_surprise`` is −log P(n), 0 without P(n). ``tail``: the share of the model's own
+    sets of that size that are as surprising or more, the set itself among them: small is unusual, whatever the size,
+    and of sets that the model drew it is uniform, so that ten of a thousand are at 0.01 or below.
+    """
+
+    surprise: Tensor
+    size_surprise: Tensor
+    tail: Tensor
+
+
+@torch.no_grad()
+def anomaly_scores(
+    density: ExchangeableDensity,
+    sets: Ragged,
+    num_samples: int = 200,
+    num_orders: int = NUM_ORDERS,
+    *,
+    most_exact: int = 6,
+    generator: torch.Generator | None = None,
+) -> Anomaly:
+    """How unusual each set is, by its log density and by where that stands among ``num_samples`` sets of its size.
+
+    Log densities are those of ``log_prob``, with so many orders above ``most_exact`` elements; a bound's error makes
+    ``tail`` rougher, and no less fair, as the model's own sets have it too.
+
+    Shapes: B sets -> an ``Anomaly`` of B scores.
+    Cost: num_samples sets for each size that occurs.
+    Raises: as ``log_prob``; ValueError if num_samples < 1.
+    """
+    check_ragged(sets, "anomaly_scores")
+    check_integer("anomaly_scores", "num_samples", num_samples, 1, "sets of each size")
+
+    def surprise(some: Ragged) -> Tensor:
+        found = density.log_prob(some, num_orders, most_exact=most_exact, generator=generator)
+        return density.log_size(some) - found.log_prob
+
+    of_sets = surprise(sets)
+    sizes = torch.tensor(sets.sizes, dtype=torch.long, device=sets.device)
+    tail = torch.ones_like(of_sets)
+    for n in sorted(set(sets.sizes)):
+        own = surprise(density.sample(sizes=[n] * num_samples, generator=generator))
+        some = sizes == n
+        at_least = (own >= of_sets[some, None]).sum(1)
+        tail[some] = (1 + at_least).to(tail.dtype) / (num_samples + 1)
+    return Anomaly(of_sets, -density.log_size(sets), tail)

@@ -1,0 +1,59 @@
+"""Log densities that are exact or bounds, and how sure they are."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from janossy.inference.error_bars import Sample
+from janossy.orderings.rows import RandomOrderings
+from janossy.ragged import Ragged
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Log densities of B sets.
+
+    Shapes: log_prob, standard_error, num_orders, exact (B,).
+
+    ``log_prob``: exact, or the logarithm of a mean over ``num_orders`` drawn orders (0 where exact), whose expectation
+    is a lower bound. It rises with their number (independent orders: Burda et al., 2016) to the exact value.
+
+    ``standard_error``: of ``log_prob``, over the draw of the orders, by the delta method from independent blocks of
+    them; 0 where exact, NaN after a single block. The bound is below the exact value by about half its square, on
+    average. Where it is near 1 or above, both are underestimates: a few orders then hold most of the density, and may
+    not have been drawn.
+    """
+
+    log_prob: Tensor
+    standard_error: Tensor
+    num_orders: Tensor
+    exact: Tensor
+
+    def shifted(self, by: Tensor) -> "Estimate":
+        """The same with ``by`` (B,) added to the logarithms."""
+        return replace(self, log_prob=self.log_prob + by)
+
+
+def log_mean_exp(rows: Ragged, orderings: RandomOrderings, sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """The logarithm of the mean of each set's exp(rows), (T, 1), that were drawn by these orderings; and its error.
+
+    Both (B,); differentiable in the rows but for the error.
+    """
+    owners = rows.to_index()[1]
+    values = rows.values[:, 0]
+    largest = values.detach().new_full((len(rows),), -torch.inf).scatter_reduce(0, owners, values.detach(), "amax")
+    largest = largest.nan_to_num(neginf=0.0)
+    blocks = [
+        torch.arange(len(of_size)).repeat_interleave(torch.tensor(of_size)) for of_size in _blocks(orderings, sizes)
+    ]
+    population = torch.tensor([orderings.population(n) for n in sizes], device=rows.device)
+    weights = (values - largest[owners]).exp()[:, None]
+    each = torch.cat(blocks).to(rows.device) if blocks else owners
+    sample = Sample(weights, owners, each, population)
+    return sample.mean[:, 0].log() + largest, (sample.standard_error.detach() / sample.mean.detach())[:, 0]
+
+
+def _blocks(orderings: RandomOrderings, sizes: tuple[int, ...]) -> list[list[int]]:
+    of_size = {n: orderings.blocks(n) for n in set(sizes)}
+    return [of_size[n] for n in sizes]

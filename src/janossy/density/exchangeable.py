@@ -1,0 +1,206 @@
+"""ExchangeableDensity: P(n) times the mean of a density of sequences over the orders of a set."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from janossy.density.all_orders import log_mean_over_orders
+from janossy.density.autoregressive import Autoregressive
+from janossy.density.checks import check_elements, check_orders, check_sizes, whole_sizes
+from janossy.density.drawing import drawing_by
+from janossy.density.estimate import Estimate, log_mean_exp
+from janossy.density.sequence import SequenceDensity
+from janossy.density.sizes import Sizes
+from janossy.evaluate.problem import MEMORY_BUDGET
+from janossy.modes import evaluating
+from janossy.orderings import AllPermutations, Sampled
+from janossy.orderings.arguments import check_generator, check_integer
+from janossy.orderings.rows import Orderings, by_size, exhausting
+from janossy.pooling import JanossyPooling
+from janossy.ragged import Ragged
+
+MOST_EXACT = 8
+"""The most elements of a set that is averaged over all orders: 8 have 69,281 beginnings, 9 have nine times as many."""
+
+NUM_ORDERS, BLOCKS = 20, 5
+
+
+class ExchangeableDensity(nn.Module):
+    """p(x_1 … x_n) = P(n) · 1/n! Σ_π q(x_π(1) … x_π(n)): a finite exchangeable density (Sec. 4 of the paper).
+
+    It is the density of a sequence whose order means nothing: Σ_n ∫ p dx_1 … dx_n = 1. A set without order has n! such
+    sequences, and the Janossy density n!·p (``log_janossy``).
+
+    A call is for training: log P(n) + log-mean-exp over the orders of ``orderings``, by default a single random one
+    (π-SGD), whose expectation is a lower bound on log p; maximise it. ``log_prob`` is for what comes after.
+
+    Args:
+        q: a density of sequences: ``Autoregressive``; ``IidMixture``, which is k = 1; or another ``SequenceDensity``
+            that is the same for all orders.
+        sizes: P(n): ``CategoricalSizes`` or ``NegativeBinomialSizes``; None for densities given n.
+        orderings: those of a call: ``Sampled(m)``, ``Distinct(m)``, or ``AllPermutations()``, which shares beginnings.
+        memory_budget: the bytes that an estimate of what is held at once may come to.
+
+    Shapes: sets.values (N, *event_shape) -> (B,). An empty set's density is P(0).
+    Invariance: exact where all orders are averaged, else unbiased for exp of the result.
+    Cost: m·n readings a set; all orders: about e·n!.
+    Raises: TypeError or ValueError for arguments of another type, and, at a call, for elements that the head does not
+        hold, NaN among them, or of another dtype, and for sizes above those that P(n) has.
+
+    Example:
+        >>> from janossy import GRU, Ragged
+        >>> from janossy.density import Autoregressive, CategoricalSizes, Normals
+        >>> p = ExchangeableDensity(Autoregressive(GRU(2, 16, per_position=True), Normals(2)), CategoricalSizes(5))
+        >>> p.log_prob(Ragged.from_sets([torch.zeros(3, 2), torch.ones(5, 2)])).exact
+        tensor([True, True])
+    """
+
+    def __init__(
+        self,
+        q: SequenceDensity,
+        sizes: Sizes | None = None,
+        orderings: Orderings = Sampled(1),  # noqa: B008, frozen
+        *,
+        memory_budget: int = MEMORY_BUDGET,
+    ) -> None:
+        super().__init__()
+        if not isinstance(q, Autoregressive) and not (isinstance(q, SequenceDensity) and q.symmetric):
+            raise TypeError(
+                f"ExchangeableDensity expects q as an Autoregressive or a symmetric SequenceDensity; got {q!r}. Write "
+                "Autoregressive(reader, head), or IidMixture(head)."
+            )
+        if sizes is not None and not callable(getattr(sizes, "log_prob", None)):
+            raise TypeError(
+                f"ExchangeableDensity expects sizes as P(n), with log_prob and sample; got {sizes!r}. Write "
+                "CategoricalSizes(most), NegativeBinomialSizes(), or None for densities given n."
+            )
+        check_orders(orderings)
+        self.q = q
+        self.sizes = sizes
+        self.pooling = JanossyPooling(q, orderings, "gather", "logmeanexp", memory_budget=memory_budget)
+
+    def forward(self, sets: Ragged, *, generator: torch.Generator | None = None) -> Tensor:
+        check_elements(self.q, sets, "ExchangeableDensity")
+        if isinstance(self.pooling.orderings, AllPermutations):
+            return self._over_all_orders(sets) + self.log_size(sets)
+        return self.pooling(sets, generator=generator)[:, 0] + self.log_size(sets)
+
+    def log_prob(
+        self,
+        sets: Ragged,
+        num_orders: int = NUM_ORDERS,
+        *,
+        most_exact: int = MOST_EXACT,
+        scheme: str = "auto",
+        generator: torch.Generator | None = None,
+    ) -> Estimate:
+        """log p of each set in evaluation mode: exact up to ``most_exact`` elements, else a lower bound and its error.
+
+        Args:
+            num_orders: of each larger set, drawn in five independent blocks.
+            scheme: how those of a block are drawn together: that of ``Sampled``.
+            most_exact: the most elements of a set that is averaged over all orders; 0 for bounds alone.
+            generator: the source of the orders, on the sets' device.
+        Raises: ValueError if num_orders < 1, most_exact < 0 or above 8, or as a call.
+        """
+        check_integer("log_prob", "num_orders", num_orders, 1, "orders for a bound")
+        check_integer("log_prob", "most_exact", most_exact, 0, "elements")
+        if most_exact > MOST_EXACT:
+            raise ValueError(
+                f"log_prob expects most_exact <= {MOST_EXACT}, as n! orders are averaged; got most_exact={most_exact}. "
+                "Larger sets have bounds: raise num_orders."
+            )
+        check_elements(self.q, sets, "log_prob")
+        check_generator("log_prob", generator, sets.device)
+        sampled = Sampled(num_orders, scheme=scheme, block=max(num_orders // BLOCKS, 1))
+        with evaluating(self):
+            exact = torch.tensor([self.q.symmetric or n <= most_exact for n in sets.sizes], device=sets.device).bool()
+            small, large = exact.nonzero()[:, 0], (~exact).nonzero()[:, 0]
+            log_prob = self.log_size(sets)
+            error = torch.zeros_like(log_prob)
+            counts = torch.where(exact, 0, sampled.num)
+            if len(small):
+                log_prob = log_prob.index_add(0, small, self._over_all_orders(sets[small]))
+            if len(large):
+                found, of_large = self._bound(sets[large], sampled, generator)
+                log_prob, error = log_prob.index_add(0, large, found), error.index_add(0, large, of_large)
+        return Estimate(log_prob, error, counts, exact)
+
+    def log_janossy(self, sets: Ragged, num_orders: int = NUM_ORDERS, **options: object) -> Estimate:
+        """log j_n(x_1 … x_n) = log p + log n!: the Janossy density of a point process on the head's window.
+
+        j_n dx_1 … dx_n is the probability of exactly n points, one in each dx_i: Σ_n 1/n! ∫ j_n dx_1 … dx_n = 1.
+        Options are those of ``log_prob``.
+        """
+        estimate = self.log_prob(sets, num_orders, **options)  # type: ignore[arg-type]
+        return estimate.shifted(torch.lgamma(sets.offsets.diff().to(estimate.log_prob.dtype) + 1))
+
+    @torch.no_grad()
+    def sample(
+        self, num: int | None = None, *, sizes: Sequence[int] | None = None, generator: torch.Generator | None = None
+    ) -> Ragged:
+        """``num`` sets, of sizes drawn from P(n); or sets of these ``sizes``. Their orders are uniform.
+
+        Raises: ValueError for both or neither, or for num without P(n).
+        """
+        weight = next(self.parameters())
+        check_generator("sample", generator, weight.device)
+        if (num is None) == (sizes is None) or (num is not None and self.sizes is None):
+            raise ValueError(
+                f"sample expects num, with P(n), or sizes; got num={num}, sizes={sizes} and a density "
+                f"{'given n' if self.sizes is None else 'of sets of any size'}. Give one: sample(sizes=[5] * 100)."
+            )
+        with evaluating(self), drawing_by(generator):
+            if num is not None:
+                check_integer("sample", "num", num, 0, "sets")
+                sizes = cast(Sizes, self.sizes).sample(num).tolist() if num else []
+            sizes = whole_sizes(sizes, "sample")
+            check_sizes(self.sizes, sizes, "sample")
+            head = self.q.head
+            dtype = torch.long if head.discrete else weight.dtype
+            values = torch.zeros(sum(sizes), *head.event_shape, dtype=dtype, device=weight.device)
+            starts = Ragged.from_sizes(values, sizes).offsets[:-1]
+            for n, sets in by_size(sizes):
+                of_size = starts if sets is None else starts[sets]
+                places = of_size[:, None] + torch.rand(len(of_size), n, device=weight.device).argsort(1)
+                values[places] = self._draw(len(of_size), n, values)
+        return Ragged.from_sizes(values, sizes)
+
+    def log_size(self, sets: Ragged) -> Tensor:
+        """log P(n) of each set, (B,); 0 for densities given n."""
+        weight = next(self.parameters())
+        check_sizes(self.sizes, sets.sizes, "ExchangeableDensity")
+        if self.sizes is None:
+            return torch.zeros(len(sets), dtype=weight.dtype, device=weight.device)
+        return self.sizes.log_prob(sets.offsets.diff()).to(weight.dtype)
+
+    def _draw(self, num: int, n: int, like: Tensor) -> Tensor:
+        rows = like.new_zeros(num, n, *like.shape[1:])
+        for t in range(n):
+            rows[:, t] = self.q.head.clip(self.q.next(rows[:, :t]).sample())
+        return rows
+
+    def _over_all_orders(self, sets: Ragged) -> Tensor:
+        """log 1/n! Σ_π q(x_π) of each set, (B,)."""
+        weight = next(self.parameters())
+        total = torch.zeros(len(sets), dtype=weight.dtype, device=weight.device)
+        for n, members in by_size(sets.sizes):
+            if n == 0:
+                continue
+            if n > MOST_EXACT and not self.q.symmetric:
+                raise ValueError(
+                    f"ExchangeableDensity averages over all orders of up to {MOST_EXACT} elements; got a set of {n}. "
+                    "Use orderings=Sampled(m), or log_prob."
+                )
+            chosen = torch.arange(len(sets)) if members is None else torch.tensor(members)
+            x = sets[chosen].values.unflatten(0, (len(chosen), n))
+            budget = self.pooling.memory_budget
+            found = log_mean_over_orders(self.q, x, budget) if isinstance(self.q, Autoregressive) else self.q(x)[:, 0]
+            total = total.index_add(0, chosen.to(total.device), found)
+        return total
+
+    def _bound(self, sets: Ragged, sampled: Sampled, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        rows = self.pooling.rows(sets, sampled, generator=generator)
+        return log_mean_exp(rows, cast(Sampled, exhausting(sampled)), sets.sizes)

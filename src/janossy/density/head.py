@@ -1,0 +1,64 @@
+"""What a head is: a family of distributions of one element, and how an element is read."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+
+class Head(nn.Module):
+    """A family of distributions of one element by ``torch.distributions``, from numbers that a reader gives.
+
+    A subclass gives ``distribution``; if need be, ``encode`` and ``holds``. A head has no weights of its own.
+
+    Shapes: an element is (*event_shape); parameters (…, num_parameters).
+
+    Example:
+        >>> class Laplace(Head):
+        ...     expects = "finite numbers (N, 1)"
+        ...
+        ...     def __init__(self):
+        ...         super().__init__(event_shape=(1,), num_parameters=2, num_features=1)
+        ...
+        ...     def distribution(self, parameters):
+        ...         loc, log_scale = parameters.unsqueeze(-2).unbind(-1)
+        ...         laplace = torch.distributions.Laplace(loc, log_scale.exp())
+        ...         return torch.distributions.Independent(laplace, 1)
+        >>> Laplace().distribution(torch.zeros(5, 2)).log_prob(torch.zeros(5, 1)).shape
+        torch.Size([5])
+    """
+
+    expects: ClassVar[str]
+    """The elements that it takes, for errors."""
+    remedy: ClassVar[str] = "Choose another head, or transform the elements."
+    discrete: ClassVar[bool] = False
+    """Whether elements are ids, int64."""
+
+    def __init__(self, event_shape: tuple[int, ...], num_parameters: int, num_features: int) -> None:
+        super().__init__()
+        self.event_shape = event_shape
+        self.num_parameters = num_parameters
+        self.num_features = num_features
+
+    def distribution(self, parameters: Tensor) -> Distribution:
+        """Of batch shape (…) and event shape ``event_shape``, from (…, num_parameters)."""
+        raise NotImplementedError
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Elements (…, *event_shape) as what a reader reads, (…, num_features)."""
+        return x
+
+    def holds(self, x: Tensor) -> Tensor:
+        """Which of these elements (N, *event_shape) have a density, (N,)."""
+        of_zeros = self.distribution(torch.zeros(self.num_parameters, dtype=torch.float64, device=x.device))
+        finite = x.isfinite().flatten(1).all(1)
+        return finite if of_zeros.support is None else finite & of_zeros.support.check(x)
+
+    def clip(self, x: Tensor) -> Tensor:
+        """Elements that were drawn, moved off the edge of the support where rounding put them there."""
+        return x
+
+    def initial(self) -> Tensor:
+        """The parameters (num_parameters,) that training starts around."""
+        return torch.zeros(self.num_parameters)

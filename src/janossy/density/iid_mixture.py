@@ -1,0 +1,48 @@
+"""k = 1: elements that are independent and alike, given one of C kinds of sets (de Finetti)."""
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Categorical, Distribution, MixtureSameFamily
+
+from janossy.density.head import Head
+from janossy.density.sequence import SequenceDensity
+from janossy.functions.checks import check_widths
+
+
+class IidMixture(SequenceDensity):
+    """log q(x_1 … x_L) = log Σ_c w_c Π_t q_c(x_t): k-ary Janossy pooling of log densities with k = 1.
+
+    Given its kind c, a set's elements are independent and identically distributed: de Finetti's form of all
+    *infinitely* exchangeable sequences, with C kinds in place of a measure. It is the same for all orders, so one is
+    exact. Elements cannot repel each other in it: within a kind none knows of another, and that a set is of one kind
+    only makes its elements more alike.
+
+    Shapes: rows (T, L, *event_shape) -> (T, 1).
+    Raises: TypeError for another head; TypeError or ValueError unless num_components is an integer >= 1.
+    """
+
+    def __init__(self, head: Head, num_components: int = 1) -> None:
+        super().__init__()
+        if not isinstance(head, Head):
+            raise TypeError(f"IidMixture expects a head, such as Normals(2); got {head!r}.")
+        check_widths(self, num_components=num_components)
+        self.head = head
+        self.logits = nn.Parameter(torch.zeros(num_components))
+        alike = torch.stack([head.initial() for _ in range(num_components)])
+        self.each = nn.Parameter(alike + 0.3 * torch.randn(alike.shape))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self._joint(rows).logsumexp(-1, keepdim=True)
+
+    def next(self, prefix: Tensor) -> Distribution:
+        """The distribution of what follows prefixes (T, t, *event_shape), of batch shape (T,)."""
+        kinds = Categorical(logits=self._joint(prefix), validate_args=False)
+        components = self.head.distribution(self.each.expand(len(prefix), -1, -1))
+        return MixtureSameFamily(kinds, components, validate_args=False)
+
+    def _joint(self, rows: Tensor) -> Tensor:
+        """log w_c + Σ_t log q_c(x_t), (T, C)."""
+        of_kinds = self.logits.log_softmax(0)
+        if rows.shape[1] == 0:  # which torch's mixtures do not take
+            return of_kinds.expand(len(rows), -1)
+        return of_kinds + self.head.distribution(self.each).log_prob(rows.unsqueeze(2)).sum(1)

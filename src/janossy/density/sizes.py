@@ -1,0 +1,113 @@
+"""P(n): how many elements a set has."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Categorical, NegativeBinomial
+from torch.nn.functional import softplus
+
+from janossy.orderings.arguments import check_integer, check_number
+
+
+class CategoricalSizes(nn.Module):
+    """P(n) = softmax(logits)_n for n = 0 … most, learned with the rest; uniform at first.
+
+    Shapes: sizes (B,), int64 -> log P (B,).
+    Raises: TypeError if most is no integer; ValueError if it is below 0.
+
+    Example:
+        >>> CategoricalSizes.fitted([2, 2, 3]).log_prob(torch.tensor([2])).exp()  # (2 + 1) / (3 + 4): counts plus one
+        tensor([0.4286], grad_fn=<ExpBackward0>)
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        check_integer("CategoricalSizes", "most", most, 0, "elements")
+        self.most = most
+        self.logits = nn.Parameter(torch.zeros(most + 1))
+
+    @classmethod
+    def fitted(cls, sizes: Sequence[int], most: int | None = None, pseudo_count: float = 1.0) -> Self:
+        """The shares of these sizes, each count raised by pseudo_count > 0, so that no size is impossible."""
+        _check_sizes(sizes, "CategoricalSizes.fitted")
+        check_number("CategoricalSizes.fitted", "pseudo_count", pseudo_count, 1.0)
+        if pseudo_count <= 0:
+            raise ValueError(f"CategoricalSizes.fitted expects pseudo_count > 0; got {pseudo_count}. Write 1.0.")
+        fitted = cls(max(sizes) if most is None else most)
+        if max(sizes) > fitted.most:
+            raise ValueError(f"CategoricalSizes.fitted expects sizes up to most={most}; got {max(sizes)}. Raise most.")
+        counts = torch.bincount(torch.as_tensor(sizes), minlength=fitted.most + 1)
+        with torch.no_grad():
+            fitted.logits.copy_((counts + pseudo_count).log())
+        return fitted
+
+    def log_prob(self, n: Tensor) -> Tensor:
+        """log P(n) of sizes (B,), −∞ above ``most``."""
+        beyond = n > self.most
+        return self.logits.log_softmax(0)[n.masked_fill(beyond, 0)].masked_fill(beyond, -torch.inf)
+
+    def sample(self, num: int) -> Tensor:
+        """Sizes (num,), int64, from torch's global generator."""
+        return Categorical(logits=self.logits.detach()).sample((num,))
+
+
+class NegativeBinomialSizes(nn.Module):
+    """P(n) negative binomial, over all n >= 0: a Poisson number whose mean is gamma distributed; learned with the rest.
+
+    Args:
+        mean: of the sizes, > 0.
+        dispersion: the variance over the mean, > 1; near 1 for a Poisson distribution.
+
+    Shapes: sizes (B,), int64 -> log P (B,).
+    Raises: TypeError or ValueError if they are not such numbers.
+    """
+
+    most = None
+
+    def __init__(self, mean: float = 5.0, dispersion: float = 2.0) -> None:
+        super().__init__()
+        check_number("NegativeBinomialSizes", "mean", mean, 5.0)
+        check_number("NegativeBinomialSizes", "dispersion", dispersion, 2.0)
+        if mean <= 0 or dispersion <= 1:
+            raise ValueError(
+                f"NegativeBinomialSizes expects mean > 0 and dispersion > 1; got {mean} and {dispersion}. Sizes that "
+                "vary less than a Poisson number are CategoricalSizes."
+            )
+        # dispersion = 1 + exp(logit), mean = r·exp(logit) for r failures.
+        odds = torch.tensor(float(dispersion)) - 1
+        self.logit = nn.Parameter(odds.log())
+        self.raw_count = nn.Parameter(_inverse_softplus(mean / odds))
+
+    @classmethod
+    def fitted(cls, sizes: Sequence[int]) -> Self:
+        """By the mean and the variance of these sizes; of a variance below the mean, nearly Poisson."""
+        _check_sizes(sizes, "NegativeBinomialSizes.fitted")
+        n = torch.as_tensor(sizes, dtype=torch.float64)
+        mean = max(float(n.mean()), 1e-3)
+        return cls(mean, max(float(n.var(correction=0)) / mean, 1.01))
+
+    def log_prob(self, n: Tensor) -> Tensor:
+        """log P(n) of sizes (B,)."""
+        return self._distribution().log_prob(n.to(self.logit))
+
+    def sample(self, num: int) -> Tensor:
+        """Sizes (num,), int64, from torch's global generator."""
+        with torch.no_grad():
+            return self._distribution().sample((num,)).long()
+
+    def _distribution(self) -> NegativeBinomial:
+        return NegativeBinomial(softplus(self.raw_count), logits=self.logit, validate_args=False)
+
+
+Sizes = CategoricalSizes | NegativeBinomialSizes
+
+
+def _inverse_softplus(x: Tensor) -> Tensor:
+    return x + (-torch.expm1(-x)).log()
+
+
+def _check_sizes(sizes: Sequence[int], owner: str) -> None:
+    if len(sizes) == 0 or min(sizes) < 0:
+        raise ValueError(f"{owner} expects the sizes of sets, at least one, all >= 0; got {list(sizes)[:10]}.")
