@@ -1,6 +1,7 @@
 """The example lists that feed every law: one line for each ordering, function and evaluator. Add yours here."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, permutations
@@ -39,7 +40,7 @@ from janossy.evaluate import (
     SharedPrefixes,
 )
 from janossy.functions import ACTIVATIONS, FeaturedMLP, GatedAttention, MonotoneLattice, TupleFeatures
-from janossy.orderings import weighs_rows
+from janossy.orderings import OrderWeights, weighs_rows
 
 D = 2
 """Features of an element in the examples."""
@@ -58,6 +59,19 @@ def weight_by_sign(x: Tensor) -> Tensor:
     return 1.5 + x[:, 0].sign()
 
 
+class Turned(nn.Module):
+    """A module as key, of two numbers an element of which the first ties often."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack(((9 * x[:, 1] - x[:, 0]).clamp(-0.5, 0.5), x[:, 0] + x[:, 1]), 1)
+
+
+def uneven_weights() -> OrderWeights:
+    weights = OrderWeights(2).double()
+    weights.logits.data = torch.tensor([0.4, -0.8], dtype=torch.float64)
+    return weights
+
+
 ORDERINGS = {
     "all_permutations": AllPermutations(),
     "tuples_1": Tuples(1),
@@ -67,6 +81,11 @@ ORDERINGS = {
     "combinations_3_tying_key": Combinations(3, key=tying_key),
     "canonical": Canonical(),
     "canonical_tying_key": Canonical(key=tying_key),
+    "canonical_column": Canonical(key=1),
+    "canonical_3_keys": Canonical(key=(tying_key, None, 1)),
+    "canonical_first_2": Canonical(k=2),
+    "canonical_2_keys_first_3": Canonical(key=(1, tying_key), k=3),
+    "canonical_2_keys_weighed": Canonical(key=(None, Turned()), order_weights=uneven_weights()),
     "sampled_1": Sampled(),
     "sampled_4": Sampled(4),
     "sampled_4_first_2": Sampled(4, k=2),
@@ -81,7 +100,8 @@ ORDERINGS = {
 
 def in_order(x: Tensor, key) -> list[int]:
     """The positions of one set's elements, sorted by a key and then lexicographically."""
-    keys = [()] * len(x) if key is None else [(number,) for number in key(x).tolist()]
+    columns = x[:, :0] if key is None else x[:, key] if isinstance(key, int) else key(x)
+    keys = columns.reshape(len(x), columns[:1].numel() if len(x) else 0).tolist()
     return sorted(range(len(x)), key=lambda i: (keys[i], x[i].tolist()))
 
 
@@ -89,7 +109,7 @@ DEFINITIONS = {
     AllPermutations: lambda orderings, x: permutations(range(len(x))),  # Eq. 3
     # Def. 2.2: the first k of every permutation, each distinct prefix once
     Tuples: lambda orderings, x: dict.fromkeys(order[: orderings.k] for order in permutations(range(len(x)))),
-    Canonical: lambda orderings, x: [in_order(x, orderings.key)],  # Section 2.1
+    Canonical: lambda orderings, x: [in_order(x, key)[: orderings.k] for key in orderings.each_key],  # Section 2.1
     # increasing subsequences of the sorted set
     Combinations: lambda orderings, x: combinations(in_order(x, orderings.key), min(orderings.k, len(x))),
 }
@@ -245,7 +265,7 @@ def build(function: str, k: int | None) -> nn.Module:
 
 def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str | None = "mean"):
     """The layer of these examples, or, with reduce None, its rows; the same weights at every call."""
-    orderings = ORDERINGS[ordering]
+    orderings = deepcopy(ORDERINGS[ordering])  # whose modules a layer moves, and trains
     f = build(function, getattr(orderings, "k", None))
     evaluate = "auto" if evaluator == "auto" else EVALUATORS[evaluator]
     memory_budget = MEMORY_BUDGETS.get(evaluator, 2**30)

@@ -29,10 +29,10 @@ def drawn_rows(orderings: RandomOrderings, sets: Ragged) -> list[list[Tensor]]:
 def pool_by_definition(pooling: JanossyPooling, sets: Ragged, rows_of=rows_by_definition) -> list[Tensor]:
     """For each set the reduction of f over its rows; (rows, c) if reduce is None."""
     weights = [1.0] * sum(pooling.orderings.num_rows(n) for n in sets.sizes)
+    if weighs_rows(pooling.orderings):
+        weights = pooling.orderings.enumerate(sets, **drawing(pooling.orderings)).weights()[:, 0].tolist()
     if pooling.orderings.draws:
         rows = drawn_rows(pooling.orderings, sets)
-        if weighs_rows(pooling.orderings):
-            weights = pooling.orderings.enumerate(sets, **drawing(pooling.orderings)).weights()[:, 0].tolist()
     else:
         rows = [rows_of(pooling.orderings, x) for x in sets]
     width = pooling.f(

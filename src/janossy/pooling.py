@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
 from janossy.evaluate.cost import Cost, check_memory_budget
@@ -16,7 +16,8 @@ from janossy.modes import untouched
 from janossy.orderings import Orderings, weighs_rows
 from janossy.orderings.arguments import check_flag, check_generator
 from janossy.orderings.drawn import Drawn
-from janossy.orderings.rows import check_orderings, exhausting
+from janossy.orderings.rows import check_orderings, exhausting, modules_of
+from janossy.orderings.sorting import key_name
 from janossy.ragged import Ragged
 
 AVERAGES = ("mean", "logmeanexp")
@@ -92,6 +93,8 @@ class JanossyPooling(StatesItsMeaning):
         self.memory_budget = memory_budget
         self.append_size = append_size
         self.orderings_train = orderings_train
+        if modules := [*modules_of(orderings), *modules_of(orderings_train)]:
+            self.of_orderings = nn.ModuleList(modules)  # so that they are moved, saved and trained with the layer
 
     def forward(
         self,
@@ -156,7 +159,7 @@ class JanossyPooling(StatesItsMeaning):
         return {
             "orderings": getattr(self.orderings, "averages", type(self.orderings).__name__),
             "k": getattr(self.orderings, "k", None),
-            "key": None if key is None else getattr(key, "__name__", type(key).__name__),
+            "key": None if key is None else key_name(key),
             "reduce": self.reduce,
             "append_size": self.append_size,
         }

@@ -20,7 +20,7 @@ from janossy import (
     TupleMLP,
     Tuples,
 )
-from janossy.orderings import check_orderings
+from janossy.orderings import OrderWeights, check_orderings
 from janossy.orderings.drawn import Drawn
 from tests.examples import ORDERINGS, distinct_sets, generator
 
@@ -36,7 +36,8 @@ WRONG = {
     "exact_last": (*NO_INTEGERS, None),
     "exhaust": NO_INTEGERS,
     "max_rows": ("x", 2.5, True, None),
-    "key": (0, "x", torch.zeros(3)),
+    "key": (2.5, True, "x", torch.zeros(3)),
+    "order_weights": (0, torch.ones(2), torch.nn.Linear(2, 2)),
     "weights": (0, None, torch.ones(3)),
     "uniform": ("0.1", None, True, [0.1]),
 }
@@ -50,6 +51,8 @@ OUT_OF_RANGE = {
     "exact_last": (-1,),
     "exhaust": (-1,),
     "max_rows": (0,),
+    "key": (-1,),
+    "order_weights": (OrderWeights(2),),
     "weights": ("degree",),
     "uniform": (-0.1, 1.5),
     "scheme": ("cyclic", "distinct", 3),

@@ -33,7 +33,8 @@ def batches(draw, dtype):
     rows = st.lists(numbers(dtype), min_size=num_features, max_size=num_features)
     values = draw(st.lists(rows, min_size=sum(sizes), max_size=sum(sizes)))
     sets = Ragged.from_sizes(torch.tensor(values, dtype=dtype).reshape(sum(sizes), num_features), sizes)
-    keys = st.lists(st.sampled_from(FLOATS), min_size=2 * sum(sizes), max_size=2 * sum(sizes))
+    numbers_only = [number for number in FLOATS if number == number]
+    keys = st.lists(st.sampled_from(numbers_only), min_size=2 * sum(sizes), max_size=2 * sum(sizes))
     return sets, draw(st.none() | keys.map(lambda flat: torch.tensor(flat).reshape(-1, 2)))
 
 

@@ -26,13 +26,16 @@ from janossy import (
     predict,
 )
 from janossy.evaluate import EVALUATORS
+from janossy.orderings import OrderWeights
 from janossy.saved import describe, load, rebuild, save, weights
 from janossy.saved.parts import NAMES, PARTS
 from janossy.tabular import ColumnEmbedding, PooledNorm, Readout
 from tests.examples import FUNCTIONS, ORDERINGS, Convolution, D, Transformer, build, distinct_sets, tying_key
 
 OURS = [name for name in FUNCTIONS if name not in ("transformer", "convolution")]
-KEYED = [name for name, orderings in ORDERINGS.items() if callable(getattr(orderings, "key", None))]
+KEYED = [
+    name for name, orderings in ORDERINGS.items() if any(map(callable, getattr(orderings, "each_key", (None,))))
+] + ["combinations_3_tying_key"]
 WEIGHED = [name for name, orderings in ORDERINGS.items() if callable(getattr(orderings, "weights", None))]
 
 
@@ -72,6 +75,13 @@ def test_functions(function, suffix, tmp_path):
 def test_orderings(ordering, tmp_path):
     f = TupleMLP(ORDERINGS[ordering].k, D, 3) if getattr(ORDERINGS[ordering], "k", None) else None
     law_comes_back(network(f, ORDERINGS[ordering]), tmp_path / "model")
+
+
+def test_keys_and_weights_of_orders(tmp_path):
+    net = network(orderings=Canonical(key=(nn.Linear(D, 1), 0), order_weights=OrderWeights(2)))
+    nn.init.normal_(net.pooling.orderings.order_weights.logits)
+    again = law_comes_back(net, tmp_path / "model").pooling
+    assert again.of_orderings[0] is again.orderings.key[0] and again.of_orderings[1] is again.orderings.order_weights
 
 
 def test_numpy_integers_come_back_as_plain_ones(tmp_path):
@@ -158,6 +168,7 @@ def test_every_part_is_tested():
     nets += [network(evaluate=evaluator) for evaluator in EVALUATORS]
     nets += [network(h=ColumnEmbedding([3], 0)), network(h=nn.Embedding(3, 2), rho=nn.Bilinear(3, 2, 4))]
     nets += [network(orderings=ImportanceSampled(2)), network(orderings=Canonical())]
+    nets += [network(orderings=Canonical(order_weights=OrderWeights(1)))]
     text = json.dumps([describe(net) for net in nets])
     # AttentionMean is saved by tests/estimators/test_strategies.py.
     assert {name for name in PARTS if f'"part": "{name}"' not in text} <= {"AttentionMean"}
@@ -220,7 +231,7 @@ REFUSED = {
     "a function as f": (lambda: network(lambda x: x.sum(1)), "got network.pooling.f, of type function"),
     "a subclass": (lambda: network(MyMLP(2, D, 3), Tuples(2)), "network.pooling.f, of type MyMLP"),
     "a key": (lambda: network(orderings=Combinations(2, key=tying_key)), "pooling.orderings.key, of type function"),
-    "a module as key": (lambda: network(orderings=Canonical(key=nn.Linear(D, 1))), "orderings.key, of type Linear"),
+    "a module as key": (lambda: network(orderings=Canonical(key=(0, Mine()))), r"orderings.key\[1\], of type Mine"),
     "weights": (lambda: network(orderings=ImportanceSampled(2, weights=tying_key)), "orderings.weights, of type funct"),
     "an evaluator": (lambda: network(evaluate=Mean()), "network.pooling.evaluate, of type Mean"),
     "torch's part that is none": (lambda: network(rho=nn.Softmax(1)), "network.rho, of type Softmax"),

@@ -147,6 +147,9 @@ class Choice:
             lines.append(
                 f"  elements: {num} places in a table of {len(problem.table)}, each of which is projected once"
             )
+        remark = getattr(problem.orderings, "remark", None)
+        if callable(remark) and (said := remark(problem.keys, problem.gathered.values)) is not None:
+            lines.append(f"  {said}")
         if isinstance(chosen, DistinctTuples):
             lines.append(f"  {chosen.remark(problem)}")
         for candidate in candidates(problem):

@@ -14,7 +14,7 @@ from janossy.export.tuples import MOST_ELEMENTS, over_tuples
 from janossy.functions.checks import check_sequences
 from janossy.functions.structure import Recurrent, hooked, structure
 from janossy.network import JanossyNetwork, takes
-from janossy.orderings import Canonical, Combinations, Sampled, Tuples
+from janossy.orderings import Canonical, Combinations, Sampled, Tuples, weighs_rows
 from janossy.orderings.rows import check_budget
 
 
@@ -107,15 +107,18 @@ class PaddedNetwork(nn.Module):
         """The places (B, m, n) that each permutation visits in turn: those of the real elements, then the others."""
         orderings = self.network.pooling.orderings
         if noise is not None:
-            by = [noise]
+            each = [[noise]]
         elif isinstance(orderings, Sampled):
-            by = [torch.randint(2**62, (mask.shape[0], orderings.num, mask.shape[1]), device=mask.device)]
+            each = [[torch.randint(2**62, (mask.shape[0], orderings.num, mask.shape[1]), device=mask.device)]]
         elif isinstance(orderings, Canonical | Combinations):
-            by = [column.unflatten(0, mask.shape)[:, None] for column in columns(flat(x), orderings.key)]
+            keys = orderings.each_key if isinstance(orderings, Canonical) else (orderings.key,)
+            each = [[column.unflatten(0, mask.shape)[:, None] for column in columns(flat(x), key)] for key in keys]
         else:
-            by = []
-        num_permutations = by[0].shape[1] if by else 1
-        return sorted_places([(~mask).long()[:, None].expand(-1, num_permutations, -1), *by])
+            each = [[]]
+        num_permutations = each[0][0].shape[1] if each[0] else 1
+        padding = (~mask).long()[:, None].expand(-1, num_permutations, -1)
+        orders = [sorted_places([padding, *by]) for by in each]
+        return orders[0] if len(orders) == 1 else torch.cat(orders, dim=1)
 
     def _rows(self, elements: Tensor, order: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """f of each row, (B, m, c), and which rows count, (B, m)."""
@@ -178,6 +181,11 @@ def _check_network(network: JanossyNetwork) -> None:
             "JanossyNetwork(None, pooling, None) makes one of a pooling layer."
         )
     f, orderings = network.pooling.f, network.pooling.orderings
+    if isinstance(orderings, Canonical) and (weighs_rows(orderings) or orderings.k is not None):
+        raise ValueError(
+            f"PaddedNetwork expects Canonical(key) without k and order_weights; got {orderings}. Build the network "
+            "without them."
+        )
     if not takes(network.rho, 1):
         raise ValueError(
             f"PaddedNetwork expects a rho of the pooled vectors alone; got {type(network.rho).__name__}, which takes a "

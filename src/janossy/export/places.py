@@ -3,16 +3,15 @@
 import torch
 from torch import Tensor
 
-from janossy.orderings.sorting import Key
+from janossy.orderings.sorting import Key, key_columns
 
 
-def columns(elements: Tensor, key: Key | None) -> list[Tensor]:
+def columns(elements: Tensor, key: Key | int | None) -> list[Tensor]:
     """The numbers (N,) to sort elements (N, *features) by: the key's columns, then the features; none of them NaN."""
     features = elements.flatten(1) if elements.dim() > 1 else elements[:, None]
     columns = [*features.unbind(1)]
     if key is not None:
-        keys = key(elements).detach()
-        columns = [*(keys if keys.dim() > 1 else keys[:, None]).unbind(1), *columns]
+        columns = [*key_columns(key, elements).unbind(1), *columns]
     comparable = []
     for column in columns:
         if column.is_floating_point():  # ONNX's order of NaN is unspecified; torch's sort puts it last

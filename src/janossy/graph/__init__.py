@@ -1,5 +1,6 @@
 """Graphs: neighbourhoods as sets, GraphSAGE, and, with the extra ``graph``, the aggregation for torch_geometric."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
@@ -8,14 +9,23 @@ from janossy.inference.passes import predict_passes
 
 if TYPE_CHECKING:
     from janossy.graph.aggregation import JanossyAggregation
+    from janossy.graph.centrality import neighbour_keys
 
-__all__ = ["GraphSAGE", "JanossyAggregation", "Neighbourhoods", "TwoHops", "predict_passes", "two_hops"]
+__all__ = [
+    "GraphSAGE",
+    "JanossyAggregation",
+    "Neighbourhoods",
+    "TwoHops",
+    "neighbour_keys",
+    "predict_passes",
+    "two_hops",
+]
+
+LATE = {"JanossyAggregation": "aggregation", "neighbour_keys": "centrality"}
+"""What imports torch_geometric, which takes seconds, and networkx; the others do without."""
 
 
 def __getattr__(name: str) -> Any:
-    # torch_geometric takes seconds to import, and the others do without.
-    if name != "JanossyAggregation":
+    if name not in LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from janossy.graph.aggregation import JanossyAggregation  # noqa: PLC0415
-
-    return JanossyAggregation
+    return getattr(import_module(f"janossy.graph.{LATE[name]}"), name)

@@ -90,9 +90,17 @@ class Neighbourhoods:
 
         Shapes: vertices (B,) -> values (Σ degrees,), int64, of B sets.
         """
+        edges = self.edges(vertices)
+        return edges.with_values(self.neighbours.index_select(0, edges.values))
+
+    def edges(self, vertices: Tensor) -> Ragged:
+        """The places in ``neighbours`` of all edges that end at each of these vertices: where what is known of them is.
+
+        Shapes: vertices (B,) -> values (Σ degrees,), int64, of B sets.
+        """
         starts, degrees = self._spans(vertices)
         positions, owners = _ragged_arange(degrees)
-        return self._at(positions, positions.values, starts, owners)
+        return positions.with_values(positions.values + starts.index_select(0, owners))
 
     def sample(self, vertices: Tensor, k: int | None, generator: torch.Generator | None = None) -> Ragged:
         """k neighbours of each of these vertices, drawn without replacement; all where there are no more; all if None.

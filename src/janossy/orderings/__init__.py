@@ -17,6 +17,7 @@ from janossy.orderings.rows import (
 )
 from janossy.orderings.sampled import Sampled
 from janossy.orderings.tuples import Tuples
+from janossy.orderings.weights import OrderWeights
 
 __all__ = [
     "AllPermutations",
@@ -27,6 +28,7 @@ __all__ = [
     "EveryArrangement",
     "EveryTuple",
     "ImportanceSampled",
+    "OrderWeights",
     "Orderings",
     "RandomOrderings",
     "Rows",

@@ -1,45 +1,118 @@
-"""One canonical ordering of each set (Section 2.1)."""
+"""Canonical orderings of each set: one, or the average over several (Section 2.1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_key, check_max_rows
-from janossy.orderings.sorting import Key, sort_positions
+from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_max_rows
+from janossy.orderings.sorting import Key, check_keys_to_sort_by, sort_positions
+from janossy.orderings.ties import remark_on_ties, ties_of
+from janossy.orderings.weights import OrderWeights
 from janossy.ragged import Ragged
 
 
 @dataclass(frozen=True)
 class Canonical:
-    """One canonical ordering of each set: sorted by ``key``, or lexicographically if None (Section 2.1).
+    """Canonical orderings of each set: sorted by ``key``, and, of several keys, the average over them (Section 2.1).
 
-    Shapes: sets.values (N, d) -> rows (1, n_b) for set b; key: (N, d) -> (N,) or (N, j).
-    Invariance: exact. Equal keys are ordered lexicographically, so only equal elements tie.
-    Cost: B rows and a sort; refuses more than max_rows.
-    Raises: TypeError if key is no function or max_rows no integer; ValueError if max_rows < 1, or, on enumeration, if
-        B > max_rows.
+    Args:
+        key: what each set is sorted by: None, lexicographically by all features; a column, such as 0; a function or a
+            module that maps elements to numbers; or a tuple of these, one ordering for each. A module's parameters are
+            the layer's, but no gradient reaches them: see ``Learned``.
+        k: keep only the first k elements of each (PATCHY-SAN's receptive field; Niepert, Ahmed & Kutzkov, ICML 2016);
+            smaller sets are filled up to length k with the zero vector.
+        order_weights: ``OrderWeights(R)`` of R keys, by which the orderings are weighed: learned, of sum 1.
+
+    Elements of equal key are ordered lexicographically by what the keys were made of. ``ties`` finds them, and
+    ``explain`` of the layer says what they do. With ``keys`` of their own (centralities of vertices, say) elements that
+    are alike in all of them have no order but that in which they came.
+
+    Shapes: sets.values (N, *features) -> rows (R, n_b) for set b, or (R, k); a key: (N, *features) -> (N,) or (N, j),
+        sorted by column 0, then 1, and so on.
+    Invariance: exact, as only equal elements tie; with ``keys`` of their own, exact unless these tie.
+    Cost: R·B rows and R sorts; refuses more than max_rows.
+    Raises: TypeError if a key is no function or column, order_weights no ``OrderWeights`` or a number no integer;
+        ValueError if k < 1, max_rows < 1, a column is negative, or there are no keys or other than R weights; on
+        enumeration if R·B > max_rows, a column is not there, or a key is NaN.
 
     Example:
-        >>> Canonical(key=lambda x: -x[:, 0]).num_rows(5)
-        1
+        >>> Canonical(key=lambda x: -x[:, 0]).num_rows(5), Canonical(key=(0, 1)).num_rows(5)
+        (1, 2)
     """
 
-    key: Key | None = None
+    key: Key | int | tuple[Key | int | None, ...] | None = None
     max_rows: int = MAX_ROWS
+    k: int | None = None
+    order_weights: OrderWeights | None = None
     draws: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_key(self, self.key)
+        if isinstance(self.key, list):
+            object.__setattr__(self, "key", tuple(self.key))
+        check_keys_to_sort_by("Canonical", self.each_key)
         check_max_rows(self, self.max_rows)
+        if self.k is not None:
+            check_k(self, self.k)
+        if self.order_weights is None:
+            return
+        expected = f"Canonical expects order_weights=OrderWeights({len(self.each_key)}), one for each key, or None"
+        if not isinstance(self.order_weights, OrderWeights):
+            got = type(self.order_weights).__name__
+            raise TypeError(f"{expected}; got order_weights={self.order_weights!r}, of type {got}.")
+        if len(self.order_weights.logits) != len(self.each_key):
+            raise ValueError(f"{expected}; got order_weights={self.order_weights}.")
+
+    @property
+    def each_key(self) -> tuple[Key | int | None, ...]:
+        return self.key if isinstance(self.key, tuple) else (self.key,)
+
+    @property
+    def weighs_rows(self) -> bool:
+        return self.order_weights is not None
 
     def num_rows(self, n: int) -> int:
-        return 1
+        return len(self.each_key)
 
     def row_length(self, n: int) -> int:
-        return n
+        return n if self.k is None else self.k
+
+    def ties(self, keys: Ragged) -> Tensor:
+        """Whether two unequal elements of each set have equal keys, (B, R)."""
+        return torch.stack([ties_of(keys, key) for key in self.each_key], 1)
+
+    def remark(self, keys: Ragged, values: Tensor) -> str | None:
+        """What ties do to the results of these sets, whose elements f reads as ``values`` (N, …); None if nothing."""
+        said = [remark_on_ties(keys, values, key) for key in self.each_key]
+        return "\n  ".join(dict.fromkeys(line for line in said if line)) or None
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_budget(self, keys.sizes, self.max_rows, "1 row a set")
-        order = sort_positions(keys, self.key)
-        return build_rows(keys, lambda n, _: torch.arange(n)[None, None], order)
+        num = len(self.each_key)
+        check_budget(self, keys.sizes, self.max_rows, "1 row a set" if num == 1 else f"{num} rows a set, one a key")
+        orders = [sort_positions(keys, key) for key in self.each_key]
+        if num == 1:
+            return self._weighed(
+                build_rows(keys, lambda n, _: self._first(torch.arange(n)[None, None]), orders[0], self.k)
+            )
+        rows = build_rows(keys, lambda n, _: torch.arange(n)[None, None])
+        each = torch.stack(orders, 1)  # (N, R)
+        buckets = []
+        for bucket in rows.buckets:
+            local = each[bucket.positions()[:, 0]].mT - bucket.starts[:, None, None]
+            padded = self.k is not None and bucket.length < self.k
+            buckets.append(replace(bucket, local=self._first(local), padded=padded))
+        return self._weighed(replace(rows, buckets=tuple(buckets)))
+
+    def _first(self, local: Tensor) -> Tensor:
+        """Of the orderings (S, R, n) what is kept, filled up with -1."""
+        if self.k is None:
+            return local
+        return torch.nn.functional.pad(local[:, :, : self.k], (0, max(0, self.k - local.shape[2])), value=-1)
+
+    def _weighed(self, rows: Rows) -> Rows:
+        if self.order_weights is None:
+            return rows
+        weights = self.order_weights() * len(self.each_key)  # a mean divides by their number
+        buckets = (replace(bucket, weights=weights.expand(bucket.num_sets, -1)) for bucket in rows.buckets)
+        return replace(rows, buckets=tuple(buckets))

@@ -7,9 +7,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_key, check_max_rows
-from janossy.orderings.sorting import Key, is_sorted, sort_positions
+from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_max_rows
+from janossy.orderings.sorting import Key, check_keys_to_sort_by, is_sorted, sort_positions
 from janossy.orderings.templates import increasing_tuples
+from janossy.orderings.ties import remark_on_ties
 from janossy.ragged import Ragged
 
 
@@ -18,13 +19,14 @@ class Combinations:
     """All k-subsets of each set, every one in canonical order: what the paper's k-ary experiments average.
 
     The set is sorted by ``key`` (lexicographically if None), and f sees the subsequences i_1 < … < i_k of it.
-    A set smaller than k gives one row: all of it, filled up to length k with the zero vector.
+    A set smaller than k gives one row: all of it, filled up to length k with the zero vector. The key is a column, such
+    as 0, or a function or module that maps elements to numbers.
 
     Shapes: sets.values (N, d) -> rows (T, k), T = Σ_b C(n_b, k); key: (N, d) -> (N,) or (N, j).
     Invariance: exact. Equal keys are ordered lexicographically, so only equal elements tie.
     Cost: T rows and a sort; refuses more than max_rows.
-    Raises: TypeError if k or max_rows is no integer or key no function; ValueError if k or max_rows is below 1, or, on
-        enumeration, if T > max_rows.
+    Raises: TypeError if k or max_rows is no integer or key no function or column; ValueError if k or max_rows is below
+        1, or, on enumeration, if T > max_rows, a column is not there, or a key is NaN.
 
     Example:
         >>> Combinations(2).num_rows(5)
@@ -32,14 +34,14 @@ class Combinations:
     """
 
     k: int
-    key: Key | None = None
+    key: Key | int | None = None
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = False
     increasing: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_k(self, self.k)
-        check_key(self, self.key)
+        check_keys_to_sort_by("Combinations", (self.key,))
         check_max_rows(self, self.max_rows)
 
     def num_rows(self, n: int) -> int:
@@ -50,6 +52,10 @@ class Combinations:
 
     def order(self, keys: Ragged) -> Tensor | None:
         return None if self.key is None and is_sorted(keys) else sort_positions(keys, self.key)
+
+    def remark(self, keys: Ragged, values: Tensor) -> str | None:
+        """As of ``Canonical``."""
+        return remark_on_ties(keys, values, self.key)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "n!/(k!(n-k)!) rows", f"Sampled(num, k={self.k}) or a smaller k")

@@ -7,14 +7,14 @@ the flat form.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from math import log10
 from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from janossy.orderings.arguments import check_function, check_integer
+from janossy.orderings.arguments import check_integer
 from janossy.ragged import Ragged
 
 MAX_ROWS = 10_000_000
@@ -275,6 +275,15 @@ def weighs_rows(orderings: Orderings) -> bool:
     return getattr(orderings, "weighs_rows", False)
 
 
+def modules_of(orderings: Orderings | None) -> list[nn.Module]:
+    """The modules among the fields of these orderings: keys, scorers, weights."""
+    if not is_dataclass(orderings):
+        return []
+    given = [getattr(orderings, field.name) for field in fields(orderings)]
+    each = [part for value in given for part in (value if isinstance(value, tuple) else (value,))]
+    return [part for part in each if isinstance(part, nn.Module)]
+
+
 def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str = "") -> None:
     """Raise a ValueError if sets of these sizes need more than max_rows rows in all.
 
@@ -295,12 +304,6 @@ def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, coun
 def check_k(orderings: Orderings, k: int) -> None:
     """Raise a TypeError if k is no integer, a ValueError if it is below 1."""
     check_integer(type(orderings).__name__, "k", k, 1, "elements a row")
-
-
-def check_key(orderings: Orderings, key: Any) -> None:
-    """Raise a TypeError if the key to sort by is no function."""
-    remedy = "Write key=lambda x: x[:, 0], to sort by the first feature."
-    check_function(type(orderings).__name__, "key", key, remedy)
 
 
 def check_max_rows(orderings: Orderings, max_rows: int) -> None:

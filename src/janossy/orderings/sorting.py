@@ -1,29 +1,29 @@
 """The canonical order of the elements of each set (Section 2.1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from janossy.orderings.arguments import check_function, check_integer
 from janossy.ragged import Ragged
 
 Key = Callable[[Tensor], Tensor]
 """Maps the elements (N, *features) to numbers to sort by: (N,), or (N, j) to sort by column 0, then 1, and so on."""
 
 
-def sort_positions(keys: Ragged, key: Key | None = None) -> Tensor:
+def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
     """The positions (N,) that sort each set by ``key``, and elements of equal key lexicographically.
 
     Elements that still tie are equal in every feature, so the sorted set does not depend on the order it came in.
-    NaN sorts last. Cost: a stable sort of N integers; then, column by column, one of those elements that still tie. Of
-    sets of one size and one column, a sort of each.
+    Lexicographically NaN is last; as a key it is refused. Cost: a stable sort of N integers; then, column by column,
+    one of those elements that still tie. Of sets of one size and one column, a sort of each.
     """
     elements = keys.values.detach()
-    columns = [elements]
-    if elements.dim() > 1 or not len(elements):
-        features = elements.reshape(len(elements), -1) if elements.numel() else elements.new_zeros(len(elements), 0)
-        columns = list(features.unbind(1))
-    columns = columns if key is None else [*_key_columns(key, elements), *columns]
+    columns = [*in_columns(elements).unbind(1)]
+    columns = columns if key is None else [*_numbers(key, elements), *columns]
     if len(columns) == 1 and len(set(keys.sizes)) == 1 and len(elements) and not torch.compiler.is_compiling():
         of_sets = columns[0].view(len(keys), -1).argsort(stable=True, dim=1)
         return of_sets.add_(keys.offsets[:-1, None]).view(-1)
@@ -81,7 +81,38 @@ def _word(column: Tensor, word: int) -> Tensor:
     return (column >> 32) + 2**31 if word == 0 else column & (2**32 - 1)
 
 
-def _key_columns(key: Key, elements: Tensor) -> list[Tensor]:
+def check_keys_to_sort_by(owner: str, keys: Sequence[Any]) -> None:
+    """Raise a TypeError unless each is a function, a column or None, a ValueError for one below 0, or for no key."""
+    if not keys:
+        raise ValueError(f"{owner} expects one key to sort by, or several; got key=(). Write key=(0, 1), or None.")
+    for key in keys:
+        if isinstance(key, int) and not isinstance(key, bool):
+            check_integer(owner, "key", key, 0)
+        else:
+            check_function(owner, "key", key, "Write key=0, or key=lambda x: x[:, 0], to sort by the first feature.")
+
+
+def key_name(key: Any) -> str:
+    """How a key is called, or several, in words and in the state of a layer."""
+    if isinstance(key, tuple):
+        return ", ".join(map(key_name, key))
+    if key is None or isinstance(key, int):
+        return "all features" if key is None else f"column {key}"
+    return getattr(key, "__name__", type(key).__name__)
+
+
+def key_columns(key: Key | int, elements: Tensor) -> Tensor:
+    """What a key gives for the elements (N, *features): the columns (N, j) to sort by.
+
+    Raises: ValueError for a key that gives something else.
+    """
+    if isinstance(key, int):
+        features = in_columns(elements)
+        if key >= features.shape[1]:
+            raise ValueError(
+                f"a key expects a column of elements of {features.shape[1]} features; got {key}. The first is 0."
+            )
+        return features[:, key : key + 1]
     columns = key(elements)
     if not isinstance(columns, Tensor) or columns.dim() not in (1, 2) or len(columns) != len(elements):
         shape = tuple(columns.shape) if isinstance(columns, Tensor) else type(columns).__name__
@@ -89,5 +120,21 @@ def _key_columns(key: Key, elements: Tensor) -> list[Tensor]:
             f"a key function maps elements ({len(elements)}, *features) to a tensor ({len(elements)},) "
             f"or ({len(elements)}, j) to sort by; got {shape}."
         )
-    columns = columns.detach()
-    return [columns] if columns.dim() == 1 else [*columns.unbind(1)]
+    return in_columns(columns.detach())
+
+
+def in_columns(x: Tensor) -> Tensor:
+    """x (N, *features) with its features side by side, (N, d)."""
+    return x.reshape(len(x), prod(x.shape[1:]))
+
+
+def _numbers(key: Key | int, elements: Tensor) -> tuple[Tensor, ...]:
+    """The columns of a key, which are numbers; under torch.compile, which cannot look, whatever they are."""
+    columns = key_columns(key, elements)
+    if columns.is_floating_point() and not torch.compiler.is_compiling() and (nan := columns.isnan()).any():
+        element = int(nan.nonzero()[0, 0])
+        raise ValueError(
+            f"a key expects numbers to sort by; got NaN by key {key_name(key)} for element {element} of the batch. "
+            "Give these elements a number, such as by torch.nan_to_num, or leave them out."
+        )
+    return columns.unbind(1)

@@ -29,7 +29,7 @@ def save(network: JanossyNetwork, path: str | PathLike[str], *, overwrite: bool 
     """Write a network as a folder of model.safetensors and model.json, or as one zip of it, for a path in .zip.
 
     The folder appears whole or not at all. It holds no code: the network must be made of parts that janossy and torch
-    have (``janossy.saved.parts``), without hooks, and its orderings have no key function.
+    have (``janossy.saved.parts``), without hooks, and its orderings' keys are columns or such parts.
 
     Raises: TypeError for what is no JanossyNetwork; ValueError for a part that is not ours, which it names;
         FileExistsError if there is something at the path, unless it is a saved model and overwrite is True.
@@ -146,10 +146,6 @@ def _told(value: Any, place: str) -> Any:
         raise _not_ours(place, value)
     name = NAMES[type(value)]
     arguments = PARTS[name].arguments(value)
-    if not isinstance(value, nn.Module):  # whose modules, such as a key, have weights that are nobody's
-        for key, each in arguments.items():
-            if isinstance(each, nn.Module):
-                raise _not_ours(f"{place}.{key}", each)
     return {"part": name} | {key: _told(each, f"{place}.{key}") for key, each in arguments.items()}
 
 

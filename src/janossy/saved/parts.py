@@ -38,6 +38,7 @@ from janossy.orderings import (
     Combinations,
     Distinct,
     ImportanceSampled,
+    OrderWeights,
     Sampled,
     Tuples,
 )
@@ -122,6 +123,7 @@ PARTS: dict[str, Part] = {
     "Sampled": _settings(Sampled),
     "Distinct": _settings(Distinct),
     "ImportanceSampled": _settings(ImportanceSampled),
+    "OrderWeights": Part(OrderWeights, read={"num": lambda weights: len(weights.logits)}, repeats=("num",)),
     # evaluators
     "DistinctTuples": _settings(DistinctTuples),
     "Fused": _settings(Fused),

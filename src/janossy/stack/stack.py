@@ -14,6 +14,7 @@ from janossy.functions.tuple_mlp import TupleMLP
 from janossy.modes import untouched
 from janossy.network import JanossyNetwork
 from janossy.orderings.arguments import check_generator
+from janossy.orderings.rows import modules_of
 from janossy.ragged import Ragged
 from janossy.stack import maps, recurrences, tuples
 from janossy.stack.batch import Batch, as_batch, is_table, looked_up, split
@@ -215,6 +216,8 @@ class Stack(nn.Module):
             if keys.sizes in chosen:
                 continue
             problem = member.pooling.problem(some, keys, None, member.pooling.reduce, None)
+            if modules_of(problem.orderings):
+                return "network by network: the orderings have weights of their own"
             no_tuples, no_recurrence = tuples.why_not(problem), recurrences.why_not(problem)
             if no_tuples and no_recurrence:
                 return f"network by network: {no_tuples}, and {no_recurrence}"

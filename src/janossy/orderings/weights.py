@@ -1,0 +1,31 @@
+"""Weights of several orders, learned."""
+
+import torch
+from torch import Tensor, nn
+
+
+class OrderWeights(nn.Module):
+    """The weights softmax(a) of several orders, with learned logits a, which are 0 at first.
+
+    Of ``Canonical(key=(0, 1), order_weights=OrderWeights(2))`` the pooled vector is Σ_r w_r f(h_π_r), differentiable in
+    the logits, which are parameters of the layer.
+
+    Shapes: () -> (num,), positive, of sum 1.
+    Raises: ValueError if num < 1.
+
+    Example:
+        >>> OrderWeights(2)()
+        tensor([0.5000, 0.5000], grad_fn=<SoftmaxBackward0>)
+    """
+
+    def __init__(self, num: int) -> None:
+        super().__init__()
+        if not isinstance(num, int) or num < 1:
+            raise ValueError(f"OrderWeights expects num >= 1 orders, an integer; got num={num!r}.")
+        self.logits = nn.Parameter(torch.zeros(num))
+
+    def forward(self) -> Tensor:
+        return self.logits.softmax(0)
+
+    def extra_repr(self) -> str:
+        return f"num={len(self.logits)}"
