@@ -182,7 +182,10 @@ class JanossyPooling(StatesItsMeaning):
 
     def _pool(self, problem: Problem) -> Tensor | Ragged:
         with misfits_explained("f", problem.f, problem.values):
-            return self.choice(problem)(problem)
+            result = self.choice(problem)(problem)
+        if torch.is_grad_enabled() and not any(problem.elements.sizes):
+            return _reaching(result, problem)
+        return result
 
     def _check_weighted(self, problem: Problem) -> None:
         if weighs_rows(problem.orderings) and problem.reduce not in ("mean", "sum"):
@@ -245,3 +248,19 @@ class JanossyPooling(StatesItsMeaning):
         if self.orderings_train is not None:
             size += f", orderings_train={self.orderings_train}"
         return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"
+
+
+def _reaching(result: Tensor | Ragged, problem: Problem) -> Tensor | Ragged:
+    """The result of sets without elements, with a gradient, of 0, for all that f and the elements are computed from.
+
+    An evaluator that has nothing to compute knows of none, and what waits for every gradient, as
+    ``DistributedDataParallel`` does, would wait for ever.
+    """
+    parameters = problem.f.parameters() if isinstance(problem.f, torch.nn.Module) else ()
+    learnt = [x for x in (problem.values, *parameters) if x.requires_grad]
+    if not learnt:
+        return result
+    nothing = torch.stack([x.flatten()[:0].sum().float() for x in learnt]).sum()
+    if isinstance(result, Ragged):
+        return result.with_values(result.values + nothing.to(result.dtype))
+    return result + nothing.to(result.dtype)

@@ -37,6 +37,19 @@ def built(strategy, elements="codes and numbers", context="codes and numbers", *
     return build_network(strategy, ELEMENTS[elements], CONTEXTS[context], 3, **(SMALL | settings))
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("sizes", [(0, 0, 0), ()], ids=["empty sets", "no sets"])
+def test_sets_without_elements_reach_every_weight(strategy, sizes):
+    """With a gradient that is 0 for f and h: DistributedDataParallel waits for each."""
+    sets, context = example(sizes=sizes)
+    network = built(strategy)
+    network(sets, context=context, generator=torch.Generator()).sum().backward()
+    missing = [name for name, weight in network.named_parameters() if weight.grad is None]
+    assert missing == []
+    reached = {name for name, weight in network.named_parameters() if weight.grad.any()}
+    assert "h.embeddings.0.weight" not in reached and bool(reached) == bool(sizes)
+
+
 def outputs(network, sets, context):
     """Of fixed permutations, which are a function of each multiset."""
     return predict(network, sets, 4, context=context, seed=1 if network.pooling.orderings.draws else None).mean

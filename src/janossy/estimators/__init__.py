@@ -12,6 +12,7 @@ from janossy.estimators.columns import Column
 from janossy.estimators.encoder import Encoded, TableEncoder
 from janossy.estimators.forms import as_sets
 from janossy.estimators.layout import Layout
+from janossy.estimators.streams.stream import SetStream
 from janossy.estimators.table import SetTable
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "Progress",
     "SetClassifier",
     "SetRegressor",
+    "SetStream",
     "SetTable",
     "TableEncoder",
     "Trial",

@@ -1,6 +1,6 @@
 """Examples to learn from, and batches of them, which are cut from all sets by index."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -33,6 +33,19 @@ class Examples(Dataset):
     def __getitem__(self, chosen: Any) -> "Examples":
         context = None if self.context is None else self.context[chosen]
         return Examples(self.sets[chosen], context, self.targets[chosen], self.weights[chosen])
+
+    @staticmethod
+    def cat(parts: Sequence["Examples"]) -> "Examples":
+        """All of them, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        contexts = [part.context for part in parts if part.context is not None]
+        return Examples(
+            Ragged.cat([part.sets for part in parts]),
+            torch.cat(contexts) if contexts else None,
+            torch.cat([part.targets for part in parts]),
+            torch.cat([part.weights for part in parts]),
+        )
 
     def to(self, device: Any) -> "Examples":
         context = None if self.context is None else self.context.to(device)

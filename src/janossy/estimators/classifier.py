@@ -15,6 +15,8 @@ from janossy.estimators.batches import Examples
 from janossy.estimators.calibration import temperature
 from janossy.estimators.search import Part
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
+from janossy.estimators.streams.fitting import Targets
+from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification
 
 
@@ -23,6 +25,9 @@ class SetClassifier(ClassifierMixin, SetEstimator):
 
     ``X`` is whatever ``as_sets`` takes, one row a set: a list of arrays, a table with list columns, a ``SetTable`` of a
     long table, …; a plain matrix is sets of one element. Columns are standardised or embedded by what training held.
+
+    Or it names Parquet files that memory need not hold, a path, a pattern or a ``SetStream``, with y the name of a
+    column: one network learns, of a piece at a time, by as many processes as torchrun has started.
 
     Two uncertainties are kept apart. ``predict_proba`` is confidence in the label: an average over networks, calibrated
     by a temperature on sets that they had not seen. ``return_std=True`` says how far the random orders matter that
@@ -44,6 +49,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         num_permutations: random orders that a prediction averages over, for strategies that draw them.
         numeric, categorical, set_columns: as of ``as_sets``, for X that it has not read yet.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
+        checkpoint: a folder to which a fit to files is saved now and then, and from which the same fit goes on after it
+            was killed, to the same result; None for none.
         device: where to train and predict, such as "cuda".
         random_state: a seed, or a ``numpy.random.RandomState``, for a fit that can be repeated.
         verbose: 1 for a line a trial, 2 for a line an epoch.
@@ -54,6 +61,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
         sensitivity_: how much single orders of validation sets matter to the main network that draws orders
             (``janossy.audit.Sensitivity``); None if none does.
+        left_out_, scan_, seconds_: of a fit to files, the sets that were left out, with their targets; what the first
+            pass has found; and the seconds of "scan" and "training", of which "reading" is what training waited for.
         interrupted_: whether Ctrl-C ended the search: predictions are then of the best so far. A second ends at once.
         temperature_: what logits are divided by.
         n_features_in_, feature_names_in_: of tables and matrices, as in scikit-learn.
@@ -88,6 +97,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         categorical: Any = (),
         set_columns: Any = None,
         class_weight: Any = None,
+        checkpoint: Any = None,
         device: str = "cpu",
         random_state: Any = None,
         verbose: int = 0,
@@ -105,6 +115,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             numeric=numeric,
             categorical=categorical,
             set_columns=set_columns,
+            checkpoint=checkpoint,
             device=device,
             random_state=random_state,
             verbose=verbose,
@@ -112,8 +123,11 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         )
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn to predict the class y (B,) of each set of X. ``sample_weight`` (B,) weighs errors."""
+        if (stream := self._stream(X, y)) is not None:
+            self._fit_stream(stream, True, self._targets, sample_weight)
+            return self
         check_targets_given(y, self)
         sets = self._sets(X, reset=True)
         y = column_or_1d(y, warn=True)
@@ -130,6 +144,23 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             weights = weights * compute_sample_weight(self.class_weight, y)
         self._fit(sets, torch.from_numpy(codes.astype(np.int64)), weights, Classification(len(self.classes_)))
         return self
+
+    def _targets(self, scan: Scan) -> Targets:
+        self.classes_ = np.array(scan.labels)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"SetClassifier expects two classes or more in y; got one class, {self.classes_[0]!r}. Is y the column "
+                "that is to be predicted?"
+            )
+        counts, given = np.array(scan.counts), self.class_weight
+        each = 1 / counts if given == "balanced" else np.array([(given or {}).get(label, 1.0) for label in scan.labels])
+        weights = torch.from_numpy(each * counts.sum() / (each * counts).sum()).float()
+
+        def encode(targets: np.ndarray) -> Tensor:
+            codes = np.searchsorted(self.classes_, targets.astype(self.classes_.dtype))
+            return torch.from_numpy(codes.astype(np.int64))
+
+        return Targets(Classification(len(self.classes_)), encode, lambda codes: weights[codes])
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...

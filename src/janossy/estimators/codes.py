@@ -59,7 +59,7 @@ class Number:
         mean = there.mean()
         scale = np.sqrt(np.square(there - mean).mean())
         mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
-        period = period_of(np.ldexp(there, power)) if column.kind == "numeric" else 0.0
+        period = Turns.of(np.ldexp(there, power)).period if column.kind == "numeric" else 0.0
         return cls(name, column.kind, mean, scale, bool(missing.any()), period)
 
     def encode(self, column: Column, out: np.ndarray, where: Where, standardize: bool) -> None:
@@ -80,18 +80,48 @@ class Number:
         return vars(self).copy()
 
 
-def period_of(values: np.ndarray) -> float:
-    """The turn that these values fill all around, 2π or 360, if they lie in one of ``TURNS``; else 0."""
-    if len(values) < FEWEST_ANGLES:
+@dataclass(frozen=True)
+class Turns:
+    """How numbers lie in each of ``TURNS``: how many, the least, the largest, and which parts of it they fill."""
+
+    num: int = 0
+    least: float = np.inf
+    largest: float = -np.inf
+    filled: tuple[frozenset[int], ...] = (frozenset(),) * len(TURNS)
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Turns":
+        """Of finite numbers (N,)."""
+        if not len(values):
+            return cls()
+        least, largest = float(values.min()), float(values.max())
+        filled = []
+        for low, high in TURNS:
+            inside = _within(least, largest, low, high)
+            places = np.floor((values - low) / (MOST_GAP * (high - low))) if inside else np.zeros(0)
+            filled.append(frozenset(np.unique(places.clip(0, round(1 / MOST_GAP) - 1)).astype(int).tolist()))
+        return cls(len(values), least, largest, tuple(filled))
+
+    def and_(self, other: "Turns") -> "Turns":
+        """Of these and others."""
+        filled = tuple(mine | theirs for mine, theirs in zip(self.filled, other.filled, strict=True))
+        least, largest = min(self.least, other.least), max(self.largest, other.largest)
+        return Turns(self.num + other.num, least, largest, filled)
+
+    @property
+    def period(self) -> float:
+        """The turn that they fill all around, 2π or 360, if they lie in one; else 0."""
+        for (low, high), filled in zip(TURNS, self.filled, strict=True):
+            turn = high - low
+            wide = _within(self.least, self.largest, low, high) and self.largest - self.least > (1 - MOST_GAP) * turn
+            if wide and self.num >= FEWEST_ANGLES:
+                return turn if len(filled) == round(1 / MOST_GAP) else 0.0
         return 0.0
-    least, largest = values.min(), values.max()
-    for low, high in TURNS:
-        turn = high - low
-        slack = 1e-6 * turn  # of angles in float32
-        if least >= low - slack and largest <= high + slack and largest - least > (1 - MOST_GAP) * turn:
-            places = np.floor((values - low) / (MOST_GAP * turn)).astype(np.int64)
-            return turn if len(np.unique(places.clip(0, round(1 / MOST_GAP) - 1))) == round(1 / MOST_GAP) else 0.0
-    return 0.0
+
+
+def _within(least: float, largest: float, low: float, high: float) -> bool:
+    slack = 1e-6 * (high - low)  # of angles in float32
+    return least >= low - slack and largest <= high + slack
 
 
 @dataclass(frozen=True)
@@ -119,6 +149,13 @@ class Categories:
         if len(found) + 2 > MOST_CODES:
             raise ValueError(f"column {name!r} expects at most {MOST_CODES - 2:,} categories; got {len(found):,}.")
         return cls(name, tuple(found), bool(occur[0]))
+
+    def and_(self, other: "Categories") -> "Categories":
+        """Those of both."""
+        found = sorted({*self.categories, *other.categories}, key=lambda x: (isinstance(x, str), x))
+        if len(found) + 2 > MOST_CODES:
+            raise ValueError(f"column {self.name!r} expects at most {MOST_CODES - 2:,} categories; got more.")
+        return Categories(self.name, tuple(found), self.missing or other.missing)
 
     def encode(self, column: Column, out: np.ndarray) -> int:
         """Write the codes to out (N,), float32; the number of zeros among them."""

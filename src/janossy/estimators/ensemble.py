@@ -38,6 +38,15 @@ class Outcome:
     standard_error: Tensor
     change_probability: Tensor
 
+    @staticmethod
+    def cat(parts: Sequence["Outcome"]) -> "Outcome":
+        """Those of several batches of sets, one after the other."""
+        means, errors, changes = (
+            torch.cat([getattr(part, name) for part in parts])
+            for name in ("mean", "standard_error", "change_probability")
+        )
+        return Outcome(means, errors, changes)
+
     def cpu(self) -> "Outcome":
         return Outcome(self.mean.cpu(), self.standard_error.cpu(), self.change_probability.cpu())
 

@@ -1,6 +1,6 @@
 """Columns of lists, one list a set: the elements of all sets end to end, and where each set begins."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -45,6 +45,15 @@ def null_list(name: str, row: int) -> ValueError:
 def holds_lists(kind: pa.DataType) -> bool:
     """Whether a column of this type holds a list in each row."""
     return any(is_it(kind) for is_it in LIST_TYPES)
+
+
+def leaves(field: pa.Field) -> Iterator[str]:
+    """The names of the columns within a column of lists of structs."""
+    kind = field.type
+    while holds_lists(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        yield from (inner.name for inner in kind)
 
 
 def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:

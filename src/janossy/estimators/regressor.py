@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_consistent_length
 from torch import Tensor
 
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
+from janossy.estimators.streams.fitting import Targets
+from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Regression
 
 
@@ -32,11 +34,14 @@ class SetRegressor(RegressorMixin, SetEstimator):
         ((3,), (3,))
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn to predict the number y (B,), or the numbers (B, t), of each set of X.
 
         ``sample_weight`` (B,) weighs errors.
         """
+        if (stream := self._stream(X, y)) is not None:
+            self._fit_stream(stream, False, self._targets, sample_weight)
+            return self
         check_targets_given(y, self)
         sets = self._sets(X, reset=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
@@ -53,6 +58,18 @@ class SetRegressor(RegressorMixin, SetEstimator):
         targets = torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
         self._fit(sets, targets, weights, Regression(columns.shape[1]))
         return self
+
+    def _targets(self, scan: Scan) -> Targets:
+        self._flat = scan.flat
+        self.y_mean_ = np.array(scan.means)
+        scales = np.array(scan.scales)
+        self.y_scale_ = np.where(scales > 0, scales, 1.0)
+
+        def encode(targets: np.ndarray) -> Tensor:
+            columns = targets.reshape(len(targets), -1)
+            return torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
+
+        return Targets(Regression(len(scales)), encode, lambda targets: torch.ones(len(targets)))
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...

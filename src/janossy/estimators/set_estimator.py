@@ -1,9 +1,11 @@
 """What SetClassifier and SetRegressor share: from sets of any form to an ensemble of networks, and its predictions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -21,9 +23,14 @@ from janossy.estimators.ensemble import Ensemble, Outcome
 from janossy.estimators.forms import as_sets
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.lists import leaves
 from janossy.estimators.networks import draws, explained
 from janossy.estimators.search import Limits, Part, Search
 from janossy.estimators.splits import splits
+from janossy.estimators.streams.files import open_files
+from janossy.estimators.streams.fitting import Asked, Fitted, Targets, fit_stream
+from janossy.estimators.streams.scan import Scan
+from janossy.estimators.streams.stream import Labelled, SetStream
 from janossy.estimators.table import SetTable
 from janossy.estimators.tasks import Task
 from janossy.estimators.trials import Progress, Trial
@@ -42,6 +49,10 @@ class SetEstimator(BaseEstimator):
     parts_: list[Part]
     trials_: list[Trial]
     sensitivity_: Sensitivity | None
+    left_out_: Labelled
+    """Of a fit to sets in files: sets that the networks have not learnt from, in ``parts_`` by their numbers here."""
+    scan_: Scan
+    seconds_: dict[str, float]
     interrupted_: bool
     n_features_in_: int
 
@@ -59,6 +70,7 @@ class SetEstimator(BaseEstimator):
         numeric: Any = (),
         categorical: Any = (),
         set_columns: Any = None,
+        checkpoint: Any = None,
         device: str = "cpu",
         random_state: Any = None,
         verbose: int = 0,
@@ -75,6 +87,7 @@ class SetEstimator(BaseEstimator):
         self.numeric = numeric
         self.categorical = categorical
         self.set_columns = set_columns
+        self.checkpoint = checkpoint
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -163,6 +176,68 @@ class SetEstimator(BaseEstimator):
         self.interrupted_ = search.interrupted or interrupts.came
         self.ensemble_.to("cpu")
 
+    def _stream(self, X: Any, y: Any = None) -> SetStream | None:
+        """The stream that X is, or the files that it names; None for whatever else."""
+        if isinstance(X, SetStream):
+            if y is not None:
+                raise ValueError("a SetStream names its targets itself, SetStream(paths, y=…); got another y.")
+            return X
+        listed = X if isinstance(X, list | tuple) and X else [X]
+        if not all(isinstance(path, str | PathLike) for path in listed):
+            return None
+        names = [y] if isinstance(y, str) else y
+        if y is not None and not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)):
+            raise ValueError(f"sets in files expect y as the name of a column, or several; got {type(y).__name__}.")
+        options = {"set_columns": self.set_columns, "numeric": self.numeric, "categorical": self.categorical}
+        return SetStream(listed, y, **options)
+
+    def _fit_stream(
+        self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], Targets], sample_weight: Any
+    ) -> None:
+        """Learn from sets in files, of which memory holds a few at a time."""
+        owner = type(self).__name__
+        if sample_weight is not None:
+            raise ValueError(f"{owner} takes no sample_weight of sets in files; read them with as_sets.")
+        if isinstance(self.validation, int):
+            raise ValueError(f"{owner} leaves out a part of sets in files, as 0.1; got validation={self.validation}.")
+        if stream.y is None:
+            raise ValueError(f"{owner} requires y to be passed, but the target y is None: SetStream(paths, y='name').")
+        if len(stream) < 2:
+            raise ValueError(f"{owner} expects two sets or more; got {len(stream)} sample(s). Give it more.")
+        limits, tried = self._limits(), candidates(self.strategy)
+        random_state, checkpoint = self.random_state, self.checkpoint
+        seed = None if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+        unlike = ("progress", "verbose", "device", "checkpoint", "time_budget", "num_permutations", "random_state")
+        told = {name: repr(value) for name, value in self.get_params().items() if name not in unlike}
+        told |= {"estimator": owner, "random_state": repr(seed)}
+        asked = Asked(
+            tried,
+            limits,
+            self.validation,
+            self.num_permutations,
+            seed,
+            self.device,
+            None if checkpoint is None else Path(checkpoint),
+            told,
+            self._tell,
+        )
+        with _seeded(0, self.device), Interrupts() as interrupts:
+            fitted = fit_stream(stream, asked, classes, targets_of, interrupts)
+            self._take(fitted)
+        self.interrupted_ = fitted.interrupted or interrupts.came
+
+    def _take(self, fitted: Fitted) -> None:
+        """What a fit to a stream has found."""
+        found, task = fitted.found, fitted.targets.task
+        self.encoder_, self.trials_, self.parts_ = fitted.encoder, found.trials, found.parts
+        self.ensemble_ = Ensemble(found.networks, found.weights, task)
+        self.left_out_, self.scan_, self.seconds_ = fitted.left_out, fitted.scan, fitted.seconds
+        self.n_features_in_ = len(self.encoder_.elements) + len(self.encoder_.context)
+        torch.manual_seed(fitted.seed)
+        self._calibrate(found.parts, fitted.examples)
+        self.sensitivity_ = _sensitivity(found.parts, fitted.examples, task, fitted.seed)
+        self.ensemble_.to("cpu")
+
     def _calibrate(self, parts: Sequence[Part], examples: Examples) -> None:
         """What is learnt from the sets that were left out, when the networks are ready."""
 
@@ -191,9 +266,21 @@ class SetEstimator(BaseEstimator):
         return encoded.elements.to(self.device), context
 
     def _outcome(self, X: Any) -> Outcome:
-        """The prediction of each set of X, as the networks give it."""
+        """The prediction of each set of X, as the networks give it; of sets in files, a piece after the other."""
+        stream = self._known_columns(X) if isinstance(X, str | PathLike) else self._stream(X)
+        if stream is not None:
+            return Outcome.cat([self._outcome(part.sets) for part in stream])
         sets, context = self._encoded(X)
         return self.ensemble_.predict(sets, context, self.num_permutations).cpu()
+
+    def _known_columns(self, path: str | PathLike[str]) -> SetStream:
+        """The sets of files, of those columns that training had."""
+        check_is_fitted(self)
+        known = {code.name for code in (*self.encoder_.elements, *self.encoder_.context)}
+        fields = open_files(path).schema
+        drop = [each.name for each in fields if not known & {each.name, *leaves(each)}]
+        options = {"set_columns": self.set_columns, "numeric": self.numeric, "categorical": self.categorical}
+        return SetStream(path, drop=drop, **options)
 
     def _weights(self, sample_weight: Any, num_sets: int) -> np.ndarray:
         """One weight a set, (B,)."""

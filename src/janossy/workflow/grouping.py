@@ -1,7 +1,6 @@
 """What ``janossy group`` does: from tables of one row an element, in any order, to a Parquet file of one row a set."""
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from janossy.estimators.streams.files import FORMATS, Files, open_files
+from janossy.estimators.streams.sorted_ids import begins
 from janossy.refusal import BadArgument
 from janossy.whole import beside
 
@@ -131,15 +131,6 @@ def _whole_sets(batches: Iterator[pa.RecordBatch], set_id: Sequence[str]) -> Ite
     if waiting:
         whole = pa.concat_tables(waiting)
         yield whole, begins(whole.select(list(set_id)))
-
-
-def begins(ids: pa.Table) -> np.ndarray:
-    """The rows, of sorted ones, that are the first of their set."""
-    if len(ids) == 0:
-        return np.zeros(0, np.int64)
-    differ = (pc.not_equal(column.slice(1), column.slice(0, len(ids) - 1)) for column in ids.columns)
-    firsts = reduce(np.logical_or, (each.to_numpy() for each in differ))
-    return np.concatenate(([0], np.flatnonzero(firsts) + 1))
 
 
 def _groups(

@@ -1,6 +1,6 @@
 """Recipe: how the rows of a table become sets and their targets, alike for fit and for predict."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from itertools import combinations
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from janossy.estimators import SetTable, TableEncoder, as_sets
-from janossy.estimators.lists import holds_lists
+from janossy.estimators.lists import holds_lists, leaves
 from janossy.refusal import BadArgument
 from janossy.workflow.reading import Rows, read_tables
 from janossy.workflow.values import check_numbers, check_values
@@ -52,7 +52,7 @@ def sets_to_fit(files: Sequence[Path], recipe: Recipe, classes: bool = False) ->
             raise BadArgument(f"{_option(pair[0])} and {_option(pair[1])} both name {min(twice)!r}. Leave one out.")
     rows = read_tables(files, recipe.set_id)
     known = rows.table.column_names
-    leaves = [leaf for field in rows.table.schema for leaf in _leaves(field)]
+    leaves = [leaf for field in rows.table.schema for leaf in leaves(field)]
     for option, names in named.items():
         for name in names:
             _check_known(name, known if option in ("set_id", "target", "drop") else known + leaves, option, files[0])
@@ -77,8 +77,8 @@ def sets_to_predict(
     """
     rows = read_tables(files, set_id or recipe.set_id, text_ids)
     kinds = {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
-    fields = [field for field in rows.table.schema if kinds.keys() & {field.name, *_leaves(field)}]
-    found = {name for field in fields for name in (field.name, *_leaves(field))}
+    fields = [field for field in rows.table.schema if kinds.keys() & {field.name, *leaves(field)}]
+    found = {name for field in fields for name in (field.name, *leaves(field))}
     known = rows.table.column_names
     for name in kinds:
         if name not in found:
@@ -135,15 +135,6 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
 
 def _has_lists(table: pa.Table) -> bool:
     return any(holds_lists(field.type) for field in table.schema)
-
-
-def _leaves(field: pa.Field) -> Iterator[str]:
-    """The names of the columns within a column of lists of structs."""
-    kind = field.type
-    while holds_lists(kind):
-        kind = kind.value_type
-    if pa.types.is_struct(kind):
-        yield from (inner.name for inner in kind)
 
 
 def _check_known(name: str, known: Sequence[str], option: str, file: Path) -> None:

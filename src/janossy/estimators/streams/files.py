@@ -54,8 +54,8 @@ def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
                 partition_base_dir=None if root is None else str(root),
             )
             fragments += opened.get_fragments()
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, error) from None
+        except (pa.ArrowException, OSError) as error:  # of one of them, it does not say in a word of which
+            raise _unreadable(next(filter(_damaged, files), path), error) from None
         schemas += [_with_folders(opened.schema, fragment) for fragment in fragments[len(schemas) :]]
     names = [Path(fragment.path).resolve() for fragment in fragments]
     if twice := next((name for name in names if names.count(name) > 1), None) if len(listed) > 1 else None:
@@ -118,6 +118,14 @@ def _check_alike(first: pa.Schema, other: pa.Schema, first_name: str, other_name
                 f"column {field.name!r} is {field.type} in {first_name}, and {kind} in {other_name}. Files of a table "
                 "have columns of the same types: write one of them anew."
             )
+
+
+def _damaged(file: Path) -> bool:
+    try:
+        dataset.dataset(str(file), format=FORMATS.get(file.suffix, "ipc"))
+    except (pa.ArrowException, OSError):
+        return True
+    return False
 
 
 def _unreadable(path: Any, error: Exception) -> ValueError:

@@ -1,0 +1,67 @@
+"""Checkpoints: what a fit has come to, as files that appear whole; another fit's are refused."""
+
+from io import BytesIO
+from pathlib import Path
+from pickle import UnpicklingError  # what torch.load raises; nothing is unpickled but tensors and plain data
+from typing import Any
+
+import torch
+
+from janossy.whole import write_whole
+
+SECONDS = 10.0
+"""Training is saved so often, at the end of an epoch or between."""
+
+
+class Checkpoint:
+    """A folder with a file for each stage that a fit has come to.
+
+    ``told``: what tells this fit from others, as plain data. ``writes``: whether this process writes; all read.
+    """
+
+    def __init__(self, folder: Path, told: dict[str, Any], writes: bool) -> None:
+        self.folder, self.told, self.writes = folder, told, writes
+        if writes:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def read(self, stage: str) -> dict[str, Any] | None:
+        """What was written of a stage, None where nothing was.
+
+        Raises: ValueError for what another fit has written, or nobody.
+        """
+        file = self.folder / f"{stage}.pt"
+        if not file.exists():
+            return None
+        try:
+            state = torch.load(file, weights_only=True, map_location="cpu")
+            there = state["told"]
+        except (
+            RuntimeError,
+            ValueError,
+            LookupError,
+            TypeError,
+            EOFError,
+            OSError,
+            UnpicklingError,
+        ) as error:
+            reason = str(error).splitlines()[0][:150]
+            raise ValueError(f"{file} is no checkpoint of janossy ({reason}). Remove it, to begin anew.") from None
+        for name, value in self.told.items():
+            if there.get(name) != value:
+                raise ValueError(
+                    f"{self.folder} holds a checkpoint of another fit: {name} is {_short(there.get(name))} there, and "
+                    f"{_short(value)} here. Give another folder, or remove it to begin anew."
+                )
+        return state["state"]
+
+    def write(self, stage: str, state: dict[str, Any]) -> None:
+        """Put it in the place of what was there. Raises: OSError where there is no room; what was there stays."""
+        if self.writes:
+            content = BytesIO()
+            torch.save({"told": self.told, "state": state}, content)
+            write_whole(self.folder / f"{stage}.pt", content.getvalue())
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 100 else f"{text[:97]}..."

@@ -1,0 +1,238 @@
+"""A fit to sets that are read as it goes: a pass to learn what they are, a choice of the network, and its training."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.estimators.batches import Examples, num_batches
+from janossy.estimators.candidates import Candidate
+from janossy.estimators.clock import now
+from janossy.estimators.encoder import TableEncoder
+from janossy.estimators.ensemble import Ensemble
+from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.search import Found, Limits, Search
+from janossy.estimators.splits import MOST_SETS, PART, splits
+from janossy.estimators.streams.checkpoint import Checkpoint
+from janossy.estimators.streams.order import Order, seed_of
+from janossy.estimators.streams.processes import Processes
+from janossy.estimators.streams.scan import Scan, scan
+from janossy.estimators.streams.stream import Labelled, SetStream
+from janossy.estimators.streams.training import Reader, Training
+from janossy.estimators.tasks import Task
+from janossy.estimators.trials import Epoch, Progress, Trial
+
+SAMPLE = 20_000
+"""Of several candidates the best is chosen by training on so many sets, in memory and in half of the time."""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What is predicted: the task; targets as it has them, of targets as files have them; and the weight of each."""
+
+    task: Task
+    encode: Callable[[np.ndarray], Tensor]
+    weigh: Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The settings of a fit. ``told``: those that tell it from other fits, as plain data."""
+
+    tried: Sequence[Candidate]
+    limits: Limits
+    validation: float | int | None
+    num_permutations: int
+    seed: int | None
+    device: str
+    checkpoint: Path | None
+    told: dict[str, Any]
+    tell: Callable[[Progress], None]
+
+
+@dataclass
+class Fitted:
+    """A network, as a search would have found it, and how it came about.
+
+    ``left_out``: sets that it has not learnt from, to which the numbers in ``found.parts`` point; ``examples`` are the
+    same, encoded. ``seconds``: "scan", the first pass; "training", of which "reading" is what it waited for.
+    """
+
+    found: Found
+    encoder: TableEncoder
+    targets: Targets
+    left_out: Labelled
+    examples: Examples
+    scan: Scan
+    seed: int
+    interrupted: bool
+    processes: Processes
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def fit_stream(
+    stream: SetStream, asked: Asked, classes: bool, targets_of: Callable[[Scan], Targets], interrupts: Interrupts
+) -> Fitted:
+    """Fit one network, in this process, or together with those that torchrun started.
+
+    ``classes``: whether targets are classes. ``targets_of``: what the first pass tells of them. With a checkpoint, what
+    an earlier run of the same fit has finished is not done again.
+
+    Raises: ValueError for what is wrong in the files or the checkpoint; FloatingPointError if training diverges;
+        KeyboardInterrupt for an interrupt before there is anything to keep.
+    """
+    began = now()
+    processes = Processes.found(asked.device)
+    told = asked.told | {"stream": stream.state(), "processes": processes.num}
+    checkpoint = None if asked.checkpoint is None else Checkpoint(asked.checkpoint, told, processes.rank == 0)
+    prepared = _prepared(stream, asked, classes, processes, checkpoint)
+    seed, scanned = prepared["seed"], Scan.from_state(prepared["scan"])
+    encoder, targets = scanned.table_encoder(), targets_of(scanned)
+    device = processes.device(asked.device)
+    examples_of = _Encoding(encoder, targets)
+    left_out = stream.part(scanned.left_out)
+    examples = examples_of(left_out).to(device)
+    seconds = {"scan": now() - began}
+    layouts = encoder.element_layout, encoder.context_layout
+    tell = asked.tell if processes.rank == 0 else _say_nothing
+    if "candidate" not in prepared:
+        chosen, trials = asked.tried[0], list[Trial]()
+        if len(asked.tried) > 1 and processes.rank == 0:
+            assert scanned.sample is not None
+            sample = examples_of(stream.part(scanned.sample)).to(device)
+            chosen, trials = _chosen(sample, asked, targets.task, layouts, seed, tell, interrupts)
+        strategy, settings, trials = processes.of_first((chosen.strategy, dict(chosen.settings), trials))
+        prepared |= {"candidate": [strategy, settings]}
+        if checkpoint is not None:
+            checkpoint.write("prepared", prepared)
+    else:
+        trials = []
+    strategy, settings = prepared["candidate"]
+    candidate = replace(next(each for each in asked.tried if each.strategy == strategy), settings=settings)
+
+    torch.manual_seed(seed_of(seed))
+    network = candidate.build(*layouts, targets.task.num_outputs).to(device)
+    num_learnt = [piece.num_sets for piece in stream.pieces]
+    numbers = _left_out(len(stream), asked.validation, 0, seed)[0]
+    for i in range(len(num_learnt)):
+        num_learnt[i] -= len(stream.among(numbers, i))
+    plan = asked.limits.plan(sum(num_learnt), 1.0)
+    order = Order(num_learnt, [piece.num_elements for piece in stream.pieces], plan.batch_size, processes.num, seed)
+    plan.deadline, plan.interrupts = began + asked.limits.seconds, interrupts
+
+    def read(i: int) -> Examples:
+        of_piece = examples_of(stream.read(i))
+        kept = np.setdiff1d(np.arange(len(of_piece)), stream.among(numbers, i))
+        return of_piece if len(kept) == len(of_piece) else of_piece[torch.from_numpy(kept)]
+
+    def tell_epoch(epoch: Epoch, trial: Trial | None = None) -> None:
+        at = now()
+        left = max(0.0, plan.deadline - at)
+        tell(Progress(str(candidate), 0, 1, 0, 1, epoch, at - began, left, trial))
+
+    reader = Reader(read, order, processes.rank)
+    steps_an_epoch = num_batches(sum(num_learnt), plan.batch_size)
+    training = Training(
+        network, reader, examples, targets.task.criterion, plan, steps_an_epoch, processes, tell_epoch, checkpoint
+    )
+    started = now()
+    run = training.run()
+    seconds |= {"reading": reader.seconds, "training": now() - started}
+    interrupts.check()
+    if not run.history:
+        raise KeyboardInterrupt
+    network.eval()
+    mean = (
+        Ensemble([network], [1.0], targets.task).predict(examples.sets, examples.context, asked.num_permutations).mean
+    )
+    losses = targets.task.losses(mean, examples.targets) * examples.weights
+    trial = Trial(
+        strategy,
+        settings,
+        0,
+        len(run.history),
+        training.state.seconds,
+        float(losses.sum() / examples.weights.sum()),
+        targets.task.score(mean, examples.targets, examples.weights),
+        1.0,
+        "interrupted" if run.interrupted else "out of time" if run.shortened else "",
+        [run.history],
+    )
+    tell_epoch(run.last, trial)
+    found = Found([network], [1.0], [*trials, trial], [([network], [1.0], torch.arange(len(examples)))])
+    return Fitted(found, encoder, targets, left_out, examples, scanned, seed, run.interrupted, processes, seconds)
+
+
+class _Encoding:
+    """Parts of a stream as a network reads them."""
+
+    def __init__(self, encoder: TableEncoder, targets: Targets) -> None:
+        self.encoder, self.targets = encoder, targets
+
+    def __call__(self, part: Labelled) -> Examples:
+        assert part.targets is not None
+        encoded, targets = self.encoder.transform(part.sets), self.targets.encode(part.targets)
+        context = encoded.context if encoded.context.shape[1] else None
+        return Examples(encoded.elements, context, targets, self.targets.weigh(targets))
+
+
+def _prepared(
+    stream: SetStream, asked: Asked, classes: bool, processes: Processes, checkpoint: Checkpoint | None
+) -> dict[str, Any]:
+    """The seed and the first pass, of a checkpoint if it has them."""
+    found = None if checkpoint is None else checkpoint.read("prepared")
+    if found is not None:
+        return found
+    seed = processes.of_first(int(np.random.SeedSequence(asked.seed).generate_state(1)[0]))
+    left_out, sample = _left_out(len(stream), asked.validation, SAMPLE if len(asked.tried) > 1 else 0, seed)
+    prepared = {"seed": seed, "scan": scan(stream, classes, left_out, sample, processes).state()}
+    if checkpoint is not None:
+        checkpoint.write("prepared", prepared)
+    return prepared
+
+
+def _left_out(num: int, validation: float | int | None, num_more: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of sets to be judged by, ascending, a part of all and at most 20,000; and of so many others."""
+    num_left_out = min(MOST_SETS, max(1, round((PART if validation is None else validation) * num)))
+    num_more = min(num_more, num - num_left_out)
+    drawn = np.random.default_rng(seed).choice(num, num_left_out, replace=False)
+    more = np.zeros(0, np.int64)
+    if num_more:
+        others = np.random.default_rng([seed, 1]).choice(num, num_left_out + num_more, replace=False)
+        more = np.setdiff1d(others, drawn)[:num_more]
+    return np.sort(drawn), more
+
+
+def _chosen(
+    sample: Examples,
+    asked: Asked,
+    task: Task,
+    layouts: tuple[Any, Any],
+    seed: int,
+    tell: Callable[[Progress], None],
+    interrupts: Interrupts,
+) -> tuple[Candidate, list[Trial]]:
+    """The candidate of most weight in a search on a sample."""
+    search = Search(
+        sample,
+        splits(sample.targets.cpu(), 0.2, np.random.default_rng(seed)),
+        task,
+        layouts,
+        replace(asked.limits, seconds=asked.limits.seconds / 2),
+        num_permutations=asked.num_permutations,
+        seed=seed,
+        tell=tell,
+        interrupts=interrupts,
+    )
+    trials = search.run(asked.tried).trials
+    best = max(trials, key=lambda trial: trial.weight)
+    of_name = next(each for each in asked.tried if each.strategy == best.strategy)
+    return replace(of_name, settings=best.settings), [replace(trial, weight=0.0) for trial in trials]
+
+
+def _say_nothing(progress: Progress) -> None:
+    pass

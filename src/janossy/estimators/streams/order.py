@@ -1,0 +1,101 @@
+"""In which order processes learn from the sets of pieces: shuffled, in batches that all processes take together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import torch
+
+BUFFER_SETS, BUFFER_ELEMENTS = 2**16, 2**20
+"""Sets are shuffled among at least so many, or among those of so many elements, which memory holds."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Pieces that are read, and whose sets are shuffled, together; and the sizes of batches of them."""
+
+    pieces: tuple[int, ...]
+    batches: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A batch: the how-manyth of which window, of which pass; a process that has none waits (``window`` None)."""
+
+    number: int
+    window: int | None
+    batch: int
+    num_sets: int
+    """In the batches of all processes."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order of a fit, from the number of sets and elements in each piece, alike in all processes.
+
+    In each pass pieces are dealt to the processes anew, so that no two read the same; a process shuffles the sets of as
+    many pieces as its buffer holds, and goes on to the next. Those that have fewer batches than others wait.
+    """
+
+    num_sets: Sequence[int]
+    num_elements: Sequence[int]
+    batch_size: int
+    """Of all processes together."""
+    num_processes: int
+    seed: int
+
+    def windows(self, number: int, rank: int) -> list[Window]:
+        """What a process reads in a pass."""
+        order = np.random.default_rng([self.seed, number]).permutation(len(self.num_sets))
+        dealt = [int(i) for i in order[rank :: self.num_processes] if self.num_sets[i]]
+        windows: list[Window] = []
+        waiting: list[int] = []
+        for place, i in enumerate(dealt):
+            waiting.append(i)
+            sets, elements = (sum(each[j] for j in waiting) for each in (self.num_sets, self.num_elements))
+            if sets >= BUFFER_SETS or elements >= BUFFER_ELEMENTS or place + 1 == len(dealt):
+                windows.append(Window(tuple(waiting), self._batches(sets)))
+                waiting = []
+        return windows
+
+    def _batches(self, num_sets: int) -> tuple[int, ...]:
+        size = max(1, self.batch_size // self.num_processes)
+        num = max(1, ceil(num_sets / size - 0.5))
+        return tuple(num_sets // num + (i < num_sets % num) for i in range(num))
+
+    def places(self, rank: int, step: int) -> Iterator[Place]:
+        """The batches of this process from the ``step``-th on, without end."""
+        number = 0
+        while True:
+            of_all = [
+                [
+                    (w, b, size)
+                    for w, window in enumerate(self.windows(number, each))
+                    for b, size in enumerate(window.batches)
+                ]
+                for each in range(self.num_processes)
+            ]
+            num_steps = max(map(len, of_all))
+            for at in range(step, num_steps):
+                num_sets = sum(batches[at][2] for batches in of_all if at < len(batches))
+                mine = of_all[rank]
+                window, batch = mine[at][:2] if at < len(mine) else (None, 0)
+                yield Place(number, window, batch, num_sets)
+            step = max(0, step - num_steps)
+            number += 1
+
+    @staticmethod
+    def _batches_of(windows: list[Window]) -> list[tuple[int, int, int]]:
+        """Window, number in it, and size of each batch."""
+        return [(w, b, size) for w, window in enumerate(windows) for b, size in enumerate(window.batches)]
+
+    def shuffled(self, number: int, window: int, rank: int, num_sets: int) -> torch.Tensor:
+        """The order of the sets of a window."""
+        generator = torch.Generator().manual_seed(seed_of(self.seed, number, window, rank))
+        return torch.randperm(num_sets, generator=generator)
+
+
+def seed_of(*numbers: int) -> int:
+    """A seed of torch from several numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

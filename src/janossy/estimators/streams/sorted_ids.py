@@ -1,0 +1,101 @@
+"""Ids of sets in files: that those of rows ascend, where sets begin, and that no set is in two files."""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from heapq import merge
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def begins(ids: pa.Table) -> np.ndarray:
+    """The rows whose id is another than that of the row before, the first row included."""
+    if len(ids) == 0:
+        return np.zeros(0, np.int64)
+    differ = (pc.not_equal(column.slice(1), column.slice(0, len(ids) - 1)) for column in ids.columns)
+    return np.concatenate(([0], np.flatnonzero(reduce(np.logical_or, (each.to_numpy() for each in differ))) + 1))
+
+
+def first_descent(ids: pa.Table) -> int | None:
+    """The first row whose id is less than that of the row before; None where they ascend."""
+    less, equal = np.zeros(max(0, len(ids) - 1), bool), np.ones(max(0, len(ids) - 1), bool)
+    for column in ids.columns:
+        before, after = column.slice(0, len(less)), column.slice(1)
+        less |= equal & pc.less(after, before).to_numpy()
+        equal &= pc.equal(after, before).to_numpy()
+    return int(less.argmax()) + 1 if less.any() else None
+
+
+class FileIds:
+    """The ids of one file, read by row groups."""
+
+    def __init__(self, fragment: Any, schema: pa.Schema, set_id: Sequence[str]) -> None:
+        self.fragment, self.schema, self.set_id = fragment, schema, list(set_id)
+        self.firsts: list[np.ndarray] = []
+        """Of each row group, the rows in it at which a set begins."""
+        self.first: tuple | None = None
+        self.last: tuple | None = None
+        self.descent: int | None = None
+        """A row of the file whose id is less than that before it."""
+        self._index()
+
+    def _index(self) -> None:
+        before, row = None, 0
+        for table in self._groups():
+            for name in self.set_id:
+                if (column := table[name]).null_count:
+                    at = row + int(column.is_null().to_numpy().argmax())
+                    raise ValueError(
+                        f"set_id={name!r} expects an id in every row; got none in {self.fragment.path}, row {at + 1}."
+                    )
+            joined = table if before is None else pa.concat_tables([before, table])
+            added = len(joined) - len(table)
+            firsts = begins(joined) - added
+            self.firsts.append(firsts[firsts >= 0] if before is None else firsts[1:])
+            descent = first_descent(joined)
+            if self.descent is None and descent is not None:
+                self.descent = row + descent - added
+            if len(table):
+                before, row = table.slice(len(table) - 1), row + len(table)
+                self.first = self.first or _row(table, 0)
+                self.last = _row(before, 0)
+
+    def _groups(self) -> Iterator[pa.Table]:
+        for group in range(self.fragment.num_row_groups):
+            table = self.fragment.subset(row_group_ids=[group]).to_table(self.schema, columns=self.set_id)
+            yield pa.table({name: _plain(table[name]) for name in self.set_id})
+
+    def sets(self) -> Iterator[tuple[tuple, str]]:
+        """The id of each set, and the file, in order."""
+        for table, firsts in zip(self._groups(), self.firsts, strict=True):
+            columns = (column.to_pylist() for column in table.take(pa.array(firsts)).columns)
+            yield from ((name, self.fragment.path) for name in zip(*columns, strict=True))
+
+
+def check_apart(files: Sequence[FileIds]) -> None:
+    """Raise a ValueError if a set is in two of these files, whose ids ascend in each.
+
+    Where the files' ids lie in ranges that do not overlap nothing is read; else all ids are, side by side.
+    """
+    known = sorted((file for file in files if file.first is not None), key=lambda file: (file.first, file.last))
+    if all(one.last < other.first for one, other in pairwise(known)):  # type: ignore[operator]
+        return
+    for (name, file), (other, other_file) in pairwise(merge(*(file.sets() for file in known))):
+        if name == other and file != other_file:
+            text = ", ".join(map(str, name))
+            raise ValueError(
+                f"set {text} is in {file} and in {other_file}: a set stands in one file, as files are read apart. "
+                "janossy group makes one file of them."
+            )
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Words themselves in the place of their numbers, which no order has."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _row(table: pa.Table, row: int) -> tuple:
+    return tuple(column[row].as_py() for column in table.columns)
