@@ -9,7 +9,7 @@ REPRODUCE_OUT := results/arithmetic-quick
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help reproduce test test-all lint-and-kernels lint format bench constraints clean check-python
+.PHONY: help reproduce test test-all test-triton test-cuda lint-and-kernels lint format bench constraints clean check-python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,11 +20,18 @@ reproduce: $(VENV)/.installed-cli  ## The paper's arithmetic tasks, quick preset
 # pytest's workers would each compile the kernels; --dist=worksteal keeps both at work to the end.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
 
-test: lint-and-kernels  ## Everything CI checks: lint, types, import rules, a covering of the tests' cases
+test: lint-and-kernels test-triton  ## Everything CI checks: lint, types, import rules, a covering of the tests' cases
 	$(PYTEST)
 
-test-all: lint-and-kernels  ## The same with every case of every test, as CI does nightly
+test-all: lint-and-kernels test-triton  ## The same with every case of every test, as CI does nightly
 	$(PYTEST) --all
+
+# A process of its own: Triton reads once whether it is to interpret kernels.
+test-triton: $(VENV)/.installed-dev  ## The kernels for CUDA, on the CPU in Triton's interpreter
+	TRITON_INTERPRET=1 $(PYTEST) tests/cuda
+
+test-cuda: $(VENV)/.installed-dev  ## The same tests on a GPU; without one they are skipped
+	$(BIN)/pytest --durations=15 tests/cuda
 
 # Side by side, for types are checked on one core.
 lint-and-kernels: $(VENV)/.installed-dev
@@ -44,10 +51,11 @@ format: $(VENV)/.installed-dev  ## Sort imports, fix what ruff can fix, format
 bench: $(VENV)/.installed-dev  ## Run the benchmarks
 	$(BIN)/python -m benchmarks.run
 
-# Keeps the torch line as it stands (edit it to move torch) and takes the newest of everything else.
+# Keeps the lines of torch and of Triton, which torch's build for CUDA names, as they stand (edit them to move torch), and takes
+# the newest of everything else.
 constraints: check-python  ## Regenerate constraints.txt in a throwaway environment
 	$(PYTHON) -m venv --clear $(VENV)-constraints
-	grep '^torch==' constraints.txt > $(TORCH_PIN)
+	grep -E '^(torch|triton)==' constraints.txt > $(TORCH_PIN)
 	$(VENV)-constraints/bin/python -m pip install -c $(TORCH_PIN) -e '.[dev]'
 	{ sed '/^[^#]/,$$d' constraints.txt \
 	  && $(VENV)-constraints/bin/python -m pip freeze --all --exclude pip --exclude janossy \

@@ -49,7 +49,7 @@ new = set(sys.modules) - before
 heavy = [
     "torch._dynamo", "torch._inductor", "torch.distributed", "torch.onnx", "sympy", "scipy.special", "scipy.stats",
     "scipy.sparse", "numba", "onnx", "matplotlib", "jinja2", "rich", "typer", "torch_geometric", "sklearn", "skorch",
-    "pandas", "pyarrow", "safetensors",
+    "pandas", "pyarrow", "safetensors", "triton",
 ]
 assert not new & set(heavy), new & set(heavy)
 print("done")

@@ -1,5 +1,7 @@
 """Whether compiled kernels take these numbers here and now, and how they are called."""
 
+import warnings
+from functools import cache
 from typing import Any
 
 import torch
@@ -8,9 +10,10 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.compiling import constant_when_compiled
 from janossy.kernels import load
-from janossy.kernels.limits import LANES
+from janossy.kernels.limits import LANES, LEAST_CAPABILITY, MOST_POSITIONS_ON_CUDA
 
 _LANES = {torch.float32: LANES["float32"], torch.float64: LANES["float64"]}
+_ON_CUDA = (torch.float32, torch.bfloat16)
 
 
 def lanes(x: Tensor) -> int:
@@ -19,7 +22,7 @@ def lanes(x: Tensor) -> int:
 
 
 def on_kernels(x: Tensor) -> bool:
-    """Whether the compiled kernels take these numbers."""
+    """Whether the compiled kernels for the CPU take these numbers."""
     return x.device.type == "cpu" and x.dtype in _LANES and _loaded()
 
 
@@ -37,9 +40,51 @@ def on_kernels_eagerly(x: Tensor) -> bool:
     )
 
 
+def takes_means(p: Tensor) -> bool:
+    """Whether kernels, of the CPU or of Triton, take means over tuples of these numbers of elements (N, k, H)."""
+    if p.is_cuda:
+        return p.dtype in _ON_CUDA and p.shape[1] <= MOST_POSITIONS_ON_CUDA and _loaded_on(p.device.index or 0)
+    return on_kernels(p)
+
+
+def means_and_slopes(name: str, p: Tensor, offsets: Tensor, *parameters: Any) -> tuple[Tensor, Tensor]:
+    """The kernels' function of that name, of p (N, k, H), on its device."""
+    if p.device != offsets.device:
+        raise ValueError(
+            f"janossy::{name} expects elements and offsets on one device; got them on {p.device} and {offsets.device}. "
+            "Move the sets by .to(device)."
+        )
+    p = p.detach().contiguous()
+    if p.is_cuda:
+        return getattr(load("cuda"), name)(p, offsets, *parameters)
+    means, slopes = on_threads(name, p.numpy(), offsets.numpy(), *parameters)
+    return torch.from_numpy(means), torch.from_numpy(slopes)
+
+
 @constant_when_compiled
 def _loaded() -> bool:
     return load() is not None
+
+
+@constant_when_compiled
+def _loaded_on(device: int) -> bool:
+    return load("cuda") is not None and _is_new_enough(device)
+
+
+@cache
+def _is_new_enough(device: int) -> bool:
+    """Whether a CUDA device is one that the kernels are compiled for; False, with one warning, for an old one."""
+    capability = torch.cuda.get_device_capability(device)
+    if capability >= LEAST_CAPABILITY:
+        return True
+    name, (major, minor) = torch.cuda.get_device_name(device), capability
+    warnings.warn(
+        f"pooling on cuda:{device} runs in torch operations, which is slower: {name} has compute capability "
+        f"{major}.{minor}, and the kernels expect {LEAST_CAPABILITY[0]}.{LEAST_CAPABILITY[1]} (A100) or newer.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
 
 
 def on_threads(name: str, *arguments: Any) -> Any:

@@ -1,9 +1,10 @@
-"""Compiled kernels: arrays in, arrays out. Those in ``cpu`` need numba, the extra ``janossy[fast]``."""
+"""Compiled kernels. Those in ``cpu``, arrays in and out, need numba, the extra ``janossy[fast]``; those in ``cuda``,
+tensors in and out, Triton, the extra ``janossy[cuda]``."""
 
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Kernels(NamedTuple):
@@ -23,9 +24,19 @@ class Kernels(NamedTuple):
     step_rows_back: Callable[..., Any]
 
 
+class KernelsOnCuda(NamedTuple):
+    """The functions on tensors that operators call on a CUDA device."""
+
+    tuple_means: Callable[..., Any]
+
+
 @cache
-def load() -> Kernels | None:
-    """The kernels; None, with one warning, where numba is missing or cannot compile."""
+def load(device: Literal["cpu", "cuda"] = "cpu") -> Any:
+    """The ``Kernels`` of the CPU, or the ``KernelsOnCuda``; None, with one warning, where they cannot be had."""
+    return _load_on_cuda() if device == "cuda" else _load()
+
+
+def _load() -> Kernels | None:
     try:
         # numba is an optional extra, and takes half a second to import.
         from janossy.kernels.cpu.cell_rows import step_rows, step_rows_back  # noqa: PLC0415
@@ -44,8 +55,22 @@ def load() -> Kernels | None:
         why = "numba is not installed" if missing else f"numba cannot compile here ({type(error).__name__}: {error})"
         remedy = "pip install 'janossy[fast]' for the compiled kernels" if missing else "please report this"
         message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
         return None
     means = tuple_means, series_means, product_means, logistic_means, means_by_place, add_by_place, table_sums
     cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back
     return Kernels(*means, *cells)
+
+
+def _load_on_cuda() -> KernelsOnCuda | None:
+    try:
+        # Triton is an optional extra, and takes a second to import.
+        from janossy.kernels.cuda.tuple_means import tuple_means  # noqa: PLC0415
+    except Exception as error:  # a Triton that does not fit this torch or driver may raise anything
+        missing = isinstance(error, ImportError)
+        why = "Triton is not installed" if missing else f"Triton does not load ({type(error).__name__}: {error})"
+        remedy = "pip install 'janossy[cuda]' for the compiled kernels" if missing else "please report this"
+        message = f"pooling on a CUDA device runs in torch operations, which is slower: {why}; {remedy}."
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        return None
+    return KernelsOnCuda(tuple_means)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate.on_kernels import lanes, on_kernels, on_kernels_eagerly, on_threads
+from janossy.evaluate.on_kernels import lanes, on_kernels_eagerly, on_threads, takes_means
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_order, in_place, is_increasing, reduced, why_not_every_tuple
@@ -50,7 +50,7 @@ def pool_tuples(problem: Problem, f: TupleMLP, counts: Sequence[int], num_sets: 
         means = _Means.apply(settings, with_slopes, places, offsets, values, weight, bias)
     else:
         p = widened(in_place(_project(f.k, values, weight, bias, counts), places))
-        if on_kernels(p):
+        if takes_means(p):
             means = TUPLE_MEANS.means(p, offsets, *settings[1:])
         else:
             means = tuple_means(p, problem.elements.sizes, *settings[1:])

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates
-from janossy.evaluate.on_kernels import on_kernels
+from janossy.evaluate.on_kernels import on_kernels, takes_means
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_order, in_place, reduced, why_not_every_tuple
@@ -30,7 +30,7 @@ def pool_every_tuple(
 ) -> Tensor:
     """The reduced rows (B, c), by an operator on the compiled kernels, or by the same function in torch operations.
 
-    Half-precision projections are added up in float32.
+    Half-precision projections are added up in float32, by kernels that take them as they are or else widened.
     """
     structure, offsets = problem.declared(Additive), problem.elements.offsets
     values, places = in_order(problem)
@@ -40,8 +40,8 @@ def pool_every_tuple(
         means = projected_means(problem, operator, structure, values, places, *parameters)
     else:
         projections = in_place(structure.project(values), places)
-        p = widened(projections)
-        if on_kernels(p):
+        p = projections if takes_means(projections) else widened(projections)
+        if takes_means(p):
             means = operator.means(p, offsets, *parameters)
         else:
             means = in_torch(p, problem.elements.sizes, *parameters)

@@ -3,7 +3,7 @@
 Every one maps numbers of elements p (N, k, H) to a mean over tuples for each set, (B, H). Column h of the result
 depends on column h of p alone, so ``slopes`` (N, k, H), the derivatives of the result by p, are all that backward
 needs: grad p = slopes · grad out. A kernel computes them along with the means, and nothing else is kept. What has no
-kernel, the slopes' own derivatives and other devices than the CPU, is done by the same means in torch operations.
+kernel, the slopes' own derivatives among it, is done by the same means in torch operations.
 """
 
 from collections.abc import Callable
@@ -15,18 +15,22 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
-from janossy.evaluate.on_kernels import on_threads
+from janossy.evaluate.on_kernels import means_and_slopes
+from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.product_means import product_means
 from janossy.evaluate.tuples.series_means import series_means
 from janossy.evaluate.tuples.tuple_means import tuple_means
 
 
 def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor, of_one_size: bool | None = None) -> Tensor:
-    """x (N, k, H) times its set's factors (B, H). ``of_one_size``: whether the sets are; found out if not given."""
+    """x (N, k, H) times its set's factors (B, H).
+
+    ``of_one_size``: whether the sets are; if not given, found out where that waits for no device.
+    """
     num_sets, n = len(factors), len(x) // max(1, len(factors))
     if of_one_size is None:
         traced = torch.compiler.is_compiling() or is_in_torch_dispatch_mode()
-        of_one_size = not traced and n * num_sets == len(x) and bool((offsets.diff() == n).all())
+        of_one_size = not (traced or x.is_cuda) and n * num_sets == len(x) and bool((offsets.diff() == n).all())
     if of_one_size and n > 0:
         return (x.unflatten(0, (num_sets, n)) * factors[:, None, None]).flatten(0, 1)
     return x * factors.repeat_interleave(offsets.diff(), 0, output_size=len(x)).unsqueeze(1)
@@ -46,17 +50,17 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
     """Register ``janossy::name``, (p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without).
 
     Its kernel is the function ``name``s of ``kernels.load()``, (p, offsets, *parameters, with_slopes, num_threads) on
-    arrays; ``mean(p, sizes, *parameters)`` is the same on tensors, differentiable any number of times.
+    arrays, and that of ``kernels.load("cuda")`` on tensors, without the threads; ``mean(p, sizes, *parameters)`` is the
+    same in torch operations, differentiable any number of times.
     """
     differentiable: Any
     schema = f"(Tensor p, Tensor offsets, {parameters}, bool with_slopes) -> (Tensor, Tensor)"
 
     def on_tensors(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-        out, slopes = on_threads(f"{name}s", p.detach().contiguous().numpy(), offsets.numpy(), *rest)
-        return torch.from_numpy(out), torch.from_numpy(slopes)
+        return means_and_slopes(f"{name}s", p, offsets, *rest)
 
     operator = torch.library.custom_op(
-        f"janossy::{name}", on_tensors, mutates_args=(), schema=schema, device_types="cpu"
+        f"janossy::{name}", on_tensors, mutates_args=(), schema=schema, device_types=("cpu", "cuda")
     )
 
     @operator.register_fake
@@ -81,7 +85,7 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
         sizes = tuple(offsets.diff().tolist())
 
         def slopes(p: Tensor) -> Tensor:
-            out, pull, *_ = torch.func.vjp(lambda p: mean(p, sizes, *parameters), p)
+            out, pull, *_ = torch.func.vjp(lambda p: mean(widened(p), sizes, *parameters), p)
             return pull(torch.ones_like(out))[0]
 
         return slopes
@@ -90,7 +94,7 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
         p, offsets, slopes = ctx.saved_tensors
         if not ctx.with_slopes:
             slopes = differentiable.apply(p, offsets, *ctx.parameters, True)[1]
-        owners = torch.arange(len(offsets) - 1, device=p.device).repeat_interleave(offsets.diff())
+        owners = torch.arange(len(offsets) - 1, device=p.device).repeat_interleave(offsets.diff(), output_size=len(p))
         means = p.new_zeros(len(offsets) - 1, p.shape[2]).index_add(0, owners, (slopes * tangent).sum(1))
         if not ctx.with_slopes:
             return means, torch.zeros_like(ctx.saved_tensors[2])

@@ -1,0 +1,50 @@
+"""The laws of the kernels of Triton: on a GPU where there is one (`make test-cuda`), else in Triton's interpreter, which
+runs them on the CPU (`make test-triton`: TRITON_INTERPRET=1, in a process of its own, as Triton reads it once)."""
+
+import os
+
+import pytest
+import torch
+
+from janossy.evaluate import on_kernels
+from janossy.kernels import Kernels, load
+
+ON_GPU = torch.cuda.is_available()
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cuda" if ON_GPU and not INTERPRETED else "cpu"
+
+
+def on_arrays(function):
+    """A function on tensors in the place of one on arrays, as the kernels for the CPU are."""
+
+    def call(p, offsets, *parameters):
+        *parameters, _num_threads = parameters
+        means, slopes = function(torch.from_numpy(p), torch.from_numpy(offsets), *parameters)
+        return means.numpy(), slopes.numpy()
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def kernels(monkeypatch):
+    """The kernels, which operators call: on the CPU in the place of numba's."""
+    if not (ON_GPU or INTERPRETED):
+        pytest.skip("needs a GPU, or Triton's interpreter: make test-triton")
+    found = load("cuda") or pytest.fail("Triton does not load")
+    if DEVICE == "cpu":
+        unused = dict.fromkeys(Kernels._fields)
+        in_place = Kernels(**unused | {name: on_arrays(function) for name, function in found._asdict().items()})
+        monkeypatch.setattr(on_kernels, "load", lambda device="cpu": found if device == "cuda" else in_place)
+    return found
+
+
+@pytest.fixture
+def device():
+    return DEVICE
+
+
+@pytest.fixture(params=[1, 3])
+def num_splits(request, monkeypatch):
+    """How many programs share a set, whatever its size."""
+    monkeypatch.setattr("janossy.kernels.cuda.tuple_means.splits", lambda *_: request.param)
+    return request.param

@@ -1,0 +1,146 @@
+"""Where the kernels of Triton run and where not, without a GPU: what is asked of a device is answered here."""
+
+import subprocess
+import sys
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from janossy.evaluate import on_kernels
+from janossy.evaluate.tuples.operators import times_by_set
+
+cuda = pytest.importorskip("janossy.kernels.cuda.tuple_means", reason="needs Triton", exc_type=ImportError)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU of some compute capability, as torch would tell of it; tensors on it hold no numbers."""
+
+    def gpu(capability=(8, 0)):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Some GPU")
+        on_kernels._is_new_enough.cache_clear()
+
+    monkeypatch.setattr(cuda, "on_device_of", lambda x: nullcontext())
+    with FakeTensorMode():
+        gpu()
+        yield gpu
+    on_kernels._is_new_enough.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "k", "taken"),
+    [
+        (torch.float32, 4, True),
+        (torch.bfloat16, 1, True),
+        (torch.float32, 5, False),
+        (torch.float64, 2, False),
+        (torch.float16, 2, False),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_what_the_kernels_take(dtype, k, taken):
+    assert on_kernels.takes_means(torch.empty(3, k, 4, dtype=dtype, device="cuda")) == taken
+
+
+def test_an_old_gpu_is_told_of_once(gpu, recwarn):
+    gpu((7, 5))
+    for _ in range(2):
+        assert not on_kernels.takes_means(torch.empty(3, 2, 4, device="cuda"))
+    assert [str(w.message) for w in recwarn if w.category is RuntimeWarning] == [
+        "pooling on cuda:0 runs in torch operations, which is slower: Some GPU has compute capability 7.5, and the kernels "
+        "expect 8.0 (A100) or newer."
+    ]
+
+
+def test_two_devices_are_an_error():
+    message = r"expects elements and offsets on one device; got them on meta and cpu. Move the sets by .to\(device\)."
+    with pytest.raises(ValueError, match=message):
+        on_kernels.means_and_slopes("tuple_means", torch.empty(3, 2, 4, device="meta"), torch.tensor([0, 3]), False)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_too_little_memory_says_for_what(monkeypatch):
+    new_zeros = torch.Tensor.new_zeros
+
+    def full(self, *shape, **options):
+        if isinstance(shape[0], tuple) and len(shape[0]) == 4:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate …")
+        return new_zeros(self, *shape, **options)
+
+    p, offsets = torch.empty(3 * 2**20, 2, 64, device="cuda"), torch.empty(2, dtype=torch.int64, device="cuda")
+    monkeypatch.setattr(torch.Tensor, "new_zeros", full)
+    monkeypatch.setattr(cuda, "splits", lambda *_: 1)
+    message = r"another 1,536 MiB on cuda:0, for sums beside 3145728 elements at 2 positions and 64 hidden units.*'gather'"
+    with pytest.raises(torch.OutOfMemoryError, match=message) as error:
+        cuda.tuple_means(p, offsets, False, "tanh", True)
+    assert "Tried to allocate" in str(error.value.__cause__)
+
+
+PROGRAM = """
+import sys, warnings
+{before}
+from janossy.kernels import load
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert load("cuda") is None and load("cuda") is None
+[warning] = [w for w in caught if issubclass(w.category, RuntimeWarning)]
+print(warning.message)
+"""
+MISSING = "sys.modules['triton'] = None"
+BROKEN = "import triton; del triton.jit"
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        (MISSING, "Triton is not installed; pip install 'janossy[cuda]' for the compiled kernels."),
+        (BROKEN, "Triton does not load (AttributeError: module 'triton' has no attribute 'jit'); please report this."),
+    ],
+)
+def test_without_triton_pooling_goes_on_and_says_so_once(before, why):
+    program = PROGRAM.format(before=before)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"pooling on a CUDA device runs in torch operations, which is slower: {why}"
+
+
+class Allocated(TorchDispatchMode):
+    """How many bytes of tensors on the GPU live at one time, at most."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes, self.most = {}, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor) and found.is_cuda:
+            self.sizes[StorageWeakRef(found.untyped_storage())] = found.untyped_storage().nbytes()
+        self.sizes = {storage: size for storage, size in self.sizes.items() if not storage.expired()}
+        self.most = max(self.most, sum(self.sizes.values()))
+        return found
+
+
+class NotLaunched:
+    def __getitem__(self, grid):
+        return lambda *arguments, **constants: None
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("activation", ["gelu", "sine"])
+def test_at_most_four_arrays_live_at_one_time(activation, monkeypatch):
+    """Forward and backward of a batch large enough for one program a set, the elements' own numbers among them."""
+    for kernel in ("tuple_sums", "tuple_means_of_sums"):
+        monkeypatch.setattr(cuda, kernel, NotLaunched())
+    monkeypatch.setattr(cuda, "programs_wanted", lambda x: 2000)
+    num_sets, n, k, H = 5000, 100, 3, 64
+    with Allocated() as allocated:
+        p = torch.empty(num_sets * n, k, H, device="cuda")
+        offsets = torch.empty(num_sets + 1, dtype=torch.int64, device="cuda")
+        means, slopes = cuda.tuple_means(p, offsets, False, activation, True)
+        times_by_set(slopes, means, offsets)
+    assert 3 * p.nbytes < allocated.most < 4.1 * p.nbytes
