@@ -1,5 +1,5 @@
-"""The laws of the kernels of Triton: on a GPU where there is one (`make test-cuda`), else in Triton's interpreter, which
-runs them on the CPU (`make test-triton`: TRITON_INTERPRET=1, in a process of its own, as Triton reads it once)."""
+"""The laws of the kernels of Triton: on a GPU where there is one (`make test-cuda`), else in Triton's interpreter
+(`make test-triton`: TRITON_INTERPRET=1, in a process of its own, as Triton reads it once)."""
 
 import os
 
