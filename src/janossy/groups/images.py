@@ -52,9 +52,9 @@ class GroupImages:
         return self.k
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        if others := [n for n in keys.sizes if n != self.k]:
+        if others := set(keys.sizes) - {self.k}:
             raise ValueError(
-                f"GroupImages of {self.k} positions expects tuples of {self.k} elements; got one of {others[0]}. "
+                f"GroupImages of {self.k} positions expects tuples of {self.k} elements; got one of {min(others)}. "
                 "Give tuples of each length to a group of their own."
             )
         images = torch.tensor(self.group.permutations, device=keys.device)[None]
