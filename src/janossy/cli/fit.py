@@ -1,7 +1,7 @@
 """janossy fit: from tables to a trained model."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +18,8 @@ def fit(
         list[Path],
         typer.Argument(
             metavar="TABLE",
-            help="Parquet, CSV or Arrow files with the same columns; a row an element, or a row a set with lists.",
+            help="Parquet, CSV or Arrow files with the same columns; a row an element, or a row a set with lists. With "
+            "--stream, Parquet files, folders of them, or patterns such as 'part-*.parquet'.",
             show_default=False,
         ),
     ],
@@ -63,6 +64,18 @@ def fit(
         ),
     ] = None,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh all classes alike, however rare.")] = False,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Read Parquet files piece by piece, as they may exceed the memory; one network learns, by as many "
+            "processes as torchrun has started.",
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="With --stream: where training is saved, and goes on after it was killed."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
 ) -> None:
@@ -71,7 +84,7 @@ def fit(
     Kinds of columns, and whether the target is a class or a number, are inferred, printed and can be overruled.
     Ctrl-C ends the search, and keeps the best so far.
     """
-    settings = {
+    settings: dict[str, Any] = {
         "strategy": _strategy(strategy),
         "time_budget": seconds("--time-budget", time_budget),
         "max_epochs": max_epochs,
@@ -83,7 +96,14 @@ def fit(
         raise BadArgument("--balanced is of classes; leave it out of a regression.")
     if out.suffix == ".zip":
         raise BadArgument(f"--out is a folder, as a report goes with the model; got {out}.")
-    check_tables(tables)
+    if stream:
+        if isinstance(settings["validation"], int):
+            raise BadArgument("--stream leaves out a part of the sets, such as --validation 0.1, and no folds.")
+        settings["checkpoint"] = checkpoint
+    elif checkpoint is not None:
+        raise BadArgument("--checkpoint is of --stream.")
+    else:
+        check_tables(tables)
     check_new(out)
     if len(target) > 1 and (task == "classification" or balanced):
         raise BadArgument("several targets are numbers, one regression; classes are one --target.")
@@ -92,7 +112,7 @@ def fit(
     from janossy.workflow.fitting import Request, fit
     from janossy.workflow.recipe import Recipe
 
-    fit(Request(tuple(tables), Recipe(*columns), out, task, balanced, settings))
+    fit(Request(tuple(tables), Recipe(*columns), out, task, balanced, settings, stream))
 
 
 def _strategy(text: str) -> str | list[str]:

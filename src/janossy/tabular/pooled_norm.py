@@ -40,6 +40,8 @@ class PooledNorm(nn.BatchNorm1d):
         variance = total((input - mean).square().sum(0)) / num
         assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
         if num > 1:
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
             with torch.no_grad():
                 self.running_mean.lerp_(mean, self.momentum)
                 self.running_var.lerp_(variance * (num / (num - 1)), self.momentum)

@@ -16,15 +16,16 @@ import torch
 import typer
 from rich.console import Console
 
-from janossy.estimators import SetClassifier, SetRegressor, SetTable, save
+from janossy.estimators import SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.streams.processes import Processes
 from janossy.refusal import BadArgument
 from janossy.saved.reading import version_of
 from janossy.whole import beside, write_whole
 from janossy.workflow.describing import describe, sizes_of
 from janossy.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.workflow.judged import Model, judge, scores
-from janossy.workflow.recipe import Read, Recipe, sets_to_fit
+from janossy.workflow.recipe import Read, Recipe, sets_to_fit, stream_to_fit
 from janossy.workflow.record import NAME, Record
 from janossy.workflow.report import report, str_of
 from janossy.workflow.target import TaskName, taken_as
@@ -48,6 +49,8 @@ class Request:
     balanced: bool
     settings: dict[str, Any]
     """Of the estimator."""
+    stream: bool = False
+    """Whether the files are read piece by piece."""
 
 
 def fit(request: Request) -> None:
@@ -57,14 +60,17 @@ def fit(request: Request) -> None:
         typer.Exit(130) after an interrupt, when the best so far is written; KeyboardInterrupt after one before there is
         anything to write, or a second.
     """
-    console = screen()
+    rank = Processes.found(request.settings["device"]).rank if request.stream else 0
+    console = screen() if rank == 0 else Console(quiet=True)
     _check_device(request.settings["device"])
     request.out.parent.mkdir(parents=True, exist_ok=True)
     with beside(request.out) as part:
         part.mkdir()  # if there is no place for it, one knows before training
         read, targets, task = _read(request, console)
         with Interrupts() as interrupts:
-            record = _written(request, read, targets, task, part, console, interrupts)
+            record = _written(request, read, targets, task, part, console, interrupts, rank == 0)
+    if record is None:
+        return
     found = ", ".join(f"{name} {value:.4f}" for name, value in record.scores.items() if value is not None)
     say(console, f"{found}, on {record.num_judged:,} sets that were left out.")
     say(console, f"wrote {request.out}, with {request.out / 'report.html'}")
@@ -81,10 +87,22 @@ def _written(
     part: Path,
     console: Console,
     interrupts: Interrupts,
-) -> Record:
-    """Fit, and write the model, with what is told of it."""
+    writes: bool,
+) -> Record | None:
+    """Fit, and write the model, with what is told of it, if this process is the one that writes."""
     sets = read.sets
-    model, seconds = _trained(request, sets, targets, task, console)
+    model, seconds = _trained(request, read, targets, task, console)
+    if not writes:
+        return None
+    about = sets.num_elements, int(sets.sizes.min()), int(sets.sizes.max())
+    num_sets, schema = len(sets), read.ids.schema
+    if read.stream is not None:
+        scan, sets, labelled = model.scan_, model.left_out_.sets, model.left_out_.targets
+        assert labelled is not None
+        targets = labelled if task == "classification" else labelled.astype(np.float64)
+        sizes = (*sets.sizes, scan.smallest, scan.largest)
+        about = scan.num_elements + sets.num_elements, int(min(sizes)), int(max(sizes))
+        num_sets, schema = len(read.stream), read.stream.files.schema
     interrupts.came = interrupts.came or model.interrupted_
     if interrupts.came:
         say(console, "Stopped; the best so far is being written. Ctrl-C again leaves at once.")
@@ -94,16 +112,14 @@ def _written(
         request.recipe,
         task,
         tuple(map(str, request.files)),
-        len(sets),
-        sets.num_elements,
-        int(sets.sizes.min()),
-        int(sets.sizes.max()),
+        num_sets,
+        *about,
         len(judged.sets),
         {name: value if isfinite(value) else None for name, value in found.items()},
         seconds,
         datetime.now(UTC).isoformat(timespec="seconds"),
         shlex.join(["janossy", *sys.argv[1:]]),
-        tuple(field.name for field in read.ids.schema if is_text(field.type)),
+        tuple(name for name in request.recipe.set_id if name in schema.names and is_text(schema.field(name).type)),
     )
     folder = save(model, part / "model")
     write_whole(folder / NAME, record.to_json())
@@ -117,7 +133,10 @@ def _written(
 
 def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskName]:
     """The sets, their targets, and what these are."""
-    read = sets_to_fit(request.files, request.recipe, request.task == "classification")
+    if request.stream:
+        read = stream_to_fit(request.files, request.recipe)
+    else:
+        read = sets_to_fit(request.files, request.recipe, request.task == "classification")
     names, files = request.recipe.target, ", ".join(map(str, request.files))
     targets, task = read.targets, request.task
     assert targets is not None
@@ -130,13 +149,14 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
         raise BadArgument(
             f"{files}: the target {names[0]!r} is text, which no regression can predict. Leave --task out."
         )
-    say(console, f"{files}: {sizes_of(read.sets)}")
+    piece = "" if read.stream is None else f"{len(read.stream):,} sets, of which the first "
+    say(console, f"{files}: {piece}{sizes_of(read.sets)}")
     show_columns(console, list(describe(read.sets)))
     reason = "as --task says" if task else f"{taken.reason}; --task overrules it"
     task = task or taken.task
     columns = dict(zip(names, targets.reshape(len(targets), -1).T, strict=True))
     for name, values in columns.items():
-        if (values == values[0]).all():
+        if read.stream is None and (values == values[0]).all():
             raise BadArgument(f"{files}: the target {name!r} has one value only, {values[0]}. Is it the right column?")
     if task == "regression" and request.balanced:
         raise BadArgument(f"--balanced is of classes, and the target {names[0]!r} is taken as numbers, {reason}.")
@@ -169,7 +189,7 @@ def _check_enough(validation: float | int | None, num_sets: int, files: str) -> 
 
 
 def _trained(
-    request: Request, sets: SetTable, targets: np.ndarray, task: TaskName, console: Console
+    request: Request, read: Read, targets: np.ndarray, task: TaskName, console: Console
 ) -> tuple[Model, float]:
     model: Model
     if task == "classification":
@@ -180,7 +200,10 @@ def _trained(
     with warnings_said(console), FitDisplay(console, "accuracy" if task == "classification" else "R²") as display:
         model.set_params(progress=display)
         try:
-            model.fit(sets, targets)
+            if read.stream is None:
+                model.fit(read.sets, targets)
+            else:
+                model.fit(read.stream)
         except (TypeError, ValueError) as error:
             raise BadArgument(str(error)) from error
     model.set_params(progress=None)

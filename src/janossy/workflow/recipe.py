@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from janossy.estimators import SetTable, TableEncoder, as_sets
+from janossy.estimators import SetStream, SetTable, TableEncoder, as_sets
 from janossy.estimators.lists import holds_lists, leaves
 from janossy.refusal import BadArgument
 from janossy.workflow.reading import Rows, read_tables
@@ -34,11 +34,15 @@ TOGETHER = (("target", "drop"), ("set_columns", "numeric"), ("set_columns", "cat
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """Sets of tables, their targets, (B,) or (B, t), if there are any, and their ids as the tables have them."""
+    """Sets of tables, their targets, (B,) or (B, t), if there are any, and their ids as the tables have them.
+
+    Of a ``stream`` these are the first piece.
+    """
 
     sets: SetTable
     targets: np.ndarray | None
     ids: pa.Table
+    stream: SetStream | None = None
 
 
 def sets_to_fit(files: Sequence[Path], recipe: Recipe, classes: bool = False) -> Read:
@@ -47,9 +51,7 @@ def sets_to_fit(files: Sequence[Path], recipe: Recipe, classes: bool = False) ->
     Raises: BadArgument, naming file, column and row, for what is wrong in them.
     """
     named = {option: names for option, names in asdict(recipe).items() if names}
-    for pair in combinations(named, 2):
-        if pair not in TOGETHER and (twice := set(named[pair[0]]) & set(named[pair[1]])):
-            raise BadArgument(f"{_option(pair[0])} and {_option(pair[1])} both name {min(twice)!r}. Leave one out.")
+    check_apart(recipe)
     rows = read_tables(files, recipe.set_id)
     known = rows.table.column_names
     leaves = [leaf for field in rows.table.schema for leaf in leaves(field)]
@@ -61,6 +63,36 @@ def sets_to_fit(files: Sequence[Path], recipe: Recipe, classes: bool = False) ->
     anything = (*recipe.categorical, *recipe.drop, *recipe.set_id, *(recipe.target if classes else ()))
     check_values(rows, recipe.numeric, anything, recipe.target)
     return _sets(rows, recipe)
+
+
+def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
+    """The sets of Parquet files that are read piece by piece.
+
+    Raises: BadArgument for what is wrong in them, as far as the first piece says.
+    """
+    check_apart(recipe)
+    try:
+        stream = SetStream(
+            paths,
+            recipe.target[0] if len(recipe.target) == 1 else recipe.target,
+            set_id=recipe.set_id,
+            set_columns=recipe.set_columns or None,
+            numeric=recipe.numeric,
+            categorical=recipe.categorical,
+            drop=recipe.drop,
+        )
+        first = stream.read(0)
+    except (TypeError, ValueError, FileNotFoundError) as error:
+        raise BadArgument(str(error)) from error
+    return Read(first.sets, first.targets, pa.table({}), stream)
+
+
+def check_apart(recipe: Recipe) -> None:
+    """Raise a BadArgument for a column that two options name which may not both."""
+    named = {option: names for option, names in asdict(recipe).items() if names}
+    for pair in combinations(named, 2):
+        if pair not in TOGETHER and (twice := set(named[pair[0]]) & set(named[pair[1]])):
+            raise BadArgument(f"{_option(pair[0])} and {_option(pair[1])} both name {min(twice)!r}. Leave one out.")
 
 
 def sets_to_predict(

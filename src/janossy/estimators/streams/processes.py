@@ -1,6 +1,8 @@
 """The processes of one fit: what they tell each other, and what each of them alone does."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -28,7 +30,7 @@ class Processes:
         if not dist.is_available():
             return cls()
         if not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
-            dist.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
+            dist.init_process_group("cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
         return cls(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else cls()
 
     def device(self, name: str) -> str:
@@ -68,6 +70,19 @@ class Processes:
             if isinstance(part, PooledNorm):
                 part.total = self.total
         return nn.parallel.DistributedDataParallel(network, broadcast_buffers=False)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Say in a ConnectionError that another process has ended, of which torch speaks as of its own connections."""
+        try:
+            yield
+        except RuntimeError as error:
+            if self.num > 1 and any(word in str(error).lower() for word in ("connection", "gloo", "nccl")):
+                raise ConnectionError(
+                    "another process of this fit has ended, and this one ends too; what was saved stays, and the same "
+                    f"command goes on from its checkpoint ({str(error).splitlines()[0][:120]})"
+                ) from error
+            raise
 
     def leave(self, network: nn.Module) -> None:
         """The network for one process again."""

@@ -151,7 +151,8 @@ class SetStream:
     def state(self) -> dict[str, Any]:
         """What tells these files from others, as plain data."""
         rows = [fragment.metadata.num_rows for fragment in self.files.fragments]
-        return {"files": list(self.files.names), "rows": rows, "y": _listed(self.y), "set_id": list(self.set_id)}
+        named = {"files": list(self.files.names), "rows": rows, "y": _listed(self.y), "set_id": list(self.set_id)}
+        return named | {"columns": self.columns, "options": repr(self.options)}
 
     def _pieces(self) -> Iterator[Piece]:
         schema = self.files.schema

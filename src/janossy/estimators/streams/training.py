@@ -116,7 +116,8 @@ class Training:
         if not state.finished:
             called = self.processes.trained(self.network)
             try:
-                self._train(called)
+                with self.processes.together():
+                    self._train(called)
             finally:
                 self.processes.leave(self.network)
             state.finished = not self.interrupted

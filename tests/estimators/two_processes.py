@@ -1,0 +1,124 @@
+"""What two processes do together, each in a process of its own: ``run(work, folder)`` gives what each came to."""
+
+import os
+import socket
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.multiprocessing as mp
+
+from janossy import Ragged
+from janossy.estimators import SetRegressor, SetStream
+from janossy.estimators.batches import Examples
+from janossy.estimators.layout import Layout
+from janossy.estimators.strategies import build_network
+from janossy.estimators.streams import training
+from janossy.estimators.streams.order import Order
+from janossy.estimators.streams.processes import Processes
+from janossy.estimators.tasks import Regression
+from janossy.estimators.training import Plan
+
+STRATEGIES = ("k1", "k2", "k3", "k2+features", "attention", "max", "gru", "lstm")
+FITS = (("uneven", "gru"), ("one group", "k2"), ("half empty", "gru"))
+"""Files, and what is fitted to them."""
+
+
+def gradients(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
+    """Of one step, of each strategy, on a batch that is dealt to the processes: 5 sets, and 2 and an empty one."""
+    processes = Processes.found("cpu")
+    found = {}
+    for strategy in STRATEGIES:
+        for case, cut in (("dealt", 5), ("one has none", 8)):
+            torch.manual_seed(0)
+            network = build_network(strategy, Layout((4,), 2), Layout(), 1, width=8, num_heads=2)
+            mine = slice(None) if processes.num == 1 else (slice(0, cut), slice(cut, 8))[processes.rank]
+            batch = examples()[mine]
+            reader = training.Reader(None, Order([8], [8], 8, processes.num, 0), processes.rank)
+            task = Regression(1)
+            each = training.Training(
+                network, reader, batch, task.criterion, Plan(1, 8, 1e-2, None), 1, processes, lambda epoch: None, None
+            )
+            called = processes.trained(network)
+            each._step(called, batch if len(batch) else None, 8)
+            processes.leave(network)
+            found[f"{strategy}, {case}"] = {name: x.grad.clone() for name, x in network.named_parameters()}
+            found[f"{strategy}, {case}"] |= {name: x.clone() for name, x in network.named_buffers()}
+    return found
+
+
+def examples() -> Examples:
+    """Sets of equal elements, whose every order is the same, so that what is drawn makes no difference."""
+    source = torch.Generator().manual_seed(5)
+    sizes = [3, 1, 4, 2, 3, 5, 0, 2]
+    rows = torch.cat((torch.randint(4, (8, 1), generator=source).float(), torch.randn(8, 2, generator=source)), 1)
+    sets = Ragged.from_sizes(rows.repeat_interleave(torch.tensor(sizes), 0), sizes)
+    targets = torch.randn(8, 1, generator=source)
+    return Examples(sets, None, targets, torch.rand(8, generator=source) + 0.5)
+
+
+def fits(folder: Path) -> dict[str, object]:
+    """Predictions after fits to files whose row groups do not suffice for two, or hold empty sets only."""
+    found: dict[str, object] = {}
+    seeds: list[int] = []
+    seed_of = training.seed_of
+    training.seed_of = lambda *numbers: seeds.append(seed_of(*numbers)) or seeds[-1]
+    options = {"max_epochs": 2, "random_state": 0, "time_budget": None, "batch_size": 16}
+    for name, strategy in FITS:
+        stream = SetStream(folder / f"{name}.parquet", "y")
+        seeds.clear()
+        model = SetRegressor(strategy, checkpoint=folder / f"{name} checkpoint", **options).fit(stream)
+        found[name] = model.predict(stream, return_std=True)
+        found[f"{name}, seeds"] = list(seeds)
+        found[f"{name}, epochs"] = model.trials_[-1].epochs
+    again = SetRegressor("gru", **options).fit(stream)
+    found["again"] = again.predict(stream, return_std=True)
+    try:
+        SetRegressor("k1", max_epochs=1).fit(folder / "infinite.parquet", "y")
+    except ValueError as error:
+        found["wrong"] = str(error)
+    return found
+
+
+def lost(folder: Path) -> str:
+    """What the first says when the second is killed in training."""
+    step = training.Training._step
+
+    def dies(self, *arguments):
+        if self.state.step == 3 and self.processes.rank == 1:
+            os._exit(1)
+        return step(self, *arguments)
+
+    training.Training._step = dies
+    try:
+        SetRegressor("k1", max_epochs=3, batch_size=8, random_state=0).fit(folder / "uneven.parquet", "y")
+    except ConnectionError as error:
+        return str(error)
+    return "nothing"
+
+
+def run(works: list, folder: Path) -> list[list]:
+    """What each function of ``works``, on this folder, gives in each of two processes, which are started once."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context = mp.get_context("spawn")
+    workers = [context.Process(target=_work, args=(works, folder, rank, port)) for rank in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(240)
+        worker.kill()
+    return [
+        [torch.load(folder / f"{work.__name__}-{rank}.pt", weights_only=False) for rank in range(2 - (work is lost))]
+        for work in works
+    ]
+
+
+def _work(works: list, folder: Path, rank: int, port: int) -> None:
+    torch.set_num_threads(1)
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    np.seterr(all="raise", under="ignore")
+    for work in works:
+        torch.save(work(folder), folder / f"{work.__name__}-{rank}.pt")
