@@ -40,7 +40,7 @@ from janossy.evaluate import (
     SharedPrefixes,
 )
 from janossy.functions import ACTIVATIONS, FeaturedMLP, GatedAttention, MonotoneLattice, TupleFeatures
-from janossy.orderings import OrderWeights, weighs_rows
+from janossy.orderings import Learned, OrderWeights, weighs_rows
 
 D = 2
 """Features of an element in the examples."""
@@ -64,6 +64,13 @@ class Turned(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.stack(((9 * x[:, 1] - x[:, 0]).clamp(-0.5, 0.5), x[:, 0] + x[:, 1]), 1)
+
+
+class Scored(nn.Module):
+    """A module as scorer, which ties often."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (2 * x[:, :1] - x[:, 1:]).clamp(-1, 1)
 
 
 def uneven_weights() -> OrderWeights:
@@ -95,6 +102,10 @@ ORDERINGS = {
     "sampled_by_importance": ImportanceSampled(4, weights=weight_by_sign),
     "distinct_4": Distinct(4),
     "distinct_4_first_2_seeded": Distinct(4, k=2, seed=7),
+    "learned": Learned(Scored(), num=3, sample=False),
+    "learned_first_2": Learned(tying_key, k=2, sample=False),
+    "learned_drawn_3": Learned(Scored(), num=3),
+    "learned_drawn_3_first_2": Learned(tying_key, num=3, k=2),
 }
 
 
@@ -110,6 +121,8 @@ DEFINITIONS = {
     # Def. 2.2: the first k of every permutation, each distinct prefix once
     Tuples: lambda orderings, x: dict.fromkeys(order[: orderings.k] for order in permutations(range(len(x)))),
     Canonical: lambda orderings, x: [in_order(x, key)[: orderings.k] for key in orderings.each_key],  # Section 2.1
+    # the highest score first
+    Learned: lambda orderings, x: [in_order(x, lambda x: -orderings.scorer(x))[: orderings.k]],
     # increasing subsequences of the sorted set
     Combinations: lambda orderings, x: combinations(in_order(x, orderings.key), min(orderings.k, len(x))),
 }
@@ -118,7 +131,7 @@ DEFINITIONS = {
 EXACT = [name for name, orderings in ORDERINGS.items() if not orderings.draws]
 SEEDED = [name for name, orderings in ORDERINGS.items() if orderings.draws and orderings.seed is not None]
 RANDOM = [name for name in ORDERINGS if name not in EXACT + SEEDED]
-SORTED = [name for name in ORDERINGS if name.startswith(("canonical", "combinations"))] + SEEDED
+SORTED = [name for name in EXACT if name.startswith(("canonical", "combinations", "learned"))] + SEEDED
 """Those that sort each set first, and so are invariant to the last bit."""
 
 

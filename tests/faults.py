@@ -238,6 +238,22 @@ FAULTS = (
         "each = torch.stack(orders, 1)", "each = torch.stack(orders[:1] * num, 1)",
     ),
     _in(
+        "orderings", "learned.py", "orderings/test_learned",
+        "the probability of the first k forgets the elements that are not among them",
+        "if length < n:", "if length < n and False:",
+    ),
+    _in(
+        ".", "order_loss.py", "test_order_loss",
+        "the baseline is the mean of all draws, the one that it is taken from too",
+        "others = (losses.sum(1, keepdim=True) - losses) / (self.num_orders - 1)",
+        "others = losses.mean(1, keepdim=True)",
+    ),
+    _in(
+        ".", "order_loss.py", "test_order_loss",
+        "the search follows the worst order",
+        "best = losses.detach().argmin(1, keepdim=True)", "best = losses.detach().argmax(1, keepdim=True)",
+    ),
+    _in(
         "orderings", "ties.py", "orderings/test_canonical",
         "equal elements count as a tie",
         "(equal[1:] == equal[:-1]).all(1) & (unequal[1:] != unequal[:-1]).any(1)", "(equal[1:] == equal[:-1]).all(1)",

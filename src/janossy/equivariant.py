@@ -9,7 +9,7 @@ from janossy.evaluate.misfits import check_function, check_keys, check_sets, mis
 from janossy.evaluate.per_element import per_element
 from janossy.orderings import Orderings, weighs_rows
 from janossy.orderings.arguments import check_generator
-from janossy.orderings.rows import check_orderings, exhausting
+from janossy.orderings.rows import check_orderings, exhausting, in_prediction
 from janossy.ragged import Ragged
 
 
@@ -67,7 +67,7 @@ class JanossyEquivariant(nn.Module):
             keys = sets
         check_keys(keys, sets, "JanossyEquivariant")
         check_generator("JanossyEquivariant", generator, sets.device)
-        orderings = self.orderings if self.training else exhausting(self.orderings)
+        orderings = self.orderings if self.training else exhausting(in_prediction(self.orderings))
         problem = Problem(self.f, orderings, sets, keys, None, generator, self.memory_budget)
         with misfits_explained("f", self.f, sets.values):
             return sets.with_values(per_element(problem))

@@ -210,6 +210,15 @@ class PermutationLoss(nn.Module):
         # Over pairs s ≠ s′, the mean of (f_s − f_s′)² is twice the unbiased variance.
         return value + self.penalty * 2 * outputs.var(1).mean() if self.penalty else value
 
+    def each(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The loss of each of m draws of each set, a mean over its outputs, without objective and penalty.
+
+        Shapes: outputs (B, m, *out), target (B, *any) -> (B, m).
+        """
+        m = outputs.shape[1]
+        losses = self._losses(outputs.flatten(0, 1), target.repeat_interleave(m, 0))
+        return losses.reshape(len(losses), -1).mean(1).unflatten(0, (-1, m))
+
     @property
     def estimates(self) -> Estimand:
         """What the value, and the gradient, estimate."""

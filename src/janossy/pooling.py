@@ -16,7 +16,7 @@ from janossy.modes import untouched
 from janossy.orderings import Orderings, weighs_rows
 from janossy.orderings.arguments import check_flag, check_generator
 from janossy.orderings.drawn import Drawn
-from janossy.orderings.rows import check_orderings, exhausting, modules_of
+from janossy.orderings.rows import check_orderings, exhausting, in_prediction, modules_of
 from janossy.orderings.sorting import key_name
 from janossy.ragged import Ragged
 
@@ -150,7 +150,8 @@ class JanossyPooling(StatesItsMeaning):
         return chosen.cost(problem)
 
     def in_evaluation(self, orderings: Orderings) -> Orderings:
-        """These orderings as evaluation takes them: all of a set's where there are no more than are drawn."""
+        """These orderings as evaluation takes them: as learned, and all of a set's where no more than are drawn."""
+        orderings = in_prediction(orderings)
         return orderings if self.reduce in ("sum", "max") else exhausting(orderings)
 
     def meaning(self) -> dict[str, Any]:

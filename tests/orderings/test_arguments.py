@@ -20,12 +20,12 @@ from janossy import (
     TupleMLP,
     Tuples,
 )
-from janossy.orderings import OrderWeights, check_orderings
+from janossy.orderings import Learned, OrderWeights, check_orderings
 from janossy.orderings.drawn import Drawn
-from tests.examples import ORDERINGS, distinct_sets, generator
+from tests.examples import ORDERINGS, distinct_sets, generator, tying_key
 
-KINDS = (AllPermutations, Canonical, Combinations, Distinct, ImportanceSampled, Sampled, Tuples)
-LEGAL = {"num": 2, "k": 2}
+KINDS = (AllPermutations, Canonical, Combinations, Distinct, ImportanceSampled, Learned, Sampled, Tuples)
+LEGAL = {"num": 2, "k": 2, "scorer": tying_key}
 
 NO_INTEGERS = (2.5, 2.0, True, "3", np.float64(2), [2], torch.tensor(2))
 WRONG = {
@@ -37,6 +37,8 @@ WRONG = {
     "exhaust": NO_INTEGERS,
     "max_rows": ("x", 2.5, True, None),
     "key": (2.5, True, "x", torch.zeros(3)),
+    "scorer": (0, None, "x", torch.zeros(3), torch.nn.Linear),
+    "sample": (0, None, "x"),
     "order_weights": (0, torch.ones(2), torch.nn.Linear(2, 2)),
     "weights": (0, None, torch.ones(3)),
     "uniform": ("0.1", None, True, [0.1]),

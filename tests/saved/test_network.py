@@ -26,7 +26,7 @@ from janossy import (
     predict,
 )
 from janossy.evaluate import EVALUATORS
-from janossy.orderings import OrderWeights
+from janossy.orderings import Learned, OrderWeights
 from janossy.saved import describe, load, rebuild, save, weights
 from janossy.saved.parts import NAMES, PARTS
 from janossy.tabular import ColumnEmbedding, PooledNorm, Readout
@@ -35,7 +35,7 @@ from tests.examples import FUNCTIONS, ORDERINGS, Convolution, D, Transformer, bu
 OURS = [name for name in FUNCTIONS if name not in ("transformer", "convolution")]
 KEYED = [
     name for name, orderings in ORDERINGS.items() if any(map(callable, getattr(orderings, "each_key", (None,))))
-] + ["combinations_3_tying_key"]
+] + ["combinations_3_tying_key", *(name for name in ORDERINGS if name.startswith("learned"))]
 WEIGHED = [name for name, orderings in ORDERINGS.items() if callable(getattr(orderings, "weights", None))]
 
 
@@ -48,7 +48,8 @@ def law_comes_back(net, path, sets=None, context=None) -> JanossyNetwork:
     sets = distinct_sets() if sets is None else sets
     again = load(save(net, path))
     assert repr(again) == repr(net) and not any(module.training for module in again.modules())
-    assert again.pooling.orderings == net.pooling.orderings and again.pooling.choice.asked == net.pooling.choice.asked
+    assert repr(again.pooling.orderings) == repr(net.pooling.orderings)  # whose modules are others
+    assert again.pooling.choice.asked == net.pooling.choice.asked
     assert again.pooling.memory_budget == net.pooling.memory_budget
     assert again.state_dict().keys() == net.state_dict().keys()
     for name, weight in weights(again).items():
@@ -75,6 +76,12 @@ def test_functions(function, suffix, tmp_path):
 def test_orderings(ordering, tmp_path):
     f = TupleMLP(ORDERINGS[ordering].k, D, 3) if getattr(ORDERINGS[ordering], "k", None) else None
     law_comes_back(network(f, ORDERINGS[ordering]), tmp_path / "model")
+
+
+def test_scorers(tmp_path):
+    net = network(orderings=Learned(nn.Sequential(nn.Linear(D, 4), nn.Tanh(), nn.Linear(4, 1)), num=3))
+    again = law_comes_back(net, tmp_path / "model").pooling
+    assert again.of_orderings[0] is again.orderings.scorer
 
 
 def test_keys_and_weights_of_orders(tmp_path):
@@ -168,7 +175,7 @@ def test_every_part_is_tested():
     nets += [network(evaluate=evaluator) for evaluator in EVALUATORS]
     nets += [network(h=ColumnEmbedding([3], 0)), network(h=nn.Embedding(3, 2), rho=nn.Bilinear(3, 2, 4))]
     nets += [network(orderings=ImportanceSampled(2)), network(orderings=Canonical())]
-    nets += [network(orderings=Canonical(order_weights=OrderWeights(1)))]
+    nets += [network(orderings=Canonical(order_weights=OrderWeights(1))), network(orderings=Learned(nn.ReLU()))]
     text = json.dumps([describe(net) for net in nets])
     # AttentionMean is saved by tests/estimators/test_strategies.py.
     assert {name for name in PARTS if f'"part": "{name}"' not in text} <= {"AttentionMean"}

@@ -13,7 +13,7 @@ from janossy.modes import evaluating
 from janossy.network import JanossyNetwork, check_network
 from janossy.orderings import Sampled
 from janossy.orderings.arguments import check_generator, check_integer
-from janossy.orderings.rows import MAX_ROWS, Rows, as_random, build_rows
+from janossy.orderings.rows import MAX_ROWS, Rows, as_random, build_rows, in_prediction
 from janossy.ragged import Ragged, check_ragged
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def sensitivity(
     if num_permutations < 2:
         raise ValueError(f"sensitivity expects num_permutations >= 2, to see a variance; got {num_permutations}.")
     linked = named_link(link, "sensitivity")
-    orderings = network.pooling.orderings
+    orderings = in_prediction(network.pooling.orderings)
     if as_random(orderings, "sensitivity") is None:
         raise ValueError(
             f"sensitivity expects a network whose orderings draw, such as Sampled; got {orderings}, which draws no "

@@ -11,7 +11,7 @@ from janossy.estimators.tasks import Task
 from janossy.inference import Prediction, predict
 from janossy.inference.error_bars import Sample
 from janossy.orderings import RandomOrderings
-from janossy.orderings.rows import as_random
+from janossy.orderings.rows import as_random, in_prediction
 from janossy.ragged import Ragged
 
 BLOCKS = 5
@@ -89,7 +89,7 @@ class Ensemble:
             if not draws(network):
                 means.append(weight * link(exact_outputs(network, sets, context)))
                 continue
-            orderings = as_random(network.pooling.orderings, "predict")
+            orderings = as_random(in_prediction(network.pooling.orderings), "predict")
             assert orderings is not None
             num = num_permutations if orderings.num == 1 else max(num_permutations, BLOCKS * orderings.num)
             block = max(1, num // BLOCKS) if orderings.num == 1 else None

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from janossy.modes import evaluating
 from janossy.network import JanossyNetwork, check_network
-from janossy.orderings.rows import as_random
+from janossy.orderings.rows import as_random, in_prediction
 from janossy.ragged import Ragged
 
 
@@ -30,7 +30,9 @@ def check_set_network(network: object, owner: str) -> None:
 
 def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
     """Whether a prediction averages over permutations that are drawn."""
-    return isinstance(network, JanossyNetwork) and as_random(network.pooling.orderings, "draws") is not None
+    return (
+        isinstance(network, JanossyNetwork) and as_random(in_prediction(network.pooling.orderings), "draws") is not None
+    )
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from janossy.network import JanossyNetwork, check_module, check_network
 from janossy.orderings import Bucket, Orderings, RandomOrderings, Rows, Tuples
 from janossy.orderings.arguments import check_generator, check_integer, check_number
 from janossy.orderings.drawn import Drawn, draws_of
-from janossy.orderings.rows import as_random
+from janossy.orderings.rows import as_random, in_prediction
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged, check_ragged
 
@@ -199,7 +199,7 @@ class _Source:
 
 def _random(orderings: Orderings, k: int) -> RandomOrderings:
     """These orderings, which must draw, at least k elements a row."""
-    random = as_random(orderings, "fit_control_variate")
+    random = as_random(in_prediction(orderings), "fit_control_variate")
     if random is None:
         raise ValueError(
             f"fit_control_variate expects a network whose orderings draw, such as Sampled; got {orderings}, which "

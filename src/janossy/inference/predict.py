@@ -15,7 +15,7 @@ from janossy.modes import evaluating
 from janossy.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
 from janossy.orderings.arguments import check_flag, check_generator, check_integer, check_number
-from janossy.orderings.rows import MAX_ROWS, as_random
+from janossy.orderings.rows import MAX_ROWS, as_random, in_prediction
 from janossy.ragged import Ragged, check_ragged
 from janossy.stack import Stack
 
@@ -118,7 +118,7 @@ def predict(
         raise TypeError(f"predict expects one generator for one network; got {len(generator)}. Give one.")
     check_ragged(sets, "predict")
     check_context(context, sets, "predict")
-    orderings = as_random(network.pooling.orderings, "predict")
+    orderings = as_random(in_prediction(network.pooling.orderings), "predict")
     check_integer("predict", "num_permutations", num_permutations, 1, optional=True)
     check_integer("predict", "block", block, 1, "permutations", optional=True)
     check_integer("predict", "seed", seed, 0, optional=True)

@@ -5,6 +5,7 @@ from janossy.orderings.canonical import Canonical
 from janossy.orderings.combinations import Combinations
 from janossy.orderings.distinct import Distinct
 from janossy.orderings.importance import ImportanceSampled
+from janossy.orderings.learned import Learned
 from janossy.orderings.rows import (
     Bucket,
     EveryArrangement,
@@ -28,6 +29,7 @@ __all__ = [
     "EveryArrangement",
     "EveryTuple",
     "ImportanceSampled",
+    "Learned",
     "OrderWeights",
     "Orderings",
     "RandomOrderings",

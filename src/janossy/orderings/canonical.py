@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_max_rows
+from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_max_rows, whole_sets
 from janossy.orderings.sorting import Key, check_keys_to_sort_by, sort_positions
 from janossy.orderings.ties import remark_on_ties, ties_of
 from janossy.orderings.weights import OrderWeights
@@ -95,7 +95,7 @@ class Canonical:
             return self._weighed(
                 build_rows(keys, lambda n, _: self._first(torch.arange(n)[None, None]), orders[0], self.k)
             )
-        rows = build_rows(keys, lambda n, _: torch.arange(n)[None, None])
+        rows = whole_sets(keys)
         each = torch.stack(orders, 1)  # (N, R)
         buckets = []
         for bucket in rows.buckets:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from janossy.orderings.arguments import check_generator, check_integer, check_number
-from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, build_rows, check_budget, check_k, check_max_rows
-from janossy.orderings.source import Source
+from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, check_budget, check_k, check_max_rows, whole_sets
+from janossy.orderings.source import Source, gumbel
 from janossy.ragged import Ragged
 
 Weights = Callable[[Tensor], Tensor]
@@ -132,7 +132,7 @@ class ImportanceSampled:
         check_generator("ImportanceSampled", generator, keys.device)
         check_budget(self, keys.sizes, self.max_rows, "num rows a set", "a smaller num")
         weights = self._weights_of(keys.values.detach())
-        sets = build_rows(keys, lambda n, _: torch.arange(n)[None, None])
+        sets = whole_sets(keys)
         drawn = tuple(self._draw(bucket, weights[bucket.positions()[:, 0]], generator) for bucket in sets.buckets)
         return replace(sets, buckets=drawn)
 
@@ -164,8 +164,8 @@ class ImportanceSampled:
     def _draw(self, bucket: Bucket, weights: Tensor, generator: torch.Generator | None) -> Bucket:
         """The rows and their weights, of sets whose elements have these weights (S, n)."""
         log_q = self._log_probabilities(weights)[:, None].expand(-1, self.num, -1)
-        noise = _exponential(Source(log_q.device, generator), log_q.shape)
-        order = (log_q - noise.log()).argsort(-1, descending=True)  # the Gumbel-max trick
+        noise = gumbel(Source(log_q.device, generator), log_q.shape)
+        order = (log_q + noise).argsort(-1, descending=True)  # the Gumbel-max trick
         n = order.shape[2]
         length = self.row_length(n)
         chosen = log_q.gather(2, order)
@@ -181,9 +181,3 @@ class ImportanceSampled:
         shares = torch.tensor([1 - self.uniform, self.uniform / max(1, logs.shape[1])], dtype=torch.float64).log()
         by_weight, by_chance = shares.to(logs.device)
         return torch.logaddexp(logs + by_weight, by_chance)
-
-
-def _exponential(source: Source, shape: torch.Size) -> Tensor:
-    bits = source.bits(*shape)
-    # In (0, 1], and fine near 0, where the first in a row come from: no logarithm of 0 there.
-    return -torch.log1p(-(bits.double() + 1) / 2**62)

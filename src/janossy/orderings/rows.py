@@ -217,6 +217,14 @@ def exhausting(orderings: Orderings, most: int | None = None) -> Orderings:
     return orderings.exhausting(most) if callable(getattr(orderings, "exhausting", None)) else orderings  # type: ignore[attr-defined]
 
 
+def in_prediction(orderings: Orderings) -> Orderings:
+    """What predictions take in the place of orders that are drawn to be learned: the order that was learned.
+
+    Orderings say by a method of this name that they are learned; others are returned as they are.
+    """
+    return orderings.in_prediction() if callable(getattr(orderings, "in_prediction", None)) else orderings  # type: ignore[attr-defined]
+
+
 def takes_all(orderings: RandomOrderings, n: int) -> bool:
     """Whether a draw of a set of n is all that there is to draw from: every draw is then the same."""
     return orderings.num_rows(n) >= orderings.population(n)
@@ -334,6 +342,11 @@ def build_rows(
         positions = local(n, len(begins)).to(device)
         buckets.append(Bucket(positions, sets, begins, order, padded=k is not None and n < k))
     return Rows(tuple(buckets), len(keys))
+
+
+def whole_sets(keys: Ragged) -> Rows:
+    """Each set as it stands: one row of all its elements."""
+    return build_rows(keys, lambda n, _: torch.arange(n)[None, None])
 
 
 def by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:

@@ -36,6 +36,13 @@ class Source:
         return torch.randn(shape, dtype=torch.float32, device=self.device, **self.options)
 
 
+def gumbel(source: Source, shape: torch.Size) -> Tensor:
+    """Gumbel's noise in float64, which MPS has not: log-weights that it is added to sort as a Plackett–Luce order."""
+    bits = source.bits(*shape)
+    # In (0, 1], and fine near 0, where the first in a row come from: no logarithm of 0 there.
+    return -torch.log(-torch.log1p(-(bits.double() + 1) / 2**62))
+
+
 def ordered(keys: Tensor, lengths: Tensor | None) -> Tensor:
     """The order of integer keys (B, …, n); with lengths (B,), of the first so many, and behind it anything."""
     if lengths is not None:

@@ -38,6 +38,7 @@ from janossy.orderings import (
     Combinations,
     Distinct,
     ImportanceSampled,
+    Learned,
     OrderWeights,
     Sampled,
     Tuples,
@@ -123,6 +124,7 @@ PARTS: dict[str, Part] = {
     "Sampled": _settings(Sampled),
     "Distinct": _settings(Distinct),
     "ImportanceSampled": _settings(ImportanceSampled),
+    "Learned": _settings(Learned),
     "OrderWeights": Part(OrderWeights, read={"num": lambda weights: len(weights.logits)}, repeats=("num",)),
     # evaluators
     "DistinctTuples": _settings(DistinctTuples),

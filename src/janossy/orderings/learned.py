@@ -1,0 +1,167 @@
+"""Orders that are learned: drawn by a scorer of elements in training, sorted by it in prediction (Section 2.1)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from janossy.orderings.arguments import check_flag, check_generator, check_integer
+from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, build_rows, check_budget, check_k, check_max_rows, whole_sets
+from janossy.orderings.sorting import sort_positions
+from janossy.orderings.source import Source, gumbel
+from janossy.ragged import Ragged
+
+Scorer = Callable[[Tensor], Tensor]
+"""Maps the elements (N, *features) to scores (N,) or (N, 1)."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Plackett–Luce orders by scores of the elements: what is left with score s comes next with probability ∝ exp(s).
+
+    In training ``num`` orders of each set are drawn; in evaluation, and by ``predict``, each set is sorted, the highest
+    score first, which is the most probable order. The scorer's parameters are the layer's. A loss of the layer's output
+    alone sends them no gradient, as an order is not differentiable: ``janossy.order_loss.OrderLoss`` does, by the score
+    function, a straight-through relaxation, or a search.
+
+    Args:
+        scorer: maps elements to scores: a module. It sees the keys, which are a network's input x, not h(x).
+        num: orders of each set in training.
+        k: keep only the first k elements of each; smaller sets are filled up to length k with the zero vector.
+        sample: False to sort in training too.
+
+    Shapes: sets.values (N, *features) -> rows (num, n_b) for set b, or (num, k); sorted, one row. scorer:
+        (N, *features) -> (N,) or (N, 1).
+    Invariance: of drawn orders, unbiased for the mean over Plackett–Luce orders; sorted, whatever was learned, exact:
+        equal scores are ordered lexicographically, so only equal elements tie.
+    Cost: num·B rows, and a sort for each; refuses more than max_rows.
+    Raises: TypeError if the scorer is no function or a number no integer; ValueError if num < 1, k < 1 or max_rows < 1;
+        on enumeration for more than max_rows rows, or scores of another shape, NaN or infinite.
+
+    Example:
+        >>> pool = JanossyPooling(GRU(3, 8), Learned(nn.Linear(3, 1), num=4))
+        >>> sets = Ragged.from_sets([torch.randn(5, 3), torch.randn(2, 3)])
+        >>> pool.rows(sets).sizes, pool.eval().rows(sets).sizes
+        ((4, 4), (1, 1))
+    """
+
+    scorer: Scorer
+    num: int = 1
+    k: int | None = None
+    sample: bool = True
+    max_rows: int = MAX_ROWS
+    averages: ClassVar[str] = "learned orders"
+    seed: ClassVar[None] = None
+    block: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not callable(self.scorer) or isinstance(self.scorer, type):
+            raise TypeError(
+                "Learned expects a function or module of the elements as scorer; got "
+                f"scorer={self.scorer!r}, of type {type(self.scorer).__name__}. Write nn.Linear(d, 1)."
+            )
+        check_integer("Learned", "num", self.num, 1, "orders")
+        if self.k is not None:
+            check_k(self, self.k)
+        check_flag("Learned", "sample", self.sample)
+        check_max_rows(self, self.max_rows)
+
+    @property
+    def draws(self) -> bool:
+        return self.sample
+
+    def in_prediction(self) -> Self:
+        return replace(self, sample=False)
+
+    def num_rows(self, n: int) -> int:
+        return self.num if self.sample else 1
+
+    def row_length(self, n: int) -> int:
+        return n if self.k is None else self.k
+
+    def blocks(self, n: int) -> list[int]:
+        """Every row by itself: they are independent."""
+        return [1] * self.num_rows(n)
+
+    def population(self, n: int) -> float:
+        return inf
+
+    def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
+        if block not in (None, 1) or seed is not None:
+            raise ValueError(
+                "Learned draws its orders one by one, by scores that no seed fixes; got "
+                f"block={block}, seed={seed}. Leave them out, and give a generator."
+            )
+        return replace(self, num=num)
+
+    def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
+        check_generator("Learned", generator, keys.device)
+        check_budget(self, keys.sizes, self.max_rows, "num rows a set", "a smaller num")
+        with torch.no_grad():
+            scores = self.scores(keys)
+        if not self.sample:
+            order = sort_positions(keys, lambda _: -scores)
+            return build_rows(keys, lambda n, _: self._first(torch.arange(n)[None, None]), order, self.k)
+        source = Source(keys.device, generator)
+        sets = whole_sets(keys)
+        return replace(sets, buckets=tuple(self._drawn(bucket, scores, source) for bucket in sets.buckets))
+
+    def scores(self, keys: Ragged) -> Tensor:
+        """The score of each element (N,), differentiable."""
+        scores = self.scorer(keys.values)
+        num = len(keys.values)
+        if not isinstance(scores, Tensor) or scores.shape not in ((num,), (num, 1)):
+            got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+            raise ValueError(
+                f"Learned expects a scorer that maps elements ({num}, *features) to a tensor ({num},) or ({num}, 1), a "
+                f"score for each; got {got}."
+            )
+        scores = scores.reshape(num)
+        if not torch.compiler.is_compiling() and not (finite := scores.isfinite()).all():
+            wrong = int((~finite).nonzero()[0])
+            raise ValueError(
+                f"Learned expects finite scores; got {scores[wrong].item()} for element {wrong} of the batch. Look at "
+                "the elements, and at the scorer's weights: a smaller learning rate keeps them finite."
+            )
+        return scores
+
+    def log_probabilities(self, keys: Ragged, rows: Rows) -> Tensor:
+        """The log-probability (T,) of each of these rows, in the order of the sets, differentiable in the scores.
+
+        Of rows of the first k elements, that of their being the first k, in this order.
+        """
+        scores = self.scores(keys)
+        sets = {bucket.length: bucket for bucket in whole_sets(keys).buckets}
+        parts = []
+        for bucket, n in zip(rows.buckets, sorted(sets), strict=True):
+            local = (bucket.positions() - bucket.starts[:, None, None])[:, :, :n]
+            of_sets = scores[sets[n].positions()[:, 0]]
+            parts.append(_log_probability(of_sets, local)[..., None])
+        return rows.join(parts)[:, 0]
+
+    def _drawn(self, bucket: Bucket, scores: Tensor, source: Source) -> Bucket:
+        of_sets = scores[bucket.positions()[:, 0]][:, None].expand(-1, self.num, -1)
+        order = (of_sets.double() + gumbel(source, of_sets.shape)).argsort(-1, descending=True)
+        padded = self.k is not None and bucket.length < self.k
+        return replace(bucket, local=self._first(order), padded=padded)
+
+    def _first(self, order: Tensor) -> Tensor:
+        """Of orders (S, R, n) what is kept, filled up with -1."""
+        if self.k is None:
+            return order
+        return torch.nn.functional.pad(order[:, :, : self.k], (0, max(0, self.k - order.shape[2])), value=-1)
+
+
+def _log_probability(scores: Tensor, first: Tensor) -> Tensor:
+    """Of sets with scores (S, n), that the elements drawn first are these (S, R, l), l <= n: (S, R)."""
+    n, length = scores.shape[1], first.shape[2]
+    order = first
+    if length < n:
+        taken = torch.zeros(*first.shape[:2], n, dtype=torch.bool, device=first.device).scatter(2, first, True)
+        order = torch.cat((first, taken.long().argsort(stable=True, dim=2)[:, :, : n - length]), 2)
+    chosen = scores[:, None].expand(-1, first.shape[1], -1).gather(2, order)
+    remaining = chosen.flip(2).logcumsumexp(2).flip(2)  # summed from the last: 1 - Σ p would cancel
+    return (chosen - remaining)[:, :, :length].sum(2)
