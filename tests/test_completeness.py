@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from torch import nn
@@ -16,6 +17,7 @@ from torch import nn
 import janossy
 from janossy import (
     audit,
+    batch,
     density,
     estimators,
     evaluate,
@@ -121,6 +123,7 @@ PUBLIC = {
     **dict.fromkeys(tabular.__all__, tabular),
     **dict.fromkeys(sorted({*estimators.__all__} - {"Layout"}), estimators),
     **dict.fromkeys(("load", "save"), saved),
+    "SetPredictor": batch,
     "build_network": named_networks,
     "assert_invariant": testing,
 }
@@ -163,6 +166,7 @@ def test_the_examples_in_docstrings_run(name):
     thing = getattr(PUBLIC[name], name)
     names = {
         "np": np,
+        "pa": pa,
         "Layout": estimators.Layout,
         "torch": torch,
         "nn": nn,

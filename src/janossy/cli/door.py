@@ -9,6 +9,7 @@ EXTRAS = {
     "estimators": ("pyarrow", "sklearn", "skorch", "safetensors"),
     "graph": ("torch_geometric",),
     "group": ("duckdb",),
+    "ray": ("ray",),
 }
 """What each extra brings."""
 

@@ -21,7 +21,7 @@ MOST_SETS, MOST_ROWS, MOST_ELEMENTS = 4096, 2_000_000, 1_000_000
 """Of one step of prediction."""
 
 SEED = 0
-"""Permutations are the same whenever one predicts, so that a set's prediction depends on that set alone."""
+"""Of the permutations, by default: the same whenever one predicts, so that a set's prediction depends on it alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +69,21 @@ class Ensemble:
             network.to(device)
         return self
 
-    def predict(self, sets: Ragged, context: Tensor | None, num_permutations: int) -> Outcome:
+    def predict(self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int = SEED) -> Outcome:
         """The mean over ``num_permutations`` orders of each set, in steps that fit the memory.
 
-        A set's prediction depends on that set alone.
+        A set's prediction depends on that set and the seed alone.
         """
         parts = [
-            self._predict(sets[some], None if context is None else context[some], num_permutations)
+            self._predict(sets[some], None if context is None else context[some], num_permutations, seed)
             for some in self._steps(sets)
         ]
         means, errors, changes = zip(*parts, strict=True)
         return Outcome(torch.cat(means), torch.cat(errors), torch.cat(changes))
 
-    def _predict(self, sets: Ragged, context: Tensor | None, num_permutations: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _predict(
+        self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         link = self.task.link(self.temperature)
         means: list[Tensor] = []
         drawn: list[tuple[Tensor, dict[int, list[int]]]] = []
@@ -94,7 +96,7 @@ class Ensemble:
             num = num_permutations if orderings.num == 1 else max(num_permutations, BLOCKS * orderings.num)
             block = max(1, num // BLOCKS) if orderings.num == 1 else None
             prediction = predict(
-                network, sets, num, context=context, link=link, block=block, seed=SEED, keep_outputs=True
+                network, sets, num, context=context, link=link, block=block, seed=seed, keep_outputs=True
             )
             means.append(weight * prediction.mean)
             outputs = _as_many_of_each(prediction)

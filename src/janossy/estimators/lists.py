@@ -1,6 +1,6 @@
 """Columns of lists, one list a set: the elements of all sets end to end, and where each set begins."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -47,15 +47,6 @@ def holds_lists(kind: pa.DataType) -> bool:
     return any(is_it(kind) for is_it in LIST_TYPES)
 
 
-def leaves(field: pa.Field) -> Iterator[str]:
-    """The names of the columns within a column of lists of structs."""
-    kind = field.type
-    while holds_lists(kind):
-        kind = kind.value_type
-    if pa.types.is_struct(kind):
-        yield from (inner.name for inner in kind)
-
-
 def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
     """The elements of a column of lists: of plain values one column, of structs one for each field.
 
@@ -90,6 +81,19 @@ def _element_columns(elements: pa.Array, name: str) -> dict[str, Column]:
         rows = inner.values.reshape(-1, kind.list_size)
         return {f"{name}{j}": Column(inner.kind, rows[:, j], inner.categories) for j in range(kind.list_size)}
     return {name: from_arrow(_innermost(elements, name), name)}
+
+
+def leaf_names(field: pa.Field) -> list[str]:
+    """What the columns are called that a column of a table gives to the sets or to their elements."""
+    return _leaf_names(field.name, field.type.value_type) if holds_lists(field.type) else [field.name]
+
+
+def _leaf_names(name: str, kind: pa.DataType) -> list[str]:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _leaf_names(name, kind.storage_type)
+    if pa.types.is_struct(kind):
+        return [leaf for field in kind for leaf in _leaf_names(field.name, field.type)]
+    return [f"{name}{j}" for j in range(kind.list_size)] if pa.types.is_fixed_size_list(kind) else [name]
 
 
 def _innermost(elements: pa.Array, name: str) -> pa.Array:

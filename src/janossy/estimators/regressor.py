@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 from torch import Tensor
 
+from janossy.estimators.ensemble import SEED
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
@@ -83,12 +84,14 @@ class SetRegressor(RegressorMixin, SetEstimator):
         ``return_std``: also their standard error over random orders, in the same shape: how far other orders would move
         them. 0 where none are drawn. It is about the order alone, and says nothing of how far off a prediction is.
         """
-        outcome = self._outcome(X)
-        mean = outcome.mean.double().numpy() * self.y_scale_ + self.y_mean_
-        error = outcome.standard_error.double().numpy() * self.y_scale_
-        if self._flat:
-            mean, error = mean[:, 0], error[:, 0]
+        mean, error = (columns[0] if self._flat else columns.T for columns in self._in_units(X))
         return (mean, error) if return_std else mean
+
+    def _in_units(self, X: Any, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of each set as y was, and their standard errors, (t, B)."""
+        outcome = self._outcome(X, seed)
+        mean = outcome.mean.double().numpy() * self.y_scale_ + self.y_mean_
+        return mean.T, (outcome.standard_error.double().numpy() * self.y_scale_).T
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
         changes = (whole.repeat_interleave(sizes, 0) - without).double() * torch.from_numpy(self.y_scale_)

@@ -19,11 +19,11 @@ from janossy.audit import Sensitivity, sensitivity
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import candidates
 from janossy.estimators.encoder import TableEncoder
-from janossy.estimators.ensemble import Ensemble, Outcome
+from janossy.estimators.ensemble import SEED, Ensemble, Outcome
 from janossy.estimators.forms import as_sets
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
-from janossy.estimators.lists import leaves
+from janossy.estimators.lists import leaf_names
 from janossy.estimators.networks import draws, explained
 from janossy.estimators.search import Limits, Part, Search
 from janossy.estimators.splits import splits
@@ -265,20 +265,20 @@ class SetEstimator(BaseEstimator):
         context = encoded.context.to(self.device) if encoded.context.shape[1] else None
         return encoded.elements.to(self.device), context
 
-    def _outcome(self, X: Any) -> Outcome:
+    def _outcome(self, X: Any, seed: int = SEED) -> Outcome:
         """The prediction of each set of X, as the networks give it; of sets in files, a piece after the other."""
         stream = self._known_columns(X) if isinstance(X, str | PathLike) else self._stream(X)
         if stream is not None:
-            return Outcome.cat([self._outcome(part.sets) for part in stream])
+            return Outcome.cat([self._outcome(part.sets, seed) for part in stream])
         sets, context = self._encoded(X)
-        return self.ensemble_.predict(sets, context, self.num_permutations).cpu()
+        return self.ensemble_.predict(sets, context, self.num_permutations, seed).cpu()
 
     def _known_columns(self, path: str | PathLike[str]) -> SetStream:
         """The sets of files, of those columns that training had."""
         check_is_fitted(self)
         known = {code.name for code in (*self.encoder_.elements, *self.encoder_.context)}
         fields = open_files(path).schema
-        drop = [each.name for each in fields if not known & {each.name, *leaves(each)}]
+        drop = [each.name for each in fields if not known & set(leaf_names(each))]
         options = {"set_columns": self.set_columns, "numeric": self.numeric, "categorical": self.categorical}
         return SetStream(path, drop=drop, **options)
 

@@ -1,7 +1,18 @@
 """Saved networks: a folder, or one zip of it, of safetensors weights and a JSON description; no pickle, no code."""
 
 from janossy.saved.network import describe, load, rebuild, save, weights
-from janossy.saved.reading import Model, SavedModelError, read_model
+from janossy.saved.reading import Model, SavedModelError, digest, read_model
 from janossy.saved.writing import write_model
 
-__all__ = ["Model", "SavedModelError", "describe", "load", "read_model", "rebuild", "save", "weights", "write_model"]
+__all__ = [
+    "Model",
+    "SavedModelError",
+    "describe",
+    "digest",
+    "load",
+    "read_model",
+    "rebuild",
+    "save",
+    "weights",
+    "write_model",
+]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
@@ -44,12 +45,7 @@ def read_model(path: str | PathLike[str]) -> Model:
         of another format.
     """
     path = Path(path)
-    if path.is_dir():
-        contents = {name: _read_file(path / name) for name in (DESCRIPTION, TENSORS)}
-    elif path.exists():
-        contents = _read_zip(path)
-    else:
-        raise FileNotFoundError(f"there is no saved model at {path}.")
+    contents = _contents(path)
     description = _parsed(contents[DESCRIPTION], path)
     written_by = _check_header(description, path)
     try:
@@ -59,6 +55,25 @@ def read_model(path: str | PathLike[str]) -> Model:
             f"{path} expects tensors as safetensors writes them; got {TENSORS} that is damaged: {error}. Copy it again."
         ) from error
     return Model({name: value for name, value in description.items() if name not in HEADER}, tensors, written_by)
+
+
+def digest(path: str | PathLike[str]) -> str:
+    """What tells a model from others: the SHA-256 of what was saved, the same for a folder and its zip.
+
+    Raises: FileNotFoundError where there is nothing; SavedModelError for what is no saved model.
+    """
+    found = sha256()
+    for content in _contents(Path(path)).values():
+        found.update(sha256(content).digest())
+    return found.hexdigest()
+
+
+def _contents(path: Path) -> dict[str, bytes]:
+    if path.is_dir():
+        return {name: _read_file(path / name) for name in (DESCRIPTION, TENSORS)}
+    if path.exists():
+        return _read_zip(path)
+    raise FileNotFoundError(f"there is no saved model at {path}.")
 
 
 def looks_saved(path: Path) -> bool:
@@ -97,7 +112,7 @@ def _read_zip(path: Path) -> dict[str, bytes]:
                     )
                 if entry.filename == DESCRIPTION:
                     _check_size(entry.file_size, path)
-            return {entry.filename: archive.read(entry) for entry in entries}
+            return {entry.filename: archive.read(entry) for entry in sorted(entries, key=lambda entry: entry.filename)}
     except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
         if isinstance(error, SavedModelError):
             raise

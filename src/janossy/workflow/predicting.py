@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, feather, parquet
 
-from janossy.estimators import SetClassifier, SetTable
+from janossy.estimators.predictions import beside_ids, predictions
 from janossy.refusal import BadArgument
 from janossy.whole import beside
 from janossy.workflow.display import say, screen, warnings_said
@@ -44,7 +44,7 @@ def predict(
         except ValueError as error:
             raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
     ids = read.ids if read.ids.num_columns else pa.table({"set": np.arange(len(read.sets))})
-    table = pa.table({**{_free(name, columns): ids[name] for name in ids.column_names}, **columns})
+    table = pa.Table.from_arrays([*ids.columns, *columns.columns], schema=beside_ids(ids.schema, columns.schema))
     with beside(out) as part:
         WRITERS[out.suffix](table, str(part))
         part.rename(out)
@@ -52,33 +52,9 @@ def predict(
     if read.targets is not None:
         names = " and ".join(map(repr, recipe.target))
         several = "s" if len(recipe.target) > 1 else ""
-        found = [column.to_numpy(zero_copy_only=False) for name, column in columns.items() if _is_prediction(name)]
+        found = [columns[name].to_numpy() for name in columns.column_names if name.startswith("prediction")]
         predicted = found[0] if read.targets.ndim == 1 else np.stack(found, 1)
         say(console, f"compared with the column{several} {names}: {_compared(read.targets, predicted, model, recipe)}")
-
-
-def predictions(model: Model, sets: SetTable, targets: Sequence[str] = ()) -> dict[str, pa.Array]:
-    """The columns of predictions, by name, (B,) each. ``targets``: the names of several."""
-    if isinstance(model, SetClassifier):
-        probabilities, errors = model.predict_proba(sets, return_std=True)
-        best = probabilities.argmax(1)
-        return {
-            "prediction": pa.array(model.classes_[best]),
-            **{f"probability_{name}": pa.array(probabilities[:, c]) for c, name in enumerate(model.classes_)},
-            "standard_error": pa.array(errors[np.arange(len(best)), best]),
-            "change_probability": pa.array(model.change_probability(sets) if errors.any() else np.zeros(len(best))),
-        }
-    mean, error = model.predict(sets, return_std=True)
-    if mean.ndim == 1:
-        return {"prediction": pa.array(mean), "standard_error": pa.array(error)}
-    columns: dict[str, pa.Array] = {}
-    for j, name in enumerate(targets or map(str, range(mean.shape[1]))):
-        columns |= {f"prediction_{name}": pa.array(mean[:, j]), f"standard_error_{name}": pa.array(error[:, j])}
-    return columns
-
-
-def _is_prediction(name: str) -> bool:
-    return name.startswith("prediction")
 
 
 def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: Recipe) -> str:
@@ -88,10 +64,3 @@ def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: 
         return f"it holds other values than in training, as {targets[0]!s}"
     found = scores(targets, predicted, task_of(model), recipe.target)
     return ", ".join(f"{name} {value:.4f}" for name, value in found.items())
-
-
-def _free(name: str, columns: dict[str, pa.Array]) -> str:
-    """The name of the column of ids, unless predictions have it."""
-    while name in columns:
-        name += "_"
-    return name

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from janossy.estimators import SetStream, SetTable, TableEncoder, as_sets
-from janossy.estimators.lists import holds_lists, leaves
+from janossy.estimators.lists import holds_lists, leaf_names
 from janossy.refusal import BadArgument
 from janossy.workflow.reading import Rows, read_tables
 from janossy.workflow.values import check_numbers, check_values
@@ -54,7 +54,7 @@ def sets_to_fit(files: Sequence[Path], recipe: Recipe, classes: bool = False) ->
     check_apart(recipe)
     rows = read_tables(files, recipe.set_id)
     known = rows.table.column_names
-    leaves = [leaf for field in rows.table.schema for leaf in leaves(field)]
+    leaves = [leaf for field in rows.table.schema for leaf in leaf_names(field)]
     for option, names in named.items():
         for name in names:
             _check_known(name, known if option in ("set_id", "target", "drop") else known + leaves, option, files[0])
@@ -109,8 +109,8 @@ def sets_to_predict(
     """
     rows = read_tables(files, set_id or recipe.set_id, text_ids)
     kinds = {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
-    fields = [field for field in rows.table.schema if kinds.keys() & {field.name, *leaves(field)}]
-    found = {name for field in fields for name in (field.name, *leaves(field))}
+    fields = [field for field in rows.table.schema if kinds.keys() & set(leaf_names(field))]
+    found = {name for field in fields for name in leaf_names(field)}
     known = rows.table.column_names
     for name in kinds:
         if name not in found:

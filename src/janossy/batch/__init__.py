@@ -1,0 +1,24 @@
+"""Prediction wherever tables of sets are: one callable from Arrow to Arrow, and engines that drive it (docs/batch.md).
+
+``on_ray``, ``on_daft``, ``on_spark`` and ``on_dask`` each need the extra of that name.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from janossy.batch.predictor import SetPredictor
+
+if TYPE_CHECKING:
+    from janossy.batch.daft import on_daft
+    from janossy.batch.dask import on_dask
+    from janossy.batch.ray import on_ray
+    from janossy.batch.spark import on_spark
+
+__all__ = ["SetPredictor", "on_daft", "on_dask", "on_ray", "on_spark"]
+
+
+def __getattr__(name: str) -> Any:
+    # Each imports its engine, which is not to be installed for another.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{name.removeprefix('on_')}"), name)

@@ -1,0 +1,38 @@
+"""Predictions by Daft."""
+
+import pyarrow as pa
+
+try:
+    import daft
+except ImportError as error:
+    raise ImportError("on_daft needs Daft: pip install 'janossy[daft]'.") from error
+
+from janossy.batch.predictor import SetPredictor
+
+
+def on_daft(
+    sets: daft.DataFrame, predictor: SetPredictor, *, workers: int | None = None, batch_size: int = 4096
+) -> daft.DataFrame:
+    """The predictions of a frame of a row a set, by a class UDF in so many processes: as many as Daft finds good.
+
+    Shapes: B rows -> B rows, when the frame is collected.
+    Raises: ValueError for a frame that lacks a column of the model; on collection, what the predictor raises.
+
+    Example::
+
+        on_daft(daft.read_parquet("sets"), SetPredictor("model")).write_parquet("predictions")
+    """
+    told = predictor.schema(sets.schema().to_pyarrow_schema())
+    kind = daft.DataType.struct({field.name: daft.DataType.from_arrow_type(field.type) for field in told})
+
+    @daft.cls(max_concurrency=workers)
+    class Predict:
+        def __init__(self, predictor: SetPredictor) -> None:
+            self.predictor = predictor
+
+        @daft.method.batch(return_dtype=kind, unnest=True, batch_size=batch_size)
+        def predict(self, rows: daft.Series) -> pa.Array:
+            found = self.predictor(pa.Table.from_struct_array(rows.to_arrow()))
+            return found.combine_chunks().to_struct_array().combine_chunks()
+
+    return sets.select(Predict(predictor).predict(daft.functions.to_struct(*map(daft.col, sets.column_names))))

@@ -1,0 +1,177 @@
+"""SetPredictor: a saved model as a function from a table of sets to a table of predictions, for any worker."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from socket import gethostname
+from typing import Any
+
+import pyarrow as pa
+
+from janossy.estimators import SetClassifier, SetRegressor, as_sets, load
+from janossy.estimators.ensemble import SEED
+from janossy.estimators.lists import holds_lists, leaf_names
+from janossy.estimators.predictions import beside_ids, prediction_schema, predictions
+from janossy.orderings.arguments import check_integer
+from janossy.saved import SavedModelError, digest
+
+
+@dataclass(frozen=True)
+class SetPredictor:
+    """Predicts the sets of Arrow tables with a saved model: one row a set goes in, one row a set comes out.
+
+    A row holds a set's elements as lists, as ``janossy group`` writes them. What comes out: the columns that the model
+    does not read, such as ids, as they are; and what ``janossy predict`` writes, ``prediction`` and ``standard_error``
+    among them, of the same types for every table (docs/commands.md).
+
+    A row's prediction depends on the model, the seed and the elements of its own set, whatever the batch (to the
+    rounding of float32): permutations are a function of the seed and the set.
+
+    It pickles as its arguments and the model's digest. Each process reads the model itself, once, from a path that all
+    of them see, and refuses one that has changed.
+
+    Args:
+        model: what ``janossy fit`` or ``janossy.estimators.save`` wrote: a folder, or a zip.
+        keep: the columns that come along: by default all that the model does not read.
+        targets: what several targets are called: prediction_NAME, instead of their numbers.
+        num_permutations: orders averaged, of a model that draws them: by default as in training.
+        seed: of the permutations; 0 gives what the estimator's own ``predict`` gives.
+        device: where the networks are, such as "cuda".
+
+    Shapes: a pyarrow.Table or RecordBatch of B rows -> a pyarrow.Table of B rows, in the same order; none of none.
+    Raises: SavedModelError for a model that cannot be read here; TypeError for what is no Arrow table; ValueError for a
+        table that lacks a column of the model, or has a row an element.
+
+    Example:
+        >>> from janossy.estimators import SetRegressor, save
+        >>> model = SetRegressor("k1", max_epochs=2).fit({"x": [[1.0, 2.0], [3.0]] * 10}, [3.0, 3.0] * 10)
+        >>> predictor = SetPredictor(save(model, tempfile.mkdtemp() + "/model"))
+        >>> predictor(pa.table({"id": ["a", "b"], "x": [[1.0], []]})).column_names
+        ['id', 'prediction', 'standard_error']
+    """
+
+    model: str | PathLike[str]
+    keep: Sequence[str] | None = field(default=None, kw_only=True)
+    targets: Sequence[str] = field(default=(), kw_only=True)
+    num_permutations: int | None = field(default=None, kw_only=True)
+    seed: int = field(default=SEED, kw_only=True)
+    device: str = field(default="cpu", kw_only=True)
+    digest: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str | PathLike):
+            raise TypeError(
+                f"SetPredictor expects the path of a saved model, which every worker reads; got "
+                f"{type(self.model).__name__}. janossy.estimators.save writes one."
+            )
+        check_integer("SetPredictor", "num_permutations", self.num_permutations, 1, optional=True)
+        check_integer("SetPredictor", "seed", self.seed, 0)
+        for name in ("keep", "targets"):
+            if isinstance(given := getattr(self, name), str):
+                raise TypeError(f"SetPredictor expects {name} as a list of names; got {given!r}. Write [{given!r}].")
+            object.__setattr__(self, name, None if given is None else tuple(given))
+        object.__setattr__(self, "model", str(Path(self.model).absolute()))
+        object.__setattr__(self, "digest", _digest(str(self.model)))
+        loaded = self._loaded
+        if self.targets and (isinstance(loaded, SetClassifier) or len(self.targets) != len(loaded.y_mean_)):
+            raise ValueError(
+                f"SetPredictor expects a name for each of a regressor's targets; got {self.targets}. Leave them out."
+            )
+
+    def __call__(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
+        """The predictions of each row's set."""
+        if not isinstance(table, pa.Table | pa.RecordBatch):
+            raise TypeError(
+                f"SetPredictor expects a pyarrow.Table or RecordBatch; got {type(table).__name__}. Ray gives them with "
+                'batch_format="pyarrow".'
+            )
+        schema = self.schema(table.schema)
+        if table.num_rows == 0:
+            return schema.empty_table()
+        kept, read = self._columns(table.schema)
+        kinds = self._kinds()
+        sets = as_sets(
+            table.select(read),
+            set_columns=[code.name for code in self._loaded.encoder_.context],
+            numeric=[name for name, kind in kinds.items() if kind == "numeric"],
+            categorical=[name for name, kind in kinds.items() if kind == "categorical"],
+        )
+        told = predictions(self._loaded, sets, self.targets, self.seed)
+        return pa.Table.from_arrays([*(table.column(name) for name in kept), *told.columns], schema=schema)
+
+    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The predictions of one batch after the other, as Spark's ``mapInArrow`` asks for."""
+        for batch in batches:
+            yield from self(batch).to_batches()
+
+    def schema(self, of: pa.Schema) -> pa.Schema:
+        """The columns of what comes out for a table of these columns. Raises: ValueError as the call does."""
+        kept, _ = self._columns(of)
+        return beside_ids(pa.schema([of.field(name) for name in kept]), prediction_schema(self._loaded, self.targets))
+
+    @property
+    def _loaded(self) -> SetClassifier | SetRegressor:
+        return _load(str(self.model), self.digest, self.num_permutations, self.device)
+
+    def _kinds(self) -> dict[str, str]:
+        encoder = self._loaded.encoder_
+        return {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
+
+    def _columns(self, schema: pa.Schema) -> tuple[list[str], list[str]]:
+        """The names of the columns that come along, and of those that are read."""
+        leaves = {field.name: leaf_names(field) for field in schema}
+        if len(leaves) < len(schema):
+            raise ValueError(f"a table expects columns of different names; got {', '.join(schema.names)}. Rename one.")
+        has = f"It has {', '.join(schema.names[:20])}{', …' if len(schema) > 20 else ''}."
+        found = {leaf for each in leaves.values() for leaf in each}
+        kinds = self._kinds()
+        for name in kinds:
+            if name not in found:
+                raise ValueError(f"the table has no column {name!r}, which the model reads. {has}")
+        read = [name for name, each in leaves.items() if kinds.keys() & set(each)]
+        elements = {code.name for code in self._loaded.encoder_.elements}
+        for name in read:
+            if elements & set(leaves[name]) and not holds_lists(schema.field(name).type):
+                raise ValueError(
+                    f"SetPredictor expects a row a set, with column {name!r} as lists; got {schema.field(name).type}. "
+                    "Group rows of one set first: janossy group TABLE --set-id COL --out SETS.parquet."
+                )
+        kept = [name for name in schema.names if name not in read] if self.keep is None else list(self.keep)
+        for name in kept:
+            if name not in leaves:
+                raise ValueError(f"the table has no column {name!r} to keep. {has}")
+        return kept, read
+
+
+@lru_cache(maxsize=8)
+def _load(path: str, expected: str, num_permutations: int | None, device: str) -> SetClassifier | SetRegressor:
+    """The model, once for each process."""
+    if _digest(path) != expected:
+        raise SavedModelError(
+            f"{path}, read on {gethostname()}, is another model than the one that was asked for. Leave a model as it "
+            "is while workers read it, and save a new one beside it."
+        )
+    try:
+        model = load(path)
+    except SavedModelError as error:
+        raise _unread(path, error) from error
+    settings: dict[str, Any] = {"device": device}
+    if num_permutations is not None:
+        settings["num_permutations"] = num_permutations
+    return model.set_params(**settings)
+
+
+def _digest(path: str) -> str:
+    try:
+        return digest(path)
+    except (OSError, SavedModelError) as error:
+        raise _unread(path, error) from error
+
+
+def _unread(path: str, error: Exception) -> SavedModelError:
+    return SavedModelError(
+        f"the model {path} cannot be read on {gethostname()}: {error} Every worker reads it itself: put it where all "
+        "of them see it."
+    )

@@ -1,0 +1,30 @@
+"""Predictions by Ray Data."""
+
+from dataclasses import fields
+
+try:
+    from ray.data import ActorPoolStrategy, Dataset
+except ImportError as error:
+    raise ImportError("on_ray needs Ray: pip install 'janossy[ray]'.") from error
+
+from janossy.batch.predictor import SetPredictor
+
+
+def on_ray(sets: Dataset, predictor: SetPredictor, *, workers: int = 1, batch_size: int = 4096) -> Dataset:
+    """The predictions of a dataset of a row a set, by so many actors of one CPU, each of which reads the model once.
+
+    Shapes: B rows -> B rows, when the dataset is consumed.
+    Raises: what the predictor raises, as Ray wraps it.
+
+    Example::
+
+        sets = ray.data.read_parquet("sets")
+        on_ray(sets, SetPredictor("model"), workers=8).write_parquet("predictions")
+    """
+    return sets.map_batches(
+        SetPredictor,
+        fn_constructor_kwargs={each.name: getattr(predictor, each.name) for each in fields(predictor) if each.init},
+        batch_format="pyarrow",
+        batch_size=batch_size,
+        compute=ActorPoolStrategy(size=workers),
+    )
