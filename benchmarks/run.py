@@ -9,6 +9,7 @@ import torch
 
 from benchmarks import (
     auto,
+    density,
     distinct,
     fused,
     gather,
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "step": step,
     "stacks": stacks,
     "vocabulary": vocabulary,
+    "density": density,
 }
 RESULTS = Path(__file__).parent / "results"
 

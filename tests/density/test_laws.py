@@ -1,5 +1,7 @@
 """Densities are what their formula says: all orders, bounds, gradients, whatever else is in the batch."""
 
+from itertools import permutations
+
 import pytest
 import torch
 
@@ -24,6 +26,16 @@ def test_the_exact_density_is_that_of_brute_force(reader, head, k):
     close(found.log_prob, expected)
     assert found.exact.all() and not found.standard_error.any() and not found.num_orders.any()
     close(p.log_prob(sets[[2]]).log_prob, found.log_prob[[2]])  # alone, as among others
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_all_orders_of_eight_are_averaged(k):
+    q = sequence_density("gru", "plane", k)
+    x = some_sets(q.head, [8]).values
+    with torch.no_grad():
+        rows = q(x[torch.tensor(list(permutations(range(8))))])[:, 0]
+        found = ExchangeableDensity(q).log_prob(Ragged.from_sizes(x, [8]))
+    close(found.log_prob[0], rows.logsumexp(0) - torch.tensor(40320.0).double().log())
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -1,0 +1,78 @@
+"""The rows of the comparison, and how each is trained: on sets of one size at a time, by as many steps."""
+
+from collections.abc import Callable
+from time import process_time
+
+import numpy as np
+import torch
+from torch import nn
+
+from experiments.density.energy import DeepSetsEnergy, base_of
+from experiments.density.symmetric import Bruno, Polya
+from janossy import GRU, Ragged, Sampled
+from janossy.density import Autoregressive, Bounded, Categories, ExchangeableDensity, Head, IidMixture
+
+BATCH, LEARNING_RATE = 64, 5e-3
+
+Model = ExchangeableDensity | DeepSetsEnergy
+
+
+def _of_order(k: int | None, num_orders: int = 1) -> Callable[[Head], Model]:
+    def build(head: Head) -> Model:
+        reader = GRU(head.num_features, 64, per_position=True)
+        return ExchangeableDensity(Autoregressive(reader, head, k), None, Sampled(num_orders))
+
+    return build
+
+
+def _exchangeable_process(head: Head) -> Model:
+    return ExchangeableDensity(Bruno(head) if isinstance(head, Bounded) else Polya(_categories(head)))
+
+
+def _categories(head: Head) -> Categories:
+    assert isinstance(head, Categories)
+    return head
+
+
+MODELS: dict[str, Callable[[Head], Model]] = {
+    "k = 1, independent": lambda head: ExchangeableDensity(IidMixture(head)),
+    "k = 1, 32 kinds": lambda head: ExchangeableDensity(IidMixture(head, 32)),
+    "k = 2": _of_order(2),
+    "k = 3": _of_order(3),
+    "k = n": _of_order(None),
+    "k = n, 8 orders a step": _of_order(None, 8),
+    "BRUNO-like": _exchangeable_process,
+    "DeepSets energy": lambda head: DeepSetsEnergy(base_of(head)),
+}
+
+
+def fit(name: str, head: Head, train: Ragged, seed: int, steps: int) -> tuple[Model, float]:
+    """The trained model, and the seconds of one processor."""
+    torch.manual_seed(seed)
+    began = process_time()
+    model = MODELS[name](head)
+    if isinstance(model, DeepSetsEnergy):
+        model.base.requires_grad_(True)
+        _train(model.base, train, seed, steps)
+        model.base.requires_grad_(False)
+    _train(model, train, seed, steps)
+    return model.eval(), process_time() - began
+
+
+def _train(model: nn.Module, train: Ragged, seed: int, steps: int) -> None:
+    random = np.random.default_rng(seed)
+    sizes = np.array(train.sizes)
+    of_size = {int(n): np.flatnonzero(sizes == n) for n in np.unique(sizes) if n > 0}
+    shares = np.array([len(sets) for sets in of_size.values()]) / sum(map(len, of_size.values()))
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.Adam(weights, lr=LEARNING_RATE)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, steps, pct_start=0.1)
+    model.train()
+    for _ in range(steps):
+        sets = of_size[int(random.choice(list(of_size), p=shares))]
+        loss = -model(train[random.choice(sets, BATCH)]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 5.0)
+        optimizer.step()
+        schedule.step()
