@@ -150,3 +150,13 @@ def test_the_page_is_that_of_the_runs():
     assert held == {tuple(cell.values()) for cell in runs()} and SEEDS >= 2
     assert table(cells) == (RESULTS / "compare.md").read_text(encoding="utf-8")
     assert (RESULTS / "compare.png").exists() and any(cell["model"] == TRUTH for cell in cells)
+
+
+def test_the_numbers_in_the_documentation_are_those_of_the_runs():
+    text = (RESULTS.parents[1] / "density.md").read_text(encoding="utf-8").split("## What higher order buys")[1]
+    rows = [line.split("|")[2:-1] for line in text.splitlines() if line.startswith("|")][2:]
+    cells = results(RESULTS)
+    for model, row in zip(MODELS, rows, strict=True):
+        for process, said in zip(PROCESSES, row, strict=True):
+            below = [c["below_truth"] for c in cells if (c["process"], c["model"]) == (process, model)]
+            assert float(said) == round(sum(below) / len(below), 2), (model, process)

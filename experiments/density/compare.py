@@ -1,6 +1,6 @@
 """What higher order buys: held-out log-likelihood and pair correlations on three processes whose truth is known.
 
-    python -m experiments.density.compare [--only urn]   docs/results/density/: a quarter of an hour of one core
+    python -m experiments.density.compare [--only urn]   docs/results/density/: ten minutes of one core
 
 Each process has a file of results, of which a cell is a model and a seed; the run goes on where it was cut. Runs of one
 process each may go on beside each other.

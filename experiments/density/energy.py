@@ -38,7 +38,7 @@ class DeepSetsEnergy(nn.Module):
         """log p of sets of one size, with a normaliser from so many sets of the base."""
         n = sets.sizes[0]
         with torch.no_grad():
-            drawn = self.base.sample(sizes=[n] * num).values.unflatten(0, (num, n))
+            drawn = self._drawn(n, num)
         normaliser = (-self.energy(drawn)).logsumexp(0) - torch.tensor(float(num)).log()
         return self.base(sets) - self.energy(sets.values.unflatten(0, (len(sets), n))) - normaliser
 
@@ -47,7 +47,7 @@ class DeepSetsEnergy(nn.Module):
         found, error = self.base.log_prob(sets).log_prob, torch.zeros(len(sets))
         for n, members in by_size(sets.sizes):
             some = list(range(len(sets))) if members is None else members
-            weights = -self.energy(self._pool(n))
+            weights = -self.energy(self._drawn(n))
             scaled = (weights - weights.max()).exp()
             log_mean = scaled.mean().log() + weights.max()
             found[some] -= self.energy(sets[some].values.unflatten(0, (len(some), n))) + log_mean
@@ -60,13 +60,16 @@ class DeepSetsEnergy(nn.Module):
         drawn: dict[int, Tensor] = {}
         for n, members in by_size(sizes):
             some = list(range(len(sizes))) if members is None else members
-            pool = self._pool(n)
+            pool = self._drawn(n)
             chosen = pool[torch.multinomial((-self.energy(pool)).softmax(0), len(some), replacement=True)]
             drawn |= dict(zip(some, chosen, strict=True))
         return Ragged.from_sets([drawn[b] for b in range(len(sizes))])
 
-    def _pool(self, n: int) -> Tensor:
-        return self.base.sample(sizes=[n] * POOL).values.unflatten(0, (POOL, n))
+    def _drawn(self, n: int, num: int = POOL) -> Tensor:
+        """So many sets of the base, (num, n, …): the kind of each first, and then its elements."""
+        q = self.base.q
+        kinds = torch.distributions.Categorical(logits=q.logits).sample((num,))
+        return q.head.clip(q.head.distribution(q.each[kinds]).sample((n,)).transpose(0, 1))
 
 
 def base_of(head: Head) -> ExchangeableDensity:

@@ -9,7 +9,7 @@ from torch import nn
 
 from experiments.density.energy import DeepSetsEnergy, base_of
 from experiments.density.symmetric import Bruno, Polya
-from janossy import GRU, Ragged, Sampled
+from janossy import GRU, Ragged
 from janossy.density import Autoregressive, Bounded, Categories, ExchangeableDensity, Head, IidMixture
 
 BATCH, LEARNING_RATE = 64, 5e-3
@@ -17,10 +17,10 @@ BATCH, LEARNING_RATE = 64, 5e-3
 Model = ExchangeableDensity | DeepSetsEnergy
 
 
-def _of_order(k: int | None, num_orders: int = 1) -> Callable[[Head], Model]:
+def _of_order(k: int | None) -> Callable[[Head], Model]:
     def build(head: Head) -> Model:
         reader = GRU(head.num_features, 64, per_position=True)
-        return ExchangeableDensity(Autoregressive(reader, head, k), None, Sampled(num_orders))
+        return ExchangeableDensity(Autoregressive(reader, head, k))
 
     return build
 
@@ -40,7 +40,6 @@ MODELS: dict[str, Callable[[Head], Model]] = {
     "k = 2": _of_order(2),
     "k = 3": _of_order(3),
     "k = n": _of_order(None),
-    "k = n, 8 orders a step": _of_order(None, 8),
     "BRUNO-like": _exchangeable_process,
     "DeepSets energy": lambda head: DeepSetsEnergy(base_of(head)),
 }

@@ -10,7 +10,7 @@ from experiments.density.models import MODELS
 from experiments.density.processes import PROCESSES
 from janossy.pages.plots import Colours
 
-COLOURS = ("#8C8C8C", "#56B4E9", "#C77E00", "#B8557F", "#0072B2", "#003B6F", "#00795A", "#B03A2E")
+COLOURS = ("#8C8C8C", "#56B4E9", "#C77E00", "#B8557F", "#0072B2", "#00795A", "#B03A2E")
 LINES = ("k = 1, 32 kinds", "k = 2", "k = n", "BRUNO-like", "DeepSets energy")
 
 
@@ -44,7 +44,7 @@ def plot(cells: Sequence[dict[str, Any]], colours: Colours) -> Figure:
             below.set_yticks(range(len(names)), names, fontsize=8)
             below.invert_yaxis()
             below.grid(axis="y", visible=False)
-            below.set_xlabel("pairs of one colour, relative to independent balls")
+            below.set_xlabel("pairs of one colour, by independent ones")
             continue
         below.plot(truth["pairs"]["r"], truth["pairs"]["ratio"], color=colours["ink"], linewidth=3, label="the truth")
         for model in LINES:

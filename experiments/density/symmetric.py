@@ -120,7 +120,7 @@ class Polya(SequenceDensity):
     def __init__(self, head: Categories) -> None:
         super().__init__()
         self.head = head
-        self.raw = nn.Parameter(torch.full((head.num_parameters,), 2.0))
+        self.raw = nn.Parameter(torch.full((head.num_parameters,), 4.0))
 
     def next(self, prefix: Tensor) -> Distribution:
         seen = torch.nn.functional.one_hot(prefix, self.head.num_parameters).sum(1)
