@@ -76,7 +76,7 @@ def test_a_cell_is_what_its_file_may_hold(tmp_path, monkeypatch, model):
     monkeypatch.setattr("janossy.bench.trial.load", lambda name, folder: made())
     parts = []
     trial = Trial("musk1", model, 0, QUICK, None)
-    result = trial.train(parts.append)
+    result = trial.run(parts.append)
     assert all(part >= 0 for part in parts) and sum(parts) <= 1 + 1e-9
     assert set(result["scores"]["test"]) == {"accuracy", "AUC"} and result["num_test"] == 4
     assert result["num_parameters"] > 0 and result["fit_seconds"] > 0 and result["predict_seconds"] > 0

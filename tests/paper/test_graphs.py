@@ -382,7 +382,7 @@ def test_progress_adds_up(dataset, changes, monkeypatch):
     monkeypatch.setattr(trial, "load", lambda *_: replace(data, train=repeated))
     one = replace(trial_of(Path(), dataset=dataset), settings=replace(trial_of(Path()).settings, **changes))
     steps = []
-    result = one.train(steps.append)
+    result = one.run(steps.append)
     assert sum(steps) == one.units > 0
     assert one.score(result) == f"micro-F1 {result['scores']['test']:.3f} with 1 permutations"
 

@@ -110,12 +110,12 @@ def test_a_killed_worker_loses_its_own_cell_only():
     trials = [a_trial(epochs=1000), a_trial(seed=1), a_trial(seed=2)]
     killed, ends = False, []
     for event in work(trials, 1):
-        if event.kind == "progress" and event.trial.seed == 0 and not killed:
+        if event.kind == "progress" and event.job.seed == 0 and not killed:
             (child,) = multiprocessing.active_children()
             os.kill(child.pid, signal.SIGKILL)
             killed = True
         if event.kind in ("done", "failed"):
-            ends.append((event.trial.seed, event.kind))
+            ends.append((event.job.seed, event.kind))
     assert sorted(ends) == [(0, "failed"), (1, "done"), (2, "done")]
     assert multiprocessing.active_children() == []
 

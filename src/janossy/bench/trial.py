@@ -48,7 +48,7 @@ class Trial:
     def cost(self) -> float:
         return 1.0  # so that cells run in the order in which they are given
 
-    def train(self, progress: Progress) -> dict[str, Any]:
+    def run(self, progress: Progress) -> dict[str, Any]:
         with threadpool_limits(1):
             return asdict(measure(load(self.data, self.folder), self.model, self.fold, self.settings, progress))
 

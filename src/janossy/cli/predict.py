@@ -1,7 +1,7 @@
 """janossy predict: a model's predictions for the sets of tables."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,9 +15,20 @@ def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What janossy fit wrote.", show_default=False)],
     tables: Annotated[
         list[Path],
-        typer.Argument(metavar="TABLE", help="Files with the columns of training.", show_default=False),
+        typer.Argument(
+            metavar="TABLE",
+            help="Files with the columns of training; for an --out that is a folder also folders and patterns.",
+            show_default=False,
+        ),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help=f"The predictions, a row a set: {', '.join(ENDINGS)}.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE|FOLDER",
+            help=f"The predictions, a row a set: {', '.join(ENDINGS)}. Or a folder, of parts that a later run goes on "
+            "with, from Parquet files of a row a set (janossy group).",
+        ),
+    ],
     set_id: Annotated[
         list[str],
         typer.Option(
@@ -27,16 +38,31 @@ def predict(
     num_permutations: Annotated[
         int | None, typer.Option(min=1, help="Orders averaged, of a model that draws them: by default as in training.")
     ] = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="Who runs the workers of a folder: ray needs the extra ray.")
+    ] = "local",
+    workers: Annotated[
+        int, typer.Option(min=1, help="Of a folder: 1 is this process, more are others, of one thread each.")
+    ] = 1,
 ) -> None:
     """Predict sets: of each its prediction, the probabilities of classes, and how much random orders matter.
 
-    The target, if the tables have it, is compared with the predictions, and the score printed.
+    The target, if the tables have it, is compared with the predictions, and the score printed; but of a folder.
     """
+    ids = tuple(dict.fromkeys(set_id))
+    if not out.suffix:
+        check_model(model)
+        from janossy.workflow.predicting_parts import predict_parts
+
+        predict_parts(model, tables, out, ids, num_permutations, engine, workers)
+        return
+    if engine != "local" or workers > 1:
+        raise BadArgument(f"--engine and --workers are of an --out that is a folder; got {out}.")
     if out.suffix not in ENDINGS:
-        raise BadArgument(f"--out expects a file in {', '.join(ENDINGS)}; got {out}.")
+        raise BadArgument(f"--out expects a file in {', '.join(ENDINGS)}, or a folder; got {out}.")
     check_model(model)
     check_tables(tables)
     check_new(out)
     from janossy.workflow.predicting import predict
 
-    predict(model, tables, out, tuple(dict.fromkeys(set_id)), num_permutations)
+    predict(model, tables, out, ids, num_permutations)

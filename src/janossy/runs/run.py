@@ -64,7 +64,7 @@ def run_trials(trials: Sequence[Trial], directory: Path, num_workers: int, conso
         overall = progress.add_task(f"{len(trials)} cells", total=sum(trial.cost for trial in trials))
         bars: dict[Trial, TaskID] = {}
         for event in work(trials, num_workers):
-            trial = event.trial
+            trial = event.job
             if event.kind == "started":
                 bars[trial] = progress.add_task(f"  {name_of(trial)}", total=trial.units)
             elif event.kind == "progress":

@@ -1,4 +1,4 @@
-"""Worker processes that run trials, each on its own pipe: one that is killed takes nothing else with it."""
+"""Worker processes that run jobs, each on its own pipe: one that is killed takes nothing else with it."""
 
 import os
 import signal
@@ -7,16 +7,27 @@ from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 
 Progress = Callable[[float], None]
-"""Called now and then with the amount of training done since the last call, in the trial's own units."""
+"""Called now and then with the amount of work done since the last call, in the job's own units."""
 
 
-class Trial(Protocol):
-    """One training run, that can be sent to another process: what of, which number of it, and the settings."""
+class Job(Protocol):
+    """What one worker does at a time, that can be sent to it."""
+
+    @property
+    def cost(self) -> float:
+        """Relative time."""
+
+    def run(self, progress: Progress) -> Any:
+        """The result."""
+
+
+class Trial(Job, Protocol):
+    """One training run: what of, which number of it, and the settings."""
 
     numbered: ClassVar[str]
     """What the number counts: "seed", "fold"."""
@@ -33,13 +44,6 @@ class Trial(Protocol):
     def units(self) -> float:
         """How much progress there is to report."""
 
-    @property
-    def cost(self) -> float:
-        """Relative time."""
-
-    def train(self, progress: Progress) -> dict[str, Any]:
-        """The result."""
-
     def score(self, result: dict[str, Any]) -> str:
         """The score of a result, for a reader."""
 
@@ -50,31 +54,34 @@ def name_of(trial: Trial) -> str:
     return f"{first} {second} {trial.numbered} {number}"
 
 
+J = TypeVar("J", bound=Job)
+
+
 @dataclass(frozen=True)
-class Event:
-    """What happened to a trial: "started", "progress" (units done since), "done" (its result), "failed" (why)."""
+class Event(Generic[J]):
+    """What happened to a job: "started", "progress" (units done since), "done" (its result), "failed" (why)."""
 
     kind: str
-    trial: Trial
+    job: J
     value: Any = None
 
 
 @dataclass
-class _Worker:
+class _Worker(Generic[J]):
     process: BaseProcess
     pipe: Connection
-    trial: Trial
+    job: J
 
 
-def work(trials: Sequence[Trial], num_workers: int) -> Iterator[Event]:
-    """Run the trials, the most expensive first, and yield what happens; every worker is gone when this ends."""
-    waiting = sorted(reversed(trials), key=lambda trial: trial.cost)  # popped from behind: equal ones as they are given
-    workers: list[_Worker] = []
+def work(jobs: Sequence[J], num_workers: int) -> Iterator[Event[J]]:
+    """Run the jobs, the most expensive first, and yield what happens; every worker is gone when this ends."""
+    waiting = sorted(reversed(jobs), key=lambda job: job.cost)  # popped from behind: equal ones as they are given
+    workers: list[_Worker[J]] = []
     try:
         while waiting or workers:
             while waiting and len(workers) < num_workers:
                 workers.append(_start(waiting.pop()))
-                yield Event("started", workers[-1].trial)
+                yield Event("started", workers[-1].job)
             for pipe in wait([worker.pipe for worker in workers], timeout=1.0):
                 (worker,) = (w for w in workers if w.pipe is pipe)
                 try:
@@ -83,14 +90,14 @@ def work(trials: Sequence[Trial], num_workers: int) -> Iterator[Event]:
                     worker.process.join()
                     workers.remove(worker)
                     reason = f"its process ended with code {worker.process.exitcode} (killed, or out of memory?)"
-                    yield Event("failed", worker.trial, reason)
+                    yield Event("failed", worker.job, reason)
                     continue
                 yield event
                 if event.kind in ("done", "failed"):
                     if waiting:
-                        worker.trial = waiting.pop()
-                        worker.pipe.send(worker.trial)
-                        yield Event("started", worker.trial)
+                        worker.job = waiting.pop()
+                        worker.pipe.send(worker.job)
+                        yield Event("started", worker.job)
                     else:
                         workers.remove(worker)
                         worker.pipe.send(None)
@@ -101,10 +108,10 @@ def work(trials: Sequence[Trial], num_workers: int) -> Iterator[Event]:
             worker.process.join()
 
 
-def _start(trial: Trial) -> _Worker:
+def _start(job: J) -> _Worker[J]:
     context = get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_train_until_none, args=(there,), daemon=True)
+    process = context.Process(target=_run_until_none, args=(there,), daemon=True)
     # Inherited by the child: Ctrl-C is for this process alone, which then ends its workers.
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -112,23 +119,23 @@ def _start(trial: Trial) -> _Worker:
     finally:
         signal.signal(signal.SIGINT, previous)
     there.close()
-    here.send(trial)
-    return _Worker(process, here, trial)
+    here.send(job)
+    return _Worker(process, here, job)
 
 
-def _train_until_none(pipe: Connection) -> None:
+def _run_until_none(pipe: Connection) -> None:
     torch.set_num_threads(1)
     parent = parent_process()
-    while (trial := pipe.recv()) is not None:
+    while (job := pipe.recv()) is not None:
 
-        def progress(units: float, trial: Trial = trial) -> None:
+        def progress(units: float, job: Job = job) -> None:
             if parent is not None and not parent.is_alive():
                 os._exit(1)
-            pipe.send(("progress", trial, units))
+            pipe.send(("progress", job, units))
 
         try:
-            result = trial.train(progress)
+            result = job.run(progress)
         except Exception as error:
-            pipe.send(("failed", trial, f"{type(error).__name__}: {error}"))
+            pipe.send(("failed", job, f"{type(error).__name__}: {error}"))
         else:
-            pipe.send(("done", trial, result))
+            pipe.send(("done", job, result))

@@ -33,7 +33,7 @@ class Trial:
     def cost(self) -> float:
         return MODELS[self.model].flops(TASKS[self.task]) * self.settings.num_train * self.units
 
-    def train(self, progress: Progress) -> dict[str, Any]:
+    def run(self, progress: Progress) -> dict[str, Any]:
         return train_trial(TASKS[self.task], MODELS[self.model], self.seed, self.settings, progress)
 
     def score(self, result: dict[str, Any]) -> str:

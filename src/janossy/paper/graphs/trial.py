@@ -43,7 +43,7 @@ class Trial:
         vertices = min(self.settings.batch_size * (1 + k_2), SIZES[self.dataset][0])
         return self.units * vertices * k_1 * recurrent
 
-    def train(self, progress: Progress) -> dict[str, Any]:
+    def run(self, progress: Progress) -> dict[str, Any]:
         return train_row(load(self.dataset, self.folder, self.seed), self.row, self.seed, self.settings, progress)
 
     def score(self, result: dict[str, Any]) -> str:

@@ -1,0 +1,28 @@
+"""Fit a model to sets in Parquet files: alone, or as one of several processes that torchrun has started."""
+
+import argparse
+import os
+from pathlib import Path
+
+from janossy.estimators import SetRegressor, SetStream, save
+
+
+def fit(sets: str, out: str, checkpoint: str) -> None:
+    """A run that was killed goes on from its checkpoint; the first of several processes writes the model."""
+    model = SetRegressor("k1", max_epochs=2, time_budget=None, random_state=0, checkpoint=checkpoint)
+    model.fit(SetStream(sets, y="target", set_id="set_id"))
+    if int(os.environ.get("RANK", 0)) == 0:
+        print(f"wrote {save(model, out)}: loss {model.trials_[-1].loss:.4f} on sets that were left out")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sets", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("model"))
+    parser.add_argument("--checkpoint", type=Path, default=Path("checkpoint"))
+    given = parser.parse_args(arguments)
+    fit(*(str(path.absolute()) for path in (given.sets, given.out, given.checkpoint)))
+
+
+if __name__ == "__main__":
+    main()
