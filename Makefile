@@ -9,7 +9,7 @@ REPRODUCE_OUT := results/arithmetic-quick
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help reproduce test test-all test-triton test-cuda lint-and-kernels lint format bench constraints clean check-python
+.PHONY: help reproduce test test-all test-triton test-cuda lint-and-kernels lint format bench bench-cuda constraints clean check-python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ format: $(VENV)/.installed-dev  ## Sort imports, fix what ruff can fix, format
 
 bench: $(VENV)/.installed-dev  ## Run the benchmarks
 	$(BIN)/python -m benchmarks.run
+
+bench-cuda: $(VENV)/.installed-dev  ## Run those for a GPU, each beside its roofline
+	$(BIN)/python -m benchmarks.cuda
 
 # Keeps the lines of torch and of Triton, which torch's build for CUDA names, as they stand (edit them to move torch), and takes
 # the newest of everything else.

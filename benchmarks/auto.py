@@ -5,9 +5,12 @@ ratio below 0.77.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from math import perm
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from benchmarks.harness import Row, backward
 from janossy import (
@@ -23,6 +26,8 @@ from janossy import (
     Tuples,
 )
 from janossy.evaluate import Problem, candidates
+from janossy.evaluate.choose import Candidate
+from janossy.orderings import Orderings
 
 MAX_ACTIVATIONS = 3e8
 """An evaluator that would take so many is left out: it would take minutes."""
@@ -60,32 +65,46 @@ RECURRENT = [
 ]
 
 
+class Case(NamedTuple):
+    """What auto chooses for: sets (num_sets, n, d), which f reads in these orderings."""
+
+    name: str
+    f: TupleMLP | GRU | LSTM
+    orderings: Orderings
+    x: Tensor
+
+    def candidates(self) -> list[Candidate]:
+        """The evaluators that apply, but for those that would take minutes."""
+        num_sets, n = self.x.shape[:2]
+        found = candidates(Problem(self.f, self.orderings, Ragged.from_padded(self.x)))
+        if isinstance(self.f, TupleMLP) and num_sets * perm(n, self.f.k) * len(self.f.hidden[0].bias) > MAX_ACTIVATIONS:
+            found = [each for each in found if each.evaluator.name not in ("gather", "projected", "fused")]
+        return [each for each in found if each.cost is not None]
+
+
 def rows() -> Iterator[Row]:
     """Every case of the grid, against every evaluator."""
+    for case in cases("cpu"):
+        auto = JanossyPooling(case.f, case.orderings)
+        for candidate in case.candidates():
+            other = JanossyPooling(case.f, case.orderings, candidate.evaluator)
+            yield Row(f"{case.name}: {candidate.evaluator.name}", partial(run, auto, case), partial(run, other, case))
+
+
+def run(layer: JanossyPooling, case: Case) -> Tensor:
+    """Forward and backward."""
+    return backward(layer(Ragged.from_padded(case.x)))
+
+
+def cases(device: str) -> Iterator[Case]:
+    """Every case of the grid, on this device."""
     for num_sets, n, d, H, orderings, activation in GRID:
-        x = torch.randn(num_sets * n, d, requires_grad=True)
-        f = TupleMLP(orderings.k, d, H, activation=activation)
+        x = torch.randn(num_sets * n, d).unflatten(0, (num_sets, n)).to(device).requires_grad_()
+        f = TupleMLP(orderings.k, d, H, activation=activation).to(device)
         kind = "increasing" if orderings.increasing else "injective"
-        case = f"B={num_sets} n={n} d={d} H={H} k={orderings.k} {kind} {activation}"
-        yield from _against_each(case, f, orderings, x, num_sets, n)
+        yield Case(f"B={num_sets} n={n} d={d} H={H} k={orderings.k} {kind} {activation}", f, orderings, x)
     for num_sets, n, f, orderings in RECURRENT:
-        x = torch.randn(num_sets * n, f.in_features, requires_grad=True)
+        x = torch.randn(num_sets * n, f.in_features).unflatten(0, (num_sets, n)).to(device).requires_grad_()
         name = f"{type(f).__name__}({f.extra_repr().split(', num')[0]})"
-        case = f"B={num_sets} n={n} {name} {type(orderings).__name__}({getattr(orderings, 'num', '')})"
-        yield from _against_each(case, f, orderings, x, num_sets, n)
-
-
-def _against_each(case: str, f, orderings, x, num_sets: int, n: int) -> Iterator[Row]:
-    auto = JanossyPooling(f, orderings)
-    sets = Ragged.from_padded(x.unflatten(0, (num_sets, n)))
-    too_many = isinstance(f, TupleMLP) and num_sets * perm(n, f.k) * len(f.hidden[0].bias) > MAX_ACTIVATIONS
-    for candidate in candidates(Problem(f, orderings, sets)):
-        name = candidate.evaluator.name
-        if candidate.cost is None or (too_many and name in ("gather", "projected", "fused")):
-            continue
-        other = JanossyPooling(f, orderings, candidate.evaluator)
-        yield Row(
-            f"{case}: {name}",
-            lambda: backward(auto(Ragged.from_padded(x.unflatten(0, (num_sets, n))))),
-            lambda other=other: backward(other(Ragged.from_padded(x.unflatten(0, (num_sets, n))))),
-        )
+        named = f"B={num_sets} n={n} {name} {type(orderings).__name__}({getattr(orderings, 'num', '')})"
+        yield Case(named, f.to(device), orderings, x)

@@ -107,6 +107,15 @@ def table(data: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def check_gpu(command: str) -> None:
+    """End with a message unless there is a GPU."""
+    if not torch.cuda.is_available():
+        raise SystemExit(
+            f"{command} expects a GPU that torch can use; got a machine without one (torch {torch.__version__}, "
+            "torch.cuda.is_available() is False). Run it where there is one: docs/gpu.md says how to report."
+        )
+
+
 def backward(pooled: Tensor) -> Tensor:
     """The pooled sets, after a backward pass through their sum."""
     pooled.sum().backward()

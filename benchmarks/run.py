@@ -14,6 +14,7 @@ from benchmarks import (
     fused,
     gather,
     graph,
+    rates,
     recurrent,
     sampling,
     spectral,
@@ -22,7 +23,7 @@ from benchmarks import (
     tables,
     vocabulary,
 )
-from benchmarks.harness import measure, record, table
+from benchmarks.harness import check_gpu, measure, record, table
 
 BENCHMARKS = {
     "gather": gather,
@@ -49,12 +50,21 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=50, help="pairs of runs a row, at most")
     parser.add_argument("--seconds", type=float, default=5.0, help="seconds a row, about")
     parser.add_argument("--rows", default="", help="only rows whose names contain this")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="cuda: fit auto's rates and print them"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory of the results")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"expected some of {', '.join(BENCHMARKS)}; got {', '.join(unknown)}")
     torch.manual_seed(0)
+    if arguments.device == "cuda":
+        if arguments.names != ["auto"]:
+            parser.error(f"--device cuda fits the rates of auto alone; got {arguments.names}: write auto --device cuda")
+        check_gpu("python -m benchmarks.run auto --device cuda")
+        rates.print_rates("cuda")
+        return
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.names or BENCHMARKS:
         rows = (row for row in BENCHMARKS[name].rows() if arguments.rows in row.name)

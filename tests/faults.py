@@ -202,8 +202,8 @@ FAULTS = (
     _in(
         "orderings", "rows.py", "orderings/test_orderings test_laws",
         "sets of several sizes read their batch-mates' elements",
-        "chosen, starts = numbers.split(num_sets), keys.offsets[numbers].split(num_sets)",
-        "chosen, starts = numbers.split(num_sets), keys.offsets[:-1].split(num_sets)",
+        "chosen, starts = all_sets.split(num_sets), keys.offsets[all_sets].split(num_sets)",
+        "chosen, starts = all_sets.split(num_sets), keys.offsets[:-1].split(num_sets)",
     ),
     _in(
         "orderings", "schemes.py", "orderings/test_schemes",
@@ -296,9 +296,19 @@ FAULTS = (
         "(0, 1), value=num_values - 1)", "(0, 1), value=0)",
     ),
     _in(
+        "evaluate/cells", "by_torch.py", "evaluate/test_by_torch",
+        "packed rows of several lengths are read row by row",
+        "np.lexsort((rows, steps))", "np.lexsort((steps, rows))",
+    ),
+    _in(
+        ".", "uploads.py", "test_no_waiting",
+        "what is sent to a GPU is waited for",
+        "x.pin_memory().to(device, non_blocking=True)", "x.to(device)",
+    ),
+    _in(
         "inference", "draws.py", "inference/test_control inference/test_predict",
         "the known mean of the control variate has the wrong sign",
-        "self.exact[numbers[owners]]", "-self.exact[numbers[owners]]",
+        "outputs - controls + self.exact[", "outputs - controls - self.exact[",
     ),
     _in(
         ".", "objective.py", "test_objective",

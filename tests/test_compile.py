@@ -22,8 +22,8 @@ from janossy import (
 from janossy.compiling import constant_when_compiled
 from janossy.evaluate import on_kernels
 from janossy.orderings import weighs_rows
-from tests.examples import ORDERINGS, distinct_sets, drawing, pooling
-from tests.laws import close, value_and_gradients
+from tests.examples import ORDERINGS, D, distinct_sets, drawing, pooling
+from tests.laws import close, law_parity, value_and_gradients
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -231,3 +231,18 @@ assert torch.get_num_threads() == 1
 @pytest.mark.slow
 def test_inductor():
     compiled_equals_eager("tuples_2", "tuple_mlp", "inductor", 1e-10)
+
+
+def test_gates_in_one_kernel_where_asked():
+    """docs/gpu.md: cells run depth by depth call f's own step, which may be a compiled one."""
+    calls, sets = [], distinct_sets((3, 2))
+    f, plain = (GRU(D, 3, unrolled=True) for _ in range(2))
+    f.load_state_dict(plain.state_dict())
+
+    def backend(graph, examples):
+        calls.append(graph)
+        return graph.forward
+
+    f.step = torch.compile(GRU.step, dynamic=True, backend=backend)
+    law_parity(*(JanossyPooling(each, AllPermutations(), "shared_prefixes") for each in (f, plain)), sets)
+    assert calls

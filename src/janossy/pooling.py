@@ -182,7 +182,7 @@ class JanossyPooling(StatesItsMeaning):
         return total if problem.reduce == "sum" else total / rows.offsets.diff()[:, None]
 
     def _pool(self, problem: Problem) -> Tensor | Ragged:
-        with misfits_explained("f", problem.f, problem.values):
+        with misfits_explained("f", problem.f, problem.values, problem.memory_budget):
             result = self.choice(problem)(problem)
         if torch.is_grad_enabled() and not any(problem.elements.sizes):
             return _reaching(result, problem)

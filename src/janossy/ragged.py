@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from janossy.uploads import upload
+
 MOST_SETS_AN_ELEMENT = 10
 """``Ragged.from_index`` takes an index with more sets than this for raw ids."""
 
@@ -82,7 +84,7 @@ class Ragged:
         """Batch values (N, *features) by the sizes of the sets, B numbers that sum to N."""
         _check_tensor(values, "Ragged.from_sizes", "values (N, *features)")
         sizes = _whole_numbers(sizes)
-        offsets = torch.tensor([0, *sizes], dtype=torch.long).cumsum(0).to(values.device)
+        offsets = upload(torch.tensor([0, *sizes], dtype=torch.long).cumsum(0), values.device)
         if min(sizes, default=0) < 0 or sum(sizes) != len(values):
             raise ValueError(
                 f"Ragged.from_sizes expects sizes >= 0 that sum to the number of elements, {len(values)}; "
@@ -229,7 +231,7 @@ class Ragged:
     def to(self, *args: Any, **kwargs: Any) -> "Ragged":
         """Move or convert the values as ``torch.Tensor.to`` does; the offsets follow the device."""
         values = self.values.to(*args, **kwargs)
-        return Ragged(values, self.offsets.to(values.device), sizes=self.sizes)
+        return Ragged(values, upload(self.offsets, values.device), sizes=self.sizes)
 
     def pin_memory(self) -> "Ragged":
         """Copy to page-locked memory, as ``DataLoader(pin_memory=True)`` asks for."""
@@ -257,7 +259,7 @@ class Ragged:
             return self.values[start : start + self.sizes[b]]
         chosen = _chosen(key, len(self))
         sizes = tuple(map(self.sizes.__getitem__, chosen.tolist()))
-        chosen = chosen.to(self.device)
+        chosen = upload(chosen, self.device)
         starts, ends = self.offsets[chosen], self.offsets[chosen + 1]
         offsets = torch.cat((starts.new_zeros(1), (ends - starts).cumsum(0)))
         shift = (starts - offsets[:-1]).repeat_interleave(ends - starts, output_size=sum(sizes))

@@ -70,7 +70,7 @@ def test_no_rows():
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=20))
 def test_mirrored_cells_read_rows_from_behind(lengths):
     forest = paths([torch.randint(100, (1, length)) for length in sorted(lengths, reverse=True)])
-    mirrored = forest.elements[torch.from_numpy(forest.mirror)]
+    mirrored = forest.elements[forest.mirror]
     behind = [row[::-1] for row in rows_of(forest)]
     object.__setattr__(forest, "elements", mirrored)
     assert rows_of(forest) == behind

@@ -165,7 +165,7 @@ def test_beginnings_are_shared(monkeypatch):
     ran, pool = [], packed.pool_forests
 
     def spied(problem, values, groves):
-        ran.append(sum(grove.forest.shape.num_cells for grove in groves))
+        ran.append(sum(grove.forest.num_cells for grove in groves))
         return pool(problem, values, groves)
 
     monkeypatch.setattr(packed, "pool_forests", spied)

@@ -138,10 +138,10 @@ def _together(sets: Ragged, mean: Tensor, drawn: list[tuple[Tensor, dict[int, li
     numbers = {}
     for n in set(sets.sizes):
         sizes = torch.tensor(min((blocks[n] for _, blocks in drawn), key=len))
-        numbers[n] = torch.arange(len(sizes)).repeat_interleave(sizes)[:num].to(outputs.device)
+        numbers[n] = torch.arange(len(sizes)).repeat_interleave(sizes)[:num]
     return Sample(
         outputs.flatten(0, 1),
-        torch.arange(len(sets), device=outputs.device).repeat_interleave(num),
+        torch.arange(len(sets)).repeat_interleave(num),
         torch.cat([numbers[n] for n in sets.sizes]),
         torch.full((len(sets),), torch.inf, dtype=torch.float64, device=outputs.device),
     )

@@ -10,6 +10,7 @@ from janossy.evaluate.cost import Cost
 from janossy.evaluate.distinct import DistinctTuples
 from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
+from janossy.evaluate.gpu import gpu_of
 from janossy.evaluate.packed import Packed
 from janossy.evaluate.permanent import Permanent
 from janossy.evaluate.problem import Problem
@@ -134,7 +135,7 @@ class Choice:
     def explain(self, problem: Problem) -> str:
         """Which evaluator computes it, what each would cost, and why one does not apply.
 
-        The seconds are a rough estimate, forward and backward, on two cores.
+        The seconds are a rough estimate, forward and backward, on two cores, or of a GPU by its properties.
         Raises: what the computation itself would raise.
         """
         chosen, sizes = self(problem), problem.elements.sizes
@@ -152,6 +153,8 @@ class Choice:
             lines.append(f"  {said}")
         if isinstance(chosen, DistinctTuples):
             lines.append(f"  {chosen.remark(problem)}")
+        if problem.values.is_cuda:
+            lines.append(f"  times: as expected of {gpu_of(problem.values.device)}; not measured")
         for candidate in candidates(problem):
             if (cost := candidate.cost) is None:
                 answer = f"does not apply: {candidate.refusal}"

@@ -18,6 +18,8 @@ class Rates:
     activations_per_second: float = 1e9
     overhead: float = 0.0
     """Seconds of a call that has next to nothing to compute."""
+    launch: float = 0.0
+    """Seconds of a kernel that has next to nothing to compute, on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Cost:
     rates: Rates = Rates()
     calls: float = 0.0
     """Seconds that go by whatever there is to compute: in calls, set by set or step by step."""
+    launches: float = 0.0
+    """How many kernels a GPU would run, forward and backward: a rough count."""
 
     @property
     def seconds(self) -> float:
@@ -38,6 +42,7 @@ class Cost:
         return (
             rates.overhead
             + self.calls
+            + self.launches * rates.launch
             + self.flops / rates.flops_per_second
             + self.bytes / rates.bytes_per_second
             + self.activations / rates.activations_per_second

@@ -34,6 +34,9 @@ COUNT, ADD = 3e-8, 1e-8
 OVERHEAD = 6e-4
 """Seconds of a call that has next to nothing to count."""
 
+SORTED_BYTES, WAITED = 200, 400
+"""Bytes that a GPU moves to sort an occurrence's number, and the launches that would go by while it is waited for."""
+
 NUM_KEPT = 4
 """The batches of a function whose counts are kept."""
 
@@ -85,6 +88,8 @@ class DistinctTuples:
             cost = cost_of_projections(problem, num_distinct)
         else:
             cost = cost_of_elements(problem, {cast(EveryTuple, problem.orderings).k: num_distinct})
+        if problem.values.is_cuda:  # a sort of all tuples' numbers, which is waited for
+            return replace(cost, bytes=cost.bytes + SORTED_BYTES * num, launches=cost.launches + WAITED)
         return replace(cost, calls=cost.calls + OVERHEAD + (COUNT + ADD) * num)
 
     def __call__(self, problem: Problem) -> Tensor:

@@ -48,16 +48,29 @@ def check_context(context: Any, sets: Ragged, owner: str) -> None:
         raise ValueError(f"{expected} on the sets' device, {sets.device}; got {context.device}. Move it with .to().")
 
 
-def misfits_explained(name: str, module: Any, elements: Tensor) -> AbstractContextManager[None]:
-    """What torch says of elements in another dtype, or on another device, than a module's weights, in our words."""
+def misfits_explained(
+    name: str, module: Any, elements: Tensor, memory_budget: int | None = None
+) -> AbstractContextManager[None]:
+    """What torch says of elements in another dtype, or on another device, than a module's weights, in our words.
+
+    And of too little memory on a GPU, for what computes in chunks by ``memory_budget``.
+    """
     # torch.compile cannot look into an error.
-    return nullcontext() if torch.compiler.is_compiling() else _explained(name, module, elements)
+    return nullcontext() if torch.compiler.is_compiling() else _explained(name, module, elements, memory_budget)
 
 
 @contextmanager
-def _explained(name: str, module: Any, elements: Tensor) -> Iterator[None]:
+def _explained(name: str, module: Any, elements: Tensor, memory_budget: int | None) -> Iterator[None]:
     try:
         yield
+    except torch.OutOfMemoryError as error:
+        if memory_budget is None:
+            raise
+        raise torch.OutOfMemoryError(
+            f"pooling by {name}, a {type(module).__name__}, expects room on {elements.device} for what it computes at "
+            f"once, an estimate of memory_budget={memory_budget} bytes, and for its results; got too little. Give a "
+            f"smaller memory_budget, smaller batches, or orderings of fewer rows, such as Sampled. torch says: {error}"
+        ) from error
     except RuntimeError as error:
         weights = list(module.parameters()) if isinstance(module, nn.Module) else []
         devices = {weight.device for weight in weights}

@@ -10,9 +10,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from janossy.evaluate.cells import by_torch
+from janossy.evaluate.cells.by_torch import Sequences, sequences
 from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
-from janossy.evaluate.cells.forest import paths
-from janossy.evaluate.cells.pool import Grove, Part, pool_forests
+from janossy.evaluate.cells.forest import Forest, paths
+from janossy.evaluate.cells.pool import Grove, Part, pool_forests, pool_sequences
 from janossy.evaluate.cells.prefix_tree import num_arranged, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
@@ -31,6 +33,9 @@ class Packed:
     whatever the other rows. Where sampling gives all arrangements of a small set, these share their beginnings, as in
     ``SharedPrefixes``. Rows estimated to need more than the memory budget are computed in chunks, and once more
     in backward.
+
+    On CUDA torch's kernels, cuDNN's, run all rows of ``RNN``, ``GRU`` and ``LSTM`` in one call, in the elements'
+    precision; but not of ``unrolled`` ones, nor in training those with dropout between layers.
 
     Applies to: ``RNN``, ``GRU``, ``LSTM`` over any orderings; not under torch.compile, which unrolls them with gather.
     Tolerance: rounding.
@@ -51,14 +56,21 @@ class Packed:
         cells = 0.0
         for n, num_sets in Counter(problem.elements.sizes).items():
             cells += as_float(num_sets * orderings.num_rows(n) * orderings.row_length(n))
-        return cost_of_cells(problem, cells, cells)
+        cost = cost_of_cells(problem, cells, cells)
+        if not by_torch.takes(problem):
+            return cost
+        deepest = max((orderings.row_length(n) for n in set(problem.elements.sizes)), default=0)
+        return replace(cost, launches=by_torch.launches(problem, deepest))
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         rows = problem.rows()
         values = with_zero(problem.values, rows)
         limit = max(1, problem.memory_budget // cell_bytes(problem))
+        if by_torch.takes(problem):
+            batches = batches_of(pieces_of(rows, limit), limit)
+            return pool_sequences(problem, values, [_grove(sequences, each, values, rows) for each in batches])
         trees, apart = _trees(problem, rows, len(values), limit)
-        groves = [_grove(pieces, len(values), rows.num_sets) for pieces in batches_of(pieces_of(apart, limit), limit)]
+        groves = [_grove(paths, pieces, values, rows) for pieces in batches_of(pieces_of(apart, limit), limit)]
         return pool_forests(problem, values, [*groves, *trees])
 
 
@@ -97,12 +109,14 @@ def _trees(problem: Problem, rows: Rows, num_values: int, limit: int) -> tuple[l
     return groves, replace(rows, buckets=tuple(others))
 
 
-def _grove(pieces: Sequence[Piece], num_values: int, num_sets: int) -> Grove:
+def _grove(
+    made_of: Callable[[list[Tensor]], Forest | Sequences], pieces: Sequence[Piece], values: Tensor, rows: Rows
+) -> Grove:
     parts: list[Part] = []
     # Sets of different sizes with as many rows, as by Sampled, are reduced together.
     for (num_rows, whole), alike in groupby(pieces, key=lambda p: (p.num_rows, p.whole)):
         if whole:
-            parts.append(Part([b for p in alike for b in p.members(num_sets)], num_rows))
+            parts.append(Part([b for p in alike for b in p.members(rows.num_sets)], num_rows))
         else:
-            parts.extend(Part(p.members(num_sets), num_rows, p.continues) for p in alike)
-    return Grove(paths([p.positions(num_values) for p in pieces]), parts)
+            parts.extend(Part(p.members(rows.num_sets), num_rows, p.continues) for p in alike)
+    return Grove(made_of([p.positions(len(values)) for p in pieces]), parts)

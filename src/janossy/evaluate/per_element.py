@@ -19,6 +19,7 @@ from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import Rows
 from janossy.orderings.sorting import first_of_equals
 from janossy.ragged import Ragged
+from janossy.uploads import upload
 
 
 def per_element(problem: Problem) -> Tensor:
@@ -30,8 +31,8 @@ def per_element(problem: Problem) -> Tensor:
     rows = problem.orderings.enumerate(problem.keys, problem.generator)
     in_cells = why_no_cells(problem) is None and problem.declared(Recurrent).per_position
     total = (_by_cells if in_cells else _by_rows)(problem, rows)
-    counts = torch.tensor(rows.counts(), dtype=total.dtype, device=total.device)[problem.elements.to_index()[1]]
-    means = total / counts[:, None]
+    counts = upload(torch.tensor(rows.counts(), dtype=total.dtype), total.device)
+    means = total / counts[problem.elements.to_index()[1], None]
     order = next((bucket.order for bucket in rows.buckets if bucket.order is not None), None)
     means = means if order is None else _alike_for_equals(means, problem.elements, order)
     return means.to(problem.elements.dtype) if problem.elements.dtype in HALF else means
@@ -91,7 +92,7 @@ def _apply(f: Function, x: tuple[Tensor, Piece | None]) -> Tensor:
 def _alike_for_equals(means: Tensor, elements: Ragged, order: Tensor) -> Tensor:
     """The mean over equal elements of a set, whose places in a sorted set say nothing about them."""
     starts = first_of_equals(elements, order)
-    if not torch.compiler.is_compiling() and bool(starts.all()):
+    if not (torch.compiler.is_compiling() or starts.is_cuda) and bool(starts.all()):
         return means
     kinds = torch.empty_like(order)
     kinds[order] = starts.cumsum(0) - 1

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates, Work
+from janossy.evaluate.gpu import rates_on
 from janossy.evaluate.on_kernels import on_kernels
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
@@ -21,6 +22,9 @@ MAX_K = 10
 # About what the kernel and the tree reach, float32, forward and backward, on two cores of an AMD EPYC.
 RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e9, overhead=4e-4)
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e7, overhead=5e-3)
+
+LAUNCHES = 400
+"""Kernels of the tree of sets of about one size on a GPU, forward and backward."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ class Permanent:
             flops=2.0 * Work.of(problem.f, whole_rows=True).numel * len(values),
             bytes=3.0 * values.element_size() * len(values) * k * columns,
             activations=float(len(values) * products * columns),
-            rates=RATES if on_kernels(values) else RATES_WITHOUT_KERNELS,
+            rates=rates_on(values.device, RATES if on_kernels(values) else RATES_WITHOUT_KERNELS),
+            launches=LAUNCHES * len({max(n - 1, 0).bit_length() for n in problem.elements.sizes}),
         )
 
     def __call__(self, problem: Problem) -> Tensor:

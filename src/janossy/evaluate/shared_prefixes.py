@@ -3,11 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import ClassVar, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
 from janossy.evaluate.cells.pool import Grove, Part, pool_forests
@@ -20,6 +20,7 @@ from janossy.orderings.arguments import check_flag
 from janossy.orderings.rows import MAX_ROWS, EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.ragged import Ragged
+from janossy.uploads import upload
 
 SET = 6e-6
 """Seconds that finding its tree takes for each set, beside the steps."""
@@ -65,7 +66,7 @@ class SharedPrefixes:
         return None
 
     def check_rows(self, problem: Problem) -> None:
-        self._check_rows(problem, (_merged if self.merge_equal else _as_they_are)(problem)[1])
+        self._check_rows(problem, self._sets(problem)[2])
 
     def cost(self, problem: Problem) -> Cost:
         nodes = products = 0.0
@@ -78,11 +79,16 @@ class SharedPrefixes:
         return replace(cost, calls=SET * len(problem.elements))
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
-        values, alike = (_merged if self.merge_equal else _as_they_are)(problem)
+        values, order, alike = self._sets(problem)
         self._check_rows(problem, alike)
-        groves = list(_groves(problem, alike, len(values), max(1, problem.memory_budget // cell_bytes(problem))))
+        limit = max(1, problem.memory_budget // cell_bytes(problem))
+        groves = list(_groves(problem, alike, order, len(values), limit))
         with_zero = torch.cat((values, values.new_zeros(1, *values.shape[1:])))
         return pool_forests(problem, with_zero, groves)
+
+    def _sets(self, problem: Problem) -> "tuple[Tensor, Tensor | None, Alike]":
+        """The values that nodes read, in which order if not as they are, and the sets, by how their kinds repeat."""
+        return (_merged if self.merge_equal else _as_they_are)(problem)
 
     def _check_rows(self, problem: Problem, alike: "Alike") -> None:
         """Raise a ValueError if there are more rows than the orderings' max_rows."""
@@ -97,7 +103,7 @@ class SharedPrefixes:
 
 
 Alike = dict[tuple[int, ...], dict[int, list[int]]]
-"""Sets, by how many elements they have of each kind, and where each of a set's kinds is among the values."""
+"""Sets, by how many elements they have of each kind, and where each of a set's kinds is in the order of values."""
 
 
 def _orderings(problem: Problem) -> EveryArrangement:
@@ -112,17 +118,15 @@ def _num_rows(problem: Problem, multiplicities: tuple[int, ...]) -> int:
     return num_arrangements(multiplicities, min(n, problem.orderings.row_length(n)))
 
 
-def _as_they_are(problem: Problem) -> tuple[Tensor, Alike]:
+def _as_they_are(problem: Problem) -> tuple[Tensor, Tensor | None, Alike]:
     """The values that nodes read, every element of a kind of its own, in the orderings' order."""
     alike: Alike = defaultdict(dict)
-    values, places = in_order(problem)
-    order = range(len(values)) if places is None else places.tolist()
-    for b, (start, end) in enumerate(pairwise(problem.elements.offsets.tolist())):
-        alike[(1,) * (end - start)][b] = list(order[start:end])
-    return values, alike
+    for b, (start, end) in enumerate(pairwise(accumulate(problem.elements.sizes, initial=0))):
+        alike[(1,) * (end - start)][b] = list(range(start, end))
+    return *in_order(problem), alike
 
 
-def _merged(problem: Problem) -> tuple[Tensor, Alike]:
+def _merged(problem: Problem) -> tuple[Tensor, None, Alike]:
     """The values that nodes read, one for equal elements of a set; the rarest first, so that sets have one tree."""
     elements = problem.gathered
     order = sort_positions(elements)
@@ -140,10 +144,10 @@ def _merged(problem: Problem) -> tuple[Tensor, Alike]:
     for b, positions in of_sets.items():
         positions.sort(key=counts.__getitem__)
         alike[tuple(counts[position] for position in positions)][b] = positions
-    return means, alike
+    return means, None, alike
 
 
-def _groves(problem: Problem, alike: Alike, zero: int, limit: int) -> Iterator[Grove]:
+def _groves(problem: Problem, alike: Alike, order: Tensor | None, zero: int, limit: int) -> Iterator[Grove]:
     """The trees of all sets, in slabs of about so many cells; position ``zero`` holds the zero vector."""
     device = problem.elements.device
     for multiplicities, sets in alike.items():
@@ -155,10 +159,11 @@ def _groves(problem: Problem, alike: Alike, zero: int, limit: int) -> Iterator[G
         members = list(sets.items())
         for s in range(0, len(members), sets_each):
             some = members[s : s + sets_each]
-            positions = torch.tensor([[*kinds, zero] for _, kinds in some], device=device)
+            positions = upload(torch.tensor([kinds for _, kinds in some], dtype=torch.long), device)
+            positions = nn.functional.pad(positions if order is None else order[positions], (0, 1), value=zero)
             for first in range(0, tree.num_rows, rows_each):
                 slab = tree.between(first, min(first + rows_each, tree.num_rows))
                 once = bool((slab.counts == 1).all())
-                weights = None if once else torch.from_numpy(slab.counts).to(device)
+                weights = None if once else upload(slab.counts, device)
                 part = Part([b for b, _ in some], slab.num_rows, continues=first > 0, weights=weights)
                 yield Grove(prefixes(slab, positions), [part])

@@ -132,7 +132,9 @@ class Recurrence(nn.Module):
         state = zero if self.num_states == 1 else (zero,) * self.num_states
         layers = (self._direction(layer, suffix) for layer in range(self.num_layers) for suffix in self._suffixes)
         weights = [w for each in layers for w in (each.weight_ih, each.weight_hh, each.bias_ih, each.bias_hh)]
-        options = (True, self.num_layers, self.dropout, self.training, self.bidirectional, True)
+        # cuDNN keeps nothing for backward unless it trains.
+        trains, dropout = self.training or (x.is_cuda and torch.is_grad_enabled()), self.dropout * self.training
+        options = (True, self.num_layers, dropout, trains, self.bidirectional, True)
         outputs, last, *_ = kernel(x, state, weights, *options)
         return outputs if self.per_position else last[-directions:].transpose(0, 1).flatten(1)
 

@@ -28,12 +28,12 @@ class MeanLayer(nn.Module):
 
     def forward(self, x: Tensor, sets: Ragged, vertices: Tensor) -> Tensor:
         own, others = self.linear.weight.chunk(2, dim=1)
-        used, places = sets.values.unique(return_inverse=True)
+        used, places = _used(x, sets.values)
         # A mean and a linear map commute: the narrower of the two is what is averaged.
         if x.layout != torch.strided or len(others) < x.shape[1]:
-            mean = _bags(_rows(x, used) @ others.T, places, sets, "mean")
+            mean = _bags(used @ others.T, places, sets, "mean")
         else:
-            mean = _bags(_rows(x, used), places, sets, "mean") @ others.T
+            mean = _bags(used, places, sets, "mean") @ others.T
         return _rows(x, vertices) @ own.T + mean
 
 
@@ -50,9 +50,9 @@ class GCNLayer(nn.Module):
     def forward(self, x: Tensor, sets: Ragged, vertices: Tensor) -> Tensor:
         # A mean and a linear map commute: the narrower of the two is what is summed.
         first = x.layout != torch.strided or self.linear.in_features > self.linear.out_features
-        used, places = torch.cat((vertices, sets.values)).unique(return_inverse=True)
+        used, places = _used(x, torch.cat((vertices, sets.values)))
         own, others = places.split([len(vertices), len(sets.values)])
-        x = self.linear(_rows(x, used)) if first else _rows(x, used)
+        x = self.linear(used) if first else used
         mean = (x.index_select(0, own) + _bags(x, others, sets, "sum")) / (1 + sets.offsets.diff()[:, None])
         return mean if first else self.linear(mean)
 
@@ -85,9 +85,8 @@ class InOrder(nn.Module):
         self.memory_budget = memory_budget
 
     def forward(self, x: Tensor, sets: Ragged) -> Tensor:
-        used, places = sets.values.unique(return_inverse=True)
-        rows = Drawn(build_rows(sets, lambda n, _: torch.arange(n)[None, None]), sets.sizes)
-        table = _rows(x, used)  # each of them is projected once, in however many sets it is
+        table, places = _used(x, sets.values)  # each row is projected once, in however many sets it is
+        rows = Drawn(build_rows(sets, lambda n, _: torch.arange(n, device=sets.device)[None, None]), sets.sizes)
         problem = Problem(self.f, rows, sets.with_values(places), sets, memory_budget=self.memory_budget, table=table)
         if Packed().refuses(problem) is None:
             return cast(Tensor, Packed()(problem))
@@ -105,8 +104,8 @@ class Largest(nn.Module):
         self.linear = nn.Linear(in_features, out_features)
 
     def forward(self, x: Tensor, sets: Ragged) -> Tensor:
-        used, places = sets.values.unique(return_inverse=True)
-        return _bags(self.linear(_rows(x, used)).relu(), places, sets, "max")
+        used, places = _used(x, sets.values)
+        return _bags(self.linear(used).relu(), places, sets, "max")
 
 
 class KaryMean(nn.Module):
@@ -138,6 +137,16 @@ def _pooling(aggregation: str, in_features: int, hidden_features: int, memory_bu
         case "max":
             return Largest(in_features, hidden_features)
     raise ValueError(f"{expected}; got {aggregation!r}.")
+
+
+def _used(x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of x that hold those at these positions, once each, and where; on CUDA as they come, rather than to wait."""
+    if x.is_cuda and x.layout == torch.strided:
+        if len(x) <= len(positions):
+            return x, positions
+        return x.index_select(0, positions), torch.arange(len(positions), device=x.device)
+    used, places = positions.unique(return_inverse=True)
+    return _rows(x, used), places
 
 
 def _rows(x: Tensor, positions: Tensor) -> Tensor:

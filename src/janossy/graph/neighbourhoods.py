@@ -9,6 +9,7 @@ from torch import Tensor
 from janossy.orderings.arguments import check_flag, check_generator, check_integer
 from janossy.orderings.source import Source, arrangements
 from janossy.ragged import Ragged
+from janossy.uploads import upload
 
 
 class Neighbourhoods:
@@ -161,6 +162,15 @@ class TwoHops:
     second: Ragged
     targets: Tensor
 
+    def to(self, device: torch.device | str) -> "TwoHops":
+        """The same on a device; to CUDA without waiting for it."""
+        there = torch.device(device)
+
+        def moved(sets: Ragged) -> Ragged:
+            return Ragged(upload(sets.values, there), upload(sets.offsets, there), sizes=sets.sizes)
+
+        return TwoHops(upload(self.inner, there), moved(self.first), moved(self.second), upload(self.targets, there))
+
     @classmethod
     def of_batch(cls, batch: Any, generator: torch.Generator | None = None) -> "TwoHops":
         """What torch_geometric's ``NeighborLoader(data, num_neighbors=[k_2, k_1])`` has sampled, in random order.
@@ -172,7 +182,8 @@ class TwoHops:
         Shapes: batch.edge_index (2, E), of places in the batch -> B = batch.batch_size sets in ``second``.
         Raises: ValueError for what is no such batch.
 
-        ``generator``: of the orders, on the batch's device.
+        ``generator``: of the orders, on the batch's device. For a GPU make it of the loader's batch, on the host, and
+        move it by ``to``: of a batch that is there already, every number of neighbours would be read back.
         """
         edges, size = getattr(batch, "edge_index", None), getattr(batch, "batch_size", None)
         if edges is None or size is None:

@@ -109,7 +109,15 @@ class GraphSAGE(nn.Module):
         return self.of_hops(x, two_hops(graph, vertices, k_1, k_2, resample=resample, generator=generator))
 
     def of_hops(self, x: Tensor, hops: TwoHops) -> Tensor:
-        """The logits (B, c) from neighbours that have been drawn."""
+        """The logits (B, c) from neighbours that have been drawn.
+
+        Raises: ValueError for features on another device than the neighbours.
+        """
+        if x.device != hops.inner.device:
+            raise ValueError(
+                f"GraphSAGE expects features on the device of the neighbours, {hops.inner.device}; got {x.device}. "
+                "Move either by .to()."
+            )
         embeddings = self.layer_one(x, hops.first, hops.inner).relu()
         outputs = self.layer_two(embeddings, hops.second, hops.targets)
         outputs = outputs.relu() if self.aggregation in MEANS else nn.functional.normalize(outputs, dim=1)

@@ -16,6 +16,7 @@ from janossy.orderings import RandomOrderings, Rows
 from janossy.orderings.drawn import Drawn, independent_draws
 from janossy.orderings.rows import exhausting, takes_all
 from janossy.ragged import Ragged
+from janossy.uploads import upload
 
 FIRST_LOOK, NEXT_LOOK = 4, 1.75
 """Blocks before the first look whether a set is finished, and the factor to the next look."""
@@ -73,7 +74,7 @@ class Draws:
         self.num_blocks = dict.fromkeys(self.ends, 0)
         self.sample: Sample | None = None
         population = [populations[n] for n in sets.sizes]
-        self.population = torch.tensor(population, dtype=torch.float64, device=sets.device)
+        self.population = upload(torch.tensor(population, dtype=torch.float64), sets.device)
 
     def take(self, active: list[int], num_blocks: dict[int, int]) -> Sample:
         """The outputs so far, and those of these sets up to as many blocks as for their size; they have all before."""
@@ -88,34 +89,33 @@ class Draws:
             drawn = self.drawn.part(active, lambda n: slice(first[n] * r[n], last[n] * r[n]), sets)
         self.num_blocks = num_blocks
         outputs, owners = self._outputs(sets, elements, context, drawn)
-        numbers = torch.tensor(active, dtype=torch.long, device=outputs.device)
+        numbers = torch.tensor(active, dtype=torch.long)[owners]
         if self.control is not None and self.exact is not None:
             controls = mean_of_draws(self.control.rows(sets, drawn.rows), drawn, self.num_rows.__getitem__)
-            outputs = outputs - controls + self.exact[numbers[owners]]
-        sample = Sample(outputs, numbers[owners], self._blocks(sets, owners, first), self.population)
+            outputs = outputs - controls + self.exact[upload(numbers, outputs.device)]
+        sample = Sample(outputs, numbers, self._blocks(sets, owners, first), self.population)
         self.sample = sample if self.sample is None else self.sample.and_more(sample)
         return self.sample
 
     def _outputs(self, sets: Ragged, elements: Ragged, context: Tensor | None, drawn: Drawn) -> tuple[Tensor, Tensor]:
-        """The linked output of every draw, set by set, and its set."""
+        """The linked output of every draw, set by set, and on the host its set."""
         if not drawn.weighs_rows and set(self.num_rows.values()) <= {1}:  # nothing to reduce
             rows = self.network.rows(sets, drawn, context=context, elements=elements)
-            return self.linked(rows.values), rows.to_index()[1]
+            sizes = torch.tensor(rows.sizes, dtype=torch.long)
+            return self.linked(rows.values), torch.arange(len(rows)).repeat_interleave(sizes)
         apart = drawn.apart(self.num_rows.__getitem__)
-        assert apart.rows.owners is not None
-        return self.linked(self.network(sets, apart, context=context, elements=elements)), apart.rows.owners
+        outputs = self.linked(self.network(sets, apart, context=context, elements=elements))
+        return outputs, torch.tensor(apart.rows.owners_on_host, dtype=torch.long)
 
     def _blocks(self, sets: Ragged, owners: Tensor, first: dict[int, int]) -> Tensor:
-        """The block of each draw of these sets, whose draws begin with the ``first`` for their size."""
+        """The block of each draw of these sets, whose draws begin with the ``first`` for their size, on the host."""
         counts = torch.bincount(owners, minlength=len(sets))
-        places = torch.arange(len(owners), device=owners.device) - (counts.cumsum(0) - counts)[owners]
-        sizes = torch.tensor(sets.sizes, dtype=torch.long, device=owners.device)[owners]
+        places = torch.arange(len(owners)) - (counts.cumsum(0) - counts)[owners]
+        sizes = torch.tensor(sets.sizes, dtype=torch.long)[owners]
         blocks = torch.zeros_like(owners)
         for n, ends in self.ends.items():
             of_size = sizes == n
-            blocks[of_size] = torch.bucketize(
-                places[of_size] + first[n], torch.tensor(ends[1:], device=owners.device), right=True
-            )
+            blocks[of_size] = torch.bucketize(places[of_size] + first[n], torch.tensor(ends[1:]), right=True)
         return blocks
 
 
@@ -132,10 +132,8 @@ def mean_of_draws(values: Tensor, drawn: Drawn, num_rows: Callable[[int], int]) 
     if (weights := drawn.rows.weights()) is not None:
         values = values * weights.to(values)
     draws = drawn.apart(num_rows).rows
-    counts = torch.empty(draws.num_sets, dtype=torch.long, device=values.device)
-    for bucket in draws.buckets:
-        counts[slice(None) if bucket.sets is None else bucket.sets] = bucket.num_rows
-    owners = torch.arange(draws.num_sets, device=values.device).repeat_interleave(counts)
+    counts = upload(torch.tensor(draws.counts(), dtype=torch.long), values.device)
+    owners = torch.arange(draws.num_sets, device=values.device).repeat_interleave(counts, output_size=len(values))
     return values.new_zeros(draws.num_sets, values.shape[1]).index_add(0, owners, values) / counts[:, None]
 
 

@@ -9,14 +9,16 @@ import torch
 from torch import Tensor
 
 from janossy.orderings.arguments import check_number
+from janossy.uploads import upload
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """The outputs of draws, of several for each of B sets.
 
-    Shapes: outputs (T, out); sets (T,), the set of each; blocks (T,), its block within the set, counted from 0 without
-    gaps; population (B,), how many there are to be drawn from without replacement, or infinity.
+    Shapes: outputs (T, out); sets (T,), the set of each, and blocks (T,), its block within the set, counted from 0
+    without gaps, both on the host; population (B,), how many there are to be drawn from without replacement, or
+    infinity.
     """
 
     outputs: Tensor
@@ -35,20 +37,19 @@ class Sample:
     @cached_property
     def num_draws(self) -> Tensor:
         """(B,)."""
-        return torch.bincount(self.sets, minlength=len(self.population))
+        return upload(torch.bincount(self.sets, minlength=len(self.population)), self.outputs.device)
 
     @cached_property
     def num_blocks(self) -> Tensor:
         """(B,)."""
-        return torch.zeros_like(self.num_draws).scatter_reduce(0, self.sets, self.blocks + 1, "amax")
+        none = torch.zeros(len(self.population), dtype=torch.long)
+        return upload(none.scatter_reduce(0, self.sets, self.blocks + 1, "amax"), self.outputs.device)
 
     @cached_property
     def mean(self) -> Tensor:
         """(B, out)."""
-        total = self.outputs.new_zeros(len(self.population), self.outputs.shape[1]).index_add(
-            0, self.sets, self.outputs
-        )
-        return total / self.num_draws[:, None]
+        total = self.outputs.new_zeros(len(self.population), self.outputs.shape[1])
+        return total.index_add(0, self._sets, self.outputs) / self.num_draws[:, None]
 
     @cached_property
     def standard_error(self) -> Tensor:
@@ -81,20 +82,24 @@ class Sample:
     def padded(self) -> Tensor:
         """The outputs of each set in turn, (B, m, out), NaN behind those of a set that has fewer."""
         order = torch.argsort(self.sets, stable=True)
-        begins = self.num_draws.cumsum(0) - self.num_draws
-        sets = self.sets[order]
-        place = torch.arange(len(order), device=sets.device) - begins[sets]
-        most = max(self.num_draws.tolist(), default=0)
-        padded = self.outputs.new_full((len(self.population), most, self.outputs.shape[1]), torch.nan)
-        padded[sets, place] = self.outputs[order]
-        return padded
+        sets, num_draws = self.sets[order], torch.bincount(self.sets, minlength=len(self.population))
+        place = torch.arange(len(order)) - (num_draws.cumsum(0) - num_draws)[sets]
+        most = max(num_draws.tolist(), default=0)
+        padded = self.outputs.new_full((len(self.population) * most, self.outputs.shape[1]), torch.nan)
+        places, order = (upload(x, padded.device) for x in (sets * most + place, order))
+        return padded.index_copy(0, places, self.outputs[order]).unflatten(0, (len(self.population), most))
+
+    @cached_property
+    def _sets(self) -> Tensor:
+        return upload(self.sets, self.outputs.device)
 
     @cached_property
     def _deviations(self) -> Tensor:
         """The sum of each block's outputs less the mean, (B, q, out)."""
-        most = max(self.num_blocks.tolist(), default=0)
+        most = int(self.blocks.max()) + 1 if len(self.blocks) else 0
         sums = self.outputs.new_zeros(len(self.population) * most, self.outputs.shape[1])
-        sums = sums.index_add(0, self.sets * most + self.blocks, self.outputs - self.mean[self.sets])
+        places = upload(self.sets * most + self.blocks, sums.device)
+        sums = sums.index_add(0, places, self.outputs - self.mean[self._sets])
         return sums.unflatten(0, (len(self.population), most))
 
     def _error(self, deviations: Tensor) -> Tensor:

@@ -63,8 +63,8 @@ def predict_passes(
     num_vertices, device = len(passes[0]), passes[0].device
     sample = Sample(
         linked(torch.cat(passes)),
-        torch.arange(num_vertices, device=device).repeat(num_passes),
-        torch.arange(num_passes, device=device).repeat_interleave(num_vertices),
+        torch.arange(num_vertices).repeat(num_passes),
+        torch.arange(num_passes).repeat_interleave(num_vertices),
         torch.full((num_vertices,), inf, dtype=torch.float64, device=device),
     )
     return Prediction(

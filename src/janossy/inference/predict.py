@@ -18,6 +18,7 @@ from janossy.orderings.arguments import check_flag, check_generator, check_integ
 from janossy.orderings.rows import MAX_ROWS, as_random, in_prediction
 from janossy.ragged import Ragged, check_ragged
 from janossy.stack import Stack
+from janossy.uploads import upload
 
 NUM_PERMUTATIONS = 20
 """The default for a network that is trained with one permutation."""
@@ -162,7 +163,7 @@ def predict(
             finished = torch.ones(len(some), dtype=torch.bool, device=some.device)
         else:
             sample, finished = until(draws, tolerance, confidence)
-        rows_each = torch.tensor([draws.num_rows[n] for n in some.sizes], dtype=torch.long, device=some.device)
+        rows_each = upload(torch.tensor([draws.num_rows[n] for n in some.sizes], dtype=torch.long), some.device)
         return Prediction(
             sample.mean,
             sample.standard_error,

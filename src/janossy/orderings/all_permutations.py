@@ -44,4 +44,4 @@ class AllPermutations:
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "n! rows", "Sampled or Tuples(2)")
-        return build_rows(keys, lambda n, _: injective_tuples(n, n)[None])
+        return build_rows(keys, lambda n, _: injective_tuples(n, n, keys.device)[None])

@@ -88,13 +88,14 @@ class Canonical:
         return "\n  ".join(dict.fromkeys(line for line in said if line)) or None
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        num = len(self.each_key)
+        num, device = len(self.each_key), keys.device
         check_budget(self, keys.sizes, self.max_rows, "1 row a set" if num == 1 else f"{num} rows a set, one a key")
         orders = [sort_positions(keys, key) for key in self.each_key]
         if num == 1:
-            return self._weighed(
-                build_rows(keys, lambda n, _: self._first(torch.arange(n)[None, None]), orders[0], self.k)
+            whole = build_rows(
+                keys, lambda n, _: self._first(torch.arange(n, device=device)[None, None]), orders[0], self.k
             )
+            return self._weighed(whole)
         rows = whole_sets(keys)
         each = torch.stack(orders, 1)  # (N, R)
         buckets = []

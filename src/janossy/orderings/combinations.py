@@ -59,4 +59,5 @@ class Combinations:
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "n!/(k!(n-k)!) rows", f"Sampled(num, k={self.k}) or a smaller k")
-        return build_rows(keys, lambda n, _: increasing_tuples(n, int(self.k))[None], self.order(keys), k=self.k)
+        order, device = self.order(keys), keys.device
+        return build_rows(keys, lambda n, _: increasing_tuples(n, int(self.k), device)[None], order, k=self.k)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from janossy.orderings.rows import Bucket, RandomOrderings, Rows, takes_all
 from janossy.ragged import Ragged
+from janossy.uploads import upload
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +46,8 @@ class Drawn:
             if bucket.num_sets:
                 owner, num_draws = bucket.members(self.rows.num_sets)[0], 1
                 if self.rows.owners is not None:
-                    owner = int(self.rows.owners[owner])
-                    num_draws = int((self.rows.owners == owner).sum())
+                    owners = self.rows.owners_on_host
+                    owner, num_draws = owners[owner], owners.count(owners[owner])
                 found[self.sizes[owner]] = num_draws * bucket.num_rows, bucket.length
         return found
 
@@ -63,26 +64,30 @@ class Drawn:
             if not members:
                 continue
             some = rows(self.sizes[members[0][1]])
-            here = torch.tensor([s for s, _ in members], device=chosen.device)
-            there = torch.tensor([numbers[b] for _, b in members], device=chosen.device)
+            here = upload(torch.tensor([s for s, _ in members]), chosen.device)
+            named = [numbers[b] for _, b in members]
+            there = upload(torch.tensor(named), chosen.device)
             local = _as_stored(bucket, some)[here]
             weights = None if bucket.weights is None else bucket.weights[here][:, some]
-            buckets.append(Bucket(local, there, chosen.offsets[there], None, bucket.padded, weights))
+            buckets.append(Bucket(local, there, chosen.offsets[there], None, bucket.padded, weights, named))
         return Drawn(Rows(tuple(buckets), len(sets)), chosen.sizes, self.k)
 
     def apart(self, num_rows: Callable[[int], int]) -> "Drawn":
         """The same rows, of which each draw, so many rows for a set of n, is reduced by itself, set by set."""
         rows = self.rows
         device = rows.buckets[0].starts.device
-        num_draws = torch.zeros(rows.num_sets, dtype=torch.long, device=device)
+        num_draws = np.zeros(rows.num_sets, np.int64)
         for bucket in rows.buckets:
             if bucket.num_sets:
-                n = self.sizes[bucket.members(rows.num_sets)[0]]
-                num_draws[slice(None) if bucket.sets is None else bucket.sets] = bucket.num_rows // num_rows(n)
-        owners = torch.arange(rows.num_sets, device=device).repeat_interleave(num_draws)
-        first = num_draws.cumsum(0) - num_draws
-        buckets = [_apart(bucket, num_draws, first) if bucket.num_sets else bucket for bucket in rows.buckets]
-        return replace(self, rows=Rows(tuple(buckets), len(owners), owners))
+                members = bucket.members(rows.num_sets)
+                num_draws[list(members)] = bucket.num_rows // num_rows(self.sizes[members[0]])
+        owners = np.arange(rows.num_sets).repeat(num_draws)
+        first = num_draws.cumsum() - num_draws
+        buckets = [
+            _apart(bucket, list(bucket.members(rows.num_sets)), num_draws, first) if bucket.num_sets else bucket
+            for bucket in rows.buckets
+        ]
+        return replace(self, rows=Rows(tuple(buckets), len(owners), upload(owners, device), tuple(owners.tolist())))
 
 
 def draws_of(
@@ -143,12 +148,14 @@ def _as_stored(bucket: Bucket, rows: slice = slice(None)) -> Tensor:
     return local.where(bucket.local[:, rows] >= 0, -1) if bucket.padded else local
 
 
-def _apart(bucket: Bucket, num_draws: Tensor, first: Tensor) -> Bucket:
+def _apart(bucket: Bucket, members: list[int], num_draws: np.ndarray, first: np.ndarray) -> Bucket:
     """The bucket with the rows of each draw as those of a set; a set's draws are numbered from its ``first``."""
-    num = int(num_draws[0 if bucket.sets is None else bucket.sets[0]])
+    num = int(num_draws[members[0]])
     local = bucket.local.unflatten(1, (num, -1)).expand(bucket.num_sets, -1, -1, -1).flatten(0, 1)
-    numbers = None
+    sets = numbers = None
     if bucket.sets is not None:
-        numbers = (first[bucket.sets, None] + torch.arange(num, device=first.device)).flatten()
+        draws = (first[members, None] + np.arange(num)).flatten()
+        sets, numbers = upload(draws, local.device), draws.tolist()
     weights = None if bucket.weights is None else bucket.weights.unflatten(1, (num, -1)).flatten(0, 1)
-    return replace(bucket, local=local, sets=numbers, starts=bucket.starts.repeat_interleave(num), weights=weights)
+    starts = bucket.starts.repeat_interleave(num)
+    return replace(bucket, local=local, sets=sets, starts=starts, weights=weights, numbers=numbers)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from janossy.orderings.arguments import check_integer
 from janossy.ragged import Ragged
+from janossy.uploads import upload
 
 MAX_ROWS = 10_000_000
 """The default budget of rows in one batch."""
@@ -40,6 +41,8 @@ class Bucket:
     """Whether any position is -1."""
     weights: Tensor | None = None
     """The rows' weights, (S, R): how much more often all orderings hold a row than the draw. None where all are 1."""
+    numbers: Sequence[int] | None = None
+    """``sets`` on the host, where they are known there: to ask a GPU is to wait for it."""
 
     @property
     def num_sets(self) -> int:
@@ -56,7 +59,9 @@ class Bucket:
 
     def members(self, num_sets: int) -> Sequence[int]:
         """The numbers of these sets, in a batch of num_sets."""
-        return range(num_sets) if self.sets is None else self.sets.tolist()
+        if self.sets is None:
+            return range(num_sets)
+        return self.sets.tolist() if self.numbers is None else self.numbers
 
     def positions(self, sets: slice = slice(None), rows: slice = slice(None)) -> Tensor:
         """Positions in ``Ragged.values``, (S, R, L), or of some sets and rows only; -1 for the zero vector."""
@@ -75,6 +80,8 @@ class Rows:
     num_sets: int
     owners: Tensor | None = None
     """Where several draws of one set are reduced each by itself, as if they were sets: the set of each, (num_sets,)."""
+    owners_on_host: Sequence[int] = ()
+    """``owners``, as numbers."""
 
     def weights(self) -> Tensor | None:
         """The weights of all rows (Σ_b r_b, 1), in the order of the sets; None where all are 1."""
@@ -334,19 +341,19 @@ def build_rows(
     chosen: Sequence[Tensor | None] = [None]
     starts: Sequence[Tensor] = [keys.offsets[:-1]]
     if len(of_sizes) > 1:
-        numbers = torch.tensor([b for _, sets in of_sizes for b in sets or ()], device=keys.device)
-        num_sets = [len(sets or ()) for _, sets in of_sizes]
-        chosen, starts = numbers.split(num_sets), keys.offsets[numbers].split(num_sets)
-    buckets, device = [], keys.device
-    for (n, _), sets, begins in zip(of_sizes, chosen, starts, strict=True):
-        positions = local(n, len(begins)).to(device)
-        buckets.append(Bucket(positions, sets, begins, order, padded=k is not None and n < k))
+        all_sets = upload(torch.tensor([b for _, numbers in of_sizes for b in numbers or ()]), keys.device)
+        num_sets = [len(numbers or ()) for _, numbers in of_sizes]
+        chosen, starts = all_sets.split(num_sets), keys.offsets[all_sets].split(num_sets)
+    buckets = []
+    for (n, numbers), sets, begins in zip(of_sizes, chosen, starts, strict=True):
+        positions = upload(local(n, len(begins)), keys.device)
+        buckets.append(Bucket(positions, sets, begins, order, k is not None and n < k, numbers=numbers))
     return Rows(tuple(buckets), len(keys))
 
 
 def whole_sets(keys: Ragged) -> Rows:
     """Each set as it stands: one row of all its elements."""
-    return build_rows(keys, lambda n, _: torch.arange(n)[None, None])
+    return build_rows(keys, lambda n, _: torch.arange(n, device=keys.device)[None, None])
 
 
 def by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:

@@ -126,7 +126,7 @@ class Sampled:
         return {n: self._rows(permutations[n], n) if n in drawn else self._all(source, n) for n in counts}
 
     def _all(self, source: Source, n: int) -> Tensor:
-        return injective_tuples(n, self.row_length(n))[None].to(source.device)
+        return injective_tuples(n, self.row_length(n), source.device)[None]
 
     def _rows(self, permutations: Tensor, n: int) -> Tensor:
         """What is kept of permutations (S, num, n), and what is averaged over exactly: (S, R, L)."""
@@ -164,6 +164,6 @@ class Sampled:
 def _every_end(permutations: Tensor, length: int, last: int) -> Tensor:
     """Each permutation (S, m, n) with every choice for the last of its first ``length`` positions: (S, m·r, length)."""
     begun, rest = permutations[:, :, : length - last], permutations[:, :, length - last :]
-    ends = rest[:, :, injective_tuples(rest.shape[2], last).to(rest.device)]
+    ends = rest[:, :, injective_tuples(rest.shape[2], last, rest.device)]
     begun = begun[:, :, None].expand(-1, -1, ends.shape[2], -1)
     return torch.cat((begun, ends), -1).flatten(1, 2)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from janossy.orderings.source import Source, ordered
 from janossy.orderings.templates import MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS, design, designs
+from janossy.uploads import upload
 
 
 class Scheme(Protocol):
@@ -149,7 +150,7 @@ class Sobol:
                 "Use 'stratified'."
             )
         points = torch.quasirandom.SobolEngine(n).draw(size, dtype=torch.float64)
-        digits = (points * 2**30).long().to(source.device) << 32
+        digits = upload((points * 2**30).long(), source.device) << 32
         # The lower bits are random throughout, so that no two numbers tie.
         lower = source.bits(num_blocks, size, n) % 2**32
         return ((digits ^ source.bits(num_blocks, 1, n)) ^ lower).argsort(-1)
@@ -174,8 +175,8 @@ class Designed:
             return Stratified().draw(source, num_blocks, size, n, lengths)
         names = source.permutations(num_blocks, n, lengths=lengths)
         if lengths is None:
-            return names[:, design(n, size).to(source.device)]
-        places = designs(n, size).to(source.device)[lengths - 1]
+            return names[:, design(n, size, source.device)]
+        places = designs(n, size, source.device)[lengths - 1]
         return names[:, None].expand_as(places).gather(-1, places)
 
 
@@ -240,7 +241,7 @@ def draw_together(
         num, most = [counts[n] for n in group], group[-1]
         lengths = None
         if len(group) > 1:
-            lengths = torch.tensor(np.repeat(group, num), device=source.device)
+            lengths = upload(np.repeat(group, num), source.device)
         rows = draw(scheme, source, sum(num), sizes_of(most), most, lengths)
         drawn |= {n: some[..., :n] for n, some in zip(group, rows.split(num), strict=True)}
     return drawn

@@ -13,13 +13,18 @@ from janossy.ragged import Ragged
 Key = Callable[[Tensor], Tensor]
 """Maps the elements (N, *features) to numbers to sort by: (N,), or (N, j) to sort by column 0, then 1, and so on."""
 
+MOST_SORTS = 16
+"""Sorts of a whole batch on CUDA that are taken rather than to ask, and so to wait, which elements still tie."""
+
 
 def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
     """The positions (N,) that sort each set by ``key``, and elements of equal key lexicographically.
 
     Elements that still tie are equal in every feature, so the sorted set does not depend on the order it came in.
-    Lexicographically NaN is last; as a key it is refused. Cost: a stable sort of N integers; then, column by column,
-    one of those elements that still tie. Of sets of one size and one column, a sort of each.
+    Lexicographically NaN is last; as a key it is refused, but on CUDA, where nobody looks. Cost: a stable sort of N
+    integers; then, column by column, one of those elements that still tie. Of sets of one size and one column, a sort
+    of each. On CUDA a sort by each of up to ``MOST_SORTS`` columns; with more, the device is asked after each what
+    still ties.
     """
     elements = keys.values.detach()
     columns = [*in_columns(elements).unbind(1)]
@@ -29,7 +34,8 @@ def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
         return of_sets.add_(keys.offsets[:-1, None]).view(-1)
     owners = keys.to_index()[1]
     order = torch.arange(len(owners), device=owners.device)
-    if torch.compiler.is_compiling():  # which cannot branch on values, and so sorts by all
+    at_once = elements.is_cuda and len(columns) <= MOST_SORTS
+    if at_once or torch.compiler.is_compiling():  # which cannot branch on values, and so sorts by all
         for column in reversed([owners, *columns]):
             order = order[torch.argsort(column[order], stable=True)]
         return order
@@ -50,10 +56,12 @@ def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
 def is_sorted(keys: Ragged) -> bool:
     """Whether each set is seen to be sorted as ``sort_positions`` sorts it: only sets of numbers, of one size, are.
 
-    A look takes a twentieth of a sort.
+    A look takes a twentieth of a sort. On CUDA nobody looks, for it would have to be waited for.
     """
     values = keys.values
-    if values.dim() != 1 or len(set(keys.sizes)) != 1 or values.requires_grad or torch.compiler.is_compiling():
+    if values.is_cuda or torch.compiler.is_compiling():
+        return False
+    if values.dim() != 1 or len(set(keys.sizes)) != 1 or values.requires_grad:
         return False
     of_sets = values.unflatten(0, (len(keys), -1))
     return bool((of_sets[:, 1:] >= of_sets[:, :-1]).all())
@@ -129,9 +137,10 @@ def in_columns(x: Tensor) -> Tensor:
 
 
 def _numbers(key: Key | int, elements: Tensor) -> tuple[Tensor, ...]:
-    """The columns of a key, which are numbers; under torch.compile, which cannot look, whatever they are."""
+    """The columns of a key, which are numbers; on CUDA, and under torch.compile, nobody looks."""
     columns = key_columns(key, elements)
-    if columns.is_floating_point() and not torch.compiler.is_compiling() and (nan := columns.isnan()).any():
+    looks = columns.is_floating_point() and not columns.is_cuda and not torch.compiler.is_compiling()
+    if looks and (nan := columns.isnan()).any():
         element = int(nan.nonzero()[0, 0])
         raise ValueError(
             f"a key expects numbers to sort by; got NaN by key {key_name(key)} for element {element} of the batch. "

@@ -101,12 +101,12 @@ def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | No
         return build_rows(keys, lambda n, num_sets: orderings.draw(source, num_sets, n), k=orderings.k)
     if generator is not None:
         raise ValueError(f"{owner} got both seed= and a generator; drop one: the seed fixes every permutation.")
-    return build_rows(keys, lambda n, _: _seeded(orderings, n), sort_positions(keys), k=orderings.k)
+    return build_rows(keys, lambda n, _: _seeded(orderings, n, keys.device), sort_positions(keys), k=orderings.k)
 
 
-def _seeded(orderings: Drawing, n: int) -> Tensor:
+def _seeded(orderings: Drawing, n: int, device: torch.device) -> Tensor:
     """Rows of every set of n sorted elements, (1, R, L)."""
-    return kept(orderings.num_rows(n) * orderings.row_length(n), _draw_seeded, orderings, n)
+    return kept(orderings.num_rows(n) * orderings.row_length(n), _draw_seeded, orderings, n, device=device)
 
 
 def _draw_seeded(orderings: Drawing, n: int) -> np.ndarray:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from janossy.compiling import constant_when_compiled
+from janossy.uploads import constant, upload
 
 KEEP_ELEMENTS = 2**16
 """Larger templates are built at every call rather than kept (half a megabyte each)."""
@@ -23,36 +24,40 @@ KEEP_ELEMENTS = 2**16
 MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS = 16, 32
 """What designs.json goes up to."""
 
+CPU = torch.device("cpu")
 
-def injective_tuples(n: int, k: int) -> Tensor:
+
+def injective_tuples(n: int, k: int, device: torch.device = CPU) -> Tensor:
     """All orderings of min(n, k) of n positions, lexicographic, filled with -1: (n!/(n-k)!, k)."""
     length = min(n, k)
-    return kept(perm(n, length) * k, _permutations, n, length, k)
+    return kept(perm(n, length) * k, _permutations, n, length, k, device=device)
 
 
-def increasing_tuples(n: int, k: int) -> Tensor:
+def increasing_tuples(n: int, k: int, device: torch.device = CPU) -> Tensor:
     """All increasing choices of min(n, k) of n positions, lexicographic, filled with -1: (C(n, k), k)."""
     length = min(n, k)
-    return kept(comb(n, length) * k, _combinations, n, length, k)
+    return kept(comb(n, length) * k, _combinations, n, length, k, device=device)
 
 
-def design(n: int, size: int) -> Tensor:
+def design(n: int, size: int, device: torch.device = CPU) -> Tensor:
     """``size`` permutations of n positions that make a good mean together (designs.json), (size, n)."""
-    return kept(size * n, _design, n, size)
+    return kept(size * n, _design, n, size, device=device)
 
 
-def designs(n: int, size: int) -> Tensor:
+def designs(n: int, size: int, device: torch.device = CPU) -> Tensor:
     """``design(m, size)`` for m = 1 to n, each filled up with 0, (n, size, n)."""
-    return kept(n * size * n, _designs_up_to, n, size)
+    return kept(n * size * n, _designs_up_to, n, size, device=device)
 
 
-def kept(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any) -> Tensor:
-    """The tensor of ``build(*arguments)``, which has so many elements; built once if it is small.
+def kept(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any, device: torch.device = CPU) -> Tensor:
+    """The tensor of ``build(*arguments)``, which has so many elements; built, and sent to a GPU, once if it is small.
 
     To torch.compile it is a constant.
     """
+    if device.type == "cuda" and num_elements <= KEEP_ELEMENTS and not torch.compiler.is_compiling():
+        return constant(device, build, *arguments)
     # The constants of one function all bear its name, which aot_autograd refuses; what [:] makes of one has its own.
-    return _constant(num_elements, build, *arguments)[:]
+    return upload(_constant(num_elements, build, *arguments)[:], device)
 
 
 @constant_when_compiled

@@ -49,4 +49,4 @@ class Tuples:
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "n!/(n-k)! rows", f"Sampled(num, k={self.k}) or a smaller k")
-        return build_rows(keys, lambda n, _: injective_tuples(n, int(self.k))[None], k=self.k)
+        return build_rows(keys, lambda n, _: injective_tuples(n, int(self.k), keys.device)[None], k=self.k)

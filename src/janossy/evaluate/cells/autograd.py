@@ -27,26 +27,17 @@ def in_torch(
     """One layer of cells, depth by depth in torch operations: on every device, differentiable any number of times."""
     H = weight.shape[1]
     bias = nn.functional.pad(bias, (len(weight) - len(bias), 0))
-    cells, parents, place = (_on(x, inputs) for x in shape.by_depth)
+    depths = shape.by_depth_on(inputs.device)
     zero = inputs.new_zeros(1, H)
     state = (zero,) * structure.num_states
     hidden: list[Tensor] = []
-    for now, above in zip(cells, parents, strict=True):
+    for now, above in zip(depths.cells, depths.parents, strict=True):
         product = nn.functional.linear(state[0], weight, bias)
         before = above if hidden else torch.zeros_like(above)
         state = structure.step(inputs[elements[now]], product[before], tuple(s[before] for s in state))
         hidden.append(state[0])
     states = torch.cat([*hidden, zero])  # the zero state, of rows of length 0, comes last
-    if every_state:
-        return states[place]
-    ends = _on(shape.ends, inputs)
-    return states[torch.cat((place, place.new_full((1,), len(place))))[ends]]
-
-
-def _on(x: Any, like: Tensor) -> Any:
-    if isinstance(x, list):
-        return [_on(each, like) for each in x]
-    return torch.from_numpy(x).to(like.device)
+    return states[depths.place if every_state else depths.ends]
 
 
 class Cells(torch.autograd.Function):

@@ -3,6 +3,7 @@
 import torch
 
 from janossy.evaluate.cost import Cost, Rates
+from janossy.evaluate.gpu import rates_on
 from janossy.evaluate.on_kernels import lanes, on_kernels
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
@@ -13,6 +14,10 @@ from janossy.kernels.limits import CELL_KINDS
 # backward, on two cores of an AMD EPYC.
 RATES = Rates(flops_per_second=5.5e10, bytes_per_second=9e9, activations_per_second=1.8e9, overhead=9e-4)
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, activations_per_second=4e8, overhead=3e-3)
+
+
+LAUNCHES, LAUNCHES_OF_A_STEP = 60, 40
+"""Kernels of a run on a GPU, and of each depth of each of its layers, forward and backward."""
 
 
 def why_not(problem: Problem) -> str | None:
@@ -49,6 +54,7 @@ def cell_bytes(problem: Problem) -> int:
 def cost_of_cells(problem: Problem, num_cells: float, num_products: float) -> Cost:
     """The cost of the projections, of so many cells, and of so many products of a state with the weights."""
     structure, values = problem.declared(Recurrent), widened(problem.values)
+    deepest = max((problem.orderings.row_length(n) for n in set(problem.elements.sizes)), default=0)
     with_kernels_now = structure.kind in CELL_KINDS and on_kernels(values) and not structure.unrolled
     first = later = hidden = gates = 0.0
     for i, layer in enumerate(structure.layers):
@@ -65,5 +71,6 @@ def cost_of_cells(problem: Problem, num_cells: float, num_products: float) -> Co
         flops=2.0 * (len(values) * first + num_cells * later + num_products * hidden),
         bytes=num_cells * cell_bytes(problem),
         activations=num_cells * gates,
-        rates=RATES if with_kernels_now else RATES_WITHOUT_KERNELS,
+        rates=rates_on(values.device, RATES if with_kernels_now else RATES_WITHOUT_KERNELS),
+        launches=LAUNCHES + LAUNCHES_OF_A_STEP * deepest * sum(map(len, structure.layers)),
     )

@@ -4,13 +4,17 @@ A row is a path. Paths are kept apart (``paths``) or share their beginnings (``p
 ``recurrences.py``. The shape of a forest depends on the sizes of the sets alone, so it is made on the host, once.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from janossy.uploads import keep
 
 GROUP = 8
 """The paths in a tree: as many rows as a kernel multiplies at once."""
@@ -77,6 +81,34 @@ class Shape:
         parents = [place[self.parents[c]] - start for c, start in zip(cells, starts, strict=False)]
         return cells, parents, place
 
+    def by_depth_on(self, device: torch.device) -> "Depths":
+        """``by_depth`` on this device; sent there in one piece, and once."""
+        cells, parents, place = self.by_depth
+        ends = np.where(self.ends >= 0, place[self.ends], len(place)) if len(place) else -1 - self.ends
+        arrays, num = [*cells, *parents, place, ends], len(cells)
+        parts = self.sent(device, "depths", np.concatenate(arrays)).split([len(x) for x in arrays])
+        return Depths(parts[:num], parts[num : 2 * num], *parts[2 * num :])
+
+    def sent(self, device: torch.device, name: str, numbers: np.ndarray) -> Tensor:
+        """These numbers, which follow from the shape, on this device; sent to CUDA once."""
+        return keep(self._sent[name], device, lambda: numbers)
+
+    @cached_property
+    def _sent(self) -> dict[str, dict[torch.device, Tensor]]:
+        return defaultdict(dict)
+
+
+class Depths(NamedTuple):
+    """Cells depth by depth: those of each, their parents in the depth before, each one's place, the rows' ends.
+
+    Places are those where the depths stand behind each other; the end of a row of length 0 is one behind the last.
+    """
+
+    cells: tuple[Tensor, ...]
+    parents: tuple[Tensor, ...]
+    place: Tensor
+    ends: Tensor
+
 
 @dataclass(frozen=True, eq=False)
 class Forest:
@@ -88,18 +120,23 @@ class Forest:
 
     shape: Shape
     elements: Tensor
-    mirror: np.ndarray | None = None
+    mirror: Tensor | None = None
 
     @property
     def num_rows(self) -> int:
         return len(self.shape.ends)
 
+    @property
+    def num_cells(self) -> int:
+        return self.shape.num_cells
+
 
 def paths(positions: list[Tensor]) -> Forest:
     """Rows that share nothing: positions (T_i, L_i), the longest first, of elements. Rows are numbered as they come."""
-    shape, mirror, cells = _paths(tuple((x.shape[0], x.shape[1]) for x in positions))
+    shapes = tuple((x.shape[0], x.shape[1]) for x in positions)
     flat = torch.cat([x.reshape(-1) for x in positions]) if positions else torch.zeros(0, dtype=torch.long)
-    return Forest(shape, flat[torch.from_numpy(cells).to(flat.device)], mirror)
+    shape, mirror, cells = _paths(shapes)
+    return Forest(shape, flat[shape.sent(flat.device, "cells", cells)], shape.sent(flat.device, "mirror", mirror))
 
 
 def _paths(shapes: tuple[tuple[int, int], ...]) -> tuple[Shape, np.ndarray, np.ndarray]:

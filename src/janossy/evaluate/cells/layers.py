@@ -32,10 +32,9 @@ def run(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
     structure, (projections, forest) = declared(f), x
     assert isinstance(structure, Recurrent)  # an evaluator that applies has seen that f declares it
     per_position, device = structure.per_position, projections[0].device
-    if forest.shape.num_cells == 0:
+    if forest.num_cells == 0:
         return projections[0].new_zeros(0 if per_position else forest.num_rows, structure.out_features)
-    mirror = None if forest.mirror is None else torch.from_numpy(forest.mirror).to(device)
-    elements, inputs, outputs = forest.elements, projections, projections[0]
+    mirror, elements, inputs, outputs = forest.mirror, forest.elements, projections, projections[0]
     for i, layer in enumerate(structure.layers):
         every_state = per_position or i + 1 < len(structure.layers)
         if i > 0:

@@ -1,14 +1,17 @@
 """The rows of forests, reduced for each set; a forest at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from janossy.evaluate.cells import by_torch
+from janossy.evaluate.cells.by_torch import Sequences
 from janossy.evaluate.cells.cost import cell_bytes
 from janossy.evaluate.cells.forest import Forest
 from janossy.evaluate.cells.layers import project, run
@@ -17,6 +20,7 @@ from janossy.evaluate.reduce import HALF, REDUCTIONS
 from janossy.evaluate.rows.recompute import with_weights_of_now
 from janossy.functions.structure import Recurrent
 from janossy.ragged import Ragged
+from janossy.uploads import upload
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Grove:
-    """A forest whose rows belong to these parts, one after the other."""
+    """A forest, or sequences, whose rows belong to these parts, one after the other."""
 
-    forest: Forest
+    forest: Forest | Sequences
     parts: Sequence[Part]
 
 
@@ -51,13 +55,22 @@ def pool_forests(problem: Problem, values: Tensor, groves: Sequence[Grove]) -> T
     ``values`` are the elements that the forests' cells read. A row of length 0 is the zero vector. If all forests
     together need more than the memory budget, each is computed again in backward.
     """
+    return _pool(problem, run, project(problem.f, problem.declared(Recurrent), values), groves)
+
+
+def pool_sequences(problem: Problem, values: Tensor, groves: Sequence[Grove]) -> Tensor | Ragged:
+    """The same of sequences, by torch's kernels."""
+    return _pool(problem, by_torch.run, values, groves)
+
+
+def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: Sequence[Grove]) -> Tensor | Ragged:
+    """The reduced rows of each set, which are ``of_rows(f, (read, forest))``."""
     reduction = REDUCTIONS[problem.reduce]
-    projections = project(problem.f, problem.declared(Recurrent), values)
-    once = sum(grove.forest.shape.num_cells for grove in groves) * cell_bytes(problem) <= problem.memory_budget
-    apply = partial(run, problem.f) if once else with_weights_of_now(problem.f, run)
+    once = sum(grove.forest.num_cells for grove in groves) * cell_bytes(problem) <= problem.memory_budget
+    apply = partial(of_rows, problem.f) if once else with_weights_of_now(problem.f, of_rows)
 
     def start(grove: Grove) -> list[Tensor]:
-        rows = apply((projections, grove.forest)).split([len(part.sets) * part.num_rows for part in grove.parts])
+        rows = apply((read, grove.forest)).split([len(part.sets) * part.num_rows for part in grove.parts])
         return [reduction.start(_by_set(problem.reduce, x, part)) for x, part in zip(rows, grove.parts, strict=True)]
 
     started: list[Tensor] = []
@@ -94,7 +107,7 @@ def _joined(problem: Problem, results: list[Tensor], sets: list[Sequence[int]]) 
     owners = np.concatenate([np.repeat(each, x.shape[1]) for each, x in zip(sets, results, strict=True)])
     order = owners.argsort(kind="stable")
     if (order[1:] < order[:-1]).any():
-        joined = joined[torch.from_numpy(order).to(joined.device)]
+        joined = joined[upload(order, joined.device)]
     if problem.values.dtype in HALF:
         joined = joined.to(problem.values.dtype)
     if problem.reduce is not None:

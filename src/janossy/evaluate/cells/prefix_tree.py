@@ -12,6 +12,7 @@ from torch import Tensor
 from janossy.evaluate.cells.forest import GROUP, KEEP_CELLS, Forest, Shape
 from janossy.orderings.rows import Bucket
 from janossy.orderings.templates import injective_tuples
+from janossy.uploads import upload
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +84,12 @@ def num_arrangements(multiplicities: tuple[int, ...], k: int) -> int:
 
 def num_arranged(bucket: Bucket) -> int | None:
     """The size of the bucket's sets, if its rows are all arrangements of their elements, two at least, in order."""
-    if len(bucket.local) > 1 or bucket.num_rows < 2 or bucket.length == 0:
-        return None
+    if len(bucket.local) > 1 or bucket.num_rows < 2 or bucket.length == 0 or bucket.local.is_cuda:
+        return None  # a GPU would have to be waited for
     n = int(bucket.local.max()) + 1
     if bucket.num_rows != perm(n, min(n, bucket.length)):
         return None
-    return n if torch.equal(bucket.local[0].cpu(), injective_tuples(n, bucket.length)) else None
+    return n if torch.equal(bucket.local[0], injective_tuples(n, bucket.length)) else None
 
 
 def num_nodes(n: int, k: int, *, increasing: bool) -> tuple[float, float]:
@@ -153,7 +154,7 @@ def prefixes(tree: PrefixTree, elements: Tensor) -> Forest:
         trees.append(len(levels) - 1)
     num_sets = len(elements)
     shape = Shape(np.concatenate(parents), np.concatenate(ends), np.array(levels), np.array(trees))
-    of_kinds = torch.from_numpy(np.concatenate(kinds)).to(elements.device)
+    of_kinds = upload(np.concatenate(kinds), elements.device)
     return Forest(_joined([(shape, num_sets)]), elements[:, of_kinds].flatten())
 
 
@@ -169,7 +170,7 @@ def stems(tree: PrefixTree, elements: Tensor, length: int) -> Forest:
         if len(some):
             shape, columns = _stems(tree, length, size, num_columns)
             shapes += [(shape, len(some) // size)]
-            reads.append(some.reshape(-1, size * num_columns)[:, torch.from_numpy(columns).to(some.device)].flatten())
+            reads.append(some.reshape(-1, size * num_columns)[:, upload(columns, some.device)].flatten())
     return Forest(_joined(shapes), torch.cat(reads) if reads else elements.new_zeros(0))
 
 

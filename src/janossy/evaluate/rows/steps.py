@@ -1,12 +1,13 @@
 """The two ways to f of a row, and what they cost: from its elements, or from a sum of their projections."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates, Work
+from janossy.evaluate.gpu import rates_on
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.rows.pieces import with_zero
@@ -17,6 +18,9 @@ from janossy.orderings.rows import Rows
 
 STEP, STEP_OF_ONEDNN = 6e-5, 5e-6
 """Seconds of a step of torch's recurrences on a few rows, forward and backward; oneDNN has the LSTM in float32."""
+
+LAUNCHES, LAUNCHES_OF_A_STEP, LAUNCHES_OF_CUDNN = 60, 40, 6
+"""Kernels of a call of f on rows of one length, of a recurrence's step in torch operations, and of one by cuDNN."""
 
 # Fitted to TupleMLPs of 8 to 100 units on up to 100,000 tuples, float32, on two cores of an AMD EPYC.
 RATES = Rates(flops_per_second=4e10, bytes_per_second=1.6e10, activations_per_second=1e9, overhead=3e-4)
@@ -37,7 +41,8 @@ def cost_of_elements(problem: Problem, num_rows: Mapping[int, float]) -> Cost:
         flops += num * work.flops(length)
         num_bytes += num * _row_bytes(work, problem.values, length)
         activations += num * work.activations(length)
-    return Cost(flops, num_bytes, activations, RATES, calls=_step(problem) * sum(num_rows))
+    rates, calls = rates_on(problem.values.device, RATES), _step(problem) * sum(num_rows)
+    return Cost(flops, num_bytes, activations, rates, calls, _launches(problem, num_rows))
 
 
 def why_no_projections(problem: Problem) -> str | None:
@@ -69,18 +74,27 @@ def cost_of_projections(problem: Problem, num_rows: float) -> Cost:
         flops=2 * values.numel() * sums + num_rows * (sums + later_flops),
         bytes=3 * element_size * len(values) * sums + num_rows * _projected_row_bytes(work, structure, element_size),
         activations=num_rows * work.activations(structure.k),
-        rates=RATES_OF_PROJECTIONS,
+        rates=rates_on(values.device, RATES_OF_PROJECTIONS),
+        launches=LAUNCHES,
     )
 
 
 def _step(problem: Problem) -> float:
     """Seconds of a step at each position, through every layer, if f is a recurrence."""
     structure, values = problem.structure, problem.values
-    if not isinstance(structure, Recurrent):
+    if not isinstance(structure, Recurrent) or values.is_cuda:  # whose steps are launches
         return 0.0
     by_onednn = structure.kind == "lstm" and values.dtype == torch.float32 and values.device.type == "cpu"
     each = STEP_OF_ONEDNN if by_onednn and not structure.unrolled else STEP
     return each * sum(len(layer) for layer in structure.layers)
+
+
+def _launches(problem: Problem, lengths: Iterable[int]) -> float:
+    """Of rows of these lengths, of which f is called on each by itself."""
+    structure = problem.structure
+    steps = sum(len(layer) for layer in structure.layers) if isinstance(structure, Recurrent) else 0
+    each = LAUNCHES_OF_A_STEP if isinstance(structure, Recurrent) and structure.unrolled else LAUNCHES_OF_CUDNN
+    return sum(LAUNCHES + each * steps * length for length in lengths)
 
 
 def _work(problem: Problem) -> Work:

@@ -6,13 +6,20 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates
-from janossy.evaluate.on_kernels import on_kernels, takes_means
+from janossy.evaluate.gpu import rates_on
+from janossy.evaluate.on_kernels import takes_means
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_order, in_place, reduced, why_not_every_tuple
 from janossy.evaluate.tuples.operators import Operator
 from janossy.evaluate.tuples.projected_means import is_plain, projected_means
 from janossy.functions.structure import ACTIVATIONS, Additive
+
+LAUNCHES, LAUNCHES_IN_TORCH = 30, 80
+"""Kernels on a GPU, forward and backward: of means by kernels, and in torch operations of those of one size."""
+
+WRITTEN = 6
+"""How often torch operations write or read an activation, forward and backward."""
 
 
 def why_not(problem: Problem) -> str | None:
@@ -79,13 +86,17 @@ def _means_by_counts(problem: Problem, structure: Additive, values: Tensor, plac
 def cost(problem: Problem, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:
     """The cost of the projections, with slopes and gradients, and of so many activations of each hidden unit."""
     values, structure = problem.values, problem.declared(Additive)
-    H = len(structure.bias)
+    H, written = len(structure.bias), 0.0
+    by_kernels = takes_means(values.new_empty(0, structure.k, H))
+    if values.is_cuda and not by_kernels:  # in torch operations every activation is written and read
+        written = WRITTEN * values.element_size() * activations * H
     num = len(values)
     if problem.table is not None and not _is_counted(problem, structure):
         num += len(problem.elements.values)
     return Cost(
         flops=2.0 * values.numel() * structure.k * H,
-        bytes=3.0 * values.element_size() * num * structure.k * H,
+        bytes=3.0 * values.element_size() * num * structure.k * H + written,
         activations=activations * H,
-        rates=with_kernels if on_kernels(values) else without_kernels,
+        rates=rates_on(values.device, with_kernels if by_kernels else without_kernels),
+        launches=LAUNCHES if by_kernels else LAUNCHES_IN_TORCH * len(set(problem.elements.sizes)),
     )

@@ -8,6 +8,7 @@ from torch import Tensor
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import HALF, widened
 from janossy.orderings.rows import EveryTuple, averages_every_tuple
+from janossy.uploads import upload
 
 
 def why_not_every_tuple(problem: Problem, k: int) -> str | None:
@@ -52,5 +53,5 @@ def reduced(problem: Problem, means: Tensor) -> Tensor:
             result = result * counts[sizes[0]]
         else:
             each = [counts[n] for n in sizes]
-            result = result * torch.tensor(each, dtype=result.dtype, device=result.device)[:, None]
+            result = result * upload(torch.tensor(each, dtype=result.dtype), result.device)[:, None]
     return result.to(problem.values.dtype) if problem.values.dtype in HALF else result

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from janossy.compiling import constant_when_compiled
+from janossy.uploads import upload
 
 Terms = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """A sum of products: the states that they are added to, those of the left factors, those of the right ones."""
@@ -44,13 +45,14 @@ def product_means(z: Tensor, sizes: Sequence[int], increasing: bool) -> Tensor:
         members = [b for b in order if heights[b] == height]
         filled = [min(sizes[b], k) for b in members]
         lanes = torch.arange(1 << height, device=device)
-        begin, size = (torch.tensor([x[b] for b in members], device=device)[:, None] for x in (starts, sizes))
+        begin, size = (upload(torch.tensor([x[b] for b in members]), device)[:, None] for x in (starts, sizes))
         sums = _tree(z[torch.where(lanes < size, begin + lanes, len(z) - 1)] * 0.5**height, increasing)
-        picked = sums[torch.arange(len(members), device=device), torch.tensor([full[n] for n in filled], device=device)]
+        states = upload(torch.tensor([full[n] for n in filled]), device)
+        picked = sums[torch.arange(len(members), device=device), states]
         counts = [_num_tuples(sizes[b], n, increasing, height) for b, n in zip(members, filled, strict=True)]
-        means.append(picked / torch.tensor(counts, dtype=z.dtype, device=device)[:, None])
+        means.append(picked / upload(torch.tensor(counts, dtype=z.dtype), device)[:, None])
     back = sorted(range(len(order)), key=order.__getitem__)
-    return torch.cat(means)[torch.tensor(back, dtype=torch.long, device=device)]
+    return torch.cat(means)[upload(torch.tensor(back, dtype=torch.long), device)]
 
 
 def _tree(z: Tensor, increasing: bool) -> Tensor:
@@ -73,7 +75,7 @@ def _sums(left: Tensor, right: Tensor, terms: Terms, num_states: int) -> Tensor:
     out = left.new_zeros(*left.shape[:-2], num_states, left.shape[-1])
     part = 4 * num_states
     for a in range(0, len(terms[0]), part):
-        to, i, j = (torch.tensor(states[a : a + part], device=left.device) for states in terms)
+        to, i, j = (upload(torch.tensor(states[a : a + part]), left.device) for states in terms)
         out = out.index_add(-2, to, left.index_select(-2, i) * right.index_select(-2, j))
     return out
 

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from janossy.functions.structure import ACTIVATIONS
 from janossy.orderings.templates import increasing_tuples, injective_tuples
+from janossy.uploads import upload
 
 
 def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -> Tensor:
@@ -30,9 +31,9 @@ def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -
     order: list[int] = []
     for n, sets in members.items():
         positions = torch.tensor([starts[b] for b in sets])[:, None] + torch.arange(n)
-        results.append(mean(p[positions.to(p.device)]))
+        results.append(mean(p[upload(positions, p.device)]))
         order += sets
-    return torch.cat(results)[torch.tensor(order).argsort().to(p.device)]
+    return torch.cat(results)[upload(torch.tensor(order).argsort(), p.device)]
 
 
 def tuple_means(
@@ -49,7 +50,7 @@ def _tuple_mean(x: Tensor, increasing: bool, activation: str, memory_budget: int
     num_sets, n, k, H = x.shape
     if n == 0:
         return x.sum((1, 2))
-    tuples = (increasing_tuples if increasing else injective_tuples)(n, k)[:, : min(n, k)].to(x.device)
+    tuples = (increasing_tuples if increasing else injective_tuples)(n, k, x.device)[:, : min(n, k)]
 
     def total(x: Tensor, some: Tensor) -> Tensor:
         preactivation = x[:, some[:, 0], 0]

@@ -1,0 +1,101 @@
+"""Rows of a recurrence by torch's own kernels, which on CUDA are cuDNN's: all rows in one call, without padding."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.evaluate.problem import Function, Problem
+from janossy.functions.checks import check_dtype
+from janossy.functions.structure import Recurrent
+from janossy.functions.structure import structure as declared
+from janossy.uploads import constant, upload
+
+KERNELS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rnn": torch.rnn_tanh, "gru": torch.gru, "lstm": torch.lstm}
+"""By the kind of a step, which is one of these for the library's own alone: torch computes the same formulas."""
+
+KEEP_CELLS = 2**16
+"""Orders of more cells are sent to the device at every call rather than kept there (half a megabyte each)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Rows as torch's kernels read them: step by step, at each the rows that are so long, the longest row first.
+
+    Shapes: elements (C,), int64, what is read; batch_sizes (L,), int64, on the host: the rows that have such a step.
+    """
+
+    elements: Tensor
+    batch_sizes: Tensor
+    num_rows: int
+    """Rows of length 0 included, which come last."""
+
+    @property
+    def num_cells(self) -> int:
+        return len(self.elements)
+
+
+def takes(problem: Problem) -> bool:
+    """Whether torch's kernels are the way to run these rows: on CUDA, of the library's own recurrences.
+
+    Not ``unrolled`` ones, for cuDNN cannot be differentiated twice; nor with dropout, as a chunk that is computed again
+    in backward could not drop the same.
+    """
+    structure = problem.declared(Recurrent)
+    return problem.values.is_cuda and structure.kind in KERNELS and not (structure.unrolled or structure.dropout)
+
+
+def launches(problem: Problem, longest: int) -> float:
+    """About how many kernels that is, forward and backward: a few for each step of each layer, and some around them."""
+    return 40 + 6 * longest * sum(map(len, problem.declared(Recurrent).layers))
+
+
+def sequences(positions: list[Tensor]) -> Sequences:
+    """Rows of elements at these positions (T_i, L_i), the longest first. Rows are numbered as they come."""
+    num_rows, shapes = sum(len(x) for x in positions), tuple((len(x), x.shape[1]) for x in positions if x.numel())
+    if len(shapes) < 2:
+        elements = next((x for x in positions if x.numel()), torch.zeros(0, 0, dtype=torch.long)).T.reshape(-1)
+    else:
+        flat = torch.cat([x.reshape(-1) for x in positions])
+        kept = len(flat) <= KEEP_CELLS
+        order = constant(flat.device, _order, shapes) if kept else upload(_order(shapes), flat.device)
+        elements = flat.index_select(0, order)
+    lengths = np.repeat([length for _, length in shapes], [num for num, _ in shapes]).astype(np.int64)
+    steps = np.arange(lengths.max(initial=0))
+    return Sequences(elements, torch.from_numpy(np.searchsorted(-lengths, -steps)), num_rows)
+
+
+def run(f: Function, x: tuple[Tensor, Sequences]) -> Tensor:
+    """f of these rows of values (N, d): (rows, c). A row of length 0 is the zero vector.
+
+    Raises: ValueError for values in another dtype than the weights.
+    """
+    structure, (values, rows) = declared(f), x
+    assert isinstance(structure, Recurrent)  # an evaluator that applies has seen that f declares it
+    directions = [direction for layer in structure.layers for direction in layer]
+    check_dtype(f, values, directions[0].weight_ih)
+    if rows.num_cells == 0:
+        return values.new_zeros(rows.num_rows, structure.out_features)
+    num_real, H = int(rows.batch_sizes[0]), directions[0].weight_hh.shape[1]
+    weights = [w for d in directions for w in (d.weight_ih, d.weight_hh, d.bias_ih, d.bias_hh)]
+    zero = values.new_zeros(len(directions), num_real, H)
+    state = zero if structure.num_states == 1 else (zero,) * structure.num_states
+    both = len(structure.layers[0]) > 1
+    # (…, has_biases, num_layers, dropout, train, bidirectional)
+    options = (True, len(structure.layers), 0.0, torch.is_grad_enabled(), both)
+    read = values.index_select(0, rows.elements)
+    _, last, *_ = KERNELS[structure.kind](read, rows.batch_sizes, state, weights, *options)
+    ends = last[-len(structure.layers[0]) :].transpose(0, 1).flatten(1)
+    return torch.nn.functional.pad(ends, (0, 0, 0, rows.num_rows - num_real))
+
+
+@lru_cache(maxsize=64)
+def _order(shapes: tuple[tuple[int, int], ...]) -> np.ndarray:
+    """Which entry of rows (T_i, L_i), one behind the other, is read when: by step, and within it by row."""
+    lengths = np.repeat([length for _, length in shapes], [num for num, _ in shapes])
+    steps = np.concatenate([np.tile(np.arange(length), num) for num, length in shapes])
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    return np.lexsort((rows, steps))

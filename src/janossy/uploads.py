@@ -1,0 +1,46 @@
+"""Numbers that are made on the host, sent to a device without waiting for it; constants are sent once."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
+
+
+def upload(x: Tensor | np.ndarray, device: torch.device) -> Tensor:
+    """x on this device. To CUDA it goes through page-locked memory: an ordinary copy waits for all work before it.
+
+    Raises: RuntimeError while a CUDA graph is recorded, which would read that memory again after it is freed.
+    """
+    x = torch.from_numpy(x) if isinstance(x, np.ndarray) else x
+    if device.type != "cuda" or x.device == device or torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
+        return x.to(device)
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError(
+            "recording a CUDA graph expects all sets to be of one size, and a step of that size before it, so that "
+            "nothing is sent from the host; got numbers to send. See docs/gpu.md."
+        )
+    return x.pin_memory().to(device, non_blocking=True)
+
+
+def keep(sent: dict[torch.device, Tensor], device: torch.device, build: Callable[[], np.ndarray]) -> Tensor:
+    """``build()`` on this device, and in ``sent``: on CUDA nothing is sent when it is asked for again."""
+    if device.type != "cuda" or torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
+        return upload(build(), device)
+    if device not in sent:
+        with torch.inference_mode(False):  # else it could never enter a graph of gradients
+            sent[device] = upload(build(), device)
+    return sent[device]
+
+
+def constant(device: torch.device, build: Callable[..., np.ndarray], *arguments: Any) -> Tensor:
+    """``build(*arguments)`` on this device; kept there, on CUDA."""
+    return keep(_sent(build, *arguments), device, lambda: build(*arguments))
+
+
+@lru_cache(maxsize=256)
+def _sent(build: Callable[..., np.ndarray], *arguments: Any) -> dict[torch.device, Tensor]:
+    return {}

@@ -1,0 +1,232 @@
+"""On a GPU nothing waits in the steady state: forward, backward, training steps, predict, NeighborLoader's batches."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from janossy import (
+    GRU,
+    LSTM,
+    AllPermutations,
+    BalancedTree,
+    Canonical,
+    Combinations,
+    JanossyEquivariant,
+    JanossyNetwork,
+    JanossyPooling,
+    MinGRU,
+    Ragged,
+    Sampled,
+    TupleMLP,
+    TupleProduct,
+    Tuples,
+    predict,
+)
+from janossy.graph import GraphSAGE, TwoHops
+from janossy.uploads import upload
+from tests.examples import D, Transformer, distinct_sets
+from tests.standin import OnCuda, TwoDevices, Waited, cuda, numbers, on_cuda
+
+SIZES = (3, 0, 4, 1, 2)
+
+LAYERS = {
+    "GRU, sampled": (lambda: GRU(D, 3), Sampled(4, seed=7)),
+    "GRU, gathered": (lambda: GRU(D, 3), Sampled(4, seed=7), "gather"),
+    "LSTM, unrolled": (lambda: LSTM(D, 3, unrolled=True), Sampled(4, seed=7), "packed"),
+    "LSTM, canonical": (lambda: LSTM(D, 3), Canonical()),
+    "GRU, by a key": (lambda: GRU(D, 3), Canonical(0)),
+    "LSTM, all orders by prefixes": (lambda: LSTM(D, 3), AllPermutations(), "shared_prefixes"),
+    "GRU, combinations by prefixes": (lambda: GRU(D, 3), Combinations(2), "shared_prefixes"),
+    "GRU, exact ends": (lambda: GRU(D, 3), Sampled(3, exact_last=2, seed=7), "sampled_prefixes"),
+    "MinGRU": (lambda: MinGRU(D, 3), Sampled(4, seed=7)),
+    "a tree": (lambda: BalancedTree(D, 3), Sampled(4, seed=7)),
+    "a Transformer": (Transformer, Sampled(4, seed=7)),
+    "k = 2, gathered": (lambda: TupleMLP(2, D, (5, 4)), Tuples(2), "gather"),
+    "k = 2, projected": (lambda: TupleMLP(2, D, (5, 4)), Tuples(2), "projected"),
+    "k = 3, in torch": (lambda: TupleMLP(3, D, 5), Tuples(3), "fused"),
+    "combinations, in torch": (lambda: TupleMLP(2, D, 5), Combinations(2), "fused"),
+    "a product": (lambda: TupleProduct(2, D, 4), Tuples(2), "permanent"),
+}
+
+
+def layer_of(name, **options):
+    torch.manual_seed(1)
+    build, orderings, *evaluate = LAYERS[name]
+    return JanossyPooling(build(), orderings, *evaluate, **options)
+
+
+def close(there, here):
+    torch.testing.assert_close(numbers(there), here, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("budget", [2**30, 12_000], ids=["at once", "in chunks"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name, budget):
+    here, sets = layer_of(name, memory_budget=budget), distinct_sets(SIZES)
+    there = on_cuda(copy.deepcopy(here))
+    x = sets.values.requires_grad_()
+    here(sets).square().sum().backward()
+    on_gpu = on_cuda(Ragged(x.detach(), sets.offsets, sizes=sets.sizes))
+    on_gpu.values.requires_grad_()
+    with cuda():
+        pooled = there(on_gpu)
+        pooled.square().sum().backward()
+    assert isinstance(pooled, OnCuda)
+    close(on_gpu.values.grad, x.grad)
+    for mine, theirs in zip(there.parameters(), here.parameters(), strict=True):
+        close(mine.grad, theirs.grad)
+
+
+@pytest.mark.parametrize("aggregation", ["mean", "gcn", "max", "lstm", "gru", "k2"])
+def test_batches_of_neighbours(aggregation):
+    """As a NeighborLoader gives them: the host knows what was sampled, and sends it."""
+    torch.manual_seed(0)
+    edges = torch.randint(12, (2, 40))
+    batch = Batch(edges, torch.randn(12, 4), batch_size=3)
+    hops = TwoHops.of_batch(batch)
+    model = GraphSAGE(4, 3, aggregation, hidden_features=6)
+    model.of_hops(batch.x, hops).square().sum().backward()
+    there = on_cuda(copy.deepcopy(model))
+    there.zero_grad()
+    with cuda():
+        there.of_hops(batch.x.pin_memory().to("cuda", non_blocking=True), hops.to("cuda")).square().sum().backward()
+    for mine, theirs in zip(there.parameters(), model.parameters(), strict=True):
+        close(mine.grad, theirs.grad)
+
+
+class Batch:
+    """What NeighborLoader gives, as far as it is read."""
+
+    def __init__(self, edge_index, x, batch_size):
+        self.edge_index, self.x, self.batch_size, self.num_nodes = edge_index, x, batch_size, len(x)
+
+
+def test_an_output_for_each_element():
+    f, sets = GRU(D, 3, bidirectional=True, per_position=True), distinct_sets(SIZES)
+    layer = JanossyEquivariant(f, Sampled(3, seed=1))
+    expected = layer(sets).values
+    with cuda():
+        close(JanossyEquivariant(on_cuda(f), Sampled(3, seed=1))(on_cuda(sets)).values, expected)
+
+
+DRAWN = {
+    "one permutation": Sampled(1),
+    "groups of three": Sampled(3),
+    "the first two": Sampled(1, k=2),
+    "exact ends": Sampled(1, exact_last=2),
+    "all orders": AllPermutations(),
+}
+
+
+def network_of(orderings):
+    torch.manual_seed(1)
+    return JanossyNetwork(nn.Linear(D, 4), JanossyPooling(GRU(4, 3), orderings), nn.Linear(3, 2)).eval()
+
+
+@pytest.mark.parametrize("orderings", DRAWN.values(), ids=DRAWN)
+def test_predictions(orderings):
+    network, sets = network_of(orderings), distinct_sets(SIZES)
+    options = {"seed": 3, "keep_outputs": True} if orderings.draws else {}
+    expected = predict(network, sets, **options)
+    with cuda():
+        found = predict(on_cuda(network), on_cuda(sets), **options)
+    for name in ("mean", "standard_error", "num_permutations", "num_blocks", "outputs")[: 5 if options else 4]:
+        torch.testing.assert_close(numbers(getattr(found, name)), getattr(expected, name), equal_nan=True)
+
+
+@pytest.mark.parametrize("orderings", [Sampled(1), Sampled(5), Sampled(1, k=2), Canonical()], ids=repr)
+def test_a_training_step(orderings):
+    network, sets = on_cuda(network_of(orderings).train()), on_cuda(distinct_sets(SIZES))
+    optimizer = torch.optim.Adam(network.parameters())
+    targets, before = on_cuda(torch.randn(len(sets), 2)), numbers(network.rho.weight).clone()
+    with cuda():
+        for _ in range(2):
+            optimizer.zero_grad()
+            nn.functional.mse_loss(network(sets), targets).backward()
+            optimizer.step()
+    assert not numbers(network.rho.weight).equal(before)
+
+
+RECORDED = {
+    "GRU": (lambda: GRU(D, 3), Sampled(2), "packed"),
+    "LSTM in chunks": (lambda: LSTM(D, 3), Sampled(4), "packed", {"memory_budget": 4000}),
+    "cells": (lambda: GRU(D, 3, unrolled=True), Sampled(2), "packed"),
+    "seeded": (lambda: GRU(D, 3), Sampled(2, seed=1), "gather"),
+    "canonical": (lambda: GRU(D, 3), Canonical(), "packed"),
+    "tuples": (lambda: TupleMLP(2, D, (5, 4)), Tuples(2), "projected"),
+    "in torch": (lambda: TupleMLP(2, D, 5), Tuples(2), "fused"),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_step_on_equal_sizes_sends_nothing(name):
+    """So that a CUDA graph may record it, once a first step has sent the constants."""
+    build, orderings, evaluate, *options = RECORDED[name]
+    layer = on_cuda(JanossyPooling(build(), orderings, evaluate, **(options[0] if options else {})))
+    sets = on_cuda(distinct_sets((5, 5, 5)))
+    with cuda():
+        layer(sets).square().sum().backward()
+    with cuda(sends=False):
+        layer(sets).square().sum().backward()
+    uneven = on_cuda(distinct_sets((5, 4)))
+    with (
+        cuda(sends=False),
+        pytest.raises(RuntimeError, match="recording a CUDA graph expects all sets to be of one size"),
+    ):
+        layer(uneven)
+
+
+# What waits is found
+
+
+WAITING = {
+    "item": lambda x: x.sum().item(),
+    "a condition": lambda x: bool(x.sum() > 0),
+    "tolist": lambda x: x.tolist(),
+    "numpy": lambda x: x.numpy(),
+    "cpu": lambda x: x.cpu(),
+    "to the host": lambda x: x.to("cpu"),
+    "nonzero": lambda x: x.nonzero(),
+    "unique": lambda x: x.unique(),
+    "a mask": lambda x: x[x > 0],
+    "a mask to put at": lambda x: x.clone().index_put((x > 0,), x[:2, 0]),
+    "masked_select": lambda x: x.masked_select(x > 0),
+    "equal": lambda x: torch.equal(x, x),
+    "bincount": lambda x: x.flatten().long().bincount(),
+    "repeats": lambda x: x.repeat_interleave(torch.ones_like(x[:, 0]).long(), 0),
+    "an ordinary copy": lambda x: torch.zeros(3).to("cuda"),
+    "a tensor of numbers": lambda x: torch.tensor([1, 2], device="cuda"),
+    "an index on the host": lambda x: x[torch.tensor([1, 0])],
+}
+
+
+@pytest.mark.parametrize("wait", WAITING.values(), ids=WAITING)
+def test_what_waits_is_found(wait):
+    with cuda(), pytest.raises(Waited):
+        wait(on_cuda(torch.randn(4, 3)))
+
+
+def test_waiting_is_found_in_backward_and_in_what_it_computes_again():
+    class Reads(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient if gradient.sum() > 0 else -gradient
+
+    x = on_cuda(torch.randn(3)).requires_grad_()
+    with cuda(), pytest.raises(Waited):
+        Reads.apply(x).sum().backward()
+    with cuda():
+        again = torch.utils.checkpoint.checkpoint(lambda: x * upload(torch.ones(3), x.device), use_reentrant=False)
+    with cuda(sends=False), pytest.raises(RuntimeError, match="recording a CUDA graph"):
+        again.sum().backward()
+
+
+def test_two_devices_do_not_mix():
+    with cuda(), pytest.raises(TwoDevices):
+        on_cuda(torch.randn(3)) + torch.randn(3)
