@@ -59,7 +59,7 @@ bench-cuda: $(VENV)/.installed-dev  ## Run those for a GPU, each beside its roof
 constraints: check-python  ## Regenerate constraints.txt in a throwaway environment
 	$(PYTHON) -m venv --clear $(VENV)-constraints
 	grep -E '^(torch|triton)==' constraints.txt > $(TORCH_PIN)
-	$(VENV)-constraints/bin/python -m pip install -c $(TORCH_PIN) -e '.[dev]'
+	$(VENV)-constraints/bin/python -m pip install -c $(TORCH_PIN) -e '.[chemistry,dev]'
 	{ sed '/^[^#]/,$$d' constraints.txt \
 	  && $(VENV)-constraints/bin/python -m pip freeze --all --exclude pip --exclude janossy \
 	     | sed 's/+[a-z0-9.]*$$//' | LC_ALL=C sort -f; } > $(VENV)-constraints/new.txt

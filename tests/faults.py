@@ -259,6 +259,21 @@ FAULTS = (
         "(equal[1:] == equal[:-1]).all(1) & (unequal[1:] != unequal[:-1]).any(1)", "(equal[1:] == equal[:-1]).all(1)",
     ),
     _in(
+        "groups", "images.py", "groups/test_group_pooling",
+        "a group's signs are left out",
+        "return self.group.signs is not None", "return False",
+    ),
+    _in(
+        "groups", "pooling.py", "groups/test_group_pooling",
+        "the mean over a set's tuples counts one too many",
+        ".clamp(min=1)[:, None]", ".add(1)[:, None]",
+    ),
+    _in(
+        "functions", "monotone_lattice.py", "functions/test_monotone_lattice",
+        "a corner of a lattice lies above the lowest of those below it",
+        "corners[below].amax(1) + rise", "corners[below].amin(1) + rise",
+    ),
+    _in(
         "orderings", "importance.py", "orderings/test_importance test_laws",
         "the weight of a row is that of all n elements where k are read",
         "weights=steps[:, :, :length].sum(2).exp()", "weights=steps.sum(2).exp()",

@@ -1,0 +1,50 @@
+"""Molecules: atoms, and the tuples of them that force fields have terms for."""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from torch import Tensor
+
+from janossy import Ragged
+
+ELEMENTS = ("H", "C", "N", "O", "F", "P", "S", "Cl", "Br", "I")
+MOST_BONDS = 4
+NUM_FEATURES = len(ELEMENTS) + MOST_BONDS + 1
+TUPLES = {"atoms": 1, "bonds": 2, "angles": 3, "torsions": 4, "impropers": 4}
+
+
+@dataclass(frozen=True)
+class Molecules:
+    """Molecules, and for each kind of tuple those of each, as positions within the molecule.
+
+    Shapes: atoms.values (N, NUM_FEATURES + 3): element (one of ten), number of bonds (one of four), partial charge
+    (AM1-BCC, in quarters of e); coordinates in Å. tuples[kind].values (T, k).
+    """
+
+    atoms: Ragged
+    tuples: dict[str, Ragged]
+
+    def __len__(self) -> int:
+        return len(self.atoms)
+
+    def __getitem__(self, chosen: Tensor) -> "Molecules":
+        return Molecules(self.atoms[chosen], {kind: of_each[chosen] for kind, of_each in self.tuples.items()})
+
+    def positions(self, kind: str) -> Tensor:
+        """The tuples of all molecules as positions in ``atoms.values``."""
+        within, owners = self.tuples[kind].to_index()
+        return within + self.atoms.offsets[owners, None]
+
+
+def tuples_of(neighbours: list[list[int]], planar: set[int]) -> dict[str, list[tuple[int, ...]]]:
+    """Atoms; bonds, angles, torsions, each in one direction; impropers, a planar atom before its three neighbours."""
+    bonds = [(i, j) for i, others in enumerate(neighbours) for j in others if i < j]
+    return {
+        "atoms": [(i,) for i in range(len(neighbours))],
+        "bonds": bonds,
+        "angles": [(i, j, k) for j, others in enumerate(neighbours) for i, k in combinations(others, 2)],
+        "torsions": [
+            (i, j, k, m) for j, k in bonds for i in neighbours[j] for m in neighbours[k] if i != k and m != j and i != m
+        ],
+        "impropers": [(i, *neighbours[i]) for i in sorted(planar) if len(neighbours[i]) == 3],
+    }
