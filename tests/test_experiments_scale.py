@@ -1,0 +1,64 @@
+"""A fit that is killed at random moments ends as the one that is left alone; tables of any length; the plan's table."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from pyarrow import parquet
+
+from benchmarks import scale
+from benchmarks.scale_table import CHUNK, write_table
+from experiments.scale import killed_fit
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_a_fit_that_is_killed_ends_as_the_one_left_alone(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "experiments.scale.killed_fit",
+        "--kills",
+        "3",
+        "--rows",
+        "2000",
+        "--out",
+        tmp_path,
+    ]
+    subprocess.run(command, check=True, timeout=280)
+    data = json.loads((tmp_path / "killed_fit.json").read_text())
+    assert data["equal"] and data["kills"] == 3 and data["saved_again"] == 0 and data["computed"] >= data["steps"]
+    assert killed_fit.page(data) == (tmp_path / "killed_fit.md").read_text()
+    assert "equal, bit for bit" in killed_fit.page(data) and "NOT" in killed_fit.page(data | {"equal": False})
+
+
+def test_a_longer_table_begins_with_the_shorter(tmp_path):
+    num_sets = write_table(tmp_path / "short.parquet", 1000)
+    write_table(tmp_path / "long.parquet", CHUNK + 1000)
+    short, long = (parquet.read_table(tmp_path / f"{name}.parquet") for name in ("short", "long"))
+    assert len(long) == CHUNK + 1000
+    whole = short["set_id"].to_numpy() < num_sets - 1
+    for name in short.column_names:
+        assert np.array_equal(short[name].to_numpy()[whole], long[name].to_numpy()[:1000][whole])
+    ids = long["set_id"].to_numpy()
+    assert (np.diff(ids) >= 0).all() and np.array_equal(np.unique(ids), np.arange(ids[-1] + 1))
+
+
+def test_the_pages_are_those_of_the_numbers():
+    cells = json.loads((ROOT / "benchmarks/results/scale.json").read_text(encoding="utf-8"))["cells"]
+    assert scale.table(cells) == (ROOT / "benchmarks/results/scale.md").read_text(encoding="utf-8")
+    assert scale.plan(cells) in (ROOT / "docs/scale.md").read_text(encoding="utf-8")
+    short, long = (cell for cell in cells if cell["what"] == "fit" and cell["processes"] == 1)
+    assert long["peak_mib"] <= 1.1 * short["peak_mib"] and max(cell["reading_share"] for cell in (short, long)) < 0.15
+
+
+def test_the_plan_divides():
+    cells = [
+        {"what": what, "num_rows": rows, "processes": 1, "sets_a_second": rows // 100, "scanned_a_second": 10**6}
+        for what in ("group", "fit", "predict")
+        for rows in (10**7, 10**6)
+    ]
+    lines = scale.plan(cells).splitlines()
+    assert lines[-1] == "| predict | 100,000 | 2.8 | 0.2 | 0.0 |" and lines[2].endswith("| 2.8 | one machine |")
