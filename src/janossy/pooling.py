@@ -130,7 +130,8 @@ class JanossyPooling(StatesItsMeaning):
     def explain(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> str:
         """Which evaluator computes these sets, what each would cost, and why one does not apply.
 
-        The seconds are a rough estimate, forward and backward, on two cores. f is tried on one row, in evaluation.
+        The seconds are a rough estimate, forward and backward, on two cores, or on CUDA by the device's properties. f
+        is tried on one row, in evaluation.
         Raises: what a call would raise.
         """
         problem = self.problem(sets, keys, orderings, self.reduce, None)
