@@ -1,6 +1,7 @@
-"""The same jobs by Ray's actors: on the cluster that this process, or RAY_ADDRESS, knows, or else on this machine."""
+"""The same jobs by Ray's actors: on the cluster that this process, or RAY_ADDRESS, names, or else on this machine."""
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -56,8 +57,6 @@ def work(jobs: Sequence[J], num_workers: int) -> Iterator[Event[J]]:
 
 
 def _connect(num_workers: int) -> None:
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    try:
-        ray.init(address="auto", **quiet)
-    except ConnectionError:
-        ray.init(address="local", num_cpus=num_workers, include_dashboard=False, **quiet)
+    address = os.environ.get("RAY_ADDRESS", "local")
+    here: dict[str, Any] = {"num_cpus": num_workers, "include_dashboard": False} if address == "local" else {}
+    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **here)
