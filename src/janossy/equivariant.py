@@ -9,7 +9,7 @@ from janossy.evaluate.misfits import check_function, check_keys, check_sets, mis
 from janossy.evaluate.per_element import per_element
 from janossy.orderings import Orderings, weighs_rows
 from janossy.orderings.arguments import check_generator
-from janossy.orderings.rows import check_orderings, exhausting, in_prediction
+from janossy.orderings.rows import check_orderings, exhausting, in_prediction, modules_of
 from janossy.ragged import Ragged
 
 
@@ -59,6 +59,8 @@ class JanossyEquivariant(nn.Module):
         self.f = f
         self.orderings = orderings
         self.memory_budget = memory_budget
+        if modules := modules_of(orderings):
+            self.of_orderings = nn.ModuleList(modules)
 
     def forward(self, sets: Ragged, *, keys: Ragged | None = None, generator: torch.Generator | None = None) -> Ragged:
         """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""

@@ -98,6 +98,8 @@ def test_predictions_are_exactly_invariant_whatever_was_learned(reduce):
 
 
 def test_equivariant_layers_sort_too():
+    scored = JanossyEquivariant(GRU(D, 3, per_position=True), Learned(nn.Linear(D, 1)))
+    assert "of_orderings.0.weight" in scored.state_dict()
     layer = JanossyEquivariant(GRU(D, 3, per_position=True), Learned(first_feature, num=2))
     sets = distinct_sets((4, 3))
     assert not torch.equal(layer(sets).values, layer(sets).values)
