@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from benchmarks.harness import Row
 from benchmarks.step import LEARNING_RATE, NAMES, NUM_EXAMPLES, TASK, authors, on, trainable
 from janossy import Ragged, Stack
+from janossy.adam import Adam
 from janossy.paper.arithmetic.models import MODELS, Model
 
 NUM_NETWORKS, NUM_STEPS, BATCH_SIZE = 15, 1, 128
@@ -41,7 +42,7 @@ def stack_row(name: str, num_threads: int, num_networks: int = NUM_NETWORKS) -> 
 def our_steps(stack: Stack) -> Callable[[], Tensor]:
     """All networks in one step."""
     (x, y), each = TASK.draw(NUM_EXAMPLES, 0), zip(*map(batches, range(len(stack))), strict=True)
-    optimizer = torch.optim.Adam(trainable(stack), lr=LEARNING_RATE, fused=True)
+    optimizer = Adam(trainable(stack), lr=LEARNING_RATE)
     x, sources = x.sort(1).values, generators(len(stack))  # sorted in advance, as theirs
 
     def steps() -> Tensor:

@@ -32,7 +32,8 @@ class Fused:
 
     With p_j = W_j h, what is left of the mean of A σ(Σ_j W_j x_j + b) + a is a sum of activations for each hidden unit,
     and A commutes with the mean. The compiled kernel makes each activation and its slope together, adds them up, and
-    keeps the slopes by each projection for backward. ReLU with k = 2 is summed by sorting, in O(n log n).
+    keeps the slopes by each projection for backward. ReLU with k = 2 is summed by sorting, in O(n log n). Tanh and
+    sigmoid of pairs and triples, in sets of up to 24, come from products of one exponential for each projection.
 
     Applies to: additive functions with one hidden layer (``TupleMLP``) over all k-tuples (Tuples, Combinations),
         reduced by mean or sum; float32 and float64 on the CPU. Elsewhere, and without numba, the same sums run in torch

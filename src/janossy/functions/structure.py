@@ -145,15 +145,19 @@ class Recurrent(Structure):
 def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """The projections (N, k, H) whose sum over positions is weight · [x_1, …, x_k] + bias, weight (H, k·d).
 
-    The second result is the weights (k·H, d) that make them of each element.
+    Or, of R networks that have as many elements each, one network's after the other's, weight (R, H, k·d), bias (R, H).
+    The second result is the weights (…, k·H, d) that make them of each element.
     """
-    if k == 1:
-        return nn.functional.linear(elements, weight, bias).unsqueeze(1), weight
-    H = len(weight)
-    stacked = weight.reshape(H, k, -1).transpose(0, 1).reshape(k * H, -1)
-    if bias is not None:
-        bias = torch.constant_pad_nd(bias, (0, (k - 1) * H))
-    return nn.functional.linear(elements, stacked, bias).view(-1, k, H), stacked
+    H, num_columns = weight.shape[-2:]
+    stacked = weight
+    if k > 1:
+        stacked = weight.reshape(-1, H, k, num_columns // k).transpose(1, 2).reshape(*weight.shape[:-2], k * H, -1)
+        bias = None if bias is None else torch.constant_pad_nd(bias, (0, (k - 1) * H))
+    if weight.dim() == 2:
+        return nn.functional.linear(elements, stacked, bias).view(-1, k, H), stacked
+    rows = elements.view(len(weight), -1, elements.shape[1])
+    found = rows @ stacked.mT if bias is None else torch.baddbmm(bias[:, None], rows, stacked.mT)
+    return found.view(-1, k, H), stacked
 
 
 def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:

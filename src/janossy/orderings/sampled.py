@@ -1,6 +1,6 @@
 """Random orderings of each set (π-SGD, Def. 2.3), or the first k elements of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, perm
 from typing import ClassVar, Self
@@ -131,11 +131,13 @@ class Sampled:
     def _rows(self, permutations: Tensor, n: int) -> Tensor:
         """What is kept of permutations (S, num, n), and what is averaged over exactly: (S, R, L)."""
         length = self._length(n)
+        if length == permutations.shape[2] == self.row_length(n) and not self.exact_last:
+            return permutations
         rows = _every_end(permutations, length, self._last(n)) if self.exact_last else permutations[:, :, :length]
         missing = self.row_length(n) - length
         return torch.nn.functional.pad(rows, (0, missing), value=-1) if missing else rows
 
-    def _block_sizes(self, n: int) -> list[int]:
+    def _block_sizes(self, n: int) -> Sequence[int]:
         return block_sizes(self._scheme(), self.num, n, self.block)
 
     def _scheme(self) -> str:

@@ -111,7 +111,7 @@ def _by_weights(changes: Tensor, hidden: Tensor, before: np.ndarray, width: int)
     H = hidden.shape[1]
     states = hidden.index_select(0, torch.from_numpy(before))
     if changes.shape[1] == width:
-        return changes.T @ states, changes.new_zeros(H)
+        return torch.mm(changes.T, states), changes.new_zeros(H)
     # The GRU's new gate has a part of its own by the product, behind those by the input.
     by_product = changes[:, width:]
-    return torch.cat((changes[:, : width - H].T @ states, by_product.T @ states)), by_product.sum(0)
+    return torch.cat((torch.mm(changes[:, : width - H].T, states), torch.mm(by_product.T, states))), by_product.sum(0)

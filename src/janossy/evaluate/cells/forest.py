@@ -55,6 +55,8 @@ class Shape:
 
     def slabs(self, num_cells: int) -> list[np.ndarray]:
         """The trees, in stretches of about so many cells."""
+        if 0 < self.num_cells <= num_cells:
+            return [self.trees]
         begins = self.levels[self.trees]
         cuts = np.searchsorted(begins, np.arange(0, self.num_cells, max(1, num_cells)))
         return [self.trees[a : b + 1] for a, b in pairwise(np.unique([*cuts, len(self.trees) - 1]))]

@@ -104,12 +104,14 @@ def _joined(problem: Problem, results: list[Tensor], sets: list[Sequence[int]]) 
         nothing = problem.values.new_zeros(0, problem.declared(Recurrent).out_features)
         return nothing if problem.reduce is not None else Ragged.from_sizes(nothing, [])
     joined = torch.cat([x.flatten(0, 1) for x in results]) if len(results) > 1 else results[0].flatten(0, 1)
+    if problem.values.dtype in HALF:
+        joined = joined.to(problem.values.dtype)
+    if problem.reduce is not None and len(sets) == 1 and list(sets[0]) == list(range(len(sets[0]))):
+        return joined
     owners = np.concatenate([np.repeat(each, x.shape[1]) for each, x in zip(sets, results, strict=True)])
     order = owners.argsort(kind="stable")
     if (order[1:] < order[:-1]).any():
         joined = joined[upload(order, joined.device)]
-    if problem.values.dtype in HALF:
-        joined = joined.to(problem.values.dtype)
     if problem.reduce is not None:
         return joined
     return Ragged.from_sizes(joined, np.bincount(owners, minlength=len(problem.elements)).tolist())

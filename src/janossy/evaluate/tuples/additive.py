@@ -1,6 +1,7 @@
 """What the evaluators of additive functions share: f̄ = rest(the mean of σ(Σ_j p_j) over every k-tuple)."""
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_order, in_place, reduced, why_not_every_tuple
 from janossy.evaluate.tuples.operators import Operator
+from janossy.evaluate.tuples.place_means import place_means
 from janossy.evaluate.tuples.projected_means import is_plain, projected_means
 from janossy.functions.structure import ACTIVATIONS, Additive
 
@@ -43,8 +45,12 @@ def pool_every_tuple(
     values, places = in_order(problem)
     if places is not None and _is_counted(problem, structure):
         means = _means_by_counts(problem, structure, values, places)
-    elif is_plain(structure, values):
-        means = projected_means(problem, operator, structure, values, places, *parameters)
+    elif is_plain(structure.k, values, structure.weight):
+        inputs = values, cast(Tensor, structure.weight), structure.bias
+        if structure.k == 1 and places is not None:
+            means = place_means(structure.activation, places, offsets, *inputs)
+        else:
+            means = projected_means(problem, operator, structure.k, places, *inputs, *parameters)
     else:
         projections = in_place(structure.project(values), places)
         p = projections if takes_means(projections) else widened(projections)
@@ -80,7 +86,7 @@ def _means_by_counts(problem: Problem, structure: Additive, values: Tensor, plac
         shares = (1 / problem.elements.offsets.diff().to(activations.dtype))[owners]
         cells = owners * len(values) + places
         counted = activations.new_zeros(len(sizes) * len(values)).scatter_add_(0, cells, shares).view(len(sizes), -1)
-    return (counted @ activations).to(values.dtype)
+    return torch.mm(counted, activations).to(values.dtype)
 
 
 def cost(problem: Problem, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:
@@ -91,7 +97,7 @@ def cost(problem: Problem, activations: float, with_kernels: Rates, without_kern
     if values.is_cuda and not by_kernels:  # in torch operations every activation is written and read
         written = WRITTEN * values.element_size() * activations * H
     num = len(values)
-    if problem.table is not None and not _is_counted(problem, structure):
+    if problem.table is not None and structure.k > 1:
         num += len(problem.elements.values)
     return Cost(
         flops=2.0 * values.numel() * structure.k * H,

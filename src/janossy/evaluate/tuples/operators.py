@@ -17,6 +17,8 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.evaluate.on_kernels import means_and_slopes
 from janossy.evaluate.reduce import widened
+from janossy.evaluate.tuples.every_tuple import in_place
+from janossy.evaluate.tuples.logistic_means import logistic_means
 from janossy.evaluate.tuples.product_means import product_means
 from janossy.evaluate.tuples.series_means import series_means
 from janossy.evaluate.tuples.tuple_means import tuple_means
@@ -44,6 +46,17 @@ class Operator:
     """(p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without); unknown to autograd."""
     means: Callable[..., Tensor]
     """(p, offsets, *parameters) -> means."""
+
+    def at_places(
+        self, p: Tensor, places: Tensor | None, offsets: Tensor, sizes: tuple[int, int], *rest: Any
+    ) -> tuple[Tensor, Tensor]:
+        """The kernel of ``in_place(p, places)``, for sets of these sizes at least and at most.
+
+        p may be written to; the slopes may be of more hidden units, which are to be left out.
+        """
+        if self is TUPLE_MEANS and (found := logistic_means(p, places, offsets, sizes, *rest)) is not None:
+            return found
+        return self.kernel(in_place(p, places), offsets, *rest)
 
 
 def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operator:

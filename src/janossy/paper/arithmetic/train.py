@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from janossy import JanossyNetwork, Ragged, predict
+from janossy.adam import Adam
 from janossy.paper.arithmetic.models import Model, num_trainable_parameters
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import Task
@@ -97,7 +98,7 @@ def _fit(
     squared = settings.loss == "task" and not task.is_integer
     num_steps = -(-len(x) // settings.batch_size)
     trainable = [p for p in network.parameters() if p.requires_grad]
-    optimizer = torch.optim.Adam(trainable, lr=rate, betas=settings.betas, fused=True)
+    optimizer = Adam(trainable, lr=rate, betas=settings.betas)
     schedule = None
     if settings.schedule == "one-cycle":
         schedule = torch.optim.lr_scheduler.OneCycleLR(

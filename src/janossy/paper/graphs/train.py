@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from janossy.adam import Adam
 from janossy.graph.neighbourhoods import two_hops
 from janossy.graph.sage import GraphSAGE
 from janossy.paper.graphs.datasets import VertexData
@@ -109,7 +110,7 @@ def loss_of(logits: Tensor, y: Tensor) -> Tensor:
 
 def fit(model: GraphSAGE, data: VertexData, settings: Settings, progress: Progress) -> tuple[list[float], int]:
     """Train in place; return the mean losses of each tenth of the batches, and how many vertices were trained on."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, fused=True)
+    optimizer = Adam(model.parameters(), lr=settings.learning_rate)
     losses, num_vertices, best = [], 0, -1.0
     total = num_batches(len(data.train), settings)
     tenths = np.array_split(np.arange(total), min(10, total))

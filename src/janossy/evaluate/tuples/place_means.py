@@ -1,0 +1,80 @@
+"""For k = 1, the mean of σ(p) over the sets that look a row of a table up: σ(p) is made once for each row."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads
+from janossy.evaluate.tuples.by_projection import by_inputs, gradients
+from janossy.evaluate.tuples.operators import times_by_set
+from janossy.functions.structure import ACTIVATIONS, project
+
+SLOPES = {"tanh": torch.ops.aten.tanh_backward, "sigmoid": torch.ops.aten.sigmoid_backward}
+"""(gradient, σ(p)) -> the gradient by p, of activations whose slope is known from their value."""
+
+
+def place_means(
+    activation: str, places: Tensor, offsets: Tensor, table: Tensor, weight: Tensor, bias: Tensor | None
+) -> Tensor:
+    """The means (B, H) of σ(weight · x + bias) over each set's rows x of the table (U, d), 0 of an empty set.
+
+    ``weight`` and ``bias`` as ``project`` takes them, for one network or several.
+    """
+    return _PlaceMeans.apply(activation, places, offsets, table, weight, bias)
+
+
+def sums_by_place(slopes: Tensor | None, factors: Tensor, places: Tensor, offsets: Tensor, num_rows: int) -> Tensor:
+    """For each row the sum, over the elements that look it up, of slopes times factors: (num_rows, k, H).
+
+    Shapes: slopes (N, k, H), or None for k = 1 and those of a mean; factors (B, H), each set's.
+    """
+    if on_kernels_eagerly(factors):
+        if slopes is None:
+            arrays = (x.numpy() for x in (factors.new_empty(0), factors.contiguous(), places, offsets))
+            return torch.from_numpy(on_threads("add_by_place", *arrays, num_rows, 1))
+        arrays = (x.numpy() for x in (slopes, factors, offsets, places))
+        return torch.from_numpy(on_threads("table_sums", *arrays, num_rows))
+    if slopes is None:
+        sizes = offsets.diff()
+        slopes = (1 / sizes.to(factors.dtype)).repeat_interleave(sizes).view(-1, 1, 1)
+    by_places = times_by_set(slopes, factors, offsets)
+    return by_places.new_zeros(num_rows, *by_places.shape[1:]).index_add_(0, places, by_places)
+
+
+class _PlaceMeans(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        activation: str,
+        places: Tensor,
+        offsets: Tensor,
+        table: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+    ) -> Tensor:
+        p = project(1, table, weight, bias)[0].squeeze(1)
+        y = ACTIVATIONS[activation](p)
+        ctx.activation = activation
+        ctx.save_for_backward(places, offsets, y if activation in SLOPES else p, table, weight, bias)
+        arrays = (x.numpy() for x in (y, places, offsets))
+        return torch.from_numpy(on_threads("means_by_place", *arrays, max(1, len(offsets) - 1)))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        (places, offsets, kept, *inputs), needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
+        if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
+            inputs = [x if x is None else x.view_as(x) for x in inputs]  # the gradient stops here
+            y = ACTIVATIONS[ctx.activation](project(1, *inputs)[0].squeeze(1)).index_select(0, places)
+            sizes = offsets.diff()
+            owners = torch.arange(len(sizes)).repeat_interleave(sizes)
+            means = torch.zeros_like(gradient).index_add(0, owners, y) / sizes.clamp_min(1)[:, None]
+            return *(None,) * 3, *gradients(means, inputs, needed, gradient)
+        by_y = sums_by_place(None, gradient, places, offsets, len(inputs[0])).squeeze(1)
+        if ctx.activation in SLOPES:
+            by_p = SLOPES[ctx.activation](by_y, kept)
+        else:
+            with torch.enable_grad():
+                p = kept.detach().requires_grad_()
+                (by_p,) = torch.autograd.grad(ACTIVATIONS[ctx.activation](p), p, by_y)
+        return *(None,) * 3, *by_inputs(1, by_p, inputs[0], inputs[1], inputs[1], needed)
