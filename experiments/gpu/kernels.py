@@ -1,0 +1,175 @@
+"""Compiles every kernel for GPUs, without one, and reads what came out: ``python -m experiments.gpu.kernels``.
+
+Writes docs/results/gpu-kernels.json, one cell for each kernel, case and compute capability, and the page
+docs/gpu-kernels-table.md. Cells that are there are kept, but with --again.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from janossy.kernels.cuda import tuple_sums
+from janossy.kernels.cuda.activations import ACTIVATIONS
+
+DOCS = Path(__file__).parents[2] / "docs"
+RESULTS, PAGE = DOCS / "results" / "gpu-kernels.json", DOCS / "gpu-kernels-table.md"
+TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+
+MOST_REGISTERS, MOST_SHARED = 128, 48 * 1024
+CAPABILITIES = (80, 90)
+
+GPUS = {
+    "A100": {"capability": 80, "processors": 108, "ghz": 1.41, "special": 16, "float32": 64, "issued": 128},
+    "H100": {"capability": 90, "processors": 132, "ghz": 1.98, "special": 16, "float32": 128, "issued": 128},
+}
+"""Streaming multiprocessors, boost clock, and results a clock of each: NVIDIA's white papers (19.5 and 66.9 TFLOPS of
+float32), and the table of arithmetic throughput in the CUDA C++ Programming Guide."""
+
+POINTERS = {"sums": "fp32", "high": "fp32", "low": "fp32", "offsets": "i64", "wanted": "i8"}
+DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
+
+
+def cases():
+    """(dtype, k, increasing, slopes, activation): all kinds of tuples with one activation, k = 2 with every other."""
+    for dtype, k, increasing, slopes in product(DTYPES, (1, 2, 3, 4), (False, True), (True, False)):
+        if slopes or dtype == "float32":
+            yield dtype, k, increasing, slopes, "tanh"
+    for activation in ACTIVATIONS:
+        if activation != "tanh":
+            yield "float32", 2, False, True, activation
+
+
+def name(dtype, k, increasing, slopes, activation, capability):
+    tuples = "increasing" if increasing else "injective"
+    return f"tuple_sums {activation} {tuples} k={k} {dtype}{' with slopes' if slopes else ''} sm_{capability}"
+
+
+def compile_case(dtype, k, increasing, slopes, activation, capability):
+    """The compiled kernel of a case."""
+    function = tuple_sums.tuple_sums
+    constants = {"K": k, "INCREASING": increasing, "ACTIVATION": activation, "SLOPES": slopes, "SOME": False}
+    types = {x: f"*{POINTERS[x]}" if x in POINTERS else "i32" for x in function.arg_names if x not in constants}
+    signature = types | {"p": f"*{DTYPES[dtype]}"} | dict.fromkeys(constants, "constexpr")
+    target = GPUTarget("cuda", capability, 32)
+    return triton.compile(ASTSource(function, signature, constants), target=target, options=tuple_sums.OPTIONS)
+
+
+def read(compiled, slopes, k):
+    """What a compiled kernel uses, and the instructions for one tuple of one hidden unit in its innermost loop."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(compiled.asm["cubin"])
+        file.flush()
+        used = tool("cuobjdump", "--dump-resource-usage", file.name)
+        code = tool("nvdisasm", "-c", file.name)
+    numbers = {key: int(value) for key, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", used)}
+    cell = {
+        "registers": numbers["REG"],
+        "spilled": numbers["STACK"] + numbers["LOCAL"],
+        "shared": compiled.metadata.shared,
+    }
+    return cell | ({} if k == 1 else {"instructions": innermost(code, slopes)})
+
+
+def tool(program, *arguments):
+    return subprocess.run([TOOLS / program, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def innermost(code, slopes):
+    """Instructions for one tuple, by kind, of the loop that is in most others, which is that over sets of k elements.
+
+    An iteration loads a row of the elements before (and, with slopes, a sum and what it lacks), and has UNROLL tuples.
+    """
+    labels, instructions = {}, []
+    for line in code.splitlines():
+        if label := re.match(r"^(\.L_x_\d+):", line):
+            labels[label[1]] = len(instructions)
+        elif found := re.match(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\d+ )?\s*([A-Z][A-Z0-9_.]*)(.*)", line):
+            instructions.append((found[1], found[2]))
+    loops = []
+    for i, (operation, rest) in enumerate(instructions):
+        target = re.search(r"\.L_x_\d+", rest)
+        if operation.startswith("BRA") and target and labels.get(target[0], i + 1) <= i:
+            loops.append((labels[target[0]], i))
+    depths = {(a, b): (sum(c <= a and b <= d for c, d in loops), b - a) for a, b in loops}
+    begin, end = max(depths, key=depths.get)
+    body = Counter(kind(operation) for operation, _ in instructions[begin : end + 1])
+    tuples = tuple_sums.UNROLL * body["load"] / (3 if slopes else 1)
+    return {what: round(num / tuples, 2) for what, num in sorted(body.items())}
+
+
+def kind(operation):
+    base = operation.split(".")[0]
+    if base == "MUFU":
+        return "special"
+    if base in ("FADD", "FMUL", "FFMA", "FSEL", "FSETP", "FMNMX", "FRND"):
+        return "float32"
+    return "load" if base == "LDG" else "other"
+
+
+def bound(instructions, gpu):
+    """Tuples of a hidden unit a second at most, in 10⁹, and by what."""
+    clocks = {
+        "special functions": instructions.get("special", 0) / gpu["special"],
+        "float32": instructions.get("float32", 0) / gpu["float32"],
+        "instructions": sum(instructions.values()) / gpu["issued"],
+    }
+    slowest = max(clocks, key=clocks.get)
+    return gpu["processors"] * gpu["ghz"] / clocks[slowest], slowest
+
+
+def page(cells):
+    """The page of these cells."""
+    registers, shared = (max(cell[what] for cell in cells.values()) for what in ("registers", "shared"))
+    spilled = sum(cell["spilled"] for cell in cells.values())
+    lines = [
+        "# What the kernels for a GPU compile to",
+        "",
+        f"Written by `python -m experiments.gpu.kernels`: {len(cells)} kernels, compiled for compute capability",
+        f"8.0 and 9.0 by Triton {next(iter(cells.values()))['triton']}. Asked of each: nothing spilled, at most",
+        f"{MOST_REGISTERS} registers a thread and 48 KiB of shared memory.",
+        f"They take {registers} registers at most, {shared} bytes of shared memory at most, and spill {spilled} bytes.",
+        "",
+        "Instructions are those for one tuple of one hidden unit in the innermost loop, from the machine code:",
+        "special functions (MUFU), float32 arithmetic, and all. The bound is what they leave an A100 (sm_80) or an",
+        "H100 (sm_90), in 10⁹ tuples of a hidden unit a second, were there nothing else to wait for. How near a GPU",
+        "comes to it is **not measured**.",
+        "",
+        "| kernel | registers | spilled | shared | special | float32 | all | bound, 10⁹/s | by |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for case, cell in sorted(cells.items()):
+        row = [case, *(str(cell[x]) for x in ("registers", "spilled", "shared"))]
+        if found := cell.get("instructions"):
+            gpu = next(g for g in GPUS.values() if case.endswith(f"sm_{g['capability']}"))
+            fastest, why = bound(found, gpu)
+            row += [f"{found.get('special', 0):.2f}", f"{found.get('float32', 0):.2f}", f"{sum(found.values()):.1f}"]
+            row += [f"{fastest:.0f}", why]
+        else:
+            row += [""] * 5
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    """Compile what is not there yet; all with --again."""
+    cells = json.loads(RESULTS.read_text()) if RESULTS.exists() and "--again" not in sys.argv else {}
+    for case, capability in product(cases(), CAPABILITIES):
+        key = name(*case, capability)
+        if key not in cells:
+            cells[key] = read(compile_case(*case, capability), case[3], case[1]) | {"triton": triton.__version__}
+            RESULTS.write_text(json.dumps(cells, indent=1, sort_keys=True) + "\n")
+            print(key, cells[key], flush=True)
+    PAGE.write_text(page(cells))
+
+
+if __name__ == "__main__":
+    main()
