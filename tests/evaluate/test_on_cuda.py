@@ -11,7 +11,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from janossy.evaluate import on_kernels
-from janossy.evaluate.tuples.operators import times_by_set
+from janossy.evaluate.tuples.operators import PRODUCT_MEANS, SERIES_MEANS, TUPLE_MEANS, times_by_set
 
 cuda = pytest.importorskip("janossy.kernels.cuda.tuple_means", reason="needs Triton", exc_type=ImportError)
 
@@ -44,13 +44,21 @@ def gpu(monkeypatch):
 )
 @pytest.mark.usefixtures("gpu")
 def test_what_the_kernels_take(dtype, k, taken):
-    assert on_kernels.takes_means(torch.empty(3, k, 4, dtype=dtype, device="cuda")) == taken
+    assert on_kernels.takes_means("tuple_means", torch.empty(3, k, 4, dtype=dtype, device="cuda")) == taken
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_has_no_kernel_on_a_gpu_runs_in_torch_operations():
+    """Every operator is taken where it has a function, and only there."""
+    p = torch.empty(3, 2, 4, device="cuda")
+    for operator in (TUPLE_MEANS, SERIES_MEANS, PRODUCT_MEANS):
+        assert on_kernels.takes_means(operator.name, p) == hasattr(on_kernels.load("cuda"), operator.name)
 
 
 def test_an_old_gpu_is_told_of_once(gpu, recwarn):
     gpu((7, 5))
     for _ in range(2):
-        assert not on_kernels.takes_means(torch.empty(3, 2, 4, device="cuda"))
+        assert not on_kernels.takes_means("tuple_means", torch.empty(3, 2, 4, device="cuda"))
     assert [str(w.message) for w in recwarn if w.category is RuntimeWarning] == [
         "pooling on cuda:0 runs in torch operations, which is slower: Some GPU has compute capability 7.5, and the "
         "kernels expect 8.0 (A100) or newer."

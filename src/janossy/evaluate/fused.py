@@ -54,7 +54,7 @@ class Fused:
         by_sorting = structure.activation == "relu" and structure.k == 2
         sizes = tuple(Counter(problem.elements.sizes).items())
         tuples = _activations(sizes, structure.k, is_increasing(problem), by_sorting)
-        return cost(problem, tuples, RATES, RATES_WITHOUT_KERNELS)
+        return cost(problem, TUPLE_MEANS, tuples, RATES, RATES_WITHOUT_KERNELS)
 
     def __call__(self, problem: Problem) -> Tensor:
         in_torch = partial(tuple_means, memory_budget=problem.memory_budget)

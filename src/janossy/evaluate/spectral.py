@@ -92,7 +92,7 @@ class Spectral:
         options = structure.activation, self._tolerance(problem), self.enumerate_up_to
         sizes = tuple(Counter(problem.elements.sizes).items())
         work = _activations(sizes, structure.k, is_increasing(problem), *options)
-        return cost(problem, work, RATES, RATES_WITHOUT_KERNELS)
+        return cost(problem, SERIES_MEANS, work, RATES, RATES_WITHOUT_KERNELS)
 
     def __call__(self, problem: Problem) -> Tensor:
         in_torch = partial(series_means, memory_budget=problem.memory_budget)

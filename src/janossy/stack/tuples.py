@@ -49,7 +49,7 @@ def pool_tuples(problem: Problem, f: TupleMLP, counts: Sequence[int], num_sets: 
             means = projected_means(problem, TUPLE_MEANS, f.k, places, values, weight, bias, *settings)
     else:
         p = widened(in_place(_project(f.k, values, weight, bias, counts), places))
-        if takes_means(p):
+        if takes_means(TUPLE_MEANS.name, p):
             means = TUPLE_MEANS.means(p, offsets, *settings)
         else:
             means = tuple_means(p, problem.elements.sizes, *settings)

@@ -53,8 +53,8 @@ def pool_every_tuple(
             means = projected_means(problem, operator, structure.k, places, *inputs, *parameters)
     else:
         projections = in_place(structure.project(values), places)
-        p = projections if takes_means(projections) else widened(projections)
-        if takes_means(p):
+        p = projections if takes_means(operator.name, projections) else widened(projections)
+        if takes_means(operator.name, p):
             means = operator.means(p, offsets, *parameters)
         else:
             means = in_torch(p, problem.elements.sizes, *parameters)
@@ -89,11 +89,11 @@ def _means_by_counts(problem: Problem, structure: Additive, values: Tensor, plac
     return torch.mm(counted, activations).to(values.dtype)
 
 
-def cost(problem: Problem, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:
+def cost(problem: Problem, operator: Operator, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:
     """The cost of the projections, with slopes and gradients, and of so many activations of each hidden unit."""
     values, structure = problem.values, problem.declared(Additive)
     H, written = len(structure.bias), 0.0
-    by_kernels = takes_means(values.new_empty(0, structure.k, H))
+    by_kernels = takes_means(operator.name, values.new_empty(0, structure.k, H))
     if values.is_cuda and not by_kernels:  # in torch operations every activation is written and read
         written = WRITTEN * values.element_size() * activations * H
     num = len(values)

@@ -42,6 +42,8 @@ def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor, of_one_size: bool 
 class Operator:
     """A kernel, as it is and differentiable."""
 
+    name: str
+    """That of its kernel's function."""
     kernel: Callable[..., tuple[Tensor, Tensor]]
     """(p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without); unknown to autograd."""
     means: Callable[..., Tensor]
@@ -156,7 +158,7 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
         apply = operator if torch.compiler.is_compiling() else differentiable.apply
         return apply(p, offsets, *parameters, torch.is_grad_enabled() and p.requires_grad)[0]
 
-    return Operator(on_tensors, means)
+    return Operator(f"{name}s", on_tensors, means)
 
 
 TUPLE_MEANS = _operator("tuple_mean", "bool increasing, str activation", tuple_means)
