@@ -34,6 +34,13 @@ def test_a_fit_that_is_killed_ends_as_the_one_left_alone(tmp_path):
     assert "equal, bit for bit" in killed_fit.page(data) and "NOT" in killed_fit.page(data | {"equal": False})
 
 
+def test_fifty_kills():
+    data = json.loads((ROOT / "docs/results/scale/killed_fit.json").read_text(encoding="utf-8"))
+    assert killed_fit.page(data) == (ROOT / "docs/results/scale/killed_fit.md").read_text(encoding="utf-8")
+    assert data["equal"] and data["kills"] >= 50 and data["saved_again"] == 0
+    assert len(data["starts"]) == data["kills"] + 1
+
+
 def test_a_longer_table_begins_with_the_shorter(tmp_path):
     num_sets = write_table(tmp_path / "short.parquet", 1000)
     write_table(tmp_path / "long.parquet", CHUNK + 1000)
