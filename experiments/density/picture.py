@@ -44,7 +44,7 @@ def plot(cells: Sequence[dict[str, Any]], colours: Colours) -> Figure:
             below.set_yticks(range(len(names)), names, fontsize=8)
             below.invert_yaxis()
             below.grid(axis="y", visible=False)
-            below.set_xlabel("pairs of one colour, by independent ones")
+            below.set_xlabel("pairs of one colour (independent: 1)")
             continue
         below.plot(truth["pairs"]["r"], truth["pairs"]["ratio"], color=colours["ink"], linewidth=3, label="the truth")
         for model in LINES:
