@@ -167,9 +167,11 @@ def main() -> None:
     out = options.out
     torch.set_num_threads(1)
     for name in [options.only] if options.only else PROCESSES:
-        record, data = Record(_file(out, name), COMMAND), data_of(PROCESSES[name])
-        for cell in runs():
-            if cell["process"] == name and not record.holds(cell):
+        record = Record(_file(out, name), COMMAND)
+        missing = [cell for cell in runs() if cell["process"] == name and not record.holds(cell)]
+        if missing:
+            data = data_of(PROCESSES[name])
+            for cell in missing:
                 record.add(cell | run(cell, *data))
                 print(json.dumps({x: y for x, y in record.cells[-1].items() if not isinstance(y, dict)}), flush=True)
     cells = results(out)
