@@ -11,10 +11,11 @@ import torch
 from janossy import Ragged
 from janossy.paper.arithmetic import names
 from janossy.paper.arithmetic.models import MODELS, Model, num_trainable_parameters
+from janossy.paper.arithmetic.scoring import score
 from janossy.paper.arithmetic.settings import Settings, settings_for
 from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.arithmetic.train import score, train_trial
+from janossy.paper.arithmetic.train import train_trial
 from janossy.schema import check
 
 ORACLES = {

@@ -6,19 +6,14 @@ from dataclasses import asdict
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from janossy import JanossyNetwork, Ragged, predict
 from janossy.adam import Adam
+from janossy.paper.arithmetic import second_order
 from janossy.paper.arithmetic.models import Model, num_trainable_parameters
+from janossy.paper.arithmetic.scoring import Examples, Scaled, score
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import Task
 from janossy.runs.workers import Progress
-
-EVALUATION_BATCH = 1000
-
-Examples = tuple[Tensor, Tensor]
-"""Integers (B, n) and targets (B,)."""
 
 
 def train_trial(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict:
@@ -35,7 +30,7 @@ def train_trial(task: Task, model: Model, seed: int, settings: Settings, progres
         "task": task.name,
         "model": model.name,
         "seed": seed,
-        "config": {**asdict(settings), "optimizer": "Adam", "learning_rate": kept["learning_rate"]},
+        "config": {**asdict(settings), "learning_rate": kept.get("learning_rate")},
         "num_trainable_parameters": num_trainable_parameters(scaled.network),
         "scores": [
             {"num_permutations": m if model.is_sampled else None, **score(outputs[:, :m], test[1], settings.vote, task)}
@@ -57,31 +52,15 @@ def train_network(
     )
     shift, scale = (train[1].mean().item(), train[1].std().item()) if settings.standardise else (0.0, 1.0)
     fitted = []
-    for rate in settings.learning_rates:
+    for rate in settings.learning_rates or (None,):
         torch.manual_seed(np.random.SeedSequence((seed, *model.name.encode())).generate_state(1)[0].item())
         scaled = Scaled(model.build(task, settings.reduce, settings.embedding_init), shift, scale)
-        fitted.append((scaled, *_fit(scaled, task, settings, rate, train, validation, progress)))
+        if rate is None:
+            history = second_order.fit(scaled, task, settings, train, validation, progress)
+            fitted.append((scaled, history, history[-1]))
+        else:
+            fitted.append((scaled, *_fit(scaled, task, settings, rate, train, validation, progress)))
     return min(fitted, key=lambda fit: _error(fit[2], task))
-
-
-class Scaled:
-    """A network, and the affine map from its outputs to targets."""
-
-    def __init__(self, network: JanossyNetwork, shift: float, scale: float) -> None:
-        self.network, self.shift, self.scale = network, shift, scale
-
-    def loss(self, x: Tensor, y: Tensor, squared: bool) -> Tensor:
-        error = self.network(Ragged.from_padded(x))[:, 0] - (y - self.shift) / self.scale
-        return (error.square() if squared else error.abs()).mean()
-
-    def outputs(self, x: Tensor, num_permutations: int) -> Tensor:
-        """The prediction of each permutation, (B, num_permutations)."""
-        predictions = []
-        for batch in x.split(EVALUATION_BATCH):
-            outputs = predict(self.network, Ragged.from_padded(batch), num_permutations, keep_outputs=True).outputs
-            assert outputs is not None
-            predictions.append(outputs[:, :, 0] * self.scale + self.shift)
-        return torch.cat(predictions)
 
 
 def _fit(
@@ -134,21 +113,6 @@ def _fit(
     if state is not None:
         network.load_state_dict(state)
     return history, kept
-
-
-def score(outputs: Tensor, y: Tensor, vote: str, task: Task) -> dict[str, float]:
-    """Accuracy, RMSE and mean absolute error of the outputs (B, m), merged into one prediction each.
-
-    Predictions of integer targets are rounded first; so are the paper's, whose MAE is 0 where its accuracy is 1.
-    """
-    merged = outputs.mean(1) if vote == "mean" else outputs.round().mode(1).values
-    predictions = merged.round() if task.is_integer else merged
-    error = (predictions - y).double()
-    return {
-        "accuracy": (merged.round() == y).double().mean().item(),
-        "rmse": error.square().mean().sqrt().item(),
-        "mae": error.abs().mean().item(),
-    }
 
 
 def _error(entry: dict, task: Task) -> float:

@@ -1,0 +1,179 @@
+"""Train a k-ary model on all examples at once: L-BFGS, preconditioned by damped Gauss-Newton matrices."""
+
+import time
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+import scipy.optimize
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from janossy import JanossyNetwork, JanossyPooling, Ragged
+from janossy.paper.arithmetic.scoring import Examples, Scaled, score
+from janossy.paper.arithmetic.settings import Settings
+from janossy.paper.arithmetic.tasks import Task
+from janossy.runs.workers import Progress
+
+FIRST_PASSES = 50
+"""Passes over the examples with the first matrix and with the second; each later one serves for twice as many."""
+
+DAMPING, SOFTER, LEAST_DAMPING = 1.0, 0.3, 1e-3
+"""The first matrix adds its whole diagonal to itself, which keeps units from saturating in the first few passes; each
+later one adds 0.3 times as much of it as the one before."""
+
+SQUARED_ROUNDS = 3
+"""Absolute errors are minimised from here on; squared ones before."""
+
+SMOOTHING = 0.25
+"""Where absolute errors begin to be squared ones, in units of the targets, so that they have a curvature."""
+
+SAMPLE, CHUNK = 3000, 250
+"""Examples that a Gauss-Newton matrix is made of, and of which Jacobians are held at a time."""
+
+MEMORY = 30
+"""Pairs of steps and gradients that L-BFGS keeps."""
+
+OCCURRENCE_MEMORY = 1 << 30
+"""Bytes for counting the distinct tuples of all examples: 12 million of k = 3 on variance."""
+
+
+def fit(
+    scaled: Scaled, task: Task, settings: Settings, train: Examples, validation: Examples, progress: Progress
+) -> list[dict]:
+    """Train in place, for ``settings.epochs`` passes over the examples or until nothing is won; return the history.
+
+    Minimises squared errors, then smoothed absolute ones where the loss is "l1" or "task" on integer targets: a pass is
+    a loss and a gradient on all of them, with f on each distinct tuple once. L-BFGS (``scipy.optimize``) goes in the
+    coordinates in which the matrix Jᵀ W J / m + damping is the identity: J are the outputs' derivatives by all weights
+    on a sample of m examples, and W the errors' weights (Gauss and Newton's matrix, with Marquardt's damping by the
+    diagonal), so that a step is Gauss and Newton's before L-BFGS has learnt anything, and then also knows what the
+    sample did not tell.
+    """
+    problem = _Problem(scaled, train)
+    absolute = settings.loss == "l1" or (settings.loss == "task" and task.is_integer)
+    sampling = torch.Generator().manual_seed(torch.initial_seed())
+    history: list[dict] = []
+    for number, passes, damping in _rounds(settings.epochs):
+        start, before = time.perf_counter(), problem.passes
+        problem.smoothing = SMOOTHING / scaled.scale if absolute and number >= SQUARED_ROUNDS else None
+        some = torch.randperm(len(train[0]), generator=sampling)[:SAMPLE]
+        loss = problem.descend(some, damping, passes, progress)
+        history.append({
+            "epoch": problem.passes,
+            "train_loss": loss,
+            **score(scaled.outputs(validation[0], 1), validation[1], settings.vote, task),
+            "seconds": round(time.perf_counter() - start, 3),
+        })  # fmt: skip
+        if problem.passes >= settings.epochs or problem.passes - before < 5:
+            break
+    progress(max(0, settings.epochs - problem.passes))
+    return history
+
+
+def _rounds(epochs: int) -> Iterator[tuple[int, int, float]]:
+    """The number of each round, its passes and its damping."""
+    done, number = 0, 0
+    while True:
+        passes = max(FIRST_PASSES, done)
+        yield number, min(passes, epochs - done), max(LEAST_DAMPING, DAMPING * SOFTER**number)
+        done, number = done + passes, number + 1
+
+
+class _Problem:
+    """The loss of a network on all examples, as a function of one vector of all weights."""
+
+    def __init__(self, scaled: Scaled, train: Examples) -> None:
+        self.network = scaled.network
+        self.x = train[0].sort(1).values  # a set's tuples are then its places' in this order
+        self.targets = (train[1] - scaled.shift) / scaled.scale
+        self.sets = Ragged.from_padded(self.x)
+        self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
+        self.whole = _by_distinct_tuples(self.network)
+        self.smoothing: float | None = None
+        self.passes = 0
+
+    def descend(self, some: Tensor, damping: float, passes: int, progress: Progress) -> float:
+        """So many passes, preconditioned by the Gauss-Newton matrix of some examples; return the loss."""
+        factor = torch.linalg.cholesky(self._gauss_newton(some, damping))
+        start = parameters_to_vector(self.weights).detach().double()
+
+        def at(step: np.ndarray) -> Tensor:
+            return start + _solve(factor.T, torch.from_numpy(step), upper=True)
+
+        def evaluate(step: np.ndarray) -> tuple[float, np.ndarray]:
+            progress(1)
+            self.passes += 1
+            loss, gradient = self._loss_and_gradient(at(step))
+            return loss, _solve(factor, gradient, upper=False).numpy()
+
+        found = scipy.optimize.minimize(
+            evaluate,
+            np.zeros(len(start)),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxcor": MEMORY, "maxfun": passes, "maxiter": passes, "ftol": 0.0, "gtol": 0.0},
+        )
+        vector_to_parameters(at(found.x).float(), self.weights)
+        return float(found.fun)
+
+    def _loss_and_gradient(self, weights: Tensor) -> tuple[float, Tensor]:
+        vector_to_parameters(weights.float(), self.weights)
+        errors = self.whole(self.sets)[:, 0] - self.targets
+        loss = self._losses(errors).mean()
+        gradients = torch.autograd.grad(loss, self.weights)
+        return loss.item(), parameters_to_vector(gradients).double()
+
+    def _losses(self, errors: Tensor) -> Tensor:
+        """Half the squares; or the absolute errors, squared near 0: √(e² + s²) - s (the pseudo-Huber loss over s)."""
+        if self.smoothing is None:
+            return errors.square() / 2
+        return (errors.square() + self.smoothing**2).sqrt() - self.smoothing
+
+    def _gauss_newton(self, some: Tensor, damping: float) -> Tensor:
+        """Jᵀ W J / m + damping times its diagonal, (P, P) float64, of some m examples."""
+        size = sum(weight.numel() for weight in self.weights)
+        matrix = torch.zeros(size, size)
+        for part in some.split(CHUNK):
+            jacobian, errors = _jacobian(self.network, self.x[part], self.targets[part])
+            if self.smoothing is not None:
+                jacobian *= (errors.square() + self.smoothing**2)[:, None] ** -0.25
+            matrix.addmm_(jacobian.T, jacobian, alpha=1 / len(some))
+        exact = matrix.double()
+        diagonal = exact.diagonal()
+        floor = 1e-6 * diagonal.mean()
+        diagonal += damping * diagonal.clamp_min(floor) + 1e-3 * floor
+        return exact
+
+
+def _by_distinct_tuples(network: JanossyNetwork) -> JanossyNetwork:
+    """The same, of the same weights, with f on each distinct tuple once."""
+    of = network.pooling
+    pooling = JanossyPooling(of.f, of.orderings, reduce=of.reduce, evaluate="distinct", memory_budget=OCCURRENCE_MEMORY)
+    return JanossyNetwork(network.h, pooling, network.rho)
+
+
+@torch.no_grad()
+def _jacobian(network: JanossyNetwork, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The outputs' derivatives by each weight that is trained (B, P), and the errors (B,), of sorted sets (B, n)."""
+    of = network.pooling
+    tuples = torch.tensor(list(combinations(range(x.shape[1]), of.orderings.k)))
+    rows = network.h(x)[:, tuples]  # (B, T, k, d)
+    parts: dict[str, nn.Module] = {"f": of.f, "rho": network.rho}
+    weights = {name: {key: w.detach() for key, w in part.named_parameters()} for name, part in parts.items()}
+
+    def output(weights: dict[str, dict[str, Tensor]], rows: Tensor) -> tuple[Tensor, Tensor]:
+        values = functional_call(of.f, weights["f"], (rows,))
+        pooled = values.sum(0) if of.reduce == "sum" else values.mean(0)
+        y = functional_call(network.rho, weights["rho"], (pooled,))[0]
+        return y, y
+
+    derivatives, outputs = vmap(grad(output, has_aux=True), in_dims=(None, 0))(weights, rows)
+    columns = [derivatives[name][key] for name, part in parts.items() for key, _ in part.named_parameters()]
+    return torch.cat([column.flatten(1) for column in columns], 1), outputs - targets
+
+
+def _solve(factor: Tensor, vector: Tensor, *, upper: bool) -> Tensor:
+    return torch.linalg.solve_triangular(factor, vector[:, None], upper=upper)[:, 0]
