@@ -12,7 +12,7 @@ from janossy.runs.options import NUM_CORES, Out, Request, Resume, Workers, chose
 def arithmetic(
     preset: Annotated[
         Preset | None,
-        typer.Option(help="smoke: a minute. quick: 15 minutes on two cores. full: the paper's scores, minutes a trial; by the other protocols its epochs, days."),
+        typer.Option(help="smoke: a minute. quick: 15 minutes on two cores. full: all epochs, a day or days."),
     ] = None,
     protocol: Annotated[
         Protocol,
