@@ -7,7 +7,7 @@ from torch.nn.utils import parameters_to_vector
 from janossy import Ragged
 from janossy.paper.arithmetic.models import MODELS
 from janossy.paper.arithmetic.scoring import Scaled
-from janossy.paper.arithmetic.second_order import SAMPLE, _Problem
+from janossy.paper.arithmetic.second_order import LINE_SEARCH, SAMPLE, _Problem
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.train import train_trial
@@ -63,7 +63,7 @@ def test_all_is_learnt_that_the_model_can_learn():
     adam = replace(settings, optimizer="Adam", learning_rates=(1e-2,), epochs=10)
     other = train_trial(TASKS["sum"], MODELS["k1-linear"], 0, adam, lambda _: None)
     assert result["history"][-1]["train_loss"] < 1e-2 * other["history"][-1]["train_loss"]
-    assert sum(passes) == pytest.approx(settings.epochs, rel=0.1)
+    assert settings.epochs <= sum(passes) <= settings.epochs + LINE_SEARCH
     assert result["config"]["learning_rate"] is None and result["config"]["optimizer"] == "L-BFGS"
 
 

@@ -1,8 +1,7 @@
 """Train a k-ary model on all examples at once: L-BFGS, preconditioned by damped Gauss-Newton matrices."""
 
 import time
-from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 import scipy.optimize
@@ -36,6 +35,9 @@ SAMPLE, CHUNK = 3000, 250
 MEMORY = 30
 """Pairs of steps and gradients that L-BFGS keeps."""
 
+LINE_SEARCH = 20
+"""Passes that a line search may take."""
+
 OCCURRENCE_MEMORY = 1 << 30
 """Bytes for counting the distinct tuples of all examples: 12 million of k = 3 on variance."""
 
@@ -44,6 +46,8 @@ def fit(
     scaled: Scaled, task: Task, settings: Settings, train: Examples, validation: Examples, progress: Progress
 ) -> list[dict]:
     """Train in place, for ``settings.epochs`` passes over the examples or until nothing is won; return the history.
+
+    A line search that is under way is ended, by some passes more.
 
     Minimises squared errors, then smoothed absolute ones where the loss is "l1" or "task" on integer targets: a pass is
     a loss and a gradient on all of them, with f on each distinct tuple once. L-BFGS (``scipy.optimize``) goes in the
@@ -56,8 +60,10 @@ def fit(
     absolute = settings.loss == "l1" or (settings.loss == "task" and task.is_integer)
     sampling = torch.Generator().manual_seed(torch.initial_seed())
     history: list[dict] = []
-    for number, passes, damping in _rounds(settings.epochs):
+    for number in count():
         start, before = time.perf_counter(), problem.passes
+        passes = min(max(FIRST_PASSES, before), settings.epochs - before)
+        damping = max(LEAST_DAMPING, DAMPING * SOFTER**number)
         problem.smoothing = SMOOTHING / scaled.scale if absolute and number >= SQUARED_ROUNDS else None
         some = torch.randperm(len(train[0]), generator=sampling)[:SAMPLE]
         loss = problem.descend(some, damping, passes, progress)
@@ -71,15 +77,6 @@ def fit(
             break
     progress(max(0, settings.epochs - problem.passes))
     return history
-
-
-def _rounds(epochs: int) -> Iterator[tuple[int, int, float]]:
-    """The number of each round, its passes and its damping."""
-    done, number = 0, 0
-    while True:
-        passes = max(FIRST_PASSES, done)
-        yield number, min(passes, epochs - done), max(LEAST_DAMPING, DAMPING * SOFTER**number)
-        done, number = done + passes, number + 1
 
 
 class _Problem:
@@ -114,7 +111,14 @@ class _Problem:
             np.zeros(len(start)),
             jac=True,
             method="L-BFGS-B",
-            options={"maxcor": MEMORY, "maxfun": passes, "maxiter": passes, "ftol": 0.0, "gtol": 0.0},
+            options={
+                "maxcor": MEMORY,
+                "maxfun": passes,
+                "maxiter": passes,
+                "maxls": LINE_SEARCH,
+                "ftol": 0.0,
+                "gtol": 0.0,
+            },
         )
         vector_to_parameters(at(found.x).float(), self.weights)
         return float(found.fun)
