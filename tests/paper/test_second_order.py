@@ -63,7 +63,7 @@ def test_all_is_learnt_that_the_model_can_learn():
     adam = replace(settings, optimizer="Adam", learning_rates=(1e-2,), epochs=10)
     other = train_trial(TASKS["sum"], MODELS["k1-linear"], 0, adam, lambda _: None)
     assert result["history"][-1]["train_loss"] < 1e-2 * other["history"][-1]["train_loss"]
-    assert settings.epochs <= sum(passes) <= settings.epochs + LINE_SEARCH
+    assert settings.epochs <= sum(passes) <= settings.epochs + 2 * LINE_SEARCH
     assert result["config"]["learning_rate"] is None and result["config"]["optimizer"] == "L-BFGS"
 
 

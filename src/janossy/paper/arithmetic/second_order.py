@@ -36,7 +36,7 @@ MEMORY = 30
 """Pairs of steps and gradients that L-BFGS keeps."""
 
 LINE_SEARCH = 20
-"""Passes that a line search may take."""
+"""Passes that a line search may take, and its second try without the memory."""
 
 OCCURRENCE_MEMORY = 1 << 30
 """Bytes for counting the distinct tuples of all examples: 12 million of k = 3 on variance."""
@@ -47,7 +47,7 @@ def fit(
 ) -> list[dict]:
     """Train in place, for ``settings.epochs`` passes over the examples or until nothing is won; return the history.
 
-    A line search that is under way is ended, by some passes more.
+    A line search that is under way is ended, by ``2 LINE_SEARCH`` passes more at most.
 
     Minimises squared errors, then smoothed absolute ones where the loss is "l1" or "task" on integer targets: a pass is
     a loss and a gradient on all of them, with f on each distinct tuple once. L-BFGS (``scipy.optimize``) goes in the
