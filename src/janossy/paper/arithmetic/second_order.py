@@ -6,11 +6,11 @@ from itertools import combinations, count
 import numpy as np
 import scipy.optimize
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call, grad, vmap
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from janossy import JanossyNetwork, JanossyPooling, Ragged
+from janossy import JanossyNetwork, JanossyPooling, Ragged, TupleMLP
 from janossy.paper.arithmetic.scoring import Examples, Scaled, score
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import Task
@@ -163,15 +163,17 @@ def _by_distinct_tuples(network: JanossyNetwork) -> JanossyNetwork:
 def _jacobian(network: JanossyNetwork, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """The outputs' derivatives by each weight that is trained (B, P), and the errors (B,), of sorted sets (B, n)."""
     of = network.pooling
-    tuples = torch.tensor(list(combinations(range(x.shape[1]), of.orderings.k)))
+    f, rho = of.f, network.rho
+    assert isinstance(f, TupleMLP)
+    tuples = torch.tensor(list(combinations(range(x.shape[1]), f.k)))
     rows = network.h(x)[:, tuples]  # (B, T, k, d)
-    parts: dict[str, nn.Module] = {"f": of.f, "rho": network.rho}
+    parts = {"f": f, "rho": rho}
     weights = {name: {key: w.detach() for key, w in part.named_parameters()} for name, part in parts.items()}
 
     def output(weights: dict[str, dict[str, Tensor]], rows: Tensor) -> tuple[Tensor, Tensor]:
-        values = functional_call(of.f, weights["f"], (rows,))
+        values = functional_call(f, weights["f"], (rows,))
         pooled = values.sum(0) if of.reduce == "sum" else values.mean(0)
-        y = functional_call(network.rho, weights["rho"], (pooled,))[0]
+        y = functional_call(rho, weights["rho"], (pooled,))[0]
         return y, y
 
     derivatives, outputs = vmap(grad(output, has_aux=True), in_dims=(None, 0))(weights, rows)
