@@ -150,8 +150,12 @@ RECURRENCE = {
 DOORS = {
     "AllPermutations": Door(AllPermutations, dict, {"max_rows": COUNT}),
     "Tuples": Door(Tuples, lambda: {"k": 2}, {"k": COUNT, "max_rows": COUNT}),
-    "Combinations": Door(Combinations, lambda: {"k": 2}, {"k": COUNT, "key": (0, "x", nn.Linear), "max_rows": COUNT}),
-    "Canonical": Door(Canonical, dict, {"key": (0, "x"), "max_rows": COUNT}),
+    "Combinations": Door(Combinations, lambda: {"k": 2}, {"k": COUNT, "key": (-1, "x", nn.Linear), "max_rows": COUNT}),
+    "Canonical": Door(
+        Canonical,
+        dict,
+        {"key": (-1, "x", ()), "max_rows": COUNT, "k": COUNT[:-1], "order_weights": (1, [1.0], torch.ones(1))},
+    ),
     "Sampled": Door(
         Sampled,
         lambda: {"num": 4},

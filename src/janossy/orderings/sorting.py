@@ -1,7 +1,6 @@
 """The canonical order of the elements of each set (Section 2.1)."""
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import torch
@@ -122,7 +121,7 @@ def key_columns(key: Key | int, elements: Tensor) -> Tensor:
             )
         return features[:, key : key + 1]
     columns = key(elements)
-    if not isinstance(columns, Tensor) or columns.dim() not in (1, 2) or len(columns) != len(elements):
+    if not isinstance(columns, Tensor) or columns.dim() not in (1, 2) or columns.shape[0] != elements.shape[0]:
         shape = tuple(columns.shape) if isinstance(columns, Tensor) else type(columns).__name__
         raise ValueError(
             f"a key function maps elements ({len(elements)}, *features) to a tensor ({len(elements)},) "
@@ -133,7 +132,7 @@ def key_columns(key: Key | int, elements: Tensor) -> Tensor:
 
 def in_columns(x: Tensor) -> Tensor:
     """x (N, *features) with its features side by side, (N, d)."""
-    return x.reshape(len(x), prod(x.shape[1:]))
+    return x.flatten(1) if x.dim() > 1 else x[:, None]  # by no len(x), which an export would take for a constant
 
 
 def _numbers(key: Key | int, elements: Tensor) -> tuple[Tensor, ...]:
