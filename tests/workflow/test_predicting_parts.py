@@ -121,9 +121,8 @@ def test_what_fails_is_one_line_and_the_rest_is_done(workers, model, sets, janos
     code, stdout, stderr = janossy("predict", model, sets, "--out", "out", "--workers", workers)
     assert code == 1 and stderr.count("\n") == 1
     assert "1 of 7 parts failed, and the same command does what is left." in stderr
-    assert (
-        "c.parquet, after row 20: column 'price' expects a list" in stderr and "(what was finished is kept)" in stderr
-    )
+    assert "c.parquet, after row" in stderr and "column 'price' expects a list" in stderr
+    assert stderr.endswith("(what was finished is kept)\n")
     assert len(whole(Path("out"))) == NUM_PARTS and stdout.count("wrote part") == NUM_PARTS
     assert not list(Path("out").glob(".*"))
     law_same(predicted(Path("out")), expected(model))
@@ -142,9 +141,9 @@ ANOTHER = "out holds predictions of another model, of other files"
             ANOTHER,
         ),
         (("sets/a.parquet", "--out", "out"), 2, ANOTHER),
-        (("sets", "long.parquet", "--out", "new"), 2, "and double in long.parquet"),
+        (("sets", "long.parquet", "--out", "new"), 2, "long.parquet. Files of a table have columns of the same types"),
         (("long.parquet", "--out", "new"), 2, "Group rows of one set first: janossy group"),
-        (("none", "--out", "new"), 2, "there is no file or folder none"),
+        (("none", "--out", "new"), 2, "/none."),
         (("sets", "--out", "new.parquet", "--engine", "ray"), 2, "of an --out that is a folder"),
         (("sets", "--out", "new.txt"), 2, ", or a folder; got new.txt"),
         (("empty.parquet", "--out", "new"), 2, "there are columns, and no row"),

@@ -46,7 +46,7 @@ def predict_parts(
     targets = record.recipe.target if record is not None and len(record.recipe.target) > 1 else ()
     try:
         predictor = SetPredictor(model, keep=set_id or None, targets=targets, num_permutations=num_permutations)
-        files = open_files(paths)
+        files = open_files([path.absolute() for path in paths])  # workers stand elsewhere
         schema = predictor.schema(files.schema)
     except (SavedModelError, ValueError, FileNotFoundError) as error:
         raise BadArgument(str(error)) from error
