@@ -66,7 +66,12 @@ def law_estimate_covers(evaluator, f, d, length, dtype):
 
 @pytest.mark.parametrize(
     ("function", "length"),
-    [(name, length) for name in FUNCTIONS for length in (1, 2, 5, 8) if length >= FUNCTIONS[name].least_k],
+    [
+        (name, length)
+        for name in FUNCTIONS
+        for length in (1, 2, 5, 8)
+        if length >= FUNCTIONS[name].least_k and (name, length) != ("monotone_lattice", 8)  # of 2^16 corners
+    ],
 )
 def test_bytes_saved_are_within_the_estimate(function, length):
     f = FUNCTIONS[function].build(length)

@@ -49,7 +49,7 @@ def test_a_table_that_exceeds_the_memory_is_spilled(janossy):
     rng = np.random.default_rng(0)
     ids = rng.permutation(np.arange(600_000) // 3)
     write("long.parquet", pa.table({"id": ids, "x": rng.normal(size=len(ids)), "z": rng.normal(size=len(ids))}))
-    code, out, err = janossy("group", "long.parquet", "--set-id", "id", "--out", "sets.parquet", "--memory", "24MB")
+    code, out, err = janossy("group", "long.parquet", "--set-id", "id", "--out", "sets.parquet", "--memory", "40MB")
     assert (code, err) == (0, "") and out == "wrote sets.parquet: 200,000 sets\n"
     grouped = parquet.read_table("sets.parquet")
     assert np.array_equal(grouped["id"], np.arange(200_000))
