@@ -80,7 +80,7 @@ def law_samples_follow(p, q, head: str, num: int = 4000) -> None:
         points = torch.cartesian_prod(torch.arange(3), torch.arange(3))
         weights = torch.ones(9).double()
     else:
-        edges = np.linspace(-1, 2, 6) if head == "bounded" else np.linspace(-pi, pi, 6)
+        edges = np.linspace(*{"normals": (-9, 9), "bounded": (-1, 2), "von Mises": (-pi, pi)}[head], 6)
         num_points = 100  # in the middles of 20 parts of each bin
         middles = torch.from_numpy(edges[0] + (np.arange(num_points) + 0.5) * (edges[-1] - edges[0]) / num_points)
         points = torch.cartesian_prod(middles, middles)
@@ -99,7 +99,7 @@ def law_samples_follow(p, q, head: str, num: int = 4000) -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("head", ["bounded", "von Mises", "categories"])
+@pytest.mark.parametrize("head", GRIDS)
 @pytest.mark.parametrize("reader", ["gru", "iid"])
 def test_samples_follow_the_density(reader, head):
     q = sequence_density(reader, head, seed=1)

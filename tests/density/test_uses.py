@@ -111,6 +111,7 @@ REFUSED = {
     "a missing point": (Bounded([0.0], [1.0]), torch.tensor([[torch.nan], [0.5]]), "Fill in or drop"),
     "an unknown id": (Categories(3), torch.tensor([0, 3]), "ids from 0 to 2"),
     "ids as floats": (Categories(3), torch.tensor([0.0, 1.0]), "int64"),
+    "ids of half the width": (Categories(3), torch.tensor([0, 1], dtype=torch.int32), "int64"),
     "numbers as ids": (Normals(1), torch.tensor([[0], [1]]), "floating-point"),
     "another width": (Normals(2), torch.zeros(2, 1), r"\(N, 2\)"),
     "another precision": (Normals(1), torch.zeros(2, 1).double(), "float32"),

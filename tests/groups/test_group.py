@@ -110,6 +110,7 @@ def test_any_missing_member_and_any_wrong_sign_is_found(group):
         (([(0, 1), (1, 0)], 1), "for each of its 2 permutations"),
         (([(0, 1), (1, 0)], [1, 0.5]), "signs as 1 or -1"),
         (([(0, 1), (1, 0)], [-1, 1]), "a character"),
+        (([(0, 1, 2)], [-1]), "a character"),
     ],
 )
 def test_bad_tables(arguments, message):

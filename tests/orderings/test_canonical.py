@@ -122,6 +122,7 @@ def test_with_keys_of_their_own_results_are_invariant_unless_these_tie():
         (lambda x: x.sum(1).sqrt(), "got NaN by key <lambda> for element 2 of"),
         (lambda x: torch.stack((x[:, 1], x[:, 0]), 1), "got NaN by key <lambda> for element 2 of"),
         (2, "a key expects a column of elements of 2 features; got 2. The first is 0"),
+        (lambda x: torch.complex(x[:, 1], x[:, 1]), r"expects real numbers to sort by; got torch.complex\d+"),
     ],
 )
 @pytest.mark.parametrize("kind", [Canonical, lambda key: Combinations(2, key), lambda key: Canonical((None, key))])
@@ -144,8 +145,10 @@ def test_keys_that_are_no_numbers(key, message, kind):
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         Canonical(**arguments)
-    with pytest.raises(ValueError, match="OrderWeights expects num >= 1 orders, an integer; got num=0"):
+    with pytest.raises(ValueError, match="OrderWeights expects num >= 1 orders; got num=0"):
         OrderWeights(0)
+    with pytest.raises(TypeError, match="OrderWeights expects num >= 1 orders, an integer; got num=True"):
+        OrderWeights(True)
 
 
 def test_what_several_orders_cannot_do():

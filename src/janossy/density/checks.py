@@ -1,11 +1,9 @@
 """What densities ask of the sets that they are given."""
 
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from janossy.density.head import Head
 from janossy.density.sizes import Sizes
@@ -24,7 +22,7 @@ def check_elements(q: Any, sets: Any, owner: str) -> None:
             f"{owner} expects values of shape ({dims}{',' if not head.event_shape else ''}), as {name} has them; got "
             f"{tuple(sets.values.shape)}."
         )
-    if sets.values.is_floating_point() == head.discrete or sets.dtype == torch.bool:
+    if sets.dtype != torch.long if head.discrete else not sets.values.is_floating_point():
         kind, remedy = ("int64 ids", ".long()") if head.discrete else ("floating-point numbers", ".float()")
         raise ValueError(f"{owner} expects {kind}, as {name} has them; got {sets.dtype}. Convert them with {remedy}.")
     if sets.device != weight.device or (not head.discrete and sets.dtype != weight.dtype):
@@ -58,16 +56,6 @@ def check_orders(orderings: Any) -> None:
             f"ExchangeableDensity expects orders of whole sets whose mean is that over all of them; got {orderings}. "
             "Use Sampled(m), Distinct(m) or AllPermutations()."
         )
-
-
-def whole_sizes(sizes: Any, owner: str) -> list[int]:
-    """These sizes as integers; raise a TypeError if they are none."""
-    try:
-        return [index(n) for n in (sizes.tolist() if isinstance(sizes, Tensor) else sizes)]
-    except TypeError:
-        raise TypeError(
-            f"{owner} expects sizes as a sequence of integers, one a set; got {sizes!r}. Write [5] * 100."
-        ) from None
 
 
 def check_sizes(sizes: Sizes | None, of_sets: Sequence[int], owner: str) -> None:

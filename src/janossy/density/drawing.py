@@ -15,5 +15,7 @@ def drawing_by(generator: torch.Generator | None) -> Iterator[None]:
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
     devices = [generator.device] if generator.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
+        # Those of this device alone: torch.manual_seed would leave the others' changed.
+        own = torch.cuda.default_generators[generator.device.index or 0] if devices else torch.default_generator
+        own.manual_seed(seed)
         yield

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from janossy.density.all_orders import log_mean_over_orders
 from janossy.density.autoregressive import Autoregressive
-from janossy.density.checks import check_elements, check_orders, check_sizes, whole_sizes
+from janossy.density.checks import check_elements, check_orders, check_sizes
 from janossy.density.drawing import drawing_by
 from janossy.density.estimate import Estimate, log_mean_exp
 from janossy.density.sequence import SequenceDensity
-from janossy.density.sizes import Sizes
+from janossy.density.sizes import Sizes, whole_sizes
 from janossy.evaluate.problem import MEMORY_BUDGET
 from janossy.modes import evaluating
 from janossy.orderings import AllPermutations, Sampled

@@ -74,12 +74,16 @@ class Bounded(Head):
     high: Tensor
 
     def __init__(self, low: Sequence[float], high: Sequence[float], num_components: int = 8) -> None:
-        bounds = torch.as_tensor(low, dtype=torch.float64), torch.as_tensor(high, dtype=torch.float64)
-        if bounds[0].dim() != 1 or bounds[0].shape != bounds[1].shape or not (bounds[0] < bounds[1]).all():
-            raise ValueError(
-                f"Bounded expects low < high, as many numbers each as there are columns; got low={low!r} and "
-                f"high={high!r}. Write Bounded([0.0, 0.0], [1.0, 1.0]) for points in the unit square."
-            )
+        expected = (
+            f"Bounded expects low < high, as many finite numbers each as there are columns; got low={low!r} and "
+            f"high={high!r}. Write Bounded([0.0, 0.0], [1.0, 1.0]) for points in the unit square."
+        )
+        try:
+            bounds = torch.stack([torch.as_tensor(x, dtype=torch.float64) for x in (low, high)])
+        except (TypeError, RuntimeError):
+            raise ValueError(expected) from None
+        if bounds.dim() != 2 or not bounds.numel() or not bounds.isfinite().all() or not (bounds[0] < bounds[1]).all():
+            raise ValueError(expected)
         num_columns = len(bounds[0])
         super().__init__((num_columns,), 1, num_columns)
         check_widths(self, num_components=num_components)

@@ -1,7 +1,9 @@
 """P(n): how many elements a set has."""
 
 from collections.abc import Sequence
-from typing import Self
+from math import inf
+from operator import index
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -31,9 +33,9 @@ class CategoricalSizes(nn.Module):
     @classmethod
     def fitted(cls, sizes: Sequence[int], most: int | None = None, pseudo_count: float = 1.0) -> Self:
         """The shares of these sizes, each count raised by pseudo_count > 0, so that no size is impossible."""
-        _check_sizes(sizes, "CategoricalSizes.fitted")
+        sizes = _some_sizes(sizes, "CategoricalSizes.fitted")
         check_number("CategoricalSizes.fitted", "pseudo_count", pseudo_count, 1.0)
-        if pseudo_count <= 0:
+        if not 0 < pseudo_count < inf:
             raise ValueError(f"CategoricalSizes.fitted expects pseudo_count > 0; got {pseudo_count}. Write 1.0.")
         fitted = cls(max(sizes) if most is None else most)
         if max(sizes) > fitted.most:
@@ -70,7 +72,7 @@ class NegativeBinomialSizes(nn.Module):
         super().__init__()
         check_number("NegativeBinomialSizes", "mean", mean, 5.0)
         check_number("NegativeBinomialSizes", "dispersion", dispersion, 2.0)
-        if mean <= 0 or dispersion <= 1:
+        if not (0 < mean < inf and 1 < dispersion < inf):
             raise ValueError(
                 f"NegativeBinomialSizes expects mean > 0 and dispersion > 1; got {mean} and {dispersion}. Sizes that "
                 "vary less than a Poisson number are CategoricalSizes."
@@ -83,8 +85,7 @@ class NegativeBinomialSizes(nn.Module):
     @classmethod
     def fitted(cls, sizes: Sequence[int]) -> Self:
         """By the mean and the variance of these sizes; of a variance below the mean, nearly Poisson."""
-        _check_sizes(sizes, "NegativeBinomialSizes.fitted")
-        n = torch.as_tensor(sizes, dtype=torch.float64)
+        n = torch.as_tensor(_some_sizes(sizes, "NegativeBinomialSizes.fitted"), dtype=torch.float64)
         mean = max(float(n.mean()), 1e-3)
         return cls(mean, max(float(n.var(correction=0)) / mean, 1.01))
 
@@ -108,6 +109,18 @@ def _inverse_softplus(x: Tensor) -> Tensor:
     return x + (-torch.expm1(-x)).log()
 
 
-def _check_sizes(sizes: Sequence[int], owner: str) -> None:
-    if len(sizes) == 0 or min(sizes) < 0:
-        raise ValueError(f"{owner} expects the sizes of sets, at least one, all >= 0; got {list(sizes)[:10]}.")
+def whole_sizes(sizes: Any, owner: str) -> list[int]:
+    """These sizes as integers; raise a TypeError if they are none."""
+    try:
+        return [index(n) for n in (sizes.tolist() if isinstance(sizes, Tensor) else sizes)]
+    except TypeError:
+        raise TypeError(
+            f"{owner} expects sizes as a sequence of integers, one a set; got {sizes!r}. Write [5] * 100."
+        ) from None
+
+
+def _some_sizes(sizes: Any, owner: str) -> list[int]:
+    found = whole_sizes(sizes, owner)
+    if not found or min(found) < 0:
+        raise ValueError(f"{owner} expects the sizes of sets, at least one, all >= 0; got {found[:10]}.")
+    return found

@@ -214,8 +214,9 @@ def _signs(signs: Any, num: int) -> tuple[int, ...]:
 
 def _check_character(signs: dict[Permutation, int], generators: list[Permutation]) -> None:
     """Raise a ValueError unless signs multiply as permutations do; by generators alone, of which all are products."""
+    identity = tuple(range(len(next(iter(signs)))))
     for h in signs:
-        for g in generators:
+        for g in generators or [identity]:
             if signs[_composed(h, g)] != signs[h] * signs[g]:
                 raise ValueError(
                     "Group expects signs that multiply as permutations do (a character); got "

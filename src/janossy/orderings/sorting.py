@@ -127,6 +127,8 @@ def key_columns(key: Key | int, elements: Tensor) -> Tensor:
             f"a key function maps elements ({len(elements)}, *features) to a tensor ({len(elements)},) "
             f"or ({len(elements)}, j) to sort by; got {shape}."
         )
+    if columns.is_complex():
+        raise ValueError(f"a key expects real numbers to sort by; got {columns.dtype}. Sort by torch.abs of them.")
     return in_columns(columns.detach())
 
 

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from janossy.orderings.arguments import check_integer
+
 
 class OrderWeights(nn.Module):
     """The weights softmax(a) of several orders, with learned logits a, which are 0 at first.
@@ -11,7 +13,7 @@ class OrderWeights(nn.Module):
     the logits, which are parameters of the layer.
 
     Shapes: () -> (num,), positive, of sum 1.
-    Raises: ValueError if num < 1.
+    Raises: TypeError if num is no integer; ValueError if it is below 1.
 
     Example:
         >>> OrderWeights(2)()
@@ -20,8 +22,7 @@ class OrderWeights(nn.Module):
 
     def __init__(self, num: int) -> None:
         super().__init__()
-        if not isinstance(num, int) or num < 1:
-            raise ValueError(f"OrderWeights expects num >= 1 orders, an integer; got num={num!r}.")
+        check_integer("OrderWeights", "num", num, 1, "orders")
         self.logits = nn.Parameter(torch.zeros(num))
 
     def forward(self) -> Tensor:
