@@ -1,6 +1,7 @@
 """Results that grow cell by cell on disk, so that a run that was cut goes on where it was."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ class Record:
 
     def holds(self, key: dict[str, Any]) -> bool:
         return any(key.items() <= cell.items() for cell in self.cells)
+
+    def missing(self, keys: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Those of the keys that have no cell yet, each looked up when the ones before it are done."""
+        return (key for key in keys if not self.holds(key))
 
     def add(self, cell: dict[str, Any]) -> None:
         self.cells.append(cell)

@@ -9,13 +9,14 @@ by run, .md and .png.
 
 import argparse
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, median, stdev
 
 import torch
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from torch import nn
 
+from experiments.orders import strips
 from experiments.orders.training import Plan, batch_of, fit
 from experiments.record import Record
 from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, PermutationLoss, Sampled, predict
@@ -49,17 +50,17 @@ def orders(row: str, vocabulary: int) -> tuple[Orderings, nn.Module]:
     return Learned(scorer), OrderLoss(None, row, num_orders=NUM_ORDERS, temperature=TEMPERATURE)
 
 
-def cell(name: str, row: str, seed: int, plan: Plan = PLAN) -> dict:
+def cell(task: str, row: str, seed: int, plan: Plan = PLAN) -> dict:
     """Train one network and score it on sets it has not seen."""
     torch.manual_seed(seed)
-    task = TASKS[name]
-    orderings, loss = orders(row, task.vocabulary)
+    of = TASKS[task]
+    orderings, loss = orders(row, of.vocabulary)
     pooling = JanossyPooling(GRU(EMBEDDING, HIDDEN), orderings)
-    network = JanossyNetwork(nn.Embedding(task.vocabulary, EMBEDDING), pooling, nn.Linear(HIDDEN, 1))
-    x, y = task.draw(NUM_TRAIN, seed)
+    network = JanossyNetwork(nn.Embedding(of.vocabulary, EMBEDDING), pooling, nn.Linear(HIDDEN, 1))
+    x, y = of.draw(NUM_TRAIN, seed)
     scale = float(y.std())
     seconds = fit(network, loss, x, (y - y.mean()) / scale, plan, seed)
-    test, truth = task.draw(NUM_TEST, 1000)
+    test, truth = of.draw(NUM_TEST, 1000)
     outputs = predict(network, batch_of(test, torch.arange(len(test))), 20, block=20).mean[:, 0]
     predictions = outputs * scale + y.mean()
     accuracy = float((predictions.round() == truth).float().mean())
@@ -103,34 +104,32 @@ def draw_figure(cells: list[dict], path: Path) -> None:
     """RMSE of every run, on a logarithmic axis."""
     figure = Figure(figsize=(9, 2.4), layout="constrained")
     for axes, name in zip(figure.subplots(1, len(TASK_NAMES), sharey=True), TASK_NAMES, strict=True):
-        for y, row in enumerate(reversed(NAMES)):
-            errors = [c["rmse"] for c in cells if (c["task"], c["row"]) == (name, row)]
-            axes.semilogx(errors, [y] * len(errors), "o", alpha=0.6, color="#C77E00" if y > 2 else "#0072B2")
-        axes.set_yticks(range(len(NAMES)), list(reversed(NAMES.values())))
-        axes.set_title(name.replace("_", " "), loc="left")
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel("RMSE on other sets, each seed")
-        axes.grid(axis="x", alpha=0.3, which="both")
+        rows = {
+            title: [c["rmse"] for c in cells if (c["task"], c["row"]) == (name, row)] for row, title in NAMES.items()
+        }
+        colours = [strips.LEARNED if title.startswith("learned") else strips.GIVEN for title in rows]
+        strips.strips(axes, rows, colours, median, "RMSE on other sets: each seed, the median")
+        axes.set_title(name.replace("_", " "), loc="left")
     figure.savefig(path, dpi=130, metadata={"Software": None})
 
 
 def main() -> None:
-    """Run what is missing, and write page and figure after every run."""
+    """Run what is missing, and write page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     out = arguments.parse_args().out
     torch.set_num_threads(1)
     record = Record(out / "arithmetic.json", COMMAND)
-    for seed in SEEDS:
-        for name in TASK_NAMES:
-            for row in NAMES:
-                key = {"task": name, "row": row, "seed": seed}
-                if record.holds(key):
-                    continue
-                record.add(key | cell(name, row, seed))
-                print(record.cells[-1], flush=True)
-                (out / "arithmetic.md").write_text(table(record.cells), encoding="utf-8")
-                draw_figure(record.cells, out / "arithmetic.png")
+    runs = ({"task": task, "row": row, "seed": seed} for seed in SEEDS for task in TASK_NAMES for row in NAMES)
+    for key in record.missing(runs):
+        record.add(key | cell(**key))
+        print(record.cells[-1], flush=True)
+    (out / "arithmetic.md").write_text(table(record.cells), encoding="utf-8")
+    draw_figure(record.cells, out / "arithmetic.png")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from experiments.orders import strips
 from experiments.record import Record
 from janossy import GRU, Canonical, JanossyPooling, Ragged, Sampled
 from janossy.graph import neighbour_keys
@@ -153,20 +154,14 @@ def _spread(values: list[float], sign: str = "") -> str:
 def draw_figure(cells: list[dict], path: Path) -> None:
     """The accuracy of every run."""
     figure = Figure(figsize=(6.5, 2.8), layout="constrained")
-    axes = figure.subplots()
-    for y, row in enumerate(reversed(NAMES)):
-        scores = [c["test"] for c in cells if c["row"] == row]
-        axes.plot(scores, [y] * len(scores), "o", alpha=0.6, color="#C77E00" if row == "random" else "#0072B2")
-        if scores:
-            axes.plot([mean(scores)] * 2, [y - 0.3, y + 0.3], color="#222", linewidth=1.5)
-    axes.set_yticks(range(len(NAMES)), list(reversed(NAMES.values())))
-    axes.set_xlabel("accuracy on test vertices of Cora (each seed, and the mean)")
-    axes.grid(axis="x", alpha=0.3)
+    rows = {title: [c["test"] for c in cells if c["row"] == row] for row, title in NAMES.items()}
+    colours = [strips.LEARNED if row == "weighed" else strips.GIVEN for row in NAMES]
+    strips.strips(figure.subplots(), rows, colours, mean, "accuracy on test vertices (each seed, and the mean)")
     figure.savefig(path, dpi=130, metadata={"Software": None})
 
 
 def main() -> None:
-    """Run what is missing, and write page and figure after every run."""
+    """Run what is missing, and write page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     arguments.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of planetoid/Cora")
@@ -175,16 +170,16 @@ def main() -> None:
     torch.set_num_threads(1)
     record = Record(options.out / "neighbourhoods.json", COMMAND)
     for seed in SEEDS:
+        missing = list(record.missing({"row": row, "seed": seed} for row in NAMES))
+        if not missing:
+            continue
         data = load("cora", options.data, seed)
         keys = keys_of(data, options.keys)
-        for row in NAMES:
-            key = {"row": row, "seed": seed}
-            if record.holds(key):
-                continue
-            record.add(key | cell(data, keys, row, seed))
+        for key in missing:
+            record.add(key | cell(data, keys, **key))
             print(record.cells[-1], flush=True)
-            (options.out / "neighbourhoods.md").write_text(table(record.cells), encoding="utf-8")
-            draw_figure(record.cells, options.out / "neighbourhoods.png")
+    (options.out / "neighbourhoods.md").write_text(table(record.cells), encoding="utf-8")
+    draw_figure(record.cells, options.out / "neighbourhoods.png")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from experiments.orders import strips
 from experiments.orders.training import Plan, batch_of, fit, kendall
 from experiments.record import Record
 from janossy import GRU, Canonical, JanossyNetwork, JanossyPooling, PermutationLoss, Sampled, predict
@@ -115,34 +116,24 @@ def table(cells: list[dict]) -> str:
 def draw_figure(cells: list[dict], path: Path) -> None:
     """R² of every run."""
     figure = Figure(figsize=(6.5, 2.6), layout="constrained")
-    axes = figure.subplots()
-    rows = [row for row in ROWS if any(c["row"] == row for c in cells)]
-    for y, row in enumerate(reversed(rows)):
-        r2 = [c["r2"] for c in cells if c["row"] == row]
-        axes.plot(r2, [y] * len(r2), "o", color="#0072B2" if row in LEARNED else "#C77E00", alpha=0.6)
-        axes.plot([median(r2)] * 2, [y - 0.3, y + 0.3], color="#222", linewidth=1.5)
-    axes.set_yticks(range(len(rows)), [NAMES[row] for row in reversed(rows)])
-    axes.set_xlabel("R² on other sets (each seed, and the median)")
-    axes.grid(axis="x", alpha=0.3)
+    rows = {NAMES[row]: [c["r2"] for c in cells if c["row"] == row] for row in ROWS}
+    colours = [strips.LEARNED if row in LEARNED else strips.GIVEN for row in ROWS]
+    strips.strips(figure.subplots(), rows, colours, median, "R² on other sets (each seed, and the median)")
     figure.savefig(path, dpi=130, metadata={"Software": None})
 
 
 def main() -> None:
-    """Run what is missing, and write page and figure after every run."""
+    """Run what is missing, and write page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     out = arguments.parse_args().out
     torch.set_num_threads(1)
     record = Record(out / "two_coordinates.json", COMMAND)
-    for seed in SEEDS:
-        for row in ROWS:
-            key = {"row": row, "seed": seed}
-            if record.holds(key):
-                continue
-            record.add(key | cell(row, seed))
-            print(record.cells[-1], flush=True)
-            (out / "two_coordinates.md").write_text(table(record.cells), encoding="utf-8")
-            draw_figure(record.cells, out / "two_coordinates.png")
+    for key in record.missing({"row": row, "seed": seed} for seed in SEEDS for row in ROWS):
+        record.add(key | cell(**key))
+        print(record.cells[-1], flush=True)
+    (out / "two_coordinates.md").write_text(table(record.cells), encoding="utf-8")
+    draw_figure(record.cells, out / "two_coordinates.png")
 
 
 if __name__ == "__main__":

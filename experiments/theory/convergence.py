@@ -158,7 +158,7 @@ def plot(records: list[dict], path: Path) -> None:
 
     figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for panel, name, label in zip(
-        panels, ("distance", "gap"), ("E‖w_t − w*‖²", "E J̄(w_t) − J̄(w*): the objective's gap"), strict=True
+        panels, ("distance", "gap"), ("E‖wₜ − w*‖²", "E J̄(wₜ) − J̄(w*): the objective's gap"), strict=True
     ):
         for record, colour in zip(records, ("#2b83c6", "#d55e00"), strict=True):
             steps, limit = record["checkpoints"], np.array(record["bound"])

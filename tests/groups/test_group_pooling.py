@@ -167,6 +167,8 @@ def test_more_bad_input():
     tuples = torch.tensor([[0, 1]])
     with pytest.raises(ValueError, match=r"of one set each; got \[3, 4\] as tuple 0, .* several sets"):
         pool.of_sets(SETS, torch.tensor([[3, 4]]))
+    with pytest.raises(ValueError, match=r"distinct elements; got \[0, 1, 0\] as tuple 0, which holds one twice"):
+        GroupPooling(TupleMLP(3, 3, 4), cyclic(3))(SETS.values, torch.tensor([[0, 1, 0]]))
     with pytest.raises(ValueError, match="no tuples, as there are no values"):
         pool(torch.zeros(0, 3), tuples)
     with pytest.raises(ValueError, match="'sum' or 'mean'; got 'max'"):
