@@ -142,6 +142,13 @@ class Recurrent(Structure):
         return sum(direction.weight_hh.shape[1] for direction in self.layers[-1])
 
 
+def recurrent(f: Callable[[Tensor], Tensor]) -> Recurrent:
+    """The recurrence that f is known to declare."""
+    found = structure(f)
+    assert isinstance(found, Recurrent)  # an evaluator that applies has seen it
+    return found
+
+
 def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """The projections (N, k, H) whose sum over positions is weight · [x_1, …, x_k] + bias, weight (H, k·d).
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.cells.forest import Shape
+from janossy.evaluate.cells.projections import filled, unfilled
 from janossy.evaluate.on_kernels import on_threads
 from janossy.functions.structure import Recurrent
 
@@ -19,14 +20,18 @@ def in_torch(
     structure: Recurrent,
     inputs: Tensor,
     weight: Tensor,
-    bias: Tensor,
+    bias: Tensor | None,
     elements: Tensor,
     shape: Shape,
     every_state: bool,
 ) -> Tensor:
-    """One layer of cells, depth by depth in torch operations: on every device, differentiable any number of times."""
+    """One layer of cells, depth by depth in torch operations: on every device, differentiable any number of times.
+
+    Shapes: inputs (N, gates·H), weight (gates·H, H), bias that of the last gates, if one stays apart.
+    """
     H = weight.shape[1]
-    bias = nn.functional.pad(bias, (len(weight) - len(bias), 0))
+    if bias is not None:
+        bias = nn.functional.pad(bias, (len(weight) - len(bias), 0))
     depths = shape.by_depth_on(inputs.device)
     zero = inputs.new_zeros(1, H)
     state = (zero,) * structure.num_states
@@ -41,7 +46,10 @@ def in_torch(
 
 
 class Cells(torch.autograd.Function):
-    """One layer in one direction by the kernels; in torch operations where the gradient is itself differentiated."""
+    """One layer in one direction by the kernels; in torch operations where the gradient is itself differentiated.
+
+    ``inputs`` have each gate's units filled up to whole vectors; weight (gates·H, H) and bias (H,) have not.
+    """
 
     @staticmethod
     def forward(
@@ -53,45 +61,54 @@ class Cells(torch.autograd.Function):
         keep: bool,
         inputs: Tensor,
         weight: Tensor,
-        bias: Tensor,
+        bias: Tensor | None,
     ) -> Tensor:
+        H = weight.shape[1]
+        missing = inputs.shape[1] * H // len(weight) - H
+        # A gate's bias, of zeros if none stays apart: what the kernels take.
+        apart = filled(weight.new_zeros(H) if bias is None else bias, H, missing)
+        whole = nn.functional.pad(filled(weight, H, missing), (0, missing)) if missing else weight
         cells = (elements.numpy(), shape.parents, shape.rows, shape.levels, shape.trees)
-        arrays = (x.contiguous().numpy() for x in (inputs, weight, bias))
+        arrays = (x.contiguous().numpy() for x in (inputs, whole, apart))
         ends, states, gates = on_threads(
             "run_cells", structure.kind, *arrays, cells, len(shape.ends), keep or every_state, keep
         )
         ctx.structure, ctx.shape, ctx.every_state = structure, shape, every_state
         states, gates = torch.from_numpy(states), torch.from_numpy(gates)
-        ctx.save_for_backward(elements, inputs, weight, bias, states, gates)
+        ctx.save_for_backward(elements, inputs, weight, bias, whole, states, gates)
         # A copy where the state is more than the hidden state; and what is returned must not be what is saved.
-        return states[:-1, : weight.shape[1]].clone() if every_state else torch.from_numpy(ends)
+        return states[:-1, :H].clone() if every_state else torch.from_numpy(ends)[:, :H]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        elements, inputs, weight, bias, states, gates = ctx.saved_tensors
+        elements, inputs, weight, bias, whole, states, gates = ctx.saved_tensors
         needed = ctx.needs_input_grad[5:]
         if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
-            inputs, weight, bias = (x.view_as(x) for x in (inputs, weight, bias))  # the gradient stops here
-            out = in_torch(ctx.structure, inputs, weight, bias, elements, ctx.shape, ctx.every_state)
+            inputs, weight = inputs.view_as(inputs), weight.view_as(weight)  # the gradient stops here
+            bias = None if bias is None else bias.view_as(bias)
+            real = unfilled(inputs, *weight.shape)
+            out = in_torch(ctx.structure, real, weight, bias, elements, ctx.shape, ctx.every_state)
             wanted = [x for x, needs in zip((inputs, weight, bias), needed, strict=True) if needs]
-            found = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
-            return *(None,) * 5, *(next(found) if needs else None for needs in needed)
-        shape, cells, (width, H) = ctx.shape, elements.numpy(), weight.shape
+            by_wanted = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
+            return *(None,) * 5, *(next(by_wanted) if needs else None for needs in needed)
+        shape, cells, (width, H) = ctx.shape, elements.numpy(), whole.shape
+        if gradient.shape[1] < H:
+            gradient = nn.functional.pad(gradient, (0, H - gradient.shape[1]))
         if len(cells) == len(inputs) and (np.bincount(cells) == 1).all():
             # Each element is read once: the changes of its cell, kept at its place, are its gradient.
-            changes = _changes(ctx, shape.trees, cells, gradient, weight, states, gates)
-            by_weights = _by_weights(changes, states[:, :H], shape.before[cells.argsort()], width)
-            return *(None,) * 5, changes[:, :width], *by_weights
+            changes = _changes(ctx, shape.trees, cells, gradient, whole, states, gates)
+            by_weights = _by_weights(changes, states, shape.before[cells.argsort()], weight, width)
+            return *(None,) * 5, changes[:, :width], *by_weights, *(None,) * (2 - len(by_weights))
         total: list[Tensor] = []
         at_once = max(SLAB // width, len(inputs), torch.get_num_threads() * shape.largest_tree)
         for trees in shape.slabs(at_once if len(cells) > 4 * len(inputs) else len(cells)):
             first, last = shape.levels[trees[[0, -1]]]
-            changes = _changes(ctx, trees, np.arange(last - first), gradient, weight, states, gates)
+            changes = _changes(ctx, trees, np.arange(last - first), gradient, whole, states, gates)
             read = changes[:, :width].numpy(), cells[first:last], len(inputs)
             by_inputs = torch.from_numpy(on_threads("sum_by_element", *read))
-            part = [by_inputs, *_by_weights(changes, states[:, :H], shape.before[first:last], width)]
+            part = [by_inputs, *_by_weights(changes, states, shape.before[first:last], weight, width)]
             total = [a.add_(b) for a, b in zip(total, part, strict=True)] if total else part
-        return *(None,) * 5, *total
+        return *(None,) * 5, *total, *(None,) * (3 - len(total))
 
 
 def _changes(
@@ -106,12 +123,14 @@ def _changes(
     return torch.from_numpy(on_threads("run_cells_back", ctx.structure.kind, weights, cells, *arrays))
 
 
-def _by_weights(changes: Tensor, hidden: Tensor, before: np.ndarray, width: int) -> tuple[Tensor, Tensor]:
-    """The gradients by the weights of the states, (gates·H, H), and by the GRU's bias (H,), else zero."""
-    H = hidden.shape[1]
-    states = hidden.index_select(0, torch.from_numpy(before))
+def _by_weights(changes: Tensor, states: Tensor, before: np.ndarray, weight: Tensor, width: int) -> list[Tensor]:
+    """The gradients by the weights of the states, (gates·H, H), and by the bias of the GRU's new gate, (H,)."""
+    H = weight.shape[1]
+    hidden = states[:, :H].index_select(0, torch.from_numpy(before))
     if changes.shape[1] == width:
-        return torch.mm(changes.T, states), changes.new_zeros(H)
-    # The GRU's new gate has a part of its own by the product, behind those by the input.
+        return [unfilled(torch.mm(hidden.T, changes), *weight.shape).T]
+    # The new gate has a part of its own by the product, behind those by the input.
     by_product = changes[:, width:]
-    return torch.cat((torch.mm(changes[:, : width - H].T, states), torch.mm(by_product.T, states))), by_product.sum(0)
+    of_gates = changes[:, : width - by_product.shape[1]], by_product
+    by_weight = torch.cat([torch.mm(hidden.T, each) for each in of_gates], dim=1)
+    return [unfilled(by_weight, *weight.shape).T, by_product.sum(0)[:H]]

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from janossy.evaluate.problem import Function, Problem
 from janossy.functions.checks import check_dtype
-from janossy.functions.structure import Recurrent
-from janossy.functions.structure import structure as declared
+from janossy.functions.structure import Recurrent, recurrent
 from janossy.uploads import constant, upload
 
 KERNELS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rnn": torch.rnn_tanh, "gru": torch.gru, "lstm": torch.lstm}
@@ -68,13 +67,13 @@ def sequences(positions: list[Tensor]) -> Sequences:
     return Sequences(elements, torch.from_numpy(np.searchsorted(-lengths, -steps)), num_rows)
 
 
-def run(f: Function, x: tuple[Tensor, Sequences]) -> Tensor:
+def run(f: Function, x: tuple[Tensor, Sequences], structure: Recurrent | None = None) -> Tensor:
     """f of these rows of values (N, d): (rows, c). A row of length 0 is the zero vector.
 
+    ``structure``: what f declares now, where that is known.
     Raises: ValueError for values in another dtype than the weights.
     """
-    structure, (values, rows) = declared(f), x
-    assert isinstance(structure, Recurrent)  # an evaluator that applies has seen that f declares it
+    structure, (values, rows) = structure or recurrent(f), x
     directions = [direction for layer in structure.layers for direction in layer]
     check_dtype(f, values, directions[0].weight_ih)
     if rows.num_cells == 0:

@@ -48,7 +48,7 @@ class Shape:
         rows[self.ends[real]] = real
         return rows
 
-    @property
+    @cached_property
     def largest_tree(self) -> int:
         """The number of cells of the largest tree."""
         return int(np.diff(self.levels[self.trees]).max(initial=0))

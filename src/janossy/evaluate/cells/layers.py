@@ -5,12 +5,12 @@ from torch import Tensor, nn
 
 from janossy.evaluate.cells.autograd import Cells, in_torch
 from janossy.evaluate.cells.forest import Forest, Shape
+from janossy.evaluate.cells.projections import Projections, unfilled
 from janossy.evaluate.on_kernels import lanes, on_kernels_eagerly
 from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
 from janossy.functions.checks import check_dtype
-from janossy.functions.structure import Direction, Recurrent
-from janossy.functions.structure import structure as declared
+from janossy.functions.structure import Direction, Recurrent, recurrent
 from janossy.kernels.limits import CELL_KINDS
 
 
@@ -24,13 +24,13 @@ def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]
     return [_project(structure, direction, elements) for direction in structure.layers[0]]
 
 
-def run(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
+def run(f: Function, x: tuple[list[Tensor], Forest], structure: Recurrent | None = None) -> Tensor:
     """f of a forest's rows, from the elements' projections: (rows, c); or, if f is per_position, of each cell, (C, c).
 
-    Only paths are read from behind: a bidirectional structure needs a forest of them.
+    Only paths are read from behind: a bidirectional structure needs a forest of them. ``structure``: what f declares
+    now, where that is known.
     """
-    structure, (projections, forest) = declared(f), x
-    assert isinstance(structure, Recurrent)  # an evaluator that applies has seen that f declares it
+    structure, (projections, forest) = structure or recurrent(f), x
     per_position, device = structure.per_position, projections[0].device
     if forest.num_cells == 0:
         return projections[0].new_zeros(0 if per_position else forest.num_rows, structure.out_features)
@@ -52,44 +52,30 @@ def run(f: Function, x: tuple[list[Tensor], Forest]) -> Tensor:
 
 def _project(structure: Recurrent, direction: Direction, x: Tensor) -> Tensor:
     """The projections of x, with every bias but those of the hidden parts that stay apart."""
-    x, weight = widened(x), widened(direction.weight_ih)
+    x = widened(x)
+    weight, bias, by_hidden = (widened(w) for w in (direction.weight_ih, direction.bias_ih, direction.bias_hh))
     H = direction.weight_hh.shape[1]
-    bias, by_hidden = widened(direction.bias_ih), widened(direction.bias_hh)
-    if structure.num_apart > 0:
-        apart = structure.num_apart * H
+    apart = structure.num_apart * H
+    if _is_compiled(structure, x) and not torch.is_autocast_enabled("cpu"):
+        return Projections.apply(H, -H % lanes(x), apart, x, weight, bias, by_hidden)
+    if apart > 0:
         by_hidden = nn.functional.pad(by_hidden[:-apart], (0, apart))
-    bias = bias + by_hidden
-    if _is_compiled(structure, x):
-        weight, bias = _filled(weight, H, -H % lanes(x)), _filled(bias, H, -H % lanes(x))
-    return nn.functional.linear(x, weight, bias)
-
-
-def _filled(x: Tensor, H: int, missing: int) -> Tensor:
-    """Each gate's H rows of (gates·H, …), and as many of zeros as are missing: those units are zero, and stay so."""
-    if missing == 0:
-        return x
-    gates = x.unflatten(0, (-1, H))
-    return torch.cat((gates, gates.new_zeros(len(gates), missing, *x.shape[1:])), dim=1).flatten(0, 1)
+    return nn.functional.linear(x, weight, bias + by_hidden)
 
 
 def _run_layer(
     structure: Recurrent, direction: Direction, inputs: Tensor, elements: Tensor, shape: Shape, every_state: bool
 ) -> Tensor:
     """One layer in one direction: the hidden state of every cell (C, H), or of each row's end (T, H)."""
-    weight, bias = widened(direction.weight_hh), widened(direction.bias_hh)
-    H = weight.shape[1]
-    # At least one gate's, of zeros if none stays apart: what the kernels take.
-    bias = bias[-structure.num_apart * H :] if structure.num_apart > 0 else weight.new_zeros(H)
-    missing = inputs.shape[1] * H // len(weight) - H
-    if missing > 0:
-        weight = nn.functional.pad(_filled(weight, H, missing), (0, missing))
-        bias = _filled(bias, H, missing)
-    if not _is_compiled(structure, inputs) or weight.dtype != inputs.dtype:
-        states = in_torch(structure, inputs, weight, bias, elements, shape, every_state)
-    else:
-        keep = torch.is_grad_enabled() and any(x.requires_grad for x in (inputs, weight, bias))
-        states = Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias)
-    return states[:, :H] if missing > 0 else states
+    weight, bias = widened(direction.weight_hh), None
+    if structure.num_apart > 0:
+        bias = widened(direction.bias_hh)[-structure.num_apart * weight.shape[1] :]
+    num_gates = len(weight) // weight.shape[1]
+    whole = inputs.shape[1] // num_gates % lanes(inputs) == 0
+    if not (whole and _is_compiled(structure, inputs) and weight.dtype == inputs.dtype):
+        return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)
+    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
+    return Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias)
 
 
 def _is_compiled(structure: Recurrent, x: Tensor) -> bool:

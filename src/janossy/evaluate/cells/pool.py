@@ -16,7 +16,7 @@ from janossy.evaluate.cells.cost import cell_bytes
 from janossy.evaluate.cells.forest import Forest
 from janossy.evaluate.cells.layers import project, run
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.reduce import HALF, REDUCTIONS
+from janossy.evaluate.reduce import HALF, REDUCTIONS, widened
 from janossy.evaluate.rows.recompute import with_weights_of_now
 from janossy.functions.structure import Recurrent
 from janossy.ragged import Ragged
@@ -67,11 +67,15 @@ def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: S
     """The reduced rows of each set, which are ``of_rows(f, (read, forest))``."""
     reduction = REDUCTIONS[problem.reduce]
     once = sum(grove.forest.num_cells for grove in groves) * cell_bytes(problem) <= problem.memory_budget
-    apply = partial(of_rows, problem.f) if once else with_weights_of_now(problem.f, of_rows)
+    structure = problem.declared(Recurrent)
+    apply = partial(of_rows, problem.f, structure=structure) if once else with_weights_of_now(problem.f, of_rows)
 
     def start(grove: Grove) -> list[Tensor]:
-        rows = apply((read, grove.forest)).split([len(part.sets) * part.num_rows for part in grove.parts])
-        return [reduction.start(_by_set(problem.reduce, x, part)) for x, part in zip(rows, grove.parts, strict=True)]
+        rows, parts = apply((read, grove.forest)), grove.parts
+        each = (
+            rows.split([len(part.sets) * part.num_rows for part in parts]) if len(parts) > 1 else (rows,) * len(parts)
+        )
+        return [_started(problem.reduce, x, part) for x, part in zip(each, parts, strict=True)]
 
     started: list[Tensor] = []
     counts: list[float] = []
@@ -86,16 +90,19 @@ def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: S
                 started.append(result)
                 counts.append(part.count)
                 sets.append(part.sets)
-    return _joined(problem, [reduction.finish(x, n) for x, n in zip(started, counts, strict=True)], sets)
+    finished = [x if n == 1 else reduction.finish(x, n) for x, n in zip(started, counts, strict=True)]
+    return _joined(problem, finished, sets)
 
 
-def _by_set(reduce: str | None, rows: Tensor, part: Part) -> Tensor:
-    """The rows of each set (S, R, c), each as if it came as often as it counts."""
+def _started(reduce: str | None, rows: Tensor, part: Part) -> Tensor:
+    """A reduction's beginning (S, r, c), with each row as if it came as often as it counts."""
+    if part.weights is None and part.num_rows == 1:
+        return widened(rows).unsqueeze(1)  # each is its own mean, sum and maximum
     rows = rows.unflatten(0, (len(part.sets), part.num_rows))
-    if part.weights is None or reduce == "max":
-        return rows
-    weights = part.weights.to(rows)[:, None]
-    return rows + weights.log() if reduce == "logmeanexp" else rows * weights
+    if part.weights is not None and reduce != "max":
+        weights = part.weights.to(rows)[:, None]
+        rows = rows + weights.log() if reduce == "logmeanexp" else rows * weights
+    return REDUCTIONS[reduce].start(rows)
 
 
 def _joined(problem: Problem, results: list[Tensor], sets: list[Sequence[int]]) -> Tensor | Ragged:
