@@ -160,8 +160,8 @@ FAULTS = (
     _in(
         "evaluate/cells", "pool.py", CELLS,
         "merged rows count once in logmeanexp",
-        'return rows + weights.log() if reduce == "logmeanexp" else rows * weights',
-        'return rows if reduce == "logmeanexp" else rows * weights',
+        'rows = rows + weights.log() if reduce == "logmeanexp" else rows * weights',
+        'rows = rows if reduce == "logmeanexp" else rows * weights',
     ),
     _in(
         "evaluate/cells", "prefix_tree.py", "evaluate/test_forest " + CELLS,
