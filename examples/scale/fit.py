@@ -1,8 +1,9 @@
-"""Fit a model to sets in Parquet files: alone, or as one of several processes that torchrun has started."""
+"""Fit a model to sets in Parquet files: alone, or as one of the processes that torchrun or accelerate has started."""
 
 import argparse
-import os
 from pathlib import Path
+
+from torch import distributed
 
 from janossy.estimators import SetRegressor, SetStream, save
 
@@ -11,7 +12,7 @@ def fit(sets: str, out: str, checkpoint: str) -> None:
     """A run that was killed goes on from its checkpoint; the first of several processes writes the model."""
     model = SetRegressor("k1", max_epochs=2, time_budget=None, random_state=0, checkpoint=checkpoint)
     model.fit(SetStream(sets, y="target", set_id="set_id"))
-    if int(os.environ.get("RANK", 0)) == 0:
+    if not distributed.is_initialized() or distributed.get_rank() == 0:
         print(f"wrote {save(model, out)}: loss {model.trials_[-1].loss:.4f} on sets that were left out")
 
 

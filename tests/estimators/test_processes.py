@@ -6,6 +6,7 @@ import pytest
 import torch
 from pyarrow import parquet
 
+from janossy.estimators.streams.processes import Processes, _Sum
 from tests.estimators import two_processes
 from tests.estimators.two_processes import FITS, STRATEGIES, fits, gradients, lost
 
@@ -70,3 +71,45 @@ def test_what_is_wrong_for_one_is_told_by_both(found):
 def test_one_that_dies_ends_the_other_with_one_error(found):
     _, _, _, (told,) = found
     assert told.startswith("another process of this fit has ended") and "what was saved stays" in told
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"RANK": "1", "WORLD_SIZE": "2"}, (1, 2)),
+        ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3", "MASTER_ADDR": "a"}, (2, 3)),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2", "MASTER_ADDR": "a"}, (0, 2)),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2"}, None),
+        ({"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "a"}, None),
+        ({}, None),
+    ],
+    ids=["torchrun", "open mpi", "mpich", "mpi alone", "one", "none"],
+)
+def test_what_has_started_processes(told, expected, monkeypatch):
+    """By the variables that each launcher sets; MPI alone says nothing of where the first process listens."""
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "PMI_RANK", "OMPI_COMM_WORLD_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    calls = []
+    monkeypatch.setattr(torch.distributed, "init_process_group", lambda *_, **given: calls.append(given))
+    assert Processes.found("cpu") == Processes()
+    assert [(call["rank"], call["world_size"]) for call in calls] == ([] if expected is None else [expected])
+
+
+def test_accelerate_that_has_started_one_of_several_is_told(monkeypatch):
+    for name, value in {"ACCELERATE_USE_CPU": "False", "MASTER_ADDR": "127.0.0.1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.warns(UserWarning, match="has started one, .* Start it by torchrun"):
+        assert Processes.found("cpu") == Processes()
+
+
+def test_a_group_of_gpus_alone_is_told_on_gpus(monkeypatch):
+    """As that of NCCL, which Accelerate and Ray Train make."""
+    places = []
+    monkeypatch.setattr(torch.distributed, "get_backend_config", lambda: "cuda:nccl")
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    monkeypatch.setattr(torch.Tensor, "to", lambda x, device, **options: places.append(device) or x.clone())
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda x: x.mul_(2))
+    assert _Sum.apply(torch.ones(1)).item() == 2
+    assert places == [torch.device("cuda", 3), torch.device("cpu")]

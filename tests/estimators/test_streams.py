@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from janossy.estimators import SetClassifier, SetRegressor, TableEncoder, as_sets
+from janossy.estimators.batches import num_batches
 from janossy.estimators.streams import checkpoint as checkpoints
 from janossy.estimators.streams import order as orders
+from janossy.estimators.streams.files import open_files
 from janossy.estimators.streams.order import Order
 from janossy.estimators.streams.processes import Processes
 from janossy.estimators.streams.scan import scan
@@ -103,6 +105,8 @@ def test_a_pass_takes_every_set_once_and_all_processes_as_many_steps(sizes, batc
             for window in windows:
                 assert sum(window.batches) == sum(sizes[i] for i in window.pieces) and min(window.batches) > 0
         steps = max(sum(len(window.batches) for window in windows) for windows in per_rank)
+        shared = num_batches(sum(sizes), batch_size)  # an epoch is a pass, also where all but one wait
+        assert order.steps_an_epoch() == (shared if num_processes == 1 else max(shared, steps))
         places = [order.places(rank, 0) for rank in range(num_processes)]
         first = [[next(each) for each in places] for _ in range(steps)]
         assert sum(step[0].num_sets for step in first) == sum(sizes)
@@ -186,6 +190,14 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
         SetRegressor("k1", **options).fit(tmp_path / "a.parquet", "y")
 
 
+@pytest.mark.parametrize("kind", [SetRegressor, SetClassifier])
+def test_a_fit_in_memory_has_no_checkpoint(tmp_path, kind):
+    model = kind("k1", checkpoint=tmp_path / "checkpoint")
+    with pytest.raises(ValueError, match=r"of fits to files alone; got checkpoint=.*fit a SetStream; or leave"):
+        model.fit({"x": [[1.0], [2.0]] * 8}, [1, 2] * 8)
+    assert not (tmp_path / "checkpoint").exists()
+
+
 def test_a_network_is_chosen_by_a_sample(tmp_path):
     parquet.write_table(grouped(400).drop(["id", "large"]), tmp_path / "sets.parquet", row_group_size=64)
     model = SetRegressor(["max", "sum"], max_epochs=4, random_state=0).fit(tmp_path / "sets.parquet", "y")
@@ -235,6 +247,17 @@ def test_files_that_are_no_parquet(tmp_path):
         SetStream(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no file or folder"):
         SetStream(tmp_path / "b.parquet")
+
+
+def test_what_is_read_of_a_file_does_not_stay_in_memory(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"x": rng.normal(size=2**21)}), path, row_group_size=2**16)
+    (fragment,) = open_files(path).fragments
+    before, most = pa.total_allocated_bytes(), 0
+    for _ in fragment.to_batches(batch_size=2**14, batch_readahead=2):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert 2**17 <= most < path.stat().st_size / 4
 
 
 def test_a_value_that_is_wrong_is_named_in_a_fit(tmp_path):

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from janossy.estimators.training import Plan
 STRATEGIES = ("k1", "k2", "k3", "k2+features", "attention", "max", "gru", "lstm")
 FITS = (("uneven", "gru"), ("one group", "k2"), ("half empty", "gru"))
 """Files, and what is fitted to them."""
+
+OPTIONS = {"max_epochs": 2, "random_state": 0, "time_budget": None, "batch_size": 16}
 
 
 def gradients(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
@@ -63,15 +66,14 @@ def fits(folder: Path) -> dict[str, object]:
     seeds: list[int] = []
     seed_of = training.seed_of
     training.seed_of = lambda *numbers: seeds.append(seed_of(*numbers)) or seeds[-1]
-    options = {"max_epochs": 2, "random_state": 0, "time_budget": None, "batch_size": 16}
     for name, strategy in FITS:
         stream = SetStream(folder / f"{name}.parquet", "y")
         seeds.clear()
-        model = SetRegressor(strategy, checkpoint=folder / f"{name} checkpoint", **options).fit(stream)
+        model = SetRegressor(strategy, checkpoint=folder / f"{name} checkpoint", **OPTIONS).fit(stream)
         found[name] = model.predict(stream, return_std=True)
         found[f"{name}, seeds"] = list(seeds)
         found[f"{name}, epochs"] = model.trials_[-1].epochs
-    again = SetRegressor("gru", **options).fit(stream)
+    again = SetRegressor("gru", **OPTIONS).fit(stream)
     found["again"] = again.predict(stream, return_std=True)
     try:
         SetRegressor("k1", max_epochs=1).fit(folder / "infinite.parquet", "y")
@@ -120,5 +122,6 @@ def _work(works: list, folder: Path, rank: int, port: int) -> None:
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     np.seterr(all="raise", under="ignore")
+    warnings.simplefilter("error", FutureWarning)  # of torch's own names
     for work in works:
         torch.save(work(folder), folder / f"{work.__name__}-{rank}.pt")

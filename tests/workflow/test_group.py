@@ -1,5 +1,8 @@
 """janossy group: the sets of a long table, as a file of one row a set, whatever DuckDB spills."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -54,6 +57,13 @@ def test_a_table_that_exceeds_the_memory_is_spilled(janossy):
     grouped = parquet.read_table("sets.parquet")
     assert np.array_equal(grouped["id"], np.arange(200_000))
     assert parquet.ParquetFile("sets.parquet").num_row_groups >= 4
+
+
+def test_it_loads_no_torch():
+    """Which takes more memory than the sorting needs."""
+    told = "import janossy.workflow.grouping, sys; print(sys.modules.keys() & {'duckdb', 'torch', 'sklearn'})"
+    run = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=100)
+    assert run.stdout == "{'duckdb'}\n", run.stderr
 
 
 def test_folders_and_patterns(janossy, tmp_path):

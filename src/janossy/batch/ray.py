@@ -22,7 +22,7 @@ def on_ray(sets: Dataset, predictor: SetPredictor, *, workers: int = 1, batch_si
         on_ray(sets, SetPredictor("model"), workers=8).write_parquet("predictions")
     """
     return sets.map_batches(
-        SetPredictor,
+        type(predictor),
         fn_constructor_kwargs={each.name: getattr(predictor, each.name) for each in fields(predictor) if each.init},
         batch_format="pyarrow",
         batch_size=batch_size,

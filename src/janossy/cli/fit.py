@@ -101,7 +101,10 @@ def fit(
             raise BadArgument("--stream leaves out a part of the sets, such as --validation 0.1, and no folds.")
         settings["checkpoint"] = checkpoint
     elif checkpoint is not None:
-        raise BadArgument("--checkpoint is of --stream.")
+        raise BadArgument(
+            "--checkpoint saves fits to files read piece by piece: add --stream, with Parquet files (janossy group "
+            "makes them), or leave --checkpoint out."
+        )
     else:
         check_tables(tables)
     check_new(out)

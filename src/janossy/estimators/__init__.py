@@ -8,19 +8,18 @@ try:
 except ImportError as error:
     raise ImportError("janossy.estimators needs pyarrow: pip install 'janossy[estimators]'") from error
 
-from janossy.estimators.columns import Column
-from janossy.estimators.encoder import Encoded, TableEncoder
-from janossy.estimators.forms import as_sets
-from janossy.estimators.layout import Layout
-from janossy.estimators.streams.stream import SetStream
-from janossy.estimators.table import SetTable
-
 if TYPE_CHECKING:
     from janossy.estimators.classifier import SetClassifier
+    from janossy.estimators.columns import Column
+    from janossy.estimators.encoder import Encoded, TableEncoder
+    from janossy.estimators.forms import as_sets
     from janossy.estimators.group_rows import GroupRows
     from janossy.estimators.importance import ElementImportance
+    from janossy.estimators.layout import Layout
     from janossy.estimators.regressor import SetRegressor
     from janossy.estimators.saved import load, save
+    from janossy.estimators.streams.stream import SetStream
+    from janossy.estimators.table import SetTable
     from janossy.estimators.trials import Epoch, Progress, Trial
 
 __all__ = [
@@ -42,21 +41,28 @@ __all__ = [
     "save",
 ]
 
-_LATER = {
+_FILES = {
+    "Column": "columns",
     "ElementImportance": "importance",
+    "Encoded": "encoder",
     "Epoch": "trials",
     "GroupRows": "group_rows",
+    "Layout": "layout",
     "Progress": "trials",
     "SetClassifier": "classifier",
     "SetRegressor": "regressor",
+    "SetStream": "streams.stream",
+    "SetTable": "table",
+    "TableEncoder": "encoder",
     "Trial": "trials",
+    "as_sets": "forms",
     "load": "saved",
     "save": "saved",
 }
-"""Names whose files import scikit-learn or skorch, which take seconds: imported when asked for."""
+"""Names whose files import torch, scikit-learn or skorch, which take seconds and memory: imported when asked for."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)

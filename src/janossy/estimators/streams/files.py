@@ -15,6 +15,13 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 FORMATS = {".parquet": "parquet", ".pq": "parquet"}
 """By the ends of files' names."""
 
+READ_BY = {
+    "parquet": dataset.ParquetFileFormat(
+        # What Arrow reads ahead by default it holds to the end of the file.
+        default_fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+    )
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Files:
@@ -49,7 +56,7 @@ def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
         try:
             opened = dataset.dataset(
                 [str(file) for file in files],
-                format=endings.pop(),
+                format=READ_BY.get(ending := endings.pop(), ending),
                 partitioning=None if root is None else dataset.partitioning(flavor="hive"),
                 partition_base_dir=None if root is None else str(root),
             )

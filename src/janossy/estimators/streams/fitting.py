@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.estimators.batches import Examples, num_batches
+from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.clock import now
 from janossy.estimators.encoder import TableEncoder
@@ -135,9 +135,9 @@ def fit_stream(
         tell(Progress(str(candidate), 0, 1, 0, 1, epoch, at - began, left, trial))
 
     reader = Reader(read, order, processes.rank)
-    steps_an_epoch = num_batches(sum(num_learnt), plan.batch_size)
+    steps = order.steps_an_epoch()
     training = Training(
-        network, reader, examples, targets.task.criterion, plan, steps_an_epoch, processes, tell_epoch, checkpoint
+        network, reader, examples, targets.task.criterion, plan, steps, processes, tell_epoch, checkpoint
     )
     started = now()
     run = training.run()

@@ -7,6 +7,8 @@ from math import ceil
 import numpy as np
 import torch
 
+from janossy.estimators.batches import EPOCH_SETS, num_batches
+
 BUFFER_SETS, BUFFER_ELEMENTS = 2**16, 2**20
 """Sets are shuffled among at least so many, or among those of so many elements, which memory holds."""
 
@@ -68,14 +70,7 @@ class Order:
         """The batches of this process from the ``step``-th on, without end."""
         number = 0
         while True:
-            of_all = [
-                [
-                    (w, b, size)
-                    for w, window in enumerate(self.windows(number, each))
-                    for b, size in enumerate(window.batches)
-                ]
-                for each in range(self.num_processes)
-            ]
+            of_all = [self._batches_of(number, each) for each in range(self.num_processes)]
             num_steps = max(map(len, of_all))
             for at in range(step, num_steps):
                 num_sets = sum(batches[at][2] for batches in of_all if at < len(batches))
@@ -85,9 +80,17 @@ class Order:
             step = max(0, step - num_steps)
             number += 1
 
-    @staticmethod
-    def _batches_of(windows: list[Window]) -> list[tuple[int, int, int]]:
-        """Window, number in it, and size of each batch."""
+    def steps_an_epoch(self) -> int:
+        """Steps of a pass, or of the sets after which an epoch ends: more where processes wait."""
+        steps = num_batches(total := sum(self.num_sets), self.batch_size)
+        if self.num_processes == 1:
+            return steps
+        of_pass = max(len(self._batches_of(0, rank)) for rank in range(self.num_processes))
+        return max(steps, ceil(of_pass * min(1.0, EPOCH_SETS / total)))
+
+    def _batches_of(self, number: int, rank: int) -> list[tuple[int, int, int]]:
+        """Window, number in it, and size of each batch of a process in a pass."""
+        windows = self.windows(number, rank)
         return [(w, b, size) for w, window in enumerate(windows) for b, size in enumerate(window.batches)]
 
     def shuffled(self, number: int, window: int, rank: int, num_sets: int) -> torch.Tensor:

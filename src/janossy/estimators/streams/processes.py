@@ -1,10 +1,12 @@
 """The processes of one fit: what they tell each other, and what each of them alone does."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from inspect import signature
 from typing import Any
 
 import torch
@@ -15,6 +17,14 @@ from janossy.tabular import PooledNorm
 
 PATIENCE = timedelta(hours=12)
 """The first of them may search for as long, while the others wait."""
+
+STARTED_BY = {
+    "RANK": "WORLD_SIZE",
+    "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK": "PMI_SIZE",
+}
+"""Where torchrun, and Open MPI and MPICH or Intel MPI, by which accelerate starts processes without GPUs, say which
+process this is, and of how many."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +39,9 @@ class Processes:
         """Those of a process group that is there, or that torchrun or ``accelerate launch`` has started; else one."""
         if not dist.is_available():
             return cls()
-        if not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
-            dist.init_process_group("cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
+        if not dist.is_initialized() and (started := _started()):
+            backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
+            dist.init_process_group(backend, timeout=PATIENCE, rank=started[0], world_size=started[1])
         return cls(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else cls()
 
     def device(self, name: str) -> str:
@@ -69,7 +80,11 @@ class Processes:
         for part in network.modules():
             if isinstance(part, PooledNorm):
                 part.total = self.total
-        return nn.parallel.DistributedDataParallel(network, broadcast_buffers=False)
+        # Before torch 2.13 it had another name.
+        names = signature(nn.parallel.DistributedDataParallel).parameters
+        name = "forward_sync_buffers" if "forward_sync_buffers" in names else "broadcast_buffers"
+        options: dict[str, Any] = {name: False}
+        return nn.parallel.DistributedDataParallel(network, **options)
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -96,10 +111,32 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        x = x.clone()
-        dist.all_reduce(x)
-        return x
+        there = x.to(_where_told(x), copy=True)
+        dist.all_reduce(there)
+        return there.to(x.device)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return _Sum.apply(gradient.contiguous())
+
+
+def _where_told(x: Tensor) -> torch.device:
+    """Where processes tell each other x: a group of NCCL alone, as of Accelerate and Ray Train, does it on GPUs."""
+    tells = x.device.type in dist.get_backend_config()
+    return x.device if tells else torch.device("cuda", torch.cuda.current_device())
+
+
+def _started() -> tuple[int, int] | None:
+    """Rank and number of processes, if something has started several; with a warning, if it meant to."""
+    for rank, num in STARTED_BY.items():
+        there = rank in os.environ and (rank == "RANK" or "MASTER_ADDR" in os.environ)
+        if there and int(os.environ.get(num, "1")) > 1:
+            return int(os.environ[rank]), int(os.environ[num])
+    if "ACCELERATE_USE_CPU" in os.environ and "MASTER_ADDR" in os.environ and "RANK" not in os.environ:
+        warnings.warn(
+            "accelerate launch was asked for several processes and has started one, as it does without several GPUs: "
+            "this fit is of one process. Start it by torchrun --nproc-per-node, or give accelerate launch --multi_gpu (also "
+            "without GPUs), or --cpu and an --mpirun_hostfile.",
+            stacklevel=2,
+        )
+    return None
