@@ -139,8 +139,8 @@ class SetEstimator(BaseEstimator):
         """Train on sets, targets (B,) or (B, t), and weights, of which some may be 0."""
         if self.checkpoint is not None:
             raise ValueError(
-                f"{type(self).__name__} saves checkpoints of fits to files alone; got checkpoint={self.checkpoint!r} and "
-                "sets in memory. Write them to Parquet, a row a set, and fit a SetStream; or leave checkpoint out."
+                f"{type(self).__name__} saves checkpoints of fits to files alone; got checkpoint={self.checkpoint!r} "
+                "and sets in memory. Write them to Parquet, a row a set, and fit a SetStream; or leave checkpoint out."
             )
         limits, tried = self._limits(), candidates(self.strategy)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

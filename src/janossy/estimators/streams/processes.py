@@ -135,8 +135,8 @@ def _started() -> tuple[int, int] | None:
     if "ACCELERATE_USE_CPU" in os.environ and "MASTER_ADDR" in os.environ and "RANK" not in os.environ:
         warnings.warn(
             "accelerate launch was asked for several processes and has started one, as it does without several GPUs: "
-            "this fit is of one process. Start it by torchrun --nproc-per-node, or give accelerate launch --multi_gpu (also "
-            "without GPUs), or --cpu and an --mpirun_hostfile.",
+            "this fit is of one process. Start it by torchrun --nproc-per-node, or give accelerate launch --multi_gpu "
+            "(also without GPUs), or --cpu and an --mpirun_hostfile.",
             stacklevel=2,
         )
     return None
