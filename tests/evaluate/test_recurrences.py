@@ -62,7 +62,7 @@ def test_gradients_are_summed_slab_by_slab(kind, monkeypatch):
     assert len(slabs) > 2 and all(ctx is slabs[0] for ctx in slabs)
 
 
-@pytest.mark.parametrize("H", [3, 8])
+@pytest.mark.parametrize("H", [3, 19])
 @pytest.mark.parametrize("shape", LAYERS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_packed_equals_gather(kind, shape, H):
@@ -72,10 +72,11 @@ def test_packed_equals_gather(kind, shape, H):
             law_parity(*layers(f, orderings, (Packed(), budget), Gather()), sets)
 
 
+@pytest.mark.parametrize("H", [3, 19])
 @pytest.mark.parametrize("shape", LAYERS[:2], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_shared_prefixes_equal_gather(kind, shape):
-    f = kind(D, 3, **shape)
+def test_shared_prefixes_equal_gather(kind, shape, H):
+    f = kind(D, H, **shape)
     for sets in (distinct_sets((3, 0, 5, 1, 4)), tied_sets((3, 0, 5, 1, 4))):
         for orderings in (AllPermutations(), Tuples(1), Tuples(3)):
             for evaluator in (SharedPrefixes(), SharedPrefixes(merge_equal=True), (SharedPrefixes(), 9000)):

@@ -51,10 +51,11 @@ def by_torch(kind, module, inputs, weight, bias):
 @pytest.mark.parametrize("num_threads", [1, 2])
 @pytest.mark.parametrize("scale", [1.0, 50.0])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 2e-5)])
+@pytest.mark.parametrize("H", [16, 21])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.usefixtures("worth_a_thread")
-def test_equals_torch(kind, dtype, tolerance, scale, num_threads):
-    module, inputs, weight, bias, cells = case(kind, dtype, 16, scale)
+def test_equals_torch(kind, H, dtype, tolerance, scale, num_threads):
+    module, inputs, weight, bias, cells = case(kind, dtype, H, scale)
     weight, bias = weight.requires_grad_(), bias.requires_grad_()
     expected = by_torch(kind, module, inputs, weight, bias)
     by_ends = torch.randn_like(expected)
@@ -66,7 +67,7 @@ def test_equals_torch(kind, dtype, tolerance, scale, num_threads):
     without_states = run_cells(kind, *arrays, cells, len(LENGTHS), False, False, num_threads)
     assert (without_states[0] == ends).all() and without_states[1].size == without_states[2].size == 0
 
-    nothing = np.zeros((0, 16), ends.dtype)
+    nothing = np.zeros((0, H), ends.dtype)
     back = (arrays[1], (np.arange(len(cells[0])), *cells[1:]), states, kept)
     changes = run_cells_back(kind, *back, by_ends.numpy(), nothing, num_threads)
     by_inputs = sum_by_element(changes[:, : len(weight)], cells[0], len(inputs), num_threads)
@@ -81,15 +82,16 @@ def test_equals_torch(kind, dtype, tolerance, scale, num_threads):
         got = run_cells_back(kind, arrays[1], part, states, kept, by_ends.numpy(), nothing, num_threads)
         assert (got == changes[first:last]).all()
     # The same by the gradient of every state.
-    by_states = np.zeros((len(cells[0]), 16), ends.dtype)
+    by_states = np.zeros((len(cells[0]), H), ends.dtype)
     by_states[cells[2] >= 0] = by_ends.numpy()[cells[2][cells[2] >= 0]]
     assert (run_cells_back(kind, *back, nothing, by_states, num_threads) == changes).all()
 
 
+@pytest.mark.parametrize("H", [32, 37])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_row_is_the_same_whatever_the_others(kind):
+def test_a_row_is_the_same_whatever_the_others(kind, H):
     """To the last bit: alone, and among rows that hold NaN."""
-    _, inputs, weight, bias, cells = case(kind, torch.float32, 32)
+    _, inputs, weight, bias, cells = case(kind, torch.float32, H)
     arrays = inputs.detach().numpy().copy(), weight.numpy(), bias.numpy()
     together = run_cells(kind, *arrays, cells, len(LENGTHS), True, True, 2)[0]
     start = 0
@@ -111,7 +113,7 @@ def test_a_row_is_the_same_whatever_the_others(kind):
 @given(
     elements=st.lists(st.integers(0, 5), max_size=30),
     dtype=st.sampled_from([np.float32, np.float64]),
-    columns=st.sampled_from([16, 32]),
+    columns=st.sampled_from([16, 21, 32]),
 )
 def test_sums_by_element(elements, dtype, columns):
     elements = np.array(elements, np.int64)

@@ -46,7 +46,7 @@ def cell_bytes(problem: Problem) -> int:
     for i, layer in enumerate(structure.layers):
         for direction in layer:
             num_gates, H = len(direction.weight_hh) // direction.weight_hh.shape[1], direction.weight_hh.shape[1]
-            H += -H % lanes(values)
+            H = max(H, lanes(values))
             numbers += (2 * num_gates + 8) * H + (0 if i == 0 else direction.weight_ih.shape[1])
     return numbers * values.element_size() + 64
 
@@ -60,7 +60,7 @@ def cost_of_cells(problem: Problem, num_cells: float, num_products: float) -> Co
     for i, layer in enumerate(structure.layers):
         for direction in layer:
             num_units, H = direction.weight_hh.shape
-            filled = 1 + (-H % lanes(values)) / H if with_kernels_now else 1.0
+            filled = max(1.0, lanes(values) / H) if with_kernels_now else 1.0
             gates += num_units * filled
             hidden += num_units * H * filled**2
             if i == 0:

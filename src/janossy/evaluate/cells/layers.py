@@ -17,7 +17,7 @@ from janossy.kernels.limits import CELL_KINDS
 def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]:
     """What the first layer's cells read of each element: for each direction (N, d) -> (N, gates·H).
 
-    H is then the hidden units filled up to whole vectors, where compiled kernels take them.
+    H is then the hidden units, filled up to one vector, where compiled kernels take them.
     Raises: ValueError for elements in another dtype than the weights.
     """
     check_dtype(f, elements, structure.layers[0][0].weight_ih)
@@ -57,7 +57,7 @@ def _project(structure: Recurrent, direction: Direction, x: Tensor) -> Tensor:
     H = direction.weight_hh.shape[1]
     apart = structure.num_apart * H
     if _is_compiled(structure, x) and not torch.is_autocast_enabled("cpu"):
-        return Projections.apply(H, -H % lanes(x), apart, x, weight, bias, by_hidden)
+        return Projections.apply(H, max(0, lanes(x) - H), apart, x, weight, bias, by_hidden)
     if apart > 0:
         by_hidden = nn.functional.pad(by_hidden[:-apart], (0, apart))
     return nn.functional.linear(x, weight, bias + by_hidden)
@@ -71,8 +71,8 @@ def _run_layer(
     if structure.num_apart > 0:
         bias = widened(direction.bias_hh)[-structure.num_apart * weight.shape[1] :]
     num_gates = len(weight) // weight.shape[1]
-    whole = inputs.shape[1] // num_gates % lanes(inputs) == 0
-    if not (whole and _is_compiled(structure, inputs) and weight.dtype == inputs.dtype):
+    wide_enough = inputs.shape[1] >= num_gates * lanes(inputs)
+    if not (wide_enough and _is_compiled(structure, inputs) and weight.dtype == inputs.dtype):
         return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
     return Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias)

@@ -1,4 +1,4 @@
-"""What cells read of each element, its units filled up to whole vectors for the kernels: one step of autograd."""
+"""What cells read of each element, its units filled up to one vector for the kernels: one step of autograd."""
 
 from typing import Any
 

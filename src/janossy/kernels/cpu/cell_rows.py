@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, step, step_back
+from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, at_most_once, step, step_back
 from janossy.kernels.cpu.compiled import Kernel
 from janossy.kernels.limits import CELL_KINDS
 
@@ -112,7 +112,7 @@ def _backward(kind: int) -> Kernel:
     ):  # fmt: skip
         width, state_size = num_gates * H, num_states * H
         zero, changes = np.zeros(state_size, states.dtype), np.empty(num_changes * H, states.dtype)
-        nothing = np.empty(state_size, states.dtype)
+        nothing, masks = np.empty(state_size, states.dtype), at_most_once(states)
         for r in range(first, last):
             for j in range(num_now):
                 row = r * num_now + j
@@ -131,7 +131,7 @@ def _backward(kind: int) -> Kernel:
                 by_above[at_by_above : at_by_above + state_size] = 0  # of which some kinds put a part only
                 step_back(
                     True, kind, H, above, at_above, states, c * state_size, kept, c * num_kept * H,
-                    by_state, at, changes, 0, by_hidden, row * width, by_above, at_by_above,
+                    by_state, at, changes, 0, by_hidden, row * width, by_above, at_by_above, masks,
                 )  # fmt: skip
                 _add(by_inputs, elements[c] * width, changes, 0, width)
 

@@ -5,6 +5,7 @@ its new gate's hidden part, ``hidden`` the products of the state before; gates s
 a name ending in ``_at`` says where a cell's numbers begin.
 """
 
+import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.activations import CODES, value
@@ -60,28 +61,38 @@ def step(kind, H, inputs, inputs_at, hidden, hidden_at, bias, before, before_at,
 
 
 @njit(inline="always")
-def _put(anew, x, at, y):
-    store(x, at, y if anew else load(x, at) + y)
+def at_most_once(x):
+    """What masks are cut from: of the last vector, those numbers that are not in the one before."""
+    lanes = num_lanes(x)
+    masks = np.zeros(2 * lanes, x.dtype)
+    masks[lanes:] = 1
+    return masks
+
+
+@njit(inline="always")
+def _put(anew, x, at, y, once):
+    store(x, at, y if anew else load(x, at) + y * once)
 
 
 @njit(inline="always")
 def step_back(
     anew, kind, H, before, before_at, after, after_at, kept, kept_at, by_after, by_after_at,
-    changes, changes_at, by_hidden, by_hidden_at, by_before, by_before_at,
+    changes, changes_at, by_hidden, by_hidden_at, by_before, by_before_at, masks,
 ):  # fmt: skip
     """Store the ``changes``, and the gradients by the hidden products and, past them, by the state before.
 
-    These are put ``anew``, or added to what is there, for which H must be whole vectors.
+    These are put ``anew``, or added to what is there, each once: ``masks`` is ``at_most_once``.
     """
     for column in range(0, H, num_lanes(after)):
         v = min(column, H - num_lanes(after))
+        once = load(masks, num_lanes(after) - (column - v))
         i, j, k, b = changes_at + v, by_hidden_at + v, kept_at + v, by_before_at + v
         by_h = load(by_after, by_after_at + v)
         if kind == RNN:
             h = load(after, after_at + v)
             change = by_h * (1.0 - h * h)
             store(changes, i, change)
-            _put(anew, by_hidden, j, change)
+            _put(anew, by_hidden, j, change, once)
         elif kind == GRU:
             reset, update = load(kept, k), load(kept, k + H)
             new, by_state = load(kept, k + 2 * H), load(kept, k + 3 * H)
@@ -93,10 +104,10 @@ def step_back(
             store(changes, i + H, by_update)
             store(changes, i + 2 * H, by_new)
             store(changes, i + 3 * H, by_product)
-            _put(anew, by_hidden, j, by_reset)
-            _put(anew, by_hidden, j + H, by_update)
-            _put(anew, by_hidden, j + 2 * H, by_product)
-            _put(anew, by_before, b, by_h * update)
+            _put(anew, by_hidden, j, by_reset, once)
+            _put(anew, by_hidden, j + H, by_update, once)
+            _put(anew, by_hidden, j + 2 * H, by_product, once)
+            _put(anew, by_before, b, by_h * update, once)
         else:
             input_gate, forget = load(kept, k), load(kept, k + H)
             new, output = load(kept, k + 2 * H), load(kept, k + 3 * H)
@@ -110,8 +121,8 @@ def step_back(
             store(changes, i + H, by_forget)
             store(changes, i + 2 * H, by_new)
             store(changes, i + 3 * H, by_output)
-            _put(anew, by_hidden, j, by_input)
-            _put(anew, by_hidden, j + H, by_forget)
-            _put(anew, by_hidden, j + 2 * H, by_new)
-            _put(anew, by_hidden, j + 3 * H, by_output)
-            _put(anew, by_before, b + H, by_memory * forget)
+            _put(anew, by_hidden, j, by_input, once)
+            _put(anew, by_hidden, j + H, by_forget, once)
+            _put(anew, by_hidden, j + 2 * H, by_new, once)
+            _put(anew, by_hidden, j + 3 * H, by_output, once)
+            _put(anew, by_before, b + H, by_memory * forget, once)

@@ -14,11 +14,11 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, step, step_back
+from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, at_most_once, step, step_back
 from janossy.kernels.cpu.compiled import Kernel
 from janossy.kernels.cpu.row_matmul import ROWS, add_row_products, panels
 from janossy.kernels.cpu.vector import load, num_lanes, store
-from janossy.kernels.limits import CELL_KINDS
+from janossy.kernels.limits import CELL_KINDS, LANES
 
 
 def run_cells(
@@ -34,7 +34,7 @@ def run_cells(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The last hidden state of each row; every cell's state and behind them the zero state, and gates; or neither.
 
-    Shapes: inputs (N, gates·H), weight (gates·H, H), bias (H,), H whole vectors ->
+    Shapes: inputs (N, gates·H), weight (gates·H, H), bias (H,), H one vector at least ->
         (num_rows, H), (C + 1, states·H) or (0, …), (C, kept·H) or (0, …).
     """
     code, H, C = CELL_KINDS[kind], weight.shape[1], len(cells[0])
@@ -42,7 +42,7 @@ def run_cells(
     states = np.empty((C + 1 if keep_states else 0, NUM_STATES[code] * H), inputs.dtype)
     states[C:] = 0
     kept = np.empty((C if keep_gates else 0, NUM_KEPT[code] * H), inputs.dtype)
-    matrix = panels(weight.T)
+    matrix = panels(_whole(weight.T))
     arrays = (x.reshape(-1) for x in (inputs, matrix, bias))
     results = (x.reshape(-1) for x in (states, kept, ends))
     _forward(code)(_costs(*cells[3:], code, H), num_threads, *arrays, *cells, *results, H)
@@ -69,12 +69,18 @@ def run_cells_back(
     code, H = CELL_KINDS[kind], weight.shape[1]
     changes = np.empty((len(cells[0]), NUM_CHANGES[code] * H), states.dtype)
     arrays = (x.reshape(-1) for x in (states, kept, by_ends, by_states, changes))
-    _backward(code)(_costs(*cells[3:], code, H), num_threads, panels(weight), *cells, *arrays, H)
+    _backward(code)(_costs(*cells[3:], code, H), num_threads, panels(_whole(weight)), *cells, *arrays, H)
     return changes
 
 
+def _whole(w: np.ndarray) -> np.ndarray:
+    """A matrix whose rows are filled up with zeros to whole vectors."""
+    missing = -w.shape[1] % LANES[w.dtype.name]
+    return np.concatenate((w, np.zeros((len(w), missing), w.dtype)), 1) if missing else w
+
+
 def sum_by_element(x: np.ndarray, elements: np.ndarray, num_elements: int, num_threads: int) -> np.ndarray:
-    """The sum of the rows x (C, W), W whole vectors, of each element, (num_elements, W)."""
+    """The sum of the rows x (C, W), W one vector at least, of each element, (num_elements, W)."""
     total = np.empty((num_elements, x.shape[1]), x.dtype)
     starts, order = _sorted_by_element(elements, num_elements)
     stride = x.strides[0] // x.itemsize
@@ -97,6 +103,12 @@ def _zero(x, at, num):
 
 
 @njit
+def _filled(num, x):
+    """So many numbers, filled up to whole vectors."""
+    return (num + num_lanes(x) - 1) // num_lanes(x) * num_lanes(x)
+
+
+@njit
 def _widest(levels, trees, first, last):
     widest = 0
     for level in range(trees[first], trees[last]):
@@ -113,7 +125,8 @@ def _forward(kind: int) -> Kernel:
         widest = _widest(levels, trees, first, last)
         all_states = len(states) > 0
         now = states if all_states else np.empty(2 * widest * state_size, states.dtype)
-        hidden, zero = np.empty(ROWS * width, states.dtype), np.zeros(max(width, state_size), states.dtype)
+        whole = _filled(width, states)
+        hidden, zero = np.empty(ROWS * whole, states.dtype), np.zeros(max(width, state_size), states.dtype)
         for tree in range(first, last):
             for level in range(trees[tree], trees[tree + 1]):
                 begin, end = levels[level], levels[level + 1]
@@ -126,17 +139,18 @@ def _forward(kind: int) -> Kernel:
                         num = min(ROWS, parents[end - 1] + 1 - p)
                         shift_above = 0 if all_states else (1 - (level & 1)) * widest - levels[level - 1]
                         above, at_above = now, (p + shift_above) * state_size
-                        _zero(hidden, 0, num * width)
-                        add_row_products(above, at_above, state_size, num, weight, H, width, hidden, 0, width)
+                        _zero(hidden, 0, num * whole)
+                        add_row_products(above, at_above, state_size, num, weight, H, whole, hidden, 0, whole)
                     while c < end and parents[c] < p + max(num, 1):
                         r = parents[c] - p
                         at = (c + shift) * state_size
                         step(
-                            kind, H, inputs, elements[c] * width, hidden if num > 0 else zero, r * width, bias,
+                            kind, H, inputs, elements[c] * width, hidden if num > 0 else zero, r * whole, bias,
                             above, at_above + r * state_size, now, at, kept, c * num_kept * H,
                         )  # fmt: skip
                         if rows[c] >= 0:
-                            for v in range(0, H, num_lanes(now)):
+                            for column in range(0, H, num_lanes(now)):
+                                v = min(column, H - num_lanes(now))
                                 store(ends, rows[c] * H + v, load(now, at + v))
                         c += 1
 
@@ -153,46 +167,52 @@ def _backward(kind: int) -> Kernel:
     ):
         width, state_size = num_gates * H, num_states * H
         widest, begin_all = _widest(levels, trees, first, last), levels[trees[0]]
-        by_state = np.zeros((2 * widest + 1) * state_size, states.dtype)
+        # A gradient by the hidden state is whole vectors, and what is behind its numbers its own.
+        whole = _filled(H, states)
+        size = _filled(state_size, states)
+        by_state = np.zeros((2 * widest + 1) * size, states.dtype)
         by_hidden, zero = np.empty(ROWS * width, states.dtype), np.zeros(state_size, states.dtype)
+        masks = at_most_once(states)
         for tree in range(first, last):
             top, bottom = trees[tree], trees[tree + 1] - 1
             for level in range(bottom, top - 1, -1):
                 begin, end = levels[level], levels[level + 1]
                 shift = (level & 1) * widest - begin
                 if level == bottom:
-                    _zero(by_state, (begin + shift) * state_size, (end - begin) * state_size)
+                    _zero(by_state, (begin + shift) * size, (end - begin) * size)
                 shift_above = 0
                 if level > top:
                     shift_above = (1 - (level & 1)) * widest - levels[level - 1]
                     num_above = begin - levels[level - 1]
-                    _zero(by_state, (levels[level - 1] + shift_above) * state_size, num_above * state_size)
+                    _zero(by_state, (levels[level - 1] + shift_above) * size, num_above * size)
                 c = begin
                 while c < end:
-                    p, num, above, at_above, by_above = parents[c], 0, zero, 0, 2 * widest * state_size
+                    p, num, above, at_above, by_above = parents[c], 0, zero, 0, 2 * widest * size
                     if p >= 0:
                         num = min(ROWS, parents[end - 1] + 1 - p)
-                        above, at_above, by_above = states, p * state_size, (p + shift_above) * state_size
+                        above, at_above, by_above = states, p * state_size, (p + shift_above) * size
                     _zero(by_hidden, 0, max(num, 1) * width)
                     while c < end and parents[c] < p + max(num, 1):
                         r = parents[c] - p
-                        at = (c + shift) * state_size
-                        for v in range(0, H, num_lanes(states)):
+                        at = (c + shift) * size
+                        for column in range(0, H, num_lanes(states)):
+                            v = min(column, H - num_lanes(states))
+                            once = load(masks, num_lanes(states) - (column - v))
                             total = load(by_state, at + v)
                             if rows[c] >= 0 and len(by_ends) > 0:
-                                total = total + load(by_ends, rows[c] * H + v)
+                                total = total + once * load(by_ends, rows[c] * H + v)
                             if len(by_states) > 0:
-                                total = total + load(by_states, c * H + v)
+                                total = total + once * load(by_states, c * H + v)
                             store(by_state, at + v, total)
                         step_back(
                             False, kind, H, above, at_above + r * state_size, states, c * state_size,
                             kept, c * num_kept * H,
                             by_state, at, changes, places[c - begin_all] * num_changes * H, by_hidden, r * width,
-                            by_state, by_above + r * state_size,
+                            by_state, by_above + r * size, masks,
                         )  # fmt: skip
                         c += 1
                     if num > 0:
-                        add_row_products(by_hidden, 0, width, num, weight, width, H, by_state, by_above, state_size)
+                        add_row_products(by_hidden, 0, width, num, weight, width, whole, by_state, by_above, size)
 
     return Kernel(backward, f"cells_back_{kind}")
 
@@ -217,7 +237,8 @@ def _sorted_by_element(elements, num_elements):
 def _sums() -> Kernel:
     def sums(x, stride, order, starts, total, width, first, last):
         for e in range(first, last):
-            for v in range(0, width, num_lanes(x)):
+            for column in range(0, width, num_lanes(x)):
+                v = min(column, width - num_lanes(x))
                 if starts[e] == starts[e + 1]:
                     _zero(total, e * width + v, num_lanes(x))
                     continue
