@@ -48,7 +48,7 @@ def in_torch(
 class Cells(torch.autograd.Function):
     """One layer in one direction by the kernels; in torch operations where the gradient is itself differentiated.
 
-    ``inputs`` have each gate's units, filled up to one vector if they are fewer; weight (gates·H, H) and bias (H,) have not.
+    ``inputs`` have each gate's units, filled up to a vector if they are fewer; weight (gates·H, H) and bias (H,) not.
     """
 
     @staticmethod
