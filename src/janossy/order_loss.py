@@ -12,7 +12,7 @@ from janossy.objective import Loss, PermutationLoss
 from janossy.orderings import Learned
 from janossy.orderings.arguments import check_generator, check_integer, check_number
 from janossy.orderings.drawn import Drawn
-from janossy.orderings.rows import Rows, build_rows, whole_sets
+from janossy.orderings.rows import whole_sets
 from janossy.orderings.source import Source, gumbel
 from janossy.ragged import Ragged
 
@@ -147,7 +147,7 @@ class OrderLoss(nn.Module):
             noisy = of_sets + gumbel(source, of_sets.shape).to(scores.dtype)
             parts.append(self._sorted(elements[places], noisy).flatten(1, 2))
         many = Ragged.from_sizes(whole.join(parts), [n for n in sets.sizes for _ in range(m)])
-        pooled = network.pooling(many, Drawn(_first(many, orders.k), many.sizes, orders.k))
+        pooled = network.pooling(many, Drawn(whole_sets(many, k=orders.k), many.sizes, orders.k))
         return network.read_out(pooled, None if context is None else context.repeat_interleave(m, 0))
 
     def _sorted(self, x: Tensor, noisy: Tensor) -> Tensor:
@@ -157,13 +157,3 @@ class OrderLoss(nn.Module):
         mixed = mixing.to(x.dtype) @ x.detach()[:, None]
         exactly = x[torch.arange(len(x), device=x.device)[:, None, None], order]
         return exactly + (mixed - mixed.detach())
-
-
-def _first(sets: Ragged, k: int | None) -> Rows:
-    """Each set as it stands, or its first k elements, filled up with -1."""
-
-    def row(n: int, _: int) -> Tensor:
-        order = torch.arange(n if k is None else min(n, k))
-        return nn.functional.pad(order, (0, 0 if k is None else max(0, k - n)), value=-1)[None, None]
-
-    return build_rows(sets, row, k=k)

@@ -6,7 +6,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_max_rows, whole_sets
+from janossy.orderings.rows import (
+    MAX_ROWS,
+    Rows,
+    check_budget,
+    check_k,
+    check_max_rows,
+    first_of,
+    whole_sets,
+)
 from janossy.orderings.sorting import Key, check_keys_to_sort_by, sort_positions
 from janossy.orderings.ties import remark_on_ties, ties_of
 from janossy.orderings.weights import OrderWeights
@@ -88,28 +96,19 @@ class Canonical:
         return "\n  ".join(dict.fromkeys(line for line in said if line)) or None
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        num, device = len(self.each_key), keys.device
+        num = len(self.each_key)
         check_budget(self, keys.sizes, self.max_rows, "1 row a set" if num == 1 else f"{num} rows a set, one a key")
         orders = [sort_positions(keys, key) for key in self.each_key]
         if num == 1:
-            whole = build_rows(
-                keys, lambda n, _: self._first(torch.arange(n, device=device)[None, None]), orders[0], self.k
-            )
-            return self._weighed(whole)
+            return self._weighed(whole_sets(keys, orders[0], self.k))
         rows = whole_sets(keys)
         each = torch.stack(orders, 1)  # (N, R)
         buckets = []
         for bucket in rows.buckets:
             local = each[bucket.positions()[:, 0]].mT - bucket.starts[:, None, None]
             padded = self.k is not None and bucket.length < self.k
-            buckets.append(replace(bucket, local=self._first(local), padded=padded))
+            buckets.append(replace(bucket, local=first_of(local, self.k), padded=padded))
         return self._weighed(replace(rows, buckets=tuple(buckets)))
-
-    def _first(self, local: Tensor) -> Tensor:
-        """Of the orderings (S, R, n) what is kept, filled up with -1."""
-        if self.k is None:
-            return local
-        return torch.nn.functional.pad(local[:, :, : self.k], (0, max(0, self.k - local.shape[2])), value=-1)
 
     def _weighed(self, rows: Rows) -> Rows:
         if self.order_weights is None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from janossy.orderings.arguments import check_generator, check_integer, check_number
-from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, check_budget, check_k, check_max_rows, whole_sets
+from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, check_budget, check_k, check_max_rows, first_of, whole_sets
 from janossy.orderings.source import Source, gumbel
 from janossy.ragged import Ragged
 
@@ -172,7 +172,7 @@ class ImportanceSampled:
         # The share still to be drawn, summed from the last: 1 - Σ q would cancel.
         remaining = chosen.flip(2).logcumsumexp(2).flip(2)
         steps = remaining - chosen - torch.arange(n, 0, -1, device=order.device, dtype=torch.float64).log()
-        local = torch.nn.functional.pad(order[:, :, :length], (0, max(0, length - n)), value=-1)
+        local = first_of(order, length)
         return replace(bucket, local=local, padded=n < length, weights=steps[:, :, :length].sum(2).exp())
 
     def _log_probabilities(self, weights: Tensor) -> Tensor:

@@ -9,7 +9,16 @@ import torch
 from torch import Tensor
 
 from janossy.orderings.arguments import check_flag, check_generator, check_integer
-from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, build_rows, check_budget, check_k, check_max_rows, whole_sets
+from janossy.orderings.rows import (
+    MAX_ROWS,
+    Bucket,
+    Rows,
+    check_budget,
+    check_k,
+    check_max_rows,
+    first_of,
+    whole_sets,
+)
 from janossy.orderings.sorting import sort_positions
 from janossy.orderings.source import Source, gumbel
 from janossy.ragged import Ragged
@@ -104,7 +113,7 @@ class Learned:
             scores = self.scores(keys)
         if not self.sample:
             order = sort_positions(keys, lambda _: -scores)
-            return build_rows(keys, lambda n, _: self._first(torch.arange(n)[None, None]), order, self.k)
+            return whole_sets(keys, order, self.k)
         source = Source(keys.device, generator)
         sets = whole_sets(keys)
         return replace(sets, buckets=tuple(self._drawn(bucket, scores, source) for bucket in sets.buckets))
@@ -146,13 +155,7 @@ class Learned:
         of_sets = scores[bucket.positions()[:, 0]][:, None].expand(-1, self.num, -1)
         order = (of_sets.double() + gumbel(source, of_sets.shape)).argsort(-1, descending=True)
         padded = self.k is not None and bucket.length < self.k
-        return replace(bucket, local=self._first(order), padded=padded)
-
-    def _first(self, order: Tensor) -> Tensor:
-        """Of orders (S, R, n) what is kept, filled up with -1."""
-        if self.k is None:
-            return order
-        return torch.nn.functional.pad(order[:, :, : self.k], (0, max(0, self.k - order.shape[2])), value=-1)
+        return replace(bucket, local=first_of(order, self.k), padded=padded)
 
 
 def _log_probability(scores: Tensor, first: Tensor) -> Tensor:

@@ -351,9 +351,14 @@ def build_rows(
     return Rows(tuple(buckets), len(keys))
 
 
-def whole_sets(keys: Ragged) -> Rows:
-    """Each set as it stands: one row of all its elements."""
-    return build_rows(keys, lambda n, _: torch.arange(n, device=keys.device)[None, None])
+def first_of(orders: Tensor, k: int | None) -> Tensor:
+    """Of orders (…, n) the first k, filled up with -1, the zero vector; all of them for None."""
+    return orders if k is None else nn.functional.pad(orders[..., :k], (0, max(0, k - orders.shape[-1])), value=-1)
+
+
+def whole_sets(keys: Ragged, order: Tensor | None = None, k: int | None = None) -> Rows:
+    """Each set as it stands, or as ``order`` has sorted it: one row of all its elements, or of the first k."""
+    return build_rows(keys, lambda n, _: first_of(torch.arange(n, device=keys.device)[None, None], k), order, k)
 
 
 def by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:
