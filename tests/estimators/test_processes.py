@@ -63,6 +63,14 @@ def test_fits_of_two_repeat(found):
     assert np.array_equal(second["again"], first["again"])
 
 
+def test_a_fit_of_two_that_was_stopped_goes_on_to_the_same_result(found):
+    """Also where the second process does not see the checkpoint."""
+    _, _, (first, second), _ = found
+    for rank, each in enumerate((first, second)):
+        told, has_folder = each["stopped"]
+        assert np.array_equal(told, first["uneven"]) and has_folder == (rank == 0)
+
+
 def test_what_is_wrong_for_one_is_told_by_both(found):
     _, _, told, _ = found
     assert told[0]["wrong"] == told[1]["wrong"] and "column 'x' expects finite numbers" in told[0]["wrong"]

@@ -4,6 +4,7 @@ import os
 import socket
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from janossy.estimators import SetRegressor, SetStream
 from janossy.estimators.batches import Examples
 from janossy.estimators.layout import Layout
 from janossy.estimators.strategies import build_network
-from janossy.estimators.streams import training
+from janossy.estimators.streams import checkpoint, training
 from janossy.estimators.streams.order import Order
 from janossy.estimators.streams.processes import Processes
 from janossy.estimators.tasks import Regression
@@ -73,6 +74,7 @@ def fits(folder: Path) -> dict[str, object]:
         found[name] = model.predict(stream, return_std=True)
         found[f"{name}, seeds"] = list(seeds)
         found[f"{name}, epochs"] = model.trials_[-1].epochs
+    found["stopped"] = stopped(folder)
     again = SetRegressor("gru", **OPTIONS).fit(stream)
     found["again"] = again.predict(stream, return_std=True)
     try:
@@ -80,6 +82,25 @@ def fits(folder: Path) -> dict[str, object]:
     except ValueError as error:
         found["wrong"] = str(error)
     return found
+
+
+def stopped(folder: Path) -> object:
+    """Predictions of the first fit, after it was stopped and went on; only the first process sees the checkpoint."""
+    rank, (name, strategy), step = torch.distributed.get_rank(), FITS[0], training.Training._step
+    stream = SetStream(folder / f"{name}.parquet", "y")
+    model = SetRegressor(strategy, checkpoint=folder / f"stopped {rank}", **OPTIONS)
+
+    def stops(self, *arguments):
+        if self.state.step == 4:
+            raise OSError("no space left")
+        return step(self, *arguments)
+
+    with patch.object(checkpoint, "SECONDS", 0.0), patch.object(training.Training, "_step", stops):
+        try:
+            model.fit(stream)
+        except OSError:
+            torch.distributed.barrier()
+    return model.fit(stream).predict(stream, return_std=True), (folder / f"stopped {rank}").exists()
 
 
 def lost(folder: Path) -> str:

@@ -1,8 +1,10 @@
 """janossy group: the sets of a long table, as a file of one row a set, whatever DuckDB spills."""
 
+import re
 import subprocess
 import sys
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -57,6 +59,16 @@ def test_a_table_that_exceeds_the_memory_is_spilled(janossy):
     grouped = parquet.read_table("sets.parquet")
     assert np.array_equal(grouped["id"], np.arange(200_000))
     assert parquet.ParquetFile("sets.parquet").num_row_groups >= 4
+
+
+def test_csv_is_refused_with_a_way_that_works(janossy):
+    write("rows.csv", {"id": [1, 1, 2], "x": [1.5, 2.5, 3.5]})
+    code, _, err = janossy("group", "rows.csv", "--set-id", "id", "--out", "sets.parquet")
+    assert code == 2 and err.count("\n") == 1 and "rows.csv is CSV, whose types are a guess" in err
+    (words,) = re.findall(r'duckdb.sql\("(.*)"\)', err)
+    duckdb.sql(words)
+    assert janossy("group", "rows.parquet", "--set-id", "id", "--out", "sets.parquet")[0] == 0
+    assert parquet.read_table("sets.parquet").to_pydict() == {"id": [1, 2], "x": [[1.5, 2.5], [3.5]]}
 
 
 def test_it_loads_no_torch():

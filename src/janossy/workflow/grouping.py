@@ -22,6 +22,8 @@ except ImportError as error:
 READ = {**FORMATS, ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
 """What is read, by the ends of files' names."""
 
+CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
 ROW = "janossy_row"
 """The number of each row, by which those of a set keep their order."""
 
@@ -42,6 +44,11 @@ def group(
     Raises: BadArgument for files that are not there or not alike, columns that there are not, a row without an id, or a
         column of a set that is not constant in it; OSError. Of the file is then nothing there.
     """
+    if tables := [path for path in paths if str(path).endswith(CSV)]:
+        raise BadArgument(
+            f"{tables[0]} is CSV, whose types are a guess: ids such as 007 and 7 become one. Write it as Parquet, and "
+            f"look at them: duckdb.sql(\"COPY (FROM '{tables[0]}') TO 'rows.parquet'\") in Python."
+        )
     try:
         files = open_files(paths, READ)
     except (ValueError, FileNotFoundError) as error:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from janossy.estimators.streams.processes import Processes
 from janossy.whole import write_whole
 
 SECONDS = 10.0
@@ -14,21 +15,32 @@ SECONDS = 10.0
 
 
 class Checkpoint:
-    """A folder with a file for each stage that a fit has come to.
+    """A folder with a file for each stage that a fit has come to: the first process reads and writes it for all.
 
-    ``told``: what tells this fit from others, as plain data. ``writes``: whether this process writes; all read.
+    ``told``: what tells this fit from others, as plain data.
     """
 
-    def __init__(self, folder: Path, told: dict[str, Any], writes: bool) -> None:
-        self.folder, self.told, self.writes = folder, told, writes
-        if writes:
-            folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path, told: dict[str, Any], processes: Processes) -> None:
+        self.folder, self.told, self.processes = folder, told, processes
 
     def read(self, stage: str) -> dict[str, Any] | None:
-        """What was written of a stage, None where nothing was.
+        """What was written of a stage, None where nothing was; all processes ask, and get the same.
 
-        Raises: ValueError for what another fit has written, or nobody.
+        Raises: ValueError, in all of them, for what another fit has written, or nobody; OSError for no such folder.
         """
+        found: dict[str, Any] | Exception | None = None
+        if self.processes.rank == 0:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                found = self._read(stage)
+            except (ValueError, OSError) as error:
+                found = error
+        found = self.processes.of_first(found)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _read(self, stage: str) -> dict[str, Any] | None:
         file = self.folder / f"{stage}.pt"
         if not file.exists():
             return None
@@ -56,7 +68,7 @@ class Checkpoint:
 
     def write(self, stage: str, state: dict[str, Any]) -> None:
         """Put it in the place of what was there. Raises: OSError where there is no room; what was there stays."""
-        if self.writes:
+        if self.processes.rank == 0:
             content = BytesIO()
             torch.save({"told": self.told, "state": state}, content)
             write_whole(self.folder / f"{stage}.pt", content.getvalue())

@@ -88,7 +88,7 @@ def fit_stream(
     began = now()
     processes = Processes.found(asked.device)
     told = asked.told | {"stream": stream.state(), "processes": processes.num}
-    checkpoint = None if asked.checkpoint is None else Checkpoint(asked.checkpoint, told, processes.rank == 0)
+    checkpoint = None if asked.checkpoint is None else Checkpoint(asked.checkpoint, told, processes)
     prepared = _prepared(stream, asked, classes, processes, checkpoint)
     seed, scanned = prepared["seed"], Scan.from_state(prepared["scan"])
     encoder, targets = scanned.table_encoder(), targets_of(scanned)
