@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from pyarrow import parquet
 
-from benchmarks import scale
+from benchmarks import ray_workers, scale
 from benchmarks.scale_table import CHUNK, write_table
 from experiments.scale import killed_fit
 
@@ -59,6 +59,24 @@ def test_the_pages_are_those_of_the_numbers():
     assert scale.plan(cells) in (ROOT / "docs/scale.md").read_text(encoding="utf-8")
     short, long = (cell for cell in cells if cell["what"] == "fit" and cell["processes"] == 1)
     assert long["peak_mib"] <= 1.1 * short["peak_mib"] and max(cell["reading_share"] for cell in (short, long)) < 0.15
+
+
+def test_the_page_of_ray_is_that_of_its_record():
+    data = json.loads((ROOT / "benchmarks/results/ray_workers.json").read_text(encoding="utf-8"))
+    assert ray_workers.page(data) == (ROOT / "benchmarks/results/ray_workers.md").read_text(encoding="utf-8")
+    assert (data["workers"], data["sets"]) == (2, ray_workers.SETS) and len(data["rounds"]) >= 5
+
+
+def test_what_ray_takes_more_is_the_median_of_pairs():
+    plain = [{"seconds": seconds, "processors": 2.0} for seconds in (1.0, 2.0, 4.0)]
+    more = [{"seconds": 1.5 * each["seconds"], "processors": 2.0} for each in plain]
+    sides = (ray_workers.PLAIN, ray_workers.RAY)
+    rounds = [{"load": 0.5, **dict(zip(sides, pair, strict=True))} for pair in zip(plain, more, strict=True)]
+    data = {"command": "c", "machine": {"cpu": "x", "cores": 2}, "ray": "2", "finished": "2026-01-01", "strategy": "k1"}
+    data |= {"workers": 2, "sets": 100, "ray_itself": 3.0, "starts": dict.fromkeys(sides, 7.0), "rounds": rounds}
+    lines = ray_workers.page(data).splitlines()
+    assert lines[-3] == "| Ray more than plain, in pairs | | +50.0% (+50.0%, +50.0%) | +0.0% (+0.0%, +0.0%) | |"
+    assert lines[-4].startswith("| Ray's actors | 67 | 3.00 (1.50, 6.00) |")
 
 
 def test_the_plan_divides():
