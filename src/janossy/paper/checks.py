@@ -1,4 +1,4 @@
-"""Sentences of the paper that our numbers confirm or refute, and how long those took."""
+"""Sentences of the paper that our numbers confirm or refute."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,11 +24,3 @@ def tally(checks: Sequence[Check]) -> str:
     phrases = ((True, "hold"), (False, "do not hold"), (None, "cannot be decided from these cells"))
     parts = [f"{verdicts[holds]} {phrase}" for holds, phrase in phrases if verdicts[holds]]
     return f"Of the paper's {len(checks)} patterns below, {', '.join(parts)}."
-
-
-def duration(seconds: float) -> str:
-    """45 s; 12 min 05 s; 3 h 20 min."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes == 0:
-        return f"{rest} s"
-    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -8,10 +8,12 @@ import typer
 from rich.console import Console
 
 from janossy.refusal import BadArgument
+from janossy.runs.durations import duration, projected
 from janossy.runs.options import Request
 from janossy.runs.results import LeftOut, Result
 from janossy.runs.run import run_trials, unfinished
 from janossy.runs.study import Study
+from janossy.runs.workers import Trial
 
 
 def run(study: Study, others: Iterable[Study], request: Request) -> None:
@@ -26,8 +28,11 @@ def run(study: Study, others: Iterable[Study], request: Request) -> None:
     (out / "cells").mkdir(parents=True, exist_ok=True)
     finished = f"{len(trials) - len(missing)} of {len(trials)} cells are finished in {out}"
     terminal.print(f"{finished}; {request.num_workers} at a time.", markup=False)
+    if missing and (seconds := projected(missing, _finished(trials, missing, study, out))) is not None:
+        long = duration(seconds / request.num_workers)
+        terminal.print(f"By the time of the finished ones, the others take about {long}.", markup=False)
     try:
-        failures = run_trials(missing, out, request.num_workers, terminal) if missing else []
+        failures = run_trials(missing, out, request.num_workers, terminal, request.in_order) if missing else []
     except KeyboardInterrupt:
         kept = f"Stopped. Finished cells are kept in {out}; the same command with --resume goes on from there."
         terminal.print(kept, markup=False)
@@ -36,6 +41,14 @@ def run(study: Study, others: Iterable[Study], request: Request) -> None:
         show(study, out, *study.read(out), terminal)
     if failures:
         raise typer.TyperException(f"{len(failures)} cells failed: {'; '.join(failures)}")
+
+
+def _finished(
+    trials: Sequence[Trial], missing: Sequence[Trial], study: Study, directory: Path
+) -> list[tuple[Trial, Result]]:
+    """Those trials that are not missing, with their results."""
+    results = {study.place(result): result for result in study.read(directory)[0]}
+    return [(trial, results[trial.place]) for trial in trials if trial not in missing]
 
 
 def show(

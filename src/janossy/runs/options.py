@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Out = Annotated[Path, typer.Option(help="The directory of the results.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Keep the results there, run what is missing.")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes, one core each.")]
+Workers = Annotated[int, typer.Option("--workers", "--jobs", min=1, help="Processes, one core each.")]
 NUM_CORES = os.cpu_count() or 1
 
 
@@ -27,6 +27,8 @@ class Request:
     out: Path
     resume: bool
     num_workers: int
+    in_order: bool = False
+    """Whether trials are run as they are listed, rather than the most expensive first."""
 
 
 def chosen(option: str, names: str, known: Iterable[str]) -> list[str]:

@@ -52,7 +52,9 @@ def _as_json(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
 
 
-def run_trials(trials: Sequence[Trial], directory: Path, num_workers: int, console: Console) -> list[str]:
+def run_trials(
+    trials: Sequence[Trial], directory: Path, num_workers: int, console: Console, in_order: bool = False
+) -> list[str]:
     """Run the trials, writing each result as it finishes; return one line for each that failed.
 
     Raises: OSError if a result cannot be written; KeyboardInterrupt. Results already written stay.
@@ -63,7 +65,7 @@ def run_trials(trials: Sequence[Trial], directory: Path, num_workers: int, conso
     with Progress(*columns, *times, console=console, speed_estimate_period=120) as progress:
         overall = progress.add_task(f"{len(trials)} cells", total=sum(trial.cost for trial in trials))
         bars: dict[Trial, TaskID] = {}
-        for event in work(trials, num_workers):
+        for event in work(trials, num_workers, in_order):
             trial = event.job
             if event.kind == "started":
                 bars[trial] = progress.add_task(f"  {name_of(trial)}", total=trial.units)

@@ -73,9 +73,14 @@ class _Worker(Generic[J]):
     job: J
 
 
-def work(jobs: Sequence[J], num_workers: int) -> Iterator[Event[J]]:
-    """Run the jobs, the most expensive first, and yield what happens; every worker is gone when this ends."""
-    waiting = sorted(reversed(jobs), key=lambda job: job.cost)  # popped from behind: equal ones as they are given
+def work(jobs: Sequence[J], num_workers: int, in_order: bool = False) -> Iterator[Event[J]]:
+    """Run the jobs, the most expensive first, and yield what happens; every worker is gone when this ends.
+
+    in_order: run them as they are given.
+    """
+    waiting = list(reversed(jobs))  # popped from behind: equally expensive ones as they are given
+    if not in_order:
+        waiting.sort(key=lambda job: job.cost)
     workers: list[_Worker[J]] = []
     try:
         while waiting or workers:

@@ -1,7 +1,7 @@
-"""The ten models of Table 3."""
+"""The ten models of Table 3, and the four that Tables 6 and 7 add."""
 
 from dataclasses import dataclass
-from math import comb
+from math import comb, sqrt
 
 import torch
 from torch import nn
@@ -16,7 +16,7 @@ RHO_FEATURES = 100
 
 @dataclass(frozen=True)
 class Model:
-    """One row of Table 3: f is an MLP on k integers, or (k None) an LSTM or GRU on all; ρ is linear or an MLP."""
+    """One row of a table: f is an MLP on k integers, or (k None) an LSTM or GRU on all; ρ is linear or an MLP."""
 
     f: str
     k: int | None
@@ -25,7 +25,8 @@ class Model:
 
     @property
     def name(self) -> str:
-        return f"{self.f if self.k is None else f'k{self.k}'}-{self.rho}"
+        is_wide = self.embedding > EMBEDDING // (self.k or 1)
+        return f"{self.f if self.k is None else f'k{self.k}'}-{self.rho}{f'-{self.embedding}' if is_wide else ''}"
 
     @property
     def is_sampled(self) -> bool:
@@ -43,11 +44,12 @@ class Model:
         gates = {"lstm": 4, "gru": 3}[self.f]
         return task.num_integers * (self.embedding + width) * gates * width
 
-    def build(self, task: Task, reduce: str, embedding_init: str) -> JanossyNetwork:
+    def build(self, task: Task, reduce: str, embedding_init: str, rho_init: str = "xavier") -> JanossyNetwork:
         """The network, freshly initialised from torch's global generator as in the paper's code.
 
         There: Xavier uniform weights and zero biases for f's MLP and for ρ, torch's defaults for recurrences, and a
-        frozen embedding.
+        frozen embedding. With ``rho_init`` "xavier/sqrt(T)", what reads a sum of T rows has weights 1/√T as large:
+        the outputs' spread does not grow with T.
         """
         h = nn.Embedding(task.vocabulary, self.embedding)
         if embedding_init == "uniform":
@@ -59,6 +61,9 @@ class Model:
             nn.Linear(RHO_FEATURES if self.rho == "mlp" else width, 1),
         )
         rho.apply(_xavier)
+        if rho_init == "xavier/sqrt(T)":
+            with torch.no_grad():
+                next(rho.parameters()).div_(sqrt(self.num_tuples(task)))
         if self.k is None:
             f = {"lstm": LSTM, "gru": GRU}[self.f](self.embedding, width)
             pooling = JanossyPooling(f, Sampled(1, scheme="independent"))  # as the paper's; predict draws 20 of them
@@ -81,9 +86,10 @@ MODELS = {
     for model in (
         *(Model("mlp", k, rho, EMBEDDING // k) for rho in ("linear", "mlp") for k in (1, 2, 3)),
         *(Model(f, None, rho, EMBEDDING) for rho in ("linear", "mlp") for f in ("lstm", "gru")),
+        *(Model("mlp", k, rho, EMBEDDING) for rho in ("linear", "mlp") for k in (2, 3)),
     )
 }
-"""The ten models of Table 3, by name: k1-linear … gru-mlp."""
+"""All by name: k1-linear … gru-mlp, and k2-linear-100 … k3-mlp-100."""
 
 
 def num_trainable_parameters(network: nn.Module) -> int:

@@ -3,7 +3,10 @@
 from typing import Literal
 
 TASKS = ("sum", "range", "unique_sum", "unique_count", "variance")
-MODELS = tuple(f"{f}-{rho}" for fs in (("k1", "k2", "k3"), ("lstm", "gru")) for rho in ("linear", "mlp") for f in fs)
+TABLE_3 = tuple(f"{f}-{rho}" for fs in (("k1", "k2", "k3"), ("lstm", "gru")) for rho in ("linear", "mlp") for f in fs)
+WIDE = tuple(f"k{k}-{rho}-100" for rho in ("linear", "mlp") for k in (2, 3))
+"""Those of Tables 6 and 7 alone: an embedding of 100 for every k."""
+MODELS = TABLE_3 + WIDE
 
 Preset = Literal["smoke", "quick", "full"]
 Protocol = Literal["fast", "paper", "released"]

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from janossy.paper.arithmetic.names import MODELS, TASKS, Preset, Protocol
+from janossy.paper.arithmetic.names import MODELS, TABLE_3, TASKS, Preset, Protocol
 from janossy.runs.options import NUM_CORES, Out, Request, Resume, Workers, chosen
 
 
 def arithmetic(
     preset: Annotated[
         Preset | None,
-        typer.Option(help="smoke: a minute. quick: 15 minutes on two cores. full: all epochs, a day or days."),
+        typer.Option(help="smoke: a minute. quick: 15 minutes on two cores. full: Tables 1 and 3-8, a day of them."),
     ] = None,
     protocol: Annotated[
         Protocol,
@@ -21,16 +21,25 @@ def arithmetic(
         ),
     ] = "fast",
     tasks: Annotated[str, typer.Option(help=f"Some of {', '.join(TASKS)}, with commas between.")] = "all",
-    models: Annotated[str, typer.Option(help=f"Some of {', '.join(MODELS)}, with commas between.")] = "all",
-    seeds: Annotated[int, typer.Option(min=1, help="How many: 0, 1, ...")] = 1,
+    models: Annotated[
+        str,
+        typer.Option(help=f"Some of {', '.join(MODELS)}, with commas between. Those in -100: with full alone, if all."),
+    ] = "all",
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many: 0, 1, ... One; with full 15, of LSTM and GRU 5."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the preset's.")] = None,
     out: Out = Path("results/arithmetic"),
     resume: Resume = False,
     workers: Workers = NUM_CORES,
 ) -> Request:
     """The five arithmetic tasks by the ten models of Table 3 (Section 4.1)."""
+    preset = preset or ("quick" if protocol == "fast" else "full")
     some_tasks, some_models = chosen("--tasks", tasks, TASKS), chosen("--models", models, MODELS)
+    if models == "all" and preset != "full":
+        some_models = list(TABLE_3)
     from janossy.paper.arithmetic.study import trials
 
-    preset = preset or ("quick" if protocol == "fast" else "full")
-    return Request(trials(some_tasks, some_models, range(seeds), preset, protocol, epochs), out, resume, workers)
+    some = trials(some_tasks, some_models, seeds, preset, protocol, epochs)
+    return Request(some, out, resume, workers, in_order=preset == "full")

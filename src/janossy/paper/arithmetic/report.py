@@ -4,13 +4,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from janossy.paper.arithmetic.costs import costs
 from janossy.paper.arithmetic.patterns import pattern_checks
 from janossy.paper.arithmetic.plots import PLOTS
 from janossy.paper.arithmetic.summary import summarise
-from janossy.paper.arithmetic.tables import DIGITS, REAL_TASKS, ROWS, comparison, metric_of, number, tasks_of
+from janossy.paper.arithmetic.tables import (
+    ALL_MODELS,
+    DIGITS,
+    MODELS,
+    PAPER_TASKS,
+    REAL_TASKS,
+    comparison,
+    metric_of,
+    number,
+    tasks_of,
+)
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.checks import duration, tally
+from janossy.paper.arithmetic.verdicts import CLEAR, FEW, counted, verdicts
+from janossy.paper.checks import tally
 from janossy.paper.printed import Score
+from janossy.runs.durations import duration
 from janossy.runs.page import write_pages
 from janossy.runs.results import Result
 
@@ -39,6 +52,16 @@ MAE_NOTE = (
     "of 1.00 shows. Its RMSE of the GRU with MLP ρ on variance (0.42 and 0.40) is below its mean absolute error (0.594 "
     "and 0.517), which no set of predictions can have, so those tables are not of the same runs."
 )
+VERDICT_NOTE = (
+    "Beside each verdict the difference in its standard errors, positive where ours is better, and our number of "
+    f"seeds. It is better or short beyond {CLEAR:g} standard errors, which hold the spread over runs on both sides and "
+    f"what the paper rounded off; with fewer than {FEW} seeds the paper's spread stands for ours."
+)
+COST_NOTE = (
+    "Seconds of one core for a replica and an epoch, the median over seeds, and in parentheses the epochs. An epoch of "
+    "L-BFGS (k = 1, 2, 3) is one pass over all examples, its share of the preconditioners included; one of Adam is all "
+    "batches. benchmarks/results/step.md has steps beside a plain loop in torch's layers."
+)
 
 
 def write_report(directory: Path, results: Sequence[Result], left_out: Sequence[str]) -> list[Path]:
@@ -54,13 +77,25 @@ def _context(results: Sequence[Result], left_out: Sequence[str], directory: Path
     """What both templates say."""
     tasks = tasks_of(results)
     checks = pattern_checks(results)
+    has_wide = any(result["model"] not in MODELS for result in results)
+    wide = (
+        {"wide": comparison(results, wide=True), "wide_mae": comparison(results, "mae", wide=True)} if has_wide else {}
+    )
+    found = {"score": verdicts(results), "mae": verdicts(results, "mae")}
+    if has_wide:
+        found |= {"wide": verdicts(results, wide=True), "wide_mae": verdicts(results, "mae", wide=True)}
     integer = all(TASKS[task].is_integer for task in tasks)
     return {
         "run": summarise(results, directory),
         "num_results": len(results),
         "tasks": tasks,
         "titles": {task: task.replace("_", " ") for task in tasks},
-        "tables": {"score": comparison(results), "mae": comparison(results, "mae")},
+        "tables": {"score": comparison(results), "mae": comparison(results, "mae"), **wide},
+        "verdicts": {**found, "counted": counted(list(found.values()))},
+        "verdict_note": VERDICT_NOTE,
+        "paper_tasks": [task for task in tasks if task in PAPER_TASKS],
+        "costs": costs(results),
+        "cost_note": COST_NOTE,
         "checks": checks,
         "tally": tally(checks),
         "left_out": left_out,
@@ -73,7 +108,7 @@ def _context(results: Sequence[Result], left_out: Sequence[str], directory: Path
 
 
 def _place(result: Result) -> tuple[int, int, int]:
-    order = [row.model for row in ROWS]
+    order = ALL_MODELS
     return (
         list(TASKS).index(result["task"]),
         order.index(result["model"]) if result["model"] in order else len(order),

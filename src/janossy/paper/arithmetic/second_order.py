@@ -1,7 +1,8 @@
-"""Train a k-ary model on all examples at once: L-BFGS, preconditioned by damped Gauss-Newton matrices."""
+"""Train a k-ary model without batches: L-BFGS, preconditioned by damped Gauss-Newton matrices."""
 
 import time
 from itertools import combinations, count
+from math import ceil
 
 import numpy as np
 import scipy.optimize
@@ -16,8 +17,12 @@ from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import Task
 from janossy.runs.workers import Progress
 
-FIRST_PASSES = 50
-"""Passes over the examples with the first matrix and with the second; each later one serves for twice as many."""
+FRACTIONS = (1 / 8, 1 / 4, 1 / 2)
+"""What part of the examples the first rounds see; the later ones see all."""
+
+EVALUATIONS = 100
+"""Losses and gradients of a round, while it sees a part, and of the first that sees all; each later round, which has a
+new matrix, takes as many passes as all before it."""
 
 DAMPING, SOFTER, LEAST_DAMPING = 1.0, 0.3, 1e-3
 """The first matrix adds its whole diagonal to itself, which keeps units from saturating in the first few passes; each
@@ -49,31 +54,36 @@ def fit(
 
     A line search that is under way is ended, by ``2 LINE_SEARCH`` passes more at most.
 
-    Minimises squared errors, then smoothed absolute ones where the loss is "l1" or "task" on integer targets: a pass is
-    a loss and a gradient on all of them, with f on each distinct tuple once. L-BFGS (``scipy.optimize``) goes in the
+    Minimises squared errors, then smoothed absolute ones where the loss is "l1" or "task" on integer targets, on a part
+    of the examples and then on all: an epoch is a loss and a gradient on all of them, with f on each distinct tuple
+    once, or twice that on half of them. L-BFGS (``scipy.optimize``) goes in the
     coordinates in which the matrix Jᵀ W J / m + damping is the identity: J are the outputs' derivatives by all weights
     on a sample of m examples, and W the errors' weights (Gauss and Newton's matrix, with Marquardt's damping by the
     diagonal), so that a step is Gauss and Newton's before L-BFGS has learnt anything, and then also knows what the
     sample did not tell.
     """
     problem = _Problem(scaled, train)
+    num = len(train[0])
     absolute = settings.loss == "l1" or (settings.loss == "task" and task.is_integer)
     sampling = torch.Generator().manual_seed(torch.initial_seed())
     history: list[dict] = []
     for number in count():
         start, before = time.perf_counter(), problem.passes
-        passes = min(max(FIRST_PASSES, before), settings.epochs - before)
+        part = FRACTIONS[number] if number < len(FRACTIONS) else 1.0
+        problem.see(torch.randperm(num, generator=sampling)[: ceil(num * part)] if part < 1 else None)
+        left = settings.epochs - before
+        evaluations = min(EVALUATIONS, ceil(left / part)) if part < 1 else ceil(min(max(EVALUATIONS, before), left))
         damping = max(LEAST_DAMPING, DAMPING * SOFTER**number)
         problem.smoothing = SMOOTHING / scaled.scale if absolute and number >= SQUARED_ROUNDS else None
-        some = torch.randperm(len(train[0]), generator=sampling)[:SAMPLE]
-        loss = problem.descend(some, damping, passes, progress)
+        some = torch.randperm(num, generator=sampling)[:SAMPLE]
+        loss = problem.descend(some, damping, evaluations, progress)
         history.append({
-            "epoch": problem.passes,
+            "epoch": ceil(problem.passes),
             "train_loss": loss,
             **score(scaled.outputs(validation[0], 1), validation[1], settings.vote, task),
             "seconds": round(time.perf_counter() - start, 3),
         })  # fmt: skip
-        if problem.passes >= settings.epochs or problem.passes - before < 5:
+        if problem.passes >= settings.epochs or problem.passes - before < 5 * part:
             break
     progress(max(0, settings.epochs - problem.passes))
     return history
@@ -86,14 +96,19 @@ class _Problem:
         self.network = scaled.network
         self.x = train[0].sort(1).values  # a set's tuples are then its places' in this order
         self.targets = (train[1] - scaled.shift) / scaled.scale
-        self.sets = Ragged.from_padded(self.x)
+        self.see(None)
         self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
         self.whole = _by_distinct_tuples(self.network)
         self.smoothing: float | None = None
-        self.passes = 0
+        self.passes = 0.0
 
-    def descend(self, some: Tensor, damping: float, passes: int, progress: Progress) -> float:
-        """So many passes, preconditioned by the Gauss-Newton matrix of some examples; return the loss."""
+    def see(self, some: Tensor | None) -> None:
+        """Of which examples the loss is from now on, None for all."""
+        self.sets = Ragged.from_padded(self.x if some is None else self.x[some])
+        self.seen = self.targets if some is None else self.targets[some]
+
+    def descend(self, some: Tensor, damping: float, evaluations: int, progress: Progress) -> float:
+        """So many losses and gradients, preconditioned by the Gauss-Newton matrix of some examples; return the loss."""
         factor = torch.linalg.cholesky(self._gauss_newton(some, damping))
         start = parameters_to_vector(self.weights).detach().double()
 
@@ -101,8 +116,9 @@ class _Problem:
             return start + _solve(factor.T, torch.from_numpy(step), upper=True)
 
         def evaluate(step: np.ndarray) -> tuple[float, np.ndarray]:
-            progress(1)
-            self.passes += 1
+            part = len(self.seen) / len(self.targets)
+            progress(part)
+            self.passes += part
             loss, gradient = self._loss_and_gradient(at(step))
             return loss, _solve(factor, gradient, upper=False).numpy()
 
@@ -113,8 +129,8 @@ class _Problem:
             method="L-BFGS-B",
             options={
                 "maxcor": MEMORY,
-                "maxfun": passes,
-                "maxiter": passes,
+                "maxfun": evaluations,
+                "maxiter": evaluations,
                 "maxls": LINE_SEARCH,
                 "ftol": 0.0,
                 "gtol": 0.0,
@@ -125,7 +141,7 @@ class _Problem:
 
     def _loss_and_gradient(self, weights: Tensor) -> tuple[float, Tensor]:
         vector_to_parameters(weights.float(), self.weights)
-        errors = self.whole(self.sets)[:, 0] - self.targets
+        errors = self.whole(self.sets)[:, 0] - self.seen
         loss = self._losses(errors).mean()
         gradients = torch.autograd.grad(loss, self.weights)
         return loss.item(), parameters_to_vector(gradients).double()

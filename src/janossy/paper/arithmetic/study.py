@@ -9,7 +9,7 @@ from janossy.paper.arithmetic.names import Preset, Protocol
 from janossy.paper.arithmetic.patterns import print_patterns
 from janossy.paper.arithmetic.report import write_report
 from janossy.paper.arithmetic.results import ArithmeticResult
-from janossy.paper.arithmetic.settings import settings_for
+from janossy.paper.arithmetic.settings import num_seeds, settings_for
 from janossy.paper.arithmetic.tables import print_comparison
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.trial import Trial
@@ -20,17 +20,19 @@ from janossy.runs.study import Study
 def trials(
     tasks: Sequence[str],
     models: Sequence[str],
-    seeds: Sequence[int],
+    seeds: int | None,
     preset: Preset,
     protocol: Protocol,
     epochs: int | None,
 ) -> list[Trial]:
-    """All tasks by all models from all seeds."""
+    """All tasks by all models from so many seeds, or as many as the preset has: seed 0 of all, then seed 1, …"""
+    num = {model: seeds or num_seeds(MODELS[model], preset, protocol) for model in models}
     return [
         Trial(task, model, seed, settings_for(TASKS[task], MODELS[model], preset, protocol, epochs))
-        for seed in seeds
-        for task in tasks
+        for seed in range(max(num.values()))
         for model in models
+        for task in tasks
+        if seed < num[model]
     ]
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from janossy.paper.arithmetic.tables import MODELS, ROWS, Row, our_values, paper_parameters
+from janossy.paper.arithmetic import models
+from janossy.paper.arithmetic.settings import num_seeds
+from janossy.paper.arithmetic.tables import ALL_MODELS, ALL_ROWS, MODELS, Row, our_values, paper_parameters
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.checks import duration
+from janossy.runs.durations import duration
 from janossy.runs.results import Result
 
 
@@ -91,7 +93,7 @@ def _flatten(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 
 def _parameters(results: Sequence[Result]) -> list[tuple[str, str, int]]:
     """Model, our number of trainable parameters, and Table 8's, of the models that were run."""
-    ours = {model: [result for result in results if result["model"] == model] for model in MODELS}
+    ours = {model: [result for result in results if result["model"] == model] for model in ALL_MODELS}
     return [
         (
             Row(model, None).label,
@@ -105,24 +107,22 @@ def _parameters(results: Sequence[Result]) -> list[tuple[str, str, int]]:
 
 def _missing(results: Sequence[Result]) -> list[str]:
     """Tasks and models without any result, single results that the others lead one to expect, scores absent or NaN."""
-    tasks, models, seeds = ({result[key] for result in results} for key in ("task", "model", "seed"))
-    present = {(result["task"], result["model"], result["seed"]) for result in results}
+    full = _is_full(results)
+    run = {key: {result[key] for result in results} for key in ("task", "model")}
     lines = []
-    for kind, known, run in (("tasks", TASKS, tasks), ("models", MODELS, models)):
-        absent = [name for name in known if name not in run]
+    for key, known in (("task", tuple(TASKS)), ("model", ALL_MODELS if full else MODELS)):
+        absent = [name for name in known if name not in run[key]]
         if absent:
-            lines.append(f"Not run, {kind}: {', '.join(absent)}.")
-    lines += [
-        f"Missing: {task}, {model}, seed {seed}."
-        for task in TASKS
-        if task in tasks
-        for model in MODELS
-        if model in models
-        for seed in sorted(seeds)
-        if (task, model, seed) not in present
-    ]
+            lines.append(f"Not run, {key}s: {', '.join(absent)}.")
+    for task in TASKS:
+        for model in ALL_MODELS:
+            if task in run["task"] and model in run["model"]:
+                here = {result["seed"] for result in results if (result["task"], result["model"]) == (task, model)}
+                expected = range(num_seeds(models.MODELS[model], "full", "fast")) if full else _all_seeds(results)
+                if absent_seeds := set(expected) - here:
+                    lines.append(f"Missing: {task}, {model}, {_seeds(absent_seeds)}.")
     for result in results:
-        for row in ROWS:
+        for row in ALL_ROWS:
             if row.model == result["model"]:
                 values = our_values([result], result["task"], row)
                 name = f"{result['task']}, {row.label}, seed {result['seed']}"
@@ -130,8 +130,20 @@ def _missing(results: Sequence[Result]) -> list[str]:
     return lines
 
 
+def _is_full(results: Sequence[Result]) -> bool:
+    """Whether they are of the preset that says itself which models and how many seeds it has."""
+    return {(result["config"]["preset"], result["config"]["protocol"]) for result in results} == {("full", "fast")}
+
+
+def _all_seeds(results: Sequence[Result]) -> set[int]:
+    return {result["seed"] for result in results}
+
+
 def _commands(results: Sequence[Result], directory: Path) -> list[str]:
     """The commands that give these results, one for each preset and protocol, and the one that writes this report."""
+    if _is_full(results):
+        again = f"janossy reproduce arithmetic --preset full --resume --out {quote(str(directory))}"
+        return [again, f"janossy report {quote(str(directory))}"]
     some = ""
     for option, key, known in (("--tasks", "task", tuple(TASKS)), ("--models", "model", MODELS)):
         run = [name for name in known if any(result[key] == name for result in results)]

@@ -22,6 +22,9 @@ PAPER_TASKS = ("sum", "range", "unique_sum", "unique_count", "variance")
 REAL_TASKS = " and ".join(task.replace("_", " ") for task in TASKS if not TASKS[task].is_integer)
 """The tasks whose score is the RMSE, for a reader."""
 
+WIDE = "-100"
+"""Ends the names of models whose embedding is wider than Table 3's."""
+
 DIVERGED = 1e39
 DIGITS = {"accuracy": 3, "rmse": 2, "mae": 3}
 """Decimals of our numbers, by metric. The paper's are shown as printed."""
@@ -36,7 +39,7 @@ _PRINTED = (  # key in tables.json, metric (None: metric_of), embedding dimensio
 
 @dataclass(frozen=True)
 class Row:
-    """One row of Table 3: a model, and for an LSTM or GRU the number of permutations at inference."""
+    """One row of a table: a model, and for an LSTM or GRU the number of permutations at inference."""
 
     model: str
     num_permutations: int | None
@@ -44,6 +47,11 @@ class Row:
     @property
     def is_sampled(self) -> bool:
         return not self.model.startswith("k")
+
+    @property
+    def base(self) -> str:
+        """The model of Table 3 that it is with another embedding."""
+        return self.model.removesuffix(WIDE)
 
     @property
     def rho(self) -> str:
@@ -64,7 +72,8 @@ class Row:
         permutations = {None: "", 1: ", 1 permutation"}.get(
             self.num_permutations, f", {self.num_permutations} permutations"
         )
-        return f"{self.pooling}, {self.rho_name} ρ{permutations}"
+        embedding = "" if self.base == self.model else ", embedding of 100"
+        return f"{self.pooling}, {self.rho_name} ρ{embedding}{permutations}"
 
 
 ROWS = (
@@ -73,7 +82,13 @@ ROWS = (
 )
 """The fourteen rows of Table 3, in its order."""
 
+WIDE_ROWS = tuple(Row(f"k{k}-{rho}{WIDE if k > 1 else ''}", None) for rho in ("linear", "mlp") for k in (1, 2, 3))
+"""The rows of Tables 6 and 7 that are k-ary: an embedding of 100 for every k."""
+
+ALL_ROWS = (*ROWS, *(row for row in WIDE_ROWS if row not in ROWS))
+
 MODELS = tuple(dict.fromkeys(row.model for row in ROWS))
+ALL_MODELS = tuple(dict.fromkeys(row.model for row in ALL_ROWS))
 
 
 @dataclass(frozen=True)
@@ -126,7 +141,8 @@ def paper_parameters(model: str, embedding: int | None = None) -> int:
     """The number of trainable parameters, from Table 8; embedding as in ``paper_score``."""
     for row in paper_tables()["table_8_trainable_parameters"]:
         narrow = 100 if row["k"] == "all" else 100 // row["k"]
-        if _model(row) == model and row["embedding_dim"] == (embedding or narrow):
+        wanted = 100 if model.endswith(WIDE) else embedding or narrow
+        if _model(row) == model.removesuffix(WIDE) and row["embedding_dim"] == wanted:
             return row["trainable_parameters"]
     raise ValueError(f"The paper prints no number of parameters of {model!r}.")
 
@@ -170,20 +186,25 @@ def our_score(results: Sequence[Result], task: str, row: Row, metric: str | None
     return Score(fmean(values), spread, DIGITS[metric or metric_of(task)])
 
 
-def comparison(results: Sequence[Result], metric: str | None = None) -> Compared:
-    """Table 3 (with metric "mae", Tables 4 and 5): for each row, by task, ours beside the paper's."""
+def comparison(results: Sequence[Result], metric: str | None = None, *, wide: bool = False) -> Compared:
+    """Table 3 (with metric "mae", Tables 4 and 5): for each row, by task, ours beside the paper's.
+
+    wide: Table 6 (and 7).
+    """
     return [
         (
             row,
             {
                 task: Pair(
                     our_score(results, task, row, metric),
-                    paper_score(task, row.model, row.num_permutations, metric) if task in PAPER_TASKS else None,
+                    paper_score(task, row.base, row.num_permutations, metric, 100 if wide else None)
+                    if task in PAPER_TASKS
+                    else None,
                 )
                 for task in TASKS
             },
         )
-        for row in ROWS
+        for row in (WIDE_ROWS if wide else ROWS)
     ]
 
 

@@ -13,6 +13,7 @@ from janossy.paper.arithmetic.models import Model, num_trainable_parameters
 from janossy.paper.arithmetic.scoring import Examples, Scaled, score
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import Task
+from janossy.paper.arithmetic.whitening import whiten
 from janossy.runs.workers import Progress
 
 
@@ -54,7 +55,10 @@ def train_network(
     fitted = []
     for rate in settings.learning_rates or (None,):
         torch.manual_seed(np.random.SeedSequence((seed, *model.name.encode())).generate_state(1)[0].item())
-        scaled = Scaled(model.build(task, settings.reduce, settings.embedding_init), shift, scale)
+        network = model.build(task, settings.reduce, settings.embedding_init, settings.rho_init)
+        if settings.whiten:
+            whiten(network)
+        scaled = Scaled(network, shift, scale)
         if rate is None:
             history = second_order.fit(scaled, task, settings, train, validation, progress)
             fitted.append((scaled, history, history[-1]))

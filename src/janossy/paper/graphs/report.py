@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from janossy.paper.checks import duration, tally
+from janossy.paper.checks import tally
 from janossy.paper.graphs import summary
 from janossy.paper.graphs.patterns import pattern_checks
 from janossy.paper.graphs.permutations import FEW, MANY, Curves, curves, p_text
 from janossy.paper.graphs.plots import PLOTS
 from janossy.paper.graphs.settings import NAMES
 from janossy.paper.graphs.tables import MEASURES, comparison, grouped, label, notes, other_measures
+from janossy.runs.durations import duration
 from janossy.runs.page import write_pages
 from janossy.runs.results import Result
 

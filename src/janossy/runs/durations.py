@@ -1,0 +1,33 @@
+"""How long trials took, and how long others will."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
+
+from janossy.runs.results import Result
+from janossy.runs.workers import Trial
+
+
+def duration(seconds: float) -> str:
+    """45 s; 12 min 05 s; 3 h 20 min."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes == 0:
+        return f"{rest} s"
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def projected(trials: Sequence[Trial], finished: Sequence[tuple[Trial, Result]]) -> float | None:
+    """The seconds that trials will take, one after the other; None if none is finished.
+
+    Each takes the median of the finished ones of its names, which are of its settings; without any, its ``cost`` at the
+    median rate of all.
+    """
+    if not finished:
+        return None
+    by_names = defaultdict(list)
+    for trial, result in finished:
+        by_names[trial.place[:2]].append(result["seconds"])
+    rate = median(result["seconds"] / trial.cost for trial, result in finished)
+    return sum(
+        median(by_names[trial.place[:2]]) if trial.place[:2] in by_names else rate * trial.cost for trial in trials
+    )
