@@ -1,6 +1,7 @@
 """The arithmetic tasks: data, models, training and scores."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from importlib import resources
 from itertools import combinations
@@ -13,7 +14,7 @@ from janossy.paper.arithmetic import names
 from janossy.paper.arithmetic.models import MODELS, Model, num_trainable_parameters
 from janossy.paper.arithmetic.scoring import score
 from janossy.paper.arithmetic.settings import Settings, settings_for
-from janossy.paper.arithmetic.study import ARITHMETIC
+from janossy.paper.arithmetic.study import ARITHMETIC, trials
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.train import train_trial
 from janossy.schema import check
@@ -64,10 +65,32 @@ def test_parameter_counts_are_table_8():
         assert num_trainable_parameters(network) == row["trainable_parameters"], row
 
 
-def test_the_ten_models_are_table_3():
-    assert len(MODELS) == 10
+def test_the_models_are_table_3_and_the_wide_ones_of_table_6():
     assert (tuple(MODELS), tuple(TASKS)) == (names.MODELS, names.TASKS)
-    assert {m.embedding for m in MODELS.values()} == {100, 50, 33}
+    table_3 = [MODELS[name] for name in names.TABLE_3]
+    assert len(table_3) == 10 and {m.embedding for m in table_3} == {100, 50, 33}
+    wide = [MODELS[name] for name in names.WIDE]
+    assert [(m.k, m.rho, m.embedding) for m in wide] == [(k, rho, 100) for rho in ("linear", "mlp") for k in (2, 3)]
+
+
+def test_what_reads_a_sum_of_tuples_can_be_smaller():
+    task, model = TASKS["variance"], MODELS["k3-mlp"]
+    networks = []
+    for rho_init in ("xavier", "xavier/sqrt(T)"):
+        torch.manual_seed(0)
+        networks.append(model.build(task, "sum", "uniform", rho_init))
+    as_papers, smaller = (network.state_dict() for network in networks)
+    torch.testing.assert_close(smaller["rho.0.weight"] * 120**0.5, as_papers["rho.0.weight"])
+    assert all(torch.equal(smaller[key], as_papers[key]) for key in smaller if key != "rho.0.weight")
+
+
+def test_the_full_preset_is_all_models_in_the_order_of_their_seeds():
+    full = trials(list(TASKS), list(MODELS), None, "full", "fast", None)
+    assert [trial.seed for trial in full] == sorted(trial.seed for trial in full)
+    num = Counter(trial.model for trial in full)
+    assert num == {name: 5 * (5 if model.k is None else 15) for name, model in MODELS.items()}
+    assert len(trials(["sum"], ["gru-mlp"], 2, "full", "fast", None)) == 2
+    assert len(trials(["sum"], list(MODELS), None, "full", "paper", None)) == len(MODELS)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

@@ -308,4 +308,4 @@ def test_setting_aside_finds_a_free_name(tmp_path):
 @pytest.mark.parametrize(("folder", "study"), [("arithmetic-quick", ARITHMETIC), ("graphs", GRAPHS)])
 def test_the_committed_results_all_read(folder, study):
     results, left_out = study.read(RESULTS / folder)
-    assert left_out == [] and len(results) == len(list((RESULTS / folder / "cells").iterdir())) > 100
+    assert left_out == [] and len(results) == len(list((RESULTS / folder / "cells").iterdir())) >= 50

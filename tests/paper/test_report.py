@@ -281,7 +281,7 @@ def test_a_task_that_the_paper_has_not_is_shown_with_ours_alone(is_integer, tmp_
     assert line.split()[-1] == shown[0]
     tasks = "--tasks sum,largest"
     assert tasks in markdown and "on largest" not in markdown
-    assert settings_for(TASKS["largest"], MODELS_BY_NAME["gru-mlp"], "quick", "fast").epochs == 4
+    assert settings_for(TASKS["largest"], MODELS_BY_NAME["gru-mlp"], "quick", "fast").epochs == 3
 
 
 def test_a_plot_of_a_task_that_the_paper_has_not_has_its_panel(monkeypatch):

@@ -18,6 +18,7 @@ from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.trial import Trial
 from janossy.paper.graphs.study import GRAPHS
 from janossy.runs import run
+from janossy.runs.durations import duration, projected
 from janossy.runs.results import cell_path, write_json
 from janossy.runs.run import run_trials, unfinished
 from janossy.runs.workers import work
@@ -104,6 +105,26 @@ def test_a_cell_that_raises_is_reported_and_the_others_finish(tmp_path):
     failures = run_trials([bad, a_trial(seed=1)], tmp_path, 1, QUIET)
     assert len(failures) == 1 and failures[0].startswith("sum k1-linear seed 0: ")
     assert [r["seed"] for r in ARITHMETIC.read(tmp_path)[0]] == [1]
+
+
+def test_trials_run_in_their_order_if_asked():
+    some = [a_trial(num_train=64, epochs=epochs) for epochs in (1, 3, 2)]
+
+    def order(**options):
+        return [event.job.units for event in work(some, 1, **options) if event.kind == "done"]
+
+    assert order(in_order=True) == [1, 3, 2]
+    assert order() == [3, 2, 1]
+
+
+def test_the_projection_is_by_finished_trials_of_the_same_names():
+    first, other = a_trial(), a_trial("variance", "gru-mlp")
+    assert projected([first], []) is None
+    finished = [(first, {"seconds": 10.0}), (first, {"seconds": 30.0}), (first, {"seconds": 11.0})]
+    assert projected([first, first], finished) == 22
+    rate = 11 / first.cost
+    assert projected([other], finished) == pytest.approx(rate * other.cost)
+    assert [duration(seconds) for seconds in (45, 725, 12_000)] == ["45 s", "12 min 05 s", "3 h 20 min"]
 
 
 def test_a_killed_worker_loses_its_own_cell_only():

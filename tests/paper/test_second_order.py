@@ -55,6 +55,19 @@ def test_the_loss_its_gradient_and_the_matrix_are_the_formulas(name, reduce, smo
     torch.testing.assert_close(found, gradient, rtol=1e-3, atol=1e-5)
 
 
+def test_a_part_of_the_examples_is_a_part_of_an_epoch():
+    of, scaled = problem("k2-linear", "sum", num=8)
+    some = torch.tensor([1, 5])
+    with torch.no_grad():
+        errors = scaled.network(Ragged.from_padded(of.x))[:, 0] - of.targets
+    of.see(some)
+    loss, _ = of._loss_and_gradient(parameters_to_vector(of.weights).detach().double())
+    assert loss == pytest.approx((errors[some] ** 2 / 2).mean().item(), rel=1e-4)
+    parts = []
+    of.descend(torch.arange(8), 1.0, 4, parts.append)
+    assert set(parts) == {0.25} and of.passes == pytest.approx(sum(parts))
+
+
 def test_all_is_learnt_that_the_model_can_learn():
     """A sum is k = 1's: the loss falls to nothing, where Adam's in as many epochs does not."""
     passes = []

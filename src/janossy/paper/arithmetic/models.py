@@ -26,7 +26,12 @@ class Model:
     @property
     def name(self) -> str:
         is_wide = self.embedding > EMBEDDING // (self.k or 1)
-        return f"{self.f if self.k is None else f'k{self.k}'}-{self.rho}{f'-{self.embedding}' if is_wide else ''}"
+        return f"{self.in_table_3}-{self.embedding}" if is_wide else self.in_table_3
+
+    @property
+    def in_table_3(self) -> str:
+        """The name of the model there that this one is, or is with another embedding."""
+        return f"{self.f if self.k is None else f'k{self.k}'}-{self.rho}"
 
     @property
     def is_sampled(self) -> bool:

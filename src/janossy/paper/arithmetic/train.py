@@ -63,11 +63,11 @@ def train_network(
             history = second_order.fit(scaled, task, settings, train, validation, progress)
             fitted.append((scaled, history, history[-1]))
         else:
-            fitted.append((scaled, *_fit(scaled, task, settings, rate, train, validation, progress)))
+            fitted.append((scaled, *fit(scaled, task, settings, rate, train, validation, progress)))
     return min(fitted, key=lambda fit: _error(fit[2], task))
 
 
-def _fit(
+def fit(
     scaled: Scaled,
     task: Task,
     settings: Settings,
@@ -78,7 +78,7 @@ def _fit(
 ) -> tuple[list[dict], dict]:
     """Train in place; return the history of epochs and the entry of the epoch whose weights are kept."""
     network, (x, y) = scaled.network, train
-    squared = settings.loss == "task" and not task.is_integer
+    squared = settings.loss == "squared" or (settings.loss == "task" and not task.is_integer)
     num_steps = -(-len(x) // settings.batch_size)
     trainable = [p for p in network.parameters() if p.requires_grad]
     optimizer = Adam(trainable, lr=rate, betas=settings.betas)
