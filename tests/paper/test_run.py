@@ -117,6 +117,13 @@ def test_trials_run_in_their_order_if_asked():
     assert order() == [3, 2, 1]
 
 
+def test_a_trial_without_a_learning_rate_costs_its_epochs(tmp_path):
+    trial = a_trial(num_train=64, optimizer="L-BFGS", learning_rates=())
+    assert trial.units == trial.settings.epochs and trial.cost > 0
+    assert run_trials([trial], tmp_path, 1, QUIET) == []
+    assert len(ARITHMETIC.read(tmp_path)[0]) == 1
+
+
 def test_the_projection_is_by_finished_trials_of_the_same_names():
     first, other = a_trial(), a_trial("variance", "gru-mlp")
     assert projected([first], []) is None

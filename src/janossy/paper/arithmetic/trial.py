@@ -27,7 +27,7 @@ class Trial:
 
     @property
     def units(self) -> float:
-        return self.settings.epochs * len(self.settings.learning_rates)
+        return self.settings.epochs * max(1, len(self.settings.learning_rates))
 
     @property
     def cost(self) -> float:
