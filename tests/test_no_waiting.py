@@ -17,6 +17,7 @@ from janossy import (
     JanossyNetwork,
     JanossyPooling,
     MinGRU,
+    PermutationLoss,
     Ragged,
     Sampled,
     TupleMLP,
@@ -25,6 +26,8 @@ from janossy import (
     predict,
 )
 from janossy.graph import GraphSAGE, TwoHops
+from janossy.order_loss import OrderLoss
+from janossy.orderings import Learned
 from janossy.uploads import upload
 from tests.examples import D, Transformer, distinct_sets
 from tests.standin import OnCuda, TwoDevices, Waited, cuda, numbers, on_cuda
@@ -147,6 +150,65 @@ def test_a_training_step(orderings):
             nn.functional.mse_loss(network(sets), targets).backward()
             optimizer.step()
     assert not numbers(network.rho.weight).equal(before)
+
+
+OBJECTIVES = {
+    "average loss": lambda: PermutationLoss(num_permutations=3),
+    "exact, squared": lambda: PermutationLoss(objective="exact_squared"),
+    "average output": lambda: PermutationLoss(objective="average_output", link=torch.sigmoid),
+    "a penalty": lambda: PermutationLoss(penalty=0.1),
+    "orders by score": lambda: OrderLoss(),
+    "orders straight through": lambda: OrderLoss(estimator="straight_through"),
+    "orders by search": lambda: OrderLoss(estimator="search"),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_objectives(name):
+    """Draws are of the device, so that other numbers come than on the CPU; they train all the same."""
+    orderings = Learned(nn.Linear(D, 1)) if "orders" in name else Sampled(2)
+    network, sets = on_cuda(network_of(orderings).train()), on_cuda(distinct_sets(SIZES))
+    optimizer, objective = torch.optim.AdamW(network.parameters()), OBJECTIVES[name]()
+    target, before = on_cuda(torch.randn(len(sets), 2)), numbers(network.rho.weight).clone()
+    with cuda():
+        for _ in range(2):
+            optimizer.zero_grad()
+            objective(network, sets, target).backward()
+            optimizer.step()
+    assert not numbers(network.rho.weight).equal(before)
+
+
+def test_training_on_batches_of_neighbours():
+    """GraphSAGE on several batches, as a NeighborLoader gives them, with a loss of labels and an optimiser."""
+    torch.manual_seed(0)
+    batches = [Batch(torch.randint(12, (2, 40)), torch.randn(12, 4), batch_size=3) for _ in range(2)]
+    model = on_cuda(GraphSAGE(4, 3, "lstm", hidden_features=6))
+    optimizer, labels = torch.optim.Adam(model.parameters()), on_cuda(torch.tensor([0, 2, 1]))
+    before = [numbers(p).clone() for p in model.parameters()]
+    for batch in batches:
+        hops = TwoHops.of_batch(batch)
+        with cuda():
+            optimizer.zero_grad()
+            logits = model.of_hops(batch.x.pin_memory().to("cuda", non_blocking=True), hops.to("cuda"))
+            nn.functional.cross_entropy(logits, labels).backward()
+            optimizer.step()
+    assert any(not numbers(p).equal(was) for p, was in zip(model.parameters(), before, strict=True))
+
+
+def test_a_step_of_the_estimators_waits_only_for_its_batch_and_its_loss():
+    """The network and the weighed loss do not wait; batches cut on the device, and the loss in skorch's history, do."""
+    from janossy.estimators.batches import Examples  # noqa: PLC0415
+
+    network, sets = on_cuda(network_of(Sampled(1)).train()), on_cuda(distinct_sets(SIZES))
+    examples = Examples(sets, None, on_cuda(torch.randn(len(sets), 2)), on_cuda(torch.ones(len(sets))))
+    with cuda():
+        each = nn.functional.mse_loss(network(examples.sets), examples.targets, reduction="none").mean(1)
+        loss = (each * examples.weights).mean()
+        loss.backward()
+        with pytest.raises(Waited):
+            examples[on_cuda(torch.tensor([2, 0]))]
+        with pytest.raises(Waited):
+            loss.item()
 
 
 RECORDED = {

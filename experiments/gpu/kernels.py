@@ -17,8 +17,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from experiments.gpu.cases import DTYPES, cases
 from janossy.kernels.cuda import tuple_sums
-from janossy.kernels.cuda.activations import ACTIVATIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS, PAGE = DOCS / "results" / "gpu-kernels.json", DOCS / "gpu-kernels-table.md"
@@ -34,37 +34,39 @@ GPUS = {
 """Streaming multiprocessors, boost clock, and results a clock of each: NVIDIA's white papers (19.5 and 66.9 TFLOPS of
 float32), and the table of arithmetic throughput in the CUDA C++ Programming Guide."""
 
-POINTERS = {"sums": "fp32", "high": "fp32", "low": "fp32", "offsets": "i64", "wanted": "i8"}
-DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
+NUMBERS = {"offsets": "*i64", "harmonics": "*i32", "wanted": "*i8"}
+IN_FLOAT32 = set(
+    "sums high low parts centres periods linear values means weights prefixes suffixes kept".split()  # noqa: SIM905
+)
+OF_DTYPE = {"p", "z", "out", "slopes"}
+FLOATS = {"kappa", "delta", "cut", "fewest", "max_enumerated", "alpha", "beta", "gamma"}
 
 
-def cases():
-    """(dtype, k, increasing, slopes, activation): all kinds of tuples with one activation, k = 2 with every other."""
-    for dtype, k, increasing, slopes in product(DTYPES, (1, 2, 3, 4), (False, True), (True, False)):
-        if slopes or dtype == "float32":
-            yield dtype, k, increasing, slopes, "tanh"
-    for activation in ACTIVATIONS:
-        if activation != "tanh":
-            yield "float32", 2, False, True, activation
+def type_of(argument, case):
+    """Triton's name of an argument's type."""
+    if argument in case.constants:
+        return "constexpr"
+    if argument in OF_DTYPE or (argument == "means" and "products" in case.name):
+        return f"*{DTYPES[case.dtype]}"
+    if argument in IN_FLOAT32:
+        return "*fp32"
+    return NUMBERS.get(argument) or ("fp32" if argument in FLOATS else "i32")
 
 
-def name(dtype, k, increasing, slopes, activation, capability):
-    tuples = "increasing" if increasing else "injective"
-    return f"tuple_sums {activation} {tuples} k={k} {dtype}{' with slopes' if slopes else ''} sm_{capability}"
+def name(case, capability):
+    return f"{case.name} sm_{capability}"
 
 
-def compile_case(dtype, k, increasing, slopes, activation, capability):
+def compile_case(case, capability):
     """The compiled kernel of a case."""
-    function = tuple_sums.tuple_sums
-    constants = {"K": k, "INCREASING": increasing, "ACTIVATION": activation, "SLOPES": slopes, "SOME": False}
-    types = {x: f"*{POINTERS[x]}" if x in POINTERS else "i32" for x in function.arg_names if x not in constants}
-    signature = types | {"p": f"*{DTYPES[dtype]}"} | dict.fromkeys(constants, "constexpr")
+    signature = {argument: type_of(argument, case) for argument in case.function.arg_names}
     target = GPUTarget("cuda", capability, 32)
-    return triton.compile(ASTSource(function, signature, constants), target=target, options=tuple_sums.OPTIONS)
+    source = ASTSource(case.function, signature, case.constants)
+    return triton.compile(source, target=target, options=tuple_sums.OPTIONS)
 
 
-def read(compiled, slopes, k):
-    """What a compiled kernel uses, and the instructions for one tuple of one hidden unit in its innermost loop."""
+def read(compiled, case):
+    """What a compiled kernel uses, and the instructions for one step of one hidden unit in its innermost loop."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
         file.flush()
@@ -76,18 +78,15 @@ def read(compiled, slopes, k):
         "spilled": numbers["STACK"] + numbers["LOCAL"],
         "shared": compiled.metadata.shared,
     }
-    return cell | ({} if k == 1 else {"instructions": innermost(code, slopes)})
+    return cell | ({"instructions": innermost(code, case)} if case.loads else {})
 
 
 def tool(program, *arguments):
     return subprocess.run([TOOLS / program, *arguments], capture_output=True, text=True, check=True).stdout
 
 
-def innermost(code, slopes):
-    """Instructions for one tuple, by kind, of the loop that is in most others, which is that over sets of k elements.
-
-    An iteration loads a row of the elements before (and, with slopes, a sum and what it lacks), and has UNROLL tuples.
-    """
+def innermost(code, case):
+    """Instructions for one step, by kind, of the loop that is in most others (the longest of several)."""
     labels, instructions = {}, []
     for line in code.splitlines():
         if label := re.match(r"^(\.L_x_\d+):", line):
@@ -102,8 +101,8 @@ def innermost(code, slopes):
     depths = {(a, b): (sum(c <= a and b <= d for c, d in loops), b - a) for a, b in loops}
     begin, end = max(depths, key=depths.get)
     body = Counter(kind(operation) for operation, _ in instructions[begin : end + 1])
-    tuples = tuple_sums.UNROLL * body["load"] / (3 if slopes else 1)
-    return {what: round(num / tuples, 2) for what, num in sorted(body.items())}
+    steps = case.num * body["load"] / case.loads
+    return {what: round(num / steps, 2) for what, num in sorted(body.items())}
 
 
 def kind(operation):
@@ -138,10 +137,12 @@ def page(cells):
         f"{MOST_REGISTERS} registers a thread and 48 KiB of shared memory.",
         f"They take {registers} registers at most, {shared} bytes of shared memory at most, and spill {spilled} bytes.",
         "",
-        "Instructions are those for one tuple of one hidden unit in the innermost loop, from the machine code:",
-        "special functions (MUFU), float32 arithmetic, and all. The bound is what they leave an A100 (sm_80) or an",
-        "H100 (sm_90), in 10⁹ tuples of a hidden unit a second, were there nothing else to wait for. How near a GPU",
-        "comes to it is **not measured**.",
+        "Instructions are those for one step of one hidden unit in the innermost loop, from the machine code:",
+        "special functions (MUFU), float32 arithmetic, and all. A step is a tuple in `tuple_sums`; an element's",
+        "harmonic, for all k positions, in the passes of the series (`power_sums`, `chains`, and those of slopes by",
+        "them); an element in those of products, of whose slopes the loop that computes D again is counted: 3.5 times",
+        "an element in the mean. The bound is what they leave an A100 (sm_80) or an H100 (sm_90), in 10⁹ steps of a",
+        "hidden unit a second, were there nothing else to wait for. How near a GPU comes to it is **not measured**.",
         "",
         "| kernel | registers | spilled | shared | special | float32 | all | bound, 10⁹/s | by |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -162,10 +163,11 @@ def page(cells):
 def main():
     """Compile what is not there yet; all with --again."""
     cells = json.loads(RESULTS.read_text()) if RESULTS.exists() and "--again" not in sys.argv else {}
-    for case, capability in product(cases(), CAPABILITIES):
-        key = name(*case, capability)
+    wanted = {name(case, capability): (case, capability) for case, capability in product(cases(), CAPABILITIES)}
+    cells = {key: cell for key, cell in cells.items() if key in wanted}
+    for key, (case, capability) in wanted.items():
         if key not in cells:
-            cells[key] = read(compile_case(*case, capability), case[3], case[1]) | {"triton": triton.__version__}
+            cells[key] = read(compile_case(case, capability), case) | {"triton": triton.__version__}
             RESULTS.write_text(json.dumps(cells, indent=1, sort_keys=True) + "\n")
             print(key, cells[key], flush=True)
     PAGE.write_text(page(cells))

@@ -14,6 +14,22 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cuda" if ON_GPU and not INTERPRETED else "cpu"
 
 
+if INTERPRETED:
+    from triton.runtime import interpreter
+
+    MADE_READY = set()
+
+    def call_in_interpreter(function, *args, **kwargs):
+        """A device function's call: the language is made the interpreter's once for each module, and not each time,
+        which takes most of the tests' time."""
+        if id(function.fn.__globals__) not in MADE_READY:
+            interpreter._patch_lang(function.fn)
+            MADE_READY.add(id(function.fn.__globals__))
+        return function.rewrite()(*args, **kwargs)
+
+    interpreter.InterpretedFunction.__call__ = call_in_interpreter
+
+
 def on_arrays(function):
     """A function on tensors in the place of one on arrays, as the kernels for the CPU are."""
 

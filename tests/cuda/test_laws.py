@@ -6,13 +6,18 @@ import pytest
 import torch
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from janossy import Combinations, JanossyPooling, TupleMLP, Tuples
+from janossy import Combinations, JanossyPooling, Spectral, TupleMLP, TupleProduct, Tuples
 from tests.cuda.conftest import DEVICE
 from tests.examples import D, distinct_sets, tied_sets
 from tests.laws import law_batch_mates, law_invariant, value_and_gradients
 
-FUNCTIONS = {"fused": lambda k: TupleMLP(k, D, 5, 3, "gelu")}
+FUNCTIONS = {
+    "fused": lambda k: TupleMLP(k, D, 5, 3, "gelu"),
+    "permanent": lambda k: TupleProduct(k, D, 5, 3),
+    "spectral": lambda k: TupleMLP(k, D, 5, 3, "cosine"),  # whose series is exact
+}
 EVALUATORS = sorted(FUNCTIONS)
+OPTIONS = {"spectral": Spectral(enumerate_up_to=0)}
 ORDERINGS = {"tuples": Tuples, "combinations": Combinations}
 CLOSE = {"atol": 2e-6, "rtol": 2e-6}
 
@@ -23,7 +28,7 @@ each_ordering = pytest.mark.parametrize("ordering", sorted(ORDERINGS))
 def layers(evaluator, k=2, ordering="tuples", reduce="mean"):
     """The layer under test, and brute force with the same weights in float64."""
     torch.manual_seed(0)
-    layer = JanossyPooling(FUNCTIONS[evaluator](k), ORDERINGS[ordering](k), evaluator, reduce)
+    layer = JanossyPooling(FUNCTIONS[evaluator](k), ORDERINGS[ordering](k), OPTIONS.get(evaluator, evaluator), reduce)
     exact = JanossyPooling(deepcopy(layer.f).double(), layer.orderings, "gather", reduce)
     return layer.to(DEVICE), exact
 

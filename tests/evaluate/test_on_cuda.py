@@ -1,5 +1,6 @@
 """Where the kernels of Triton run and where not, without a GPU: what is asked of a device is answered here."""
 
+import importlib
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -14,6 +15,10 @@ from janossy.evaluate import on_kernels
 from janossy.evaluate.tuples.operators import PRODUCT_MEANS, SERIES_MEANS, TUPLE_MEANS, times_by_set
 
 cuda = pytest.importorskip("janossy.kernels.cuda.tuple_means", reason="needs Triton", exc_type=ImportError)
+MODULES = {
+    name: importlib.import_module(f"janossy.kernels.cuda.{name}")
+    for name in ("tuple_means", "series_means", "product_means")
+}
 
 
 @pytest.fixture
@@ -25,7 +30,8 @@ def gpu(monkeypatch):
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Some GPU")
         on_kernels._is_new_enough.cache_clear()
 
-    monkeypatch.setattr(cuda, "on_device_of", lambda x: nullcontext())
+    for module in MODULES.values():
+        monkeypatch.setattr(module, "on_device_of", lambda x: nullcontext())
     with FakeTensorMode():
         gpu()
         yield gpu
@@ -138,17 +144,65 @@ class NotLaunched:
         return lambda *arguments, **constants: None
 
 
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("activation", ["gelu", "sine"])
-def test_at_most_four_arrays_live_at_one_time(activation, monkeypatch):
-    """Forward and backward of a batch large enough for one program a set, the elements' own numbers among them."""
-    for kernel in ("tuple_sums", "tuple_means_of_sums"):
-        monkeypatch.setattr(cuda, kernel, NotLaunched())
-    monkeypatch.setattr(cuda, "programs_wanted", lambda x: 2000)
-    num_sets, n, k, H = 5000, 100, 3, 64
+LAUNCHED = {
+    "tuple_means": ("tuple_sums", "tuple_means_of_sums"),
+    "series_means": ("extents", "plan_sets", "means_of_values"),
+    "product_means": ("segments", "scan", "slopes_of_segments"),
+}
+OF_SERIES = {
+    "series_injective": ("power_sums", "partitions", "slopes_by_power_sums"),
+    "series_increasing": ("chains", "scan", "slopes_by_chains"),
+}
+
+
+@pytest.fixture
+def not_launched(monkeypatch):
+    """The host's part of the kernels alone, on a GPU that 2000 programs keep busy."""
+    for name, module in MODULES.items():
+        for kernel in LAUNCHED[name]:
+            monkeypatch.setattr(module, kernel, NotLaunched())
+        monkeypatch.setattr(module, "programs_wanted", lambda x: 2000)
+    for name, kernels in OF_SERIES.items():
+        for kernel in kernels:
+            monkeypatch.setattr(getattr(MODULES["series_means"], name), kernel, NotLaunched())
+
+
+@pytest.mark.usefixtures("gpu", "not_launched")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("increasing", [False, True])
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("tuple_means", ("gelu",)),
+        ("tuple_means", ("sine",)),
+        ("series_means", ("gelu", 1e-5, -1)),
+        ("series_means", ("sine", 1e-5, -1)),
+        ("product_means", ()),
+    ],
+    ids=["fused, gelu", "fused, sine", "spectral, gelu", "spectral, sine", "permanent"],
+)
+def test_at_most_four_arrays_live_at_one_time(name, parameters, increasing, k, dtype):
+    """Forward and backward, the elements' own numbers among them, in float32; nothing asks the device for a number,
+    which a fake tensor does not have."""
+    num_sets, n, H = 5000, 100, 64
     with Allocated() as allocated:
-        p = torch.empty(num_sets * n, k, H, device="cuda")
+        p = torch.empty(num_sets * n, k, H, device="cuda", dtype=dtype)
         offsets = torch.empty(num_sets + 1, dtype=torch.int64, device="cuda")
-        means, slopes = cuda.tuple_means(p, offsets, False, activation, True)
+        means, slopes = getattr(MODULES[name], name)(p, offsets, increasing, *parameters, True)
         times_by_set(slopes, means, offsets)
-    assert 3 * p.nbytes < allocated.most < 4.1 * p.nbytes
+    array = 4 * p.numel()
+    assert (2 if dtype == torch.float32 else 1) * array < allocated.most < 4.1 * array
+
+
+@pytest.mark.usefixtures("gpu", "not_launched")
+@pytest.mark.parametrize(("num_sets", "n"), [(1, 10**6), (8, 2000), (20_000, 12)])
+@pytest.mark.parametrize("increasing", [False, True])
+def test_sums_take_a_bounded_part_beside_four_arrays(increasing, num_sets, n):
+    """However sets are: few and large ones, shared by many programs, and many small ones."""
+    for k in (2, 4):
+        with Allocated() as allocated:
+            p = torch.empty(num_sets * n, k, 64, device="cuda")
+            offsets = torch.empty(num_sets + 1, dtype=torch.int64, device="cuda")
+            MODULES["series_means"].series_means(p, offsets, increasing, "tanh", 1e-5, -1, True)
+        assert allocated.most < 4.1 * p.nbytes + 2**27

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from janossy.evaluate.cost import Cost, Rates, Work
 from janossy.evaluate.gpu import rates_on
-from janossy.evaluate.on_kernels import on_kernels
+from janossy.evaluate.on_kernels import takes_means
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_order, in_place, is_increasing, reduced, why_not_every_tuple
@@ -26,6 +26,9 @@ RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, acti
 LAUNCHES = 400
 """Kernels of the tree of sets of about one size on a GPU, forward and backward."""
 
+LAUNCHES_OF_KERNELS = 30
+"""The same where the recursion has kernels of its own."""
+
 
 @dataclass(frozen=True)
 class Permanent:
@@ -33,10 +36,10 @@ class Permanent:
 
     Element after element, D[S] is the sum over all ways to fill the positions S with distinct elements seen so far;
     nothing is subtracted, so no digits are lost for n close to k, in long sets, or where one element outweighs all
-    others. Sums are in float64.
+    others. Sums are in float64, or compensated in float32 on CUDA.
 
     Applies to: product functions (``TupleProduct``) with k <= 10 over all k-tuples (Tuples, Combinations), reduced by
-        mean or sum. On the CPU in compiled kernels; elsewhere, and without numba, in torch operations.
+        mean or sum. In compiled kernels on the CPU, and on CUDA for k <= 4; elsewhere in torch operations.
     Tolerance: rounding.
     Cost: g_j of each element, and n·k·2^(k−1) products for a set of n and each column (n·k for Combinations); memory
         for three arrays (N, k, R).
@@ -59,20 +62,23 @@ class Permanent:
         structure, values = problem.declared(Product), problem.values
         k, columns = structure.k, structure.num_columns
         products = k if is_increasing(problem) else k << (k - 1)
+        by_kernels = takes_means(PRODUCT_MEANS.name, values.new_empty(0, k, columns))
+        launches = LAUNCHES * len({max(n - 1, 0).bit_length() for n in problem.elements.sizes})
         return Cost(
             flops=2.0 * Work.of(problem.f, whole_rows=True).numel * len(values),
             bytes=3.0 * values.element_size() * len(values) * k * columns,
             activations=float(len(values) * products * columns),
-            rates=rates_on(values.device, RATES if on_kernels(values) else RATES_WITHOUT_KERNELS),
-            launches=LAUNCHES * len({max(n - 1, 0).bit_length() for n in problem.elements.sizes}),
+            rates=rates_on(values.device, RATES if by_kernels else RATES_WITHOUT_KERNELS),
+            launches=LAUNCHES_OF_KERNELS if by_kernels else launches,
         )
 
     def __call__(self, problem: Problem) -> Tensor:
         structure, elements = problem.declared(Product), problem.elements
         values, places = in_order(problem)
         factors = in_place(structure.factors(values), places)
-        z, increasing = widened(factors), is_increasing(problem)
-        if on_kernels(z):
+        z = factors if takes_means(PRODUCT_MEANS.name, factors) else widened(factors)
+        increasing = is_increasing(problem)
+        if takes_means(PRODUCT_MEANS.name, z):
             means = PRODUCT_MEANS.means(z, elements.offsets, increasing)
         else:
             means = product_means(z, elements.sizes, increasing)

@@ -50,13 +50,15 @@ class Spectral:
 
     Applies to: additive functions with one hidden layer (``TupleMLP``) of tanh, sigmoid, erf, softplus, silu, gelu,
         sine or cosine (no kinks), k <= 6, over all k-tuples (Tuples, Combinations), reduced by mean or sum; float32 and
-        float64 on the CPU, and elsewhere in torch operations, in chunks that keep to the memory budget.
+        float64 on the CPU, float32 and bfloat16 for k <= 4 on CUDA, and elsewhere in torch operations, in chunks that
+        keep to the memory budget.
     Tolerance: each mean of activations, and its slope by each pre-activation, is within ``tolerance`` of the exact
         one, plus the rounding of the input's precision; sine and cosine are exact. By default 1e-5, and 1e-10 for
         elements in float64.
     Cost: O(n·M·2^k·H) for a set of n; memory for three arrays (N, k, H).
     Raises: ValueError if tolerance is not in (0, 1), or enumerate_up_to < -1; and for a set too large to enumerate
-        whose pre-activations are not finite, or reach so far that M is out of reach.
+        whose pre-activations are not finite, or reach so far that M is out of reach. Kernels on CUDA, which wait for
+        nothing, give NaN there.
     """
 
     tolerance: float | None = None

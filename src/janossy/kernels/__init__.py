@@ -28,6 +28,8 @@ class KernelsOnCuda(NamedTuple):
     """The functions on tensors that operators call on a CUDA device."""
 
     tuple_means: Callable[..., Any]
+    series_means: Callable[..., Any]
+    product_means: Callable[..., Any]
 
 
 @cache
@@ -65,6 +67,8 @@ def _load() -> Kernels | None:
 def _load_on_cuda() -> KernelsOnCuda | None:
     try:
         # Triton is an optional extra, and takes a second to import.
+        from janossy.kernels.cuda.product_means import product_means  # noqa: PLC0415
+        from janossy.kernels.cuda.series_means import series_means  # noqa: PLC0415
         from janossy.kernels.cuda.tuple_means import tuple_means  # noqa: PLC0415
     except Exception as error:  # a Triton that does not fit this torch or driver may raise anything
         missing = isinstance(error, ImportError)
@@ -73,4 +77,4 @@ def _load_on_cuda() -> KernelsOnCuda | None:
         message = f"pooling on a CUDA device runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=3)
         return None
-    return KernelsOnCuda(tuple_means)
+    return KernelsOnCuda(tuple_means, series_means, product_means)

@@ -1,5 +1,6 @@
 """What a CUDA device is asked as kernels are started on it; none of it waits for the device."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import torch
@@ -22,9 +23,19 @@ def programs_wanted(x: Tensor) -> int:
 
 
 def zeros(x: Tensor, *shape: int) -> Tensor:
-    """Zeros in float32 beside x, to add up in; torch.OutOfMemoryError says what they were for."""
+    """Zeros in float32 beside x, to add up in."""
+    return _made(x, shape, x.new_zeros)
+
+
+def empty(x: Tensor, *shape: int) -> Tensor:
+    """Memory for numbers in float32 beside x."""
+    return _made(x, shape, x.new_empty)
+
+
+def _made(x: Tensor, shape: tuple[int, ...], make: Callable[..., Tensor]) -> Tensor:
+    """A tensor beside x; torch.OutOfMemoryError says what it was for."""
     try:
-        return x.new_zeros(shape, dtype=torch.float32)
+        return make(shape, dtype=torch.float32)
     except torch.OutOfMemoryError as error:
         num, k, width = x.shape
         size = 4 * torch.Size(shape).numel() / 2**20

@@ -25,20 +25,23 @@ def tuple_means(
     wanted: Tensor | None = None,
     out: Tensor | None = None,
     slopes: Tensor | None = None,
+    turned: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The mean of σ(Σ_j p_j[i_j]) over the tuples of each set, and its slopes by every p.
 
     The tuples are all injective ones, or those with i_1 < … < i_k; in a set of n < k elements, the orderings (or the
     increasing choice) of all n, and the later positions add nothing. An empty set gives 0. Only the ``wanted`` sets,
-    (B,) of bool, are computed, if given, and only their rows of ``out`` and ``slopes`` are written.
+    (B,) of bool, are computed, if given, and only their rows of ``out`` and ``slopes`` are written; what
+    is not given is made, and means nothing in other sets' rows. ``turned``: p within a turn, where that is known.
 
     Shapes: p (N, k, H), k from 1 to 4, float32 or bfloat16; offsets (B + 1,) -> out (B, H), slopes (N, k, H), or (0,)
         if not wanted, of p's dtype. Memory: beside p and slopes an array of slopes' shape in float32 (two for
         bfloat16; for sine and cosine one more), and at most 64 MiB where several programs share each set.
     """
     (N, k, H), B = p.shape, len(offsets) - 1
-    x = within_a_turn(p) if activation in PERIODIC else p
+    x = (within_a_turn(p) if turned is None else turned) if activation in PERIODIC else p
     out = p.new_zeros(B, H) if out is None else out
+    to_be_kept = wanted is not None and slopes is not None
     if not with_slopes:
         slopes = p.new_empty(0)
     elif slopes is None:
@@ -50,7 +53,7 @@ def tuple_means(
     sums = zeros(p, num_splits, B, H)
     high = low = sums
     if with_slopes:
-        alone = num_splits == 1 and p.dtype == torch.float32 and wanted is None
+        alone = num_splits == 1 and p.dtype == torch.float32 and not to_be_kept
         low = zeros(p, num_splits, N, k, H)
         high = slopes.zero_() if alone else torch.zeros_like(low)
     chosen = offsets if wanted is None else wanted

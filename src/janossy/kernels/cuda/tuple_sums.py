@@ -110,7 +110,7 @@ def _sums(
 
 
 @triton.jit
-def _decode(offsets, num_blocks, num_splits):
+def decode(offsets, num_blocks, num_splits):
     """The block of hidden units, the split and the set of this program, and where the set begins and ends."""
     program = tl.program_id(0)
     block, split = program % num_blocks, program // num_blocks % num_splits
@@ -128,7 +128,7 @@ def tuple_sums(
 
     A set of n < K elements has tuples of all n, at the first n positions.
     """
-    block, split, b, start, n = _decode(offsets, tl.cdiv(H, _WIDTH), num_splits)
+    block, split, b, start, n = decode(offsets, tl.cdiv(H, _WIDTH), num_splits)
     if SOME:
         n = tl.where(tl.load(wanted + b) != 0, n, 0)
     units = block * _WIDTH + tl.arange(0, _WIDTH)
@@ -145,7 +145,7 @@ def tuple_sums(
 
 
 @triton.jit
-def _num_tuples(n, K: tl.constexpr, INCREASING: tl.constexpr):
+def num_tuples(n, K: tl.constexpr, INCREASING: tl.constexpr):
     """float64, to be rounded once."""
     count = tl.full((), 1.0, tl.float64)
     for j in tl.static_range(K):
@@ -166,9 +166,9 @@ def tuple_means_of_sums(
     ``num_shares`` programs share a set's elements.
     """
     columns_of_all = K * H if SLOPES else H
-    block, share, b, start, n = _decode(offsets, tl.cdiv(columns_of_all, 4 * _WIDTH), num_shares)
+    block, share, b, start, n = decode(offsets, tl.cdiv(columns_of_all, 4 * _WIDTH), num_shares)
     columns = block * 4 * _WIDTH + tl.arange(0, 4 * _WIDTH)
-    weight = (1.0 / _num_tuples(n, K, INCREASING)).to(tl.float32)
+    weight = (1.0 / num_tuples(n, K, INCREASING)).to(tl.float32)
     is_wanted = True
     if SOME:
         is_wanted = tl.load(wanted + b) != 0
