@@ -1,7 +1,8 @@
 """Fits to streams and their predictions, of a table and of one ten times as long: sets a second, memory, reading.
 
-``python -m benchmarks.scale`` writes results/scale.json and scale.md; rows that are there are not measured again.
-Tables are of ``benchmarks.scale_table``, grouped by ``janossy group``. Each run is a process of its own, of one thread.
+``python -m benchmarks.scale`` writes results/scale.json and scale.md, and goes on where it was cut but for ``--anew``.
+It has a command of its own, as ``benchmarks.run`` times calls within one process, and here memory counts: each run is a
+process of one thread, three runs of the shorter table, one of the longer. Tables are of ``benchmarks.scale_table``.
 Seconds are of the processor, as machines are shared; the peak is of resident memory, with all libraries.
 """
 
@@ -12,22 +13,31 @@ import resource
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
+from statistics import median
+
+from pyarrow import parquet
 
 from benchmarks.scale_table import write_table
 from experiments.record import Record
 from janossy.estimators import SetRegressor, SetStream, load, save
 from janossy.estimators.batches import EPOCH_SETS
 from janossy.estimators.clock import time_by
-from janossy.workflow.grouping import group
 
 RESULTS = Path(__file__).parent / "results"
 ROWS = (1_000_000, 10_000_000)
+RUNS_OF = (3, 1)
+"""Runs on the shorter table, which are told by their medians, and on the longer."""
+
+SMALL, LARGE = "256MB", "1GB"
+"""What ``janossy group --memory`` gives to DuckDB; the shorter table fits into either."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--rows", type=int, nargs=2, default=ROWS)
+    parser.add_argument("--anew", action="store_true", help="measure again what is there")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--folder", type=Path, default=Path("scale-tables"), help="where the tables are made, and stay")
     parser.add_argument("--one", nargs=3, metavar=("WHAT", "SETS", "FOLDER"), help="one run, in this process")
@@ -37,38 +47,61 @@ def main() -> None:
         print(json.dumps(RUNS[what](sets, Path(folder))))
         return
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.anew:
+        (arguments.out / "scale.json").unlink(missing_ok=True)
     record = Record(arguments.out / "scale.json", "python -m benchmarks.scale")
-    for what, num_rows, processes in runs(*arguments.rows):
-        key = {"what": what, "num_rows": num_rows, "processes": processes}
+    for key in runs(*arguments.rows):
         if not record.holds(key):
-            record.add(key | measured(what, num_rows, processes, arguments.folder))
+            record.add(key | measured(**key, folder=arguments.folder))
     (arguments.out / "scale.md").write_text(table(record.cells))
     print(table(record.cells))
 
 
-def runs(short: int, long: int) -> list[tuple[str, int, int]]:
-    """What is run, on tables of how many rows, by how many processes."""
-    one = [(what, num_rows, 1) for num_rows in (short, long) for what in ("group", "fit", "predict")]
-    return [*one[:4], ("fit", short, 2), *one[4:]]
+def runs(short: int, long: int) -> list[dict]:
+    """What is run, on tables of how many rows, by how many processes, and which run of it."""
+    found = []
+    for num_rows, num_runs in zip((short, long), RUNS_OF, strict=True):
+        kinds = [("group", 1, SMALL), ("fit", 1, None), ("predict", 1, None)]
+        kinds += [("fit", 2, None)] if num_rows == short else [("group", 1, LARGE)]
+        for run in range(num_runs):
+            for what, processes, memory in kinds:
+                key = {"what": what, "num_rows": num_rows, "processes": processes, "run": run}
+                found.append(key if memory is None else key | {"memory": memory})
+    return found
 
 
-def measured(what: str, num_rows: int, processes: int, folder: Path) -> dict:
+def measured(what: str, num_rows: int, processes: int, run: int, folder: Path, memory: str | None = None) -> dict:
     """One run, on tables that are made where they are not there."""
     long, sets = folder / f"{num_rows}.parquet", folder / f"{num_rows}-sets.parquet"
     if not long.exists():
         write_table(long, num_rows, shuffle=True)
+    load = round(os.getloadavg()[0], 1)
+    if memory is not None:
+        return {"load": load, **grouped(long, sets, memory)}
     command = [sys.executable, "-m"]
     command += ["torch.distributed.run", "--nproc-per-node", str(processes), "-m"] if processes > 1 else []
-    arguments = [*command, "benchmarks.scale", "--one", what, str(long if what == "group" else sets), str(folder)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    output = subprocess.run(arguments, check=True, capture_output=True, text=True, env=environment).stdout
-    return json.loads(output.splitlines()[-1])
+    arguments = [*command, "benchmarks.scale", "--one", what, str(sets), str(folder)]
+    output = subprocess.run(arguments, check=True, capture_output=True, text=True, env=ONE_THREAD).stdout
+    return {"load": load, **json.loads(output.splitlines()[-1])}
 
 
-def _group(long: str, folder: Path) -> dict:
-    began = _now()
-    num_sets = group([long], ["set_id"], ["target"], Path(long.replace(".parquet", "-sets.parquet")), "1GB")
-    return _found(num_sets, began)
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
+
+
+def grouped(long: Path, sets: Path, memory: str) -> dict:
+    """The command, from its start to its end."""
+    sets.unlink(missing_ok=True)
+    words = ["group", str(long), "--set-id", "set_id", "--set-columns", "target", "--out", str(sets)]
+    program = "from janossy.cli import main; main()"
+    began = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-c", program, *words, "--memory", memory], env=ONE_THREAD)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise ChildProcessError(f"janossy group ended with code {process.returncode}; its error stands above.")
+    seconds, num_sets = used.ru_utime + used.ru_stime, parquet.read_metadata(sets).num_rows
+    found = {"sets": num_sets, "seconds": round(seconds, 2), "wall": round(time.monotonic() - began, 2)}
+    return found | {"peak_mib": round(used.ru_maxrss / 1024), "sets_a_second": round(num_sets / seconds)}
 
 
 def _fit(sets: str, folder: Path) -> dict:
@@ -97,7 +130,7 @@ def _predict(sets: str, folder: Path) -> dict:
     return found | {"reading_share": round((_now()[0] - reading[0]) / found["seconds"], 4)}
 
 
-RUNS = {"group": _group, "fit": _fit, "predict": _predict}
+RUNS = {"fit": _fit, "predict": _predict}
 
 
 def _now() -> tuple[float, float]:
@@ -114,19 +147,41 @@ def _found(num_sets: int, began: tuple[float, float]) -> dict:
 TITLES = {"group": "janossy group", "fit": "fit of k1, an epoch", "predict": "predict"}
 
 
+def medians(cells: list[dict]) -> list[dict]:
+    """Runs of one kind as one, by the medians of their numbers, and how many they are."""
+    kinds = defaultdict(list)
+    for cell in cells:
+        kinds[cell["what"], cell["processes"], cell["num_rows"], cell.get("memory", "")].append(cell)
+    found = []
+    for key in sorted(kinds, key=lambda key: (list(TITLES).index(key[0]), *key[1:3], -len(key[3]))):
+        of_kind = kinds[key]
+        numbers = {name for name, value in of_kind[0].items() if isinstance(value, int | float)}
+        found.append(of_kind[0] | {name: median(cell[name] for cell in of_kind) for name in numbers})
+        found[-1]["runs"] = len(of_kind)
+    return found
+
+
 def table(cells: list[dict]) -> str:
     """The rows as Markdown, and how the longer table's memory compares."""
-    lines = ["Fits to streams and their predictions", "", "`python -m benchmarks.scale`, seconds of the processor.", ""]
-    lines += ["| | rows | processes | sets a second | first pass, sets a second | reading | seconds, wall | peak MiB |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
-    for cell in sorted(cells, key=lambda cell: (list(TITLES).index(cell["what"]), cell["processes"], cell["num_rows"])):
-        reading = f"{cell['reading_share']:.1%}" if "reading_share" in cell else ""
-        scanned = f"{cell['scanned_a_second']:,}" if "scanned_a_second" in cell else ""
-        of_run = f"| {TITLES[cell['what']]} | {cell['num_rows']:,} | {cell['processes']} | {cell['sets_a_second']:,} "
-        lines.append(f"{of_run}| {scanned} | {reading} | {cell['wall']:.0f} | {cell['peak_mib']:,} |")
+    rows = medians(cells)
+    lines = ["Fits to streams and their predictions", "", "`python -m benchmarks.scale`, seconds of the processor"]
+    lines[-1] += ", medians; of `janossy group` with all that it loads. The load is that of the machine as a run began."
+    lines += [
+        "",
+        "| | rows | processes | sets a second | first pass, sets a second | reading | seconds, wall | peak MiB ",
+    ]
+    lines[-1] += "| load | runs |"
+    lines += ["|---|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        reading = f"{row['reading_share']:.1%}" if "reading_share" in row else ""
+        scanned = f"{row['scanned_a_second']:,.0f}" if "scanned_a_second" in row else ""
+        title = TITLES[row["what"]] + (f", --memory {row['memory']}" if "memory" in row else "")
+        of_row = f"| {title} | {row['num_rows']:,} | {row['processes']} | {row['sets_a_second']:,.0f} "
+        of_row += f"| {scanned} | {reading} | {row['wall']:.0f} | {row['peak_mib']:,.0f} "
+        lines.append(f"{of_row}| {row['load']:.1f} | {row['runs']} |")
     for what, title in TITLES.items():
-        peaks = [cell["peak_mib"] for cell in cells if cell["what"] == what and cell["processes"] == 1]
-        if len(peaks) == 2:
+        peaks = [row["peak_mib"] for row in rows if row["what"] == what and row["processes"] == 1]
+        if len(peaks) >= 2 and what != "group":
             lines += ["", f"{title}: the longer table's peak is {peaks[1] / peaks[0]:.2f} times the shorter's."]
     return "\n".join(lines) + "\n"
 
@@ -137,9 +192,7 @@ BILLION, CORES = 10**9, 16
 
 def plan(cells: list[dict]) -> str:
     """What a billion sets take, by the rates of the longest table that was measured, as Markdown."""
-    longest: dict[str, dict] = {}
-    for cell in sorted((cell for cell in cells if cell["processes"] == 1), key=lambda cell: cell["num_rows"]):
-        longest[cell["what"]] = cell
+    longest = {row["what"]: row for row in medians(cells) if row["processes"] == 1}
     rates = {"group": longest["group"]["sets_a_second"], "first pass": longest["fit"]["scanned_a_second"]}
     rates |= {"a pass of training": longest["fit"]["sets_a_second"], "predict": longest["predict"]["sets_a_second"]}
     lines = ["| | sets a second and core | core hours | on one machine, hours | on ten |", "|---|---|---|---|---|"]
@@ -148,7 +201,7 @@ def plan(cells: list[dict]) -> str:
         alone = name == "group"
         ten = "one machine" if alone else f"{hours / CORES / 10:.1f}"
         one = f"{hours:.1f}" if alone else f"{hours / CORES:.1f}"
-        lines.append(f"| {name} | {rate:,} | {hours:.1f} | {one} | {ten} |")
+        lines.append(f"| {name} | {rate:,.0f} | {hours:.1f} | {one} | {ten} |")
     return "\n".join(lines) + "\n"
 
 

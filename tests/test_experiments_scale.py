@@ -57,8 +57,18 @@ def test_the_pages_are_those_of_the_numbers():
     cells = json.loads((ROOT / "benchmarks/results/scale.json").read_text(encoding="utf-8"))["cells"]
     assert scale.table(cells) == (ROOT / "benchmarks/results/scale.md").read_text(encoding="utf-8")
     assert scale.plan(cells) in (ROOT / "docs/scale.md").read_text(encoding="utf-8")
-    short, long = (cell for cell in cells if cell["what"] == "fit" and cell["processes"] == 1)
-    assert long["peak_mib"] <= 1.1 * short["peak_mib"] and max(cell["reading_share"] for cell in (short, long)) < 0.15
+    rows = scale.medians(cells)
+    assert [row["runs"] for row in rows if row["num_rows"] == scale.ROWS[0]] == [3, 3, 3, 3]
+    for what in ("fit", "predict"):
+        short, long = (row for row in rows if row["what"] == what and row["processes"] == 1)
+        assert long["peak_mib"] <= 1.1 * short["peak_mib"] and max(row["reading_share"] for row in (short, long)) < 0.15
+
+
+def test_medians_are_of_runs_of_one_kind():
+    cell = {"what": "group", "num_rows": 10, "processes": 1, "memory": "1GB"}
+    cells = [cell | {"run": i, "seconds": seconds} for i, seconds in enumerate((5.0, 1.0, 2.0))]
+    small, large = scale.medians([*cells, cell | {"run": 0, "seconds": 9.0, "memory": "256MB"}])
+    assert (small["seconds"], small["runs"], large["seconds"], large["runs"]) == (9.0, 1, 2.0, 3)
 
 
 def test_the_page_of_ray_is_that_of_its_record():
