@@ -12,7 +12,7 @@ from experiments.density import energy
 from experiments.density.compare import SEEDS, TRUTH, results, runs, table
 from experiments.density.energy import DeepSetsEnergy, base_of
 from experiments.density.measures import pair_correlation, same_pairs
-from experiments.density.models import MODELS, fit
+from experiments.density.models import CORRELATIONS, MODELS, fit
 from experiments.density.processes import PROCESSES, HardCore, log_volumes
 from experiments.density.symmetric import Bruno, Polya
 from janossy import Ragged
@@ -91,7 +91,7 @@ def test_the_models_beside_ours_are_exchangeable_and_densities(name):
     bounded = Bounded([0.0, 0.0], [1.0, 1.0])
     torch.set_default_dtype(torch.float64)
     try:
-        q = perturbed(Bruno(bounded, 4, 5) if name == "bruno" else Polya(Categories(3)))
+        q = perturbed(Bruno(bounded, 0.1, 4, 5) if name == "bruno" else Polya(Categories(3)))
         p = ExchangeableDensity(q)
         drawn = p.sample(sizes=[4] * 6, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
@@ -138,10 +138,11 @@ def test_every_model_trains_and_is_measured(model, monkeypatch):
     monkeypatch.setattr(energy, "POOL", 100)
     process = PROCESSES["urn"]
     train = process.draw(200, 0)
-    fitted, seconds = fit(model, process.head(), train, 0, 3)
+    fitted = fit(model, process.head(), train, train[:20], 0, 3)
+    assert (fitted.correlation in CORRELATIONS) == (model == "BRUNO-like") and fitted.seconds > 0
     with torch.no_grad():
-        assert fitted.log_prob(train[:5]).log_prob.isfinite().all() and seconds > 0
-        assert fitted.sample(sizes=[2, 4]).sizes == (2, 4)
+        assert fitted.model.log_prob(train[:5]).log_prob.isfinite().all()
+        assert fitted.model.sample(sizes=[2, 4]).sizes == (2, 4)
 
 
 def test_the_page_is_that_of_the_runs():

@@ -1,6 +1,8 @@
 """The rows of the comparison, and how each is trained: on sets of one size at a time, by as many steps."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from time import process_time
 
 import numpy as np
@@ -13,6 +15,8 @@ from janossy import GRU, Ragged
 from janossy.density import Autoregressive, Bounded, Categories, ExchangeableDensity, Head, IidMixture
 
 BATCH, LEARNING_RATE = 64, 5e-3
+CORRELATIONS = (0.1, 0.01, 0.001)
+"""Of elements, where training of an exchangeable process begins: the end depends on it, and validation chooses."""
 
 Model = ExchangeableDensity | DeepSetsEnergy
 
@@ -25,8 +29,9 @@ def _of_order(k: int | None) -> Callable[[Head], Model]:
     return build
 
 
-def _exchangeable_process(head: Head) -> Model:
-    return ExchangeableDensity(Bruno(head) if isinstance(head, Bounded) else Polya(_categories(head)))
+def _exchangeable_process(head: Head, correlation: float = CORRELATIONS[0]) -> Model:
+    q = Bruno(head, correlation) if isinstance(head, Bounded) else Polya(_categories(head), correlation)
+    return ExchangeableDensity(q)
 
 
 def _categories(head: Head) -> Categories:
@@ -45,17 +50,36 @@ MODELS: dict[str, Callable[[Head], Model]] = {
 }
 
 
-def fit(name: str, head: Head, train: Ragged, seed: int, steps: int) -> tuple[Model, float]:
-    """The trained model, and the seconds of one processor."""
-    torch.manual_seed(seed)
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model, the seconds of one processor, and of an exchangeable process what it started from."""
+
+    model: Model
+    seconds: float
+    correlation: float | None = None
+
+
+def fit(name: str, head: Head, train: Ragged, validation: Ragged, seed: int, steps: int) -> Fitted:
+    """The trained model: of several starts the one that is best in validation."""
     began = process_time()
-    model = MODELS[name](head)
+    if MODELS[name] is not _exchangeable_process:
+        return Fitted(_fitted(MODELS[name], head, train, seed, steps), process_time() - began)
+    models = [_fitted(partial(_exchangeable_process, correlation=c), head, train, seed, steps) for c in CORRELATIONS]
+    with torch.no_grad():
+        scores = [float(model.log_prob(validation).log_prob.mean()) for model in models]
+    best = int(np.argmax(scores))
+    return Fitted(models[best], process_time() - began, CORRELATIONS[best])
+
+
+def _fitted(make: Callable[[Head], Model], head: Head, train: Ragged, seed: int, steps: int) -> Model:
+    torch.manual_seed(seed)
+    model = make(head)
     if isinstance(model, DeepSetsEnergy):
         model.base.requires_grad_(True)
         _train(model.base, train, seed, steps)
         model.base.requires_grad_(False)
     _train(model, train, seed, steps)
-    return model.eval(), process_time() - began
+    return model.eval()
 
 
 def _train(model: nn.Module, train: Ragged, seed: int, steps: int) -> None:

@@ -34,15 +34,15 @@ def plot(cells: Sequence[dict[str, Any]], colours: Colours) -> Figure:
         above.grid(axis="y", visible=False)
         above.set_xlabel("nats a set below the truth")
         if process == "urn":
-            names = ["the truth", *MODELS]
-            ratios = [truth["pairs"]["ratio"]] + [
+            ratios = [
                 np.mean([cell["pairs"]["ratio"] for cell in some if cell["model"] == model] or [np.nan])
                 for model in MODELS
             ]
-            below.barh(range(len(names)), ratios, color=[colours["ink"], *COLOURS], height=0.7)
-            below.axvline(truth["pairs"]["ratio"], color=colours["ink"], linewidth=0.8)
-            below.set_yticks(range(len(names)), names, fontsize=8)
-            below.invert_yaxis()
+            below.barh(range(len(MODELS)), ratios, color=COLOURS, height=0.7)
+            below.axvline(truth["pairs"]["ratio"], color=colours["ink"], linewidth=3)
+            below.text(truth["pairs"]["ratio"] + 0.02, -0.75, "the truth", fontsize=8)
+            below.set_yticks(range(len(MODELS)), list(MODELS), fontsize=8)
+            below.set_ylim(len(MODELS) - 0.5, -1.1)
             below.grid(axis="y", visible=False)
             below.set_xlabel("pairs of one colour (independent: 1)")
             continue
@@ -51,8 +51,10 @@ def plot(cells: Sequence[dict[str, Any]], colours: Colours) -> Figure:
             ratios = [cell["pairs"]["ratio"] for cell in some if cell["model"] == model]
             if ratios:
                 below.plot(truth["pairs"]["r"], np.mean(ratios, 0), color=of_models[model], linewidth=1.6, label=model)
-        below.set_xlabel("distance r")
+        below.axhline(1, color=colours["ink"], linewidth=0.8, linestyle=":")
+        below.set_xlabel("distance r (dotted: independent points)")
         below.set_ylabel("pair correlation g(r) of samples")
         below.set_yscale("log" if process == "clusters" else "linear")
-        below.legend(frameon=False, fontsize=8)
+        if column == 0:
+            below.legend(frameon=False, fontsize=8)
     return figure

@@ -25,7 +25,7 @@ class Coupling(Transform):
     bijective = True
 
     def __init__(self, nets: nn.ModuleList) -> None:
-        super().__init__()
+        super().__init__(cache_size=1)
         self.nets = nets
 
     def _call(self, z: Tensor) -> Tensor:
@@ -63,13 +63,17 @@ class Bruno(SequenceDensity):
 
     After Korshunova et al. (NeurIPS 2018): the covariance of two elements' coordinates is c_d, of an element's with
     itself v_d > c_d >= 0. What is to come, given what was, is normal in closed form.
+
+    Args:
+        correlation: c / v at first, of v = 1.
     """
 
-    def __init__(self, head: Bounded, num_couplings: int = 6, width: int = 32) -> None:
+    def __init__(self, head: Bounded, correlation: float = 0.1, num_couplings: int = 6, width: int = 32) -> None:
         super().__init__()
         self.head = head
         self.mean = nn.Parameter(torch.zeros(2))
-        self.raw = nn.Parameter(torch.tensor([[0.5, 0.5], [-2.0, -2.0]]))
+        apart_and_shared = torch.tensor([1 - correlation, correlation])
+        self.raw = nn.Parameter(apart_and_shared.expm1().log()[:, None].repeat(1, 2))  # what softplus takes there
         self.nets = nn.ModuleList(
             nn.Sequential(nn.Linear(1, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 2))
             for _ in range(num_couplings)
@@ -79,48 +83,51 @@ class Bruno(SequenceDensity):
             nn.init.zeros_(net[-1].bias)
 
     def next(self, prefix: Tensor) -> Distribution:
-        z = self._latent(prefix) if prefix.shape[1] else prefix.new_zeros(len(prefix), 0, 2)
-        return self._observed(self._predictive(z.sum(1), z.shape[1]))
+        transforms = self._transforms()
+        z = _latent(transforms, prefix) if prefix.shape[1] else prefix.new_zeros(len(prefix), 0, 2)
+        latent = self._predictive(z.sum(1), torch.tensor(z.shape[1]))
+        return TransformedDistribution(latent, transforms, validate_args=False)
 
     def forward(self, rows: Tensor) -> Tensor:
-        z = self._latent(rows)
-        before = z.cumsum(1) - z
-        latent = torch.stack([self._predictive(before[:, t], t).log_prob(z[:, t]) for t in range(rows.shape[1])], 1)
-        volume = self._observed(Independent(Normal(torch.zeros(2), 1.0), 1))
-        of_flow = volume.log_prob(rows) - volume.base_dist.log_prob(z)
-        return (latent + of_flow).sum(1, keepdim=True)
+        transforms = self._transforms()
+        z = _latent(transforms, rows)
+        latent = self._predictive(z.cumsum(1) - z, torch.arange(rows.shape[1])[:, None])
+        return TransformedDistribution(latent, transforms, validate_args=False).log_prob(rows).sum(1, keepdim=True)
 
-    def _predictive(self, total: Tensor, t: int) -> Distribution:
-        """Of the next latent point, given the sum of t before (T, 2)."""
+    def _predictive(self, total: Tensor, t: Tensor) -> Distribution:
+        """Of the next latent point, given the sum (…, 2) of t before."""
         shared = softplus(self.raw[1])
         variance = softplus(self.raw[0]) + 1e-3 + shared
-        gain = shared / (variance + (t - 1) * shared) if t else torch.zeros(2)
+        gain = shared / (variance + (t - 1) * shared)
         mean = self.mean + gain * (total - t * self.mean)
         return Independent(Normal(mean, (variance - t * gain * shared).sqrt().expand_as(mean)), 1, validate_args=False)
 
     def _transforms(self) -> list[Transform]:
         low, high = self.head.low, self.head.high
-        return [Coupling(self.nets), SigmoidTransform(), AffineTransform(low, high - low)]
+        return [Coupling(self.nets), SigmoidTransform(cache_size=1), AffineTransform(low, high - low, cache_size=1)]
 
-    def _observed(self, latent: Distribution) -> TransformedDistribution:
-        return TransformedDistribution(latent, self._transforms(), validate_args=False)
 
-    def _latent(self, x: Tensor) -> Tensor:
-        for transform in reversed(self._transforms()):
-            x = transform.inv(x)
-        return x
+def _latent(transforms: list[Transform], x: Tensor) -> Tensor:
+    """What became x; kept by the transforms, which need not find it again."""
+    for transform in reversed(transforms):
+        x = transform.inv(x)
+    return x
 
 
 class Polya(SequenceDensity):
     """Pólya's urn: ids whose shares are Dirichlet distributed; the next id is as probable as it was frequent, and more.
 
     What BRUNO's Gaussian process is to numbers, an exchangeable process with closed conditionals, this is to ids.
+
+    Args:
+        correlation: of two draws' indicators at first, 1 / (1 + all counts).
     """
 
-    def __init__(self, head: Categories) -> None:
+    def __init__(self, head: Categories, correlation: float = 0.1) -> None:
         super().__init__()
         self.head = head
-        self.raw = nn.Parameter(torch.full((head.num_parameters,), 4.0))
+        num = head.num_parameters
+        self.raw = nn.Parameter(torch.full((num,), (1 / correlation - 1) / num).log())
 
     def next(self, prefix: Tensor) -> Distribution:
         seen = torch.nn.functional.one_hot(prefix, self.head.num_parameters).sum(1)
