@@ -2,11 +2,13 @@ import json
 from io import StringIO
 from itertools import product
 from math import isnan
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from janossy.paper.arithmetic.patterns import pattern_checks, print_patterns
+from janossy.paper.arithmetic.study import ARITHMETIC
 from janossy.paper.arithmetic.tables import (
     MODELS,
     PAPER_TASKS,
@@ -118,6 +120,13 @@ def test_comparison_has_ours_beside_the_papers():
         for _, pairs in rows:
             assert list(pairs) == list(SHOWN)
             assert all(pair.ours.mean == pair.paper.mean for pair in pairs.values())
+
+
+def test_the_committed_quick_results_are_near_the_papers():
+    results, _ = ARITHMETIC.read(Path(__file__).parents[2] / "docs" / "results" / "arithmetic-quick")
+    for (row, pairs), task in product(comparison(results), SHOWN):
+        ours, paper = pairs[task].ours.mean, pairs[task].paper.mean
+        assert ours <= 2 * paper if metric_of(task) == "rmse" else ours >= paper - 0.05, (row, task)
 
 
 def test_comparison_leaves_missing_cells_open():
