@@ -23,9 +23,10 @@ class Scored:
 
 @dataclass(frozen=True)
 class AfterEpoch(Scored):
-    """The scores on the validation set after an epoch."""
+    """The scores on the validation set after an epoch, and what that took."""
 
     epoch: Count
+    seconds: Seconds = 0.0
 
 
 @dataclass(frozen=True)
