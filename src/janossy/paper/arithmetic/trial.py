@@ -10,7 +10,7 @@ from janossy.paper.arithmetic.train import train_trial
 from janossy.runs.workers import Progress
 
 AN_EXAMPLE = 2.5e-6
-"""Seconds of an example's share in a pass of L-BFGS, whose preconditioners are in it: nearly the same for all models."""
+"""Seconds of an example in a pass of L-BFGS, with its share of the preconditioners: much the same for all models."""
 
 A_STEP, FLOPS = 1.2e-3, 1.6e10
 """Seconds of a step of Adam beside its products, and multiplications of f a second, forward and backward."""
