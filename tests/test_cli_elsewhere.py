@@ -130,14 +130,16 @@ for module in sys.argv.pop(1).split(","):
         ("the command line", "cli", ["typer", "rich", "jinja2", "matplotlib"]),
         ("this command", "estimators", ["pyarrow", "sklearn", "skorch", "safetensors"]),
         ("this command", "group", ["duckdb"]),
+        ("this command", "ray", ["ray"]),
     ],
-    ids=["cli", "estimators", "group"],
+    ids=["cli", "estimators", "group", "ray"],
 )
 def test_without_an_extra_one_line_names_it(who, extra, modules, results, tmp_path):
     (tmp_path / "table.csv").write_text("id,x,y\n1,2,3\n")
     fit = ["fit", tmp_path / "table.csv", "--set-id", "id", "--target", "y", "--out", tmp_path / "model"]
     grouped = ["group", tmp_path / "table.csv", "--set-id", "id", "--out", tmp_path / "sets.parquet"]
-    arguments = {"cli": ["report", results], "estimators": fit, "group": grouped}[extra]
+    predicted = ["predict", results, tmp_path / "table.csv", "--engine", "ray", "--out", tmp_path / "parts"]
+    arguments = {"cli": ["report", results], "estimators": fit, "group": grouped, "ray": predicted}[extra]
     command = [sys.executable, "-c", BLOCKED, ",".join(modules), *arguments]
     run = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert run.returncode == 0 and run.stdout == "1\n" * len(modules), run.stderr
