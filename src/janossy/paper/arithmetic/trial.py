@@ -41,7 +41,7 @@ class Trial:
         if self.settings.optimizer == "L-BFGS":
             an_example = AN_EXAMPLE
         else:
-            an_example = A_STEP / self.settings.batch_size + MODELS[self.model].flops(TASKS[self.task]) / FLOPS
+            an_example = A_STEP / max(1, self.settings.batch_size) + MODELS[self.model].flops(TASKS[self.task]) / FLOPS
         return an_example * self.settings.num_train * self.units
 
     def run(self, progress: Progress) -> dict[str, Any]:
