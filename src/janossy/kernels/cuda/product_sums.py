@@ -117,15 +117,13 @@ def scan(
         mean = tl.where(tl.minimum(n, K) == filled, total.to(tl.float64) / count, mean)
     tl.store(means + b * H + columns, mean.to(tl.float32).to(means.dtype.element_ty), columns < H)
     if SLOPES:
-        E, lacking = zeros_of(NUM), zeros_of(NUM)
-        first = ()
+        E, lacking = (), zeros_of(NUM)
         for s in tl.static_range(1, NUM + 1):
             is_full = tl.zeros([_WIDTH], tl.int32)
             for filled in tl.static_range(1, K + 1):
                 if all_of(filled, INCREASING) == s:
                     is_full += tl.where(tl.minimum(n, K) == filled, 1, 0)
-            first = first + (tl.where(is_full > 0, (scale / count).to(tl.float32), 0.0),)
-        E = first
+            E = E + (tl.where(is_full > 0, (scale / count).to(tl.float32), 0.0),)
         for back in range(num_splits):
             split = num_splits - 1 - back
             to = suffixes + _place(split, b, block, B, num_blocks, NUM)

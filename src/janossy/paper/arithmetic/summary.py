@@ -107,7 +107,7 @@ def _parameters(results: Sequence[Result]) -> list[tuple[str, str, int]]:
 
 def _missing(results: Sequence[Result]) -> list[str]:
     """Tasks and models without any result, single results that the others lead one to expect, scores absent or NaN."""
-    full = _is_full(results)
+    full, all_seeds = _is_full(results), {result["seed"] for result in results}
     run = {key: {result[key] for result in results} for key in ("task", "model")}
     lines = []
     for key, known in (("task", tuple(TASKS)), ("model", ALL_MODELS if full else MODELS)):
@@ -118,7 +118,7 @@ def _missing(results: Sequence[Result]) -> list[str]:
         for model in ALL_MODELS:
             if task in run["task"] and model in run["model"]:
                 here = {result["seed"] for result in results if (result["task"], result["model"]) == (task, model)}
-                expected = range(num_seeds(models.MODELS[model], "full", "fast")) if full else _all_seeds(results)
+                expected = range(num_seeds(models.MODELS[model], "full", "fast")) if full else all_seeds
                 if absent_seeds := set(expected) - here:
                     lines.append(f"Missing: {task}, {model}, {_seeds(absent_seeds)}.")
     for result in results:
@@ -133,10 +133,6 @@ def _missing(results: Sequence[Result]) -> list[str]:
 def _is_full(results: Sequence[Result]) -> bool:
     """Whether they are of the preset that says itself which models and how many seeds it has."""
     return {(result["config"]["preset"], result["config"]["protocol"]) for result in results} == {("full", "fast")}
-
-
-def _all_seeds(results: Sequence[Result]) -> set[int]:
-    return {result["seed"] for result in results}
 
 
 def _commands(results: Sequence[Result], directory: Path) -> list[str]:
