@@ -254,6 +254,15 @@ def test_the_page_is_made_of_the_summaries_and_of_nothing_else(tmp_path, monkeyp
         assert (again / path.name).read_bytes() == path.read_bytes(), path.name
 
 
+def test_the_budget_is_that_of_auto_whatever_was_run_later(tmp_path, monkeypatch):
+    monkeypatch.setattr("janossy.runs.page.render", drawn_only)
+    auto = {"model": "auto", "config": {"auto_seconds": 90.0}, "chosen": {"k1": 1.0}, "finished": "2026-01-01"}
+    write_report(tmp_path, [a_cell(**auto), a_cell(config={"auto_seconds": 600.0}, finished="2026-01-02")], [])
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "What auto averaged, within 90 CPU seconds, by mean weight: k1 1.00." in text
+    assert "| time budget of auto, in CPU seconds | 90.0 |" in text
+
+
 def test_plots_are_pictures():
     summaries = summarise([*some_cells()])
     found = plots_of(summaries)

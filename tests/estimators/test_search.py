@@ -141,6 +141,13 @@ def test_the_best_of_a_rung_go_on():
     assert str(told[0]).endswith("of sets left out") and "round 1 of 2, k1 (width=2)" in str(told[0])
 
 
+def test_auto_is_a_search_of_two_rungs():
+    """A third would train the first for a sixty-fourth of the time, which tells little."""
+    told = []
+    search(Limits(max_epochs=1), tell=told.append).run([Candidate("k1", {"width": 2}) for _ in AUTO])
+    assert {progress.num_rungs for progress in told} == {2}
+
+
 def test_folds_each_have_a_network():
     found = search(Limits(max_epochs=1), 3).run([Candidate("k1", {"width": 4})])
     assert len(found.networks) == 3 and found.weights == pytest.approx([1 / 3] * 3)
@@ -198,7 +205,8 @@ def test_pairs_of_which_all_take_too_long_are_drawn(monkeypatch):
 
     monkeypatch.setattr(module, "seconds_an_epoch", seconds)
     pairs = Candidate("k2+features", {"width": 4})
-    expected = {(False, 100.0): None, (False, 1.0): False, (True, 100.0): False}
+    # Two epochs take two seconds: at most a third of the time.
+    expected = {(False, 100.0): None, (False, 7.0): None, (False, 5.0): False, (True, 100.0): False}
     for case, exact in expected.items():
         too_many, most = case
         left = search(Limits(seconds=most, max_epochs=2))._worth_trying([Candidate("k1"), pairs])

@@ -101,6 +101,7 @@ def _told(summary: Result) -> dict[str, Any]:
             f"{name} {weight:.2f}"
             for name, weight in sorted(summary["models"].get("auto", {}).get("chosen", {}).items(), key=_by_weight)
         ],
+        "auto_seconds": summary["config"].get("auto_seconds"),
         "sizes": [*tests.values()],
         "by_size": [
             (model, [Mean.of([x for x in of["scores"][test][score] if x is not None]) for test in tests])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from janossy.bench.cells import About, Number
-from janossy.bench.names import DATA, MODELS
+from janossy.bench.names import AUTO, DATA, MODELS
 from janossy.runs.results import Result, read_result
 from janossy.schema import Count, Seconds, Seed
 from janossy.whole import write_whole
@@ -73,7 +73,9 @@ def read_summaries(directory: Path) -> list[Result]:
 
 
 def _of_data_set(cells: Sequence[Result]) -> Result:
-    newest = max(cells, key=lambda cell: cell.get("finished", ""))
+    in_time = sorted(cells, key=lambda cell: cell.get("finished", ""))
+    newest = in_time[-1]
+    settings = next((cell for cell in reversed(in_time) if cell["model"] == AUTO), newest)  # the budget is auto's alone
     models = {}
     for name in MODELS:
         if of_model := sorted((cell for cell in cells if cell["model"] == name), key=lambda cell: cell["fold"]):
@@ -82,7 +84,7 @@ def _of_data_set(cells: Sequence[Result]) -> Result:
         "name": newest["data"],
         "data_set": newest["data_set"],
         "num_train": newest["num_train"],
-        "config": newest["config"],
+        "config": settings["config"],
         "versions": newest.get("versions", {}),
         "models": models,
     }

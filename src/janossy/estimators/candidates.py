@@ -58,6 +58,7 @@ class Candidate:
 
 AUTO = (
     Candidate("k1"),
+    Candidate("sum"),
     Candidate("max"),
     Candidate("attention"),
     Candidate("k1", {"width": 128, "depth": 3, "readout_depth": 2}),

@@ -19,8 +19,8 @@ from janossy.estimators.tasks import Task
 from janossy.estimators.training import Plan, Trained, train
 from janossy.estimators.trials import Epoch, Progress, Trial
 
-KEPT, LONGER = 3, 8
-"""A rung keeps one candidate in three, three at least, and the next trains them eight times as long."""
+KEPT, IN, LONGER = 3, 4, 8
+"""A rung keeps one candidate in four, three at least, and the next trains them eight times as long."""
 
 FEW_SPLITS = 2
 """Before the last rung, candidates are judged by so many of the splits."""
@@ -118,7 +118,7 @@ class Search:
         """
         left = dict(enumerate(candidates)) if len(candidates) == 1 else self._worth_trying(candidates)
         num_rungs = 1
-        while len(left) > KEPT**num_rungs:
+        while len(left) > KEPT * IN ** (num_rungs - 1):
             num_rungs += 1
         results: dict[int, _Result] = {}
         for number in range(num_rungs):
@@ -129,7 +129,7 @@ class Search:
             if self._ended():
                 break
             ranked = sorted(left.keys() & results.keys(), key=lambda i: results[i].trial.loss)
-            left = {i: left[i] for i in ranked[: max(KEPT, len(ranked) // KEPT)]}
+            left = {i: left[i] for i in ranked[: max(KEPT, len(ranked) // IN)]}
         if not results and self.interrupted:
             raise KeyboardInterrupt
         if not results:
@@ -187,7 +187,7 @@ class Search:
         return within
 
     def _estimated(self, candidate: Candidate) -> tuple[Candidate, float]:
-        """The first of its variants that suits the time there is, else its last, and the seconds of a full training.
+        """The first of its variants that takes a third of the time there is at most, else its last, and its seconds.
 
         Raises: ValueError where the last has too many rows.
         """
@@ -203,7 +203,7 @@ class Search:
                 if variant is last:
                     raise
                 continue
-            if seconds <= self.limits.seconds:
+            if seconds <= self.limits.seconds / KEPT:
                 return variant, seconds
         return last, seconds
 
