@@ -20,12 +20,12 @@ from torch import nn
 
 from experiments.record import Record
 from janossy import Canonical, JanossyNetwork, JanossyPooling, TupleProduct, Tuples
+from janossy.paper.arithmetic.first_order import Replica, fit
 from janossy.paper.arithmetic.models import EMBEDDING, MODELS, Model
 from janossy.paper.arithmetic.scoring import Scaled, score
 from janossy.paper.arithmetic.settings import PROTOCOLS, Settings
 from janossy.paper.arithmetic.tables import metric_of
 from janossy.paper.arithmetic.tasks import TASKS, Task
-from janossy.paper.arithmetic.train import fit
 from janossy.paper.arithmetic.whitening import whiten
 
 COMMAND = "python -m experiments.arithmetic.best"
@@ -87,7 +87,9 @@ def run(name: str, seed: int) -> dict:
     train, validation, test = (task.draw(num, seed, split) for split, num in enumerate(sizes))
     torch.manual_seed(seed)
     scaled = Scaled(best.build(task), train[1].mean().item(), train[1].std().item())
-    fit(scaled, task, settings, best.rate, train, validation, lambda _: None)
+    source = torch.Generator()
+    source.set_state(torch.get_rng_state())
+    fit([Replica(scaled, source, best.rate, train, validation)], task, settings, lambda _: None)
     scores = score(scaled.outputs(test[0], 1), test[1], "mean", task)
     return {"task": name, "seed": seed, **scores, "seconds": round(time.perf_counter() - start, 1)}
 

@@ -19,7 +19,7 @@ from janossy.paper.arithmetic.scoring import score
 from janossy.paper.arithmetic.settings import PROTOCOLS, Settings
 from janossy.paper.arithmetic.tables import DIGITS, metric_of
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.arithmetic.train import train_network
+from janossy.paper.arithmetic.train import train_networks
 
 COMMAND = "python -m experiments.arithmetic.text_or_code"
 FOLDER = Path("docs/results/arithmetic-text-or-code")
@@ -34,11 +34,11 @@ def run(task_name: str, model_name: str, variant: str) -> dict:
     task, model, start = TASKS[task_name], MODELS[model_name], time.perf_counter()
     settings = Settings("quick", "released", EPOCHS[model_name], **PROTOCOLS["released"])
     settings = replace(settings, learning_rates=(RATE,), **VARIANTS[variant])
-    scaled, history, _ = train_network(task, model, SEED, settings, lambda _: None)
+    (trained,) = train_networks(task, model, [SEED], settings, lambda _: None)
     x, y = task.draw(settings.num_test, SEED, 2)
-    outputs = scaled.outputs(x, settings.num_permutations if model.is_sampled else 1)
+    outputs = trained.scaled.outputs(x, settings.num_permutations if model.is_sampled else 1, trained.source)
     metric = metric_of(task_name)
-    validation = [entry[metric] for entry in history]
+    validation = [entry[metric] for entry in trained.history]
     return {
         "task": task_name,
         "model": model_name,

@@ -19,7 +19,7 @@ from janossy import GRU, LSTM, JanossyNetwork, JanossyPooling, Ragged, Sampled
 from janossy.paper.arithmetic.models import MODELS
 from janossy.paper.arithmetic.settings import settings_for
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.arithmetic.train import train_network
+from janossy.paper.arithmetic.train import train_networks
 from janossy.paper.graphs.datasets import read_ppi_go
 
 ARITHMETIC = ("range", "variance")
@@ -71,8 +71,11 @@ def train(task: str, function: str, seed: int, out: Path, data: Path) -> None:
     else:
         model = MODELS[f"{function}-linear"]
         settings = settings_for(TASKS[task], model, "quick", "fast")
-        scaled, history, _ = train_network(TASKS[task], model, seed, settings, lambda epochs: None)
-        print(task, function, seed, {key: round(history[-1][key], 3) for key in ("accuracy", "rmse")}, flush=True)
+        (trained,) = train_networks(TASKS[task], model, [seed], settings, lambda epochs: None)
+        scaled = trained.scaled
+        print(
+            task, function, seed, {key: round(trained.history[-1][key], 3) for key in ("accuracy", "rmse")}, flush=True
+        )
         state = {"network": scaled.network.state_dict(), "shift": scaled.shift, "scale": scaled.scale}
     file.parent.mkdir(parents=True, exist_ok=True)
     torch.save(state, file.with_suffix(".part"))

@@ -32,7 +32,8 @@ def run(study: Study, others: Iterable[Study], request: Request) -> None:
         long = duration(seconds / request.num_workers)
         terminal.print(f"By the time of the finished ones, the others take about {long}.", markup=False)
     try:
-        failures = run_trials(missing, out, request.num_workers, terminal, request.in_order) if missing else []
+        how = request.in_order, request.jobs_of
+        failures = run_trials(missing, out, request.num_workers, terminal, *how) if missing else []
     except KeyboardInterrupt:
         kept = f"Stopped. Finished cells are kept in {out}; the same command with --resume goes on from there."
         terminal.print(kept, markup=False)

@@ -11,7 +11,7 @@ import typer
 from janossy.refusal import BadArgument
 
 if TYPE_CHECKING:
-    from janossy.runs.workers import Trial
+    from janossy.runs.workers import JobsOf, Trial
 
 Out = Annotated[Path, typer.Option(help="The directory of the results.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Keep the results there, run what is missing.")]
@@ -29,6 +29,8 @@ class Request:
     num_workers: int
     in_order: bool = False
     """Whether trials are run as they are listed, rather than the most expensive first."""
+    jobs_of: "JobsOf | None" = None
+    """Which trials are run together; None: each by itself."""
 
 
 def chosen(option: str, names: str, known: Iterable[str]) -> list[str]:

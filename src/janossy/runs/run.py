@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from janossy import __version__
 from janossy.runs.results import cell_path, printable, set_aside, write_json
 from janossy.runs.study import Study
-from janossy.runs.workers import Trial, name_of, work
+from janossy.runs.workers import JobsOf, Trial, Trials, name_of, one_by_one, work
 
 
 def unfinished(
@@ -53,9 +53,16 @@ def _as_json(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_trials(
-    trials: Sequence[Trial], directory: Path, num_workers: int, console: Console, in_order: bool = False
+    trials: Sequence[Trial],
+    directory: Path,
+    num_workers: int,
+    console: Console,
+    in_order: bool = False,
+    jobs_of: JobsOf | None = None,
 ) -> list[str]:
     """Run the trials, writing each result as it finishes; return one line for each that failed.
+
+    ``jobs_of`` says which are run together, whose results come together.
 
     Raises: OSError if a result cannot be written; KeyboardInterrupt. Results already written stay.
     """
@@ -64,22 +71,23 @@ def run_trials(
     failures = []
     with Progress(*columns, *times, console=console, speed_estimate_period=120) as progress:
         overall = progress.add_task(f"{len(trials)} cells", total=sum(trial.cost for trial in trials))
-        bars: dict[Trial, TaskID] = {}
-        for event in work(trials, num_workers, in_order):
-            trial = event.job
+        bars: dict[Trials, TaskID] = {}
+        for event in work((jobs_of or one_by_one)(trials), num_workers, in_order):
+            job = event.job
             if event.kind == "started":
-                bars[trial] = progress.add_task(f"  {name_of(trial)}", total=trial.units)
+                bars[job] = progress.add_task(f"  {name_of(*job.trials)}", total=job.units)
             elif event.kind == "progress":
-                progress.advance(bars[trial], event.value)
-                progress.advance(overall, event.value * trial.cost / trial.units)
+                progress.advance(bars[job], event.value)
+                progress.advance(overall, event.value * job.cost / job.units)
             else:
                 if event.kind == "done":
-                    write_json(cell_path(directory, *trial.place, trial.numbered), event.value | _circumstances())
-                    console.print(f"{name_of(trial)}: {trial.score(event.value)} ({event.value['seconds']:.0f} s)")
+                    for trial, result in zip(job.trials, event.value, strict=True):
+                        write_json(cell_path(directory, *trial.place, trial.numbered), result | _circumstances())
+                        console.print(f"{name_of(trial)}: {trial.score(result)} ({result['seconds']:.0f} s)")
                 else:
-                    failures.append(f"{name_of(trial)}: {event.value}")
-                    console.print(failures[-1], style="red", markup=False)
-                progress.remove_task(bars.pop(trial))
+                    failures += [f"{name_of(trial)}: {event.value}" for trial in job.trials]
+                    console.print(f"{name_of(*job.trials)}: {event.value}", style="red", markup=False)
+                progress.remove_task(bars.pop(job))
     return failures
 
 

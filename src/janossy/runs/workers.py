@@ -48,10 +48,57 @@ class Trial(Job, Protocol):
         """The score of a result, for a reader."""
 
 
-def name_of(trial: Trial) -> str:
-    """The place of a trial, for a reader."""
-    first, second, number = trial.place
-    return f"{first} {second} {trial.numbered} {number}"
+def name_of(*trials: Trial) -> str:
+    """The place of a trial, or of some that differ in their numbers alone, for a reader."""
+    first, second, _ = trials[0].place
+    numbers = ", ".join(str(trial.place[2]) for trial in trials)
+    return f"{first} {second} {trials[0].numbered}{'s' if len(trials) > 1 else ''} {numbers}"
+
+
+class Trials(Job, Protocol):
+    """Trials that one worker runs at once."""
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """Which, in the order of their results."""
+
+    @property
+    def units(self) -> float:
+        """How much progress there is to report."""
+
+    def run(self, progress: Progress) -> list[dict[str, Any]]:
+        """The result of each."""
+
+
+JobsOf = Callable[[Sequence[Any]], Sequence[Trials]]
+"""Which trials are run together."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A trial that is run by itself."""
+
+    trial: Trial
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        return (self.trial,)
+
+    @property
+    def units(self) -> float:
+        return self.trial.units
+
+    @property
+    def cost(self) -> float:
+        return self.trial.cost
+
+    def run(self, progress: Progress) -> list[dict[str, Any]]:
+        return [self.trial.run(progress)]
+
+
+def one_by_one(trials: Sequence[Trial]) -> list[Trials]:
+    """Each trial by itself."""
+    return [Alone(trial) for trial in trials]
 
 
 J = TypeVar("J", bound=Job)

@@ -30,6 +30,13 @@ def arithmetic(
         typer.Option(min=1, help="How many: 0, 1, ... One; with full 15, of LSTM and GRU 5."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the preset's.")] = None,
+    stack: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Seeds and learning rates that Adam trains together; 1: one by one. 15, of LSTM and GRU 5.",
+        ),
+    ] = None,
     out: Out = Path("results/arithmetic"),
     resume: Resume = False,
     workers: Workers = NUM_CORES,
@@ -40,6 +47,7 @@ def arithmetic(
     if models == "all" and preset != "full":
         some_models = list(TABLE_3)
     from janossy.paper.arithmetic.study import trials
+    from janossy.paper.arithmetic.trial import stacked
 
-    some = trials(some_tasks, some_models, seeds, preset, protocol, epochs)
-    return Request(some, out, resume, workers, in_order=preset == "full")
+    some = trials(some_tasks, some_models, seeds, preset, protocol, epochs, stack)
+    return Request(some, out, resume, workers, in_order=preset == "full", jobs_of=stacked)

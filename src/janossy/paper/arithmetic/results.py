@@ -58,3 +58,5 @@ class ArithmeticResult:
     seconds: Seconds
     versions: dict[str, Any]
     finished: str = ""
+    stack: Count = 1
+    """How many replicas were trained together, it among them; its seconds are its share of theirs."""

@@ -1,5 +1,8 @@
 """A network with the scale of its targets, and what its predictions score."""
 
+from collections.abc import Mapping
+from math import inf, isfinite
+
 import torch
 from torch import Tensor
 
@@ -18,15 +21,16 @@ class Scaled:
     def __init__(self, network: JanossyNetwork, shift: float, scale: float) -> None:
         self.network, self.shift, self.scale = network, shift, scale
 
-    def loss(self, x: Tensor, y: Tensor, squared: bool) -> Tensor:
-        error = self.network(Ragged.from_padded(x))[:, 0] - (y - self.shift) / self.scale
-        return (error.square() if squared else error.abs()).mean()
+    def scaled(self, y: Tensor) -> Tensor:
+        """What the network is to predict, of targets."""
+        return (y - self.shift) / self.scale
 
-    def outputs(self, x: Tensor, num_permutations: int) -> Tensor:
+    def outputs(self, x: Tensor, num_permutations: int, generator: torch.Generator | None = None) -> Tensor:
         """The prediction of each permutation, (B, num_permutations)."""
         predictions = []
         for batch in x.split(EVALUATION_BATCH):
-            outputs = predict(self.network, Ragged.from_padded(batch), num_permutations, keep_outputs=True).outputs
+            sets = Ragged.from_padded(batch)
+            outputs = predict(self.network, sets, num_permutations, generator=generator, keep_outputs=True).outputs
             assert outputs is not None
             predictions.append(outputs[:, :, 0] * self.scale + self.shift)
         return torch.cat(predictions)
@@ -45,3 +49,10 @@ def score(outputs: Tensor, y: Tensor, vote: str, task: Task) -> dict[str, float]
         "rmse": error.square().mean().sqrt().item(),
         "mae": error.abs().mean().item(),
     }
+
+
+def error_of(scores: Mapping[str, float], task: Task) -> float:
+    """What validation minimises: the paper's score of the task; of a network that diverged, infinity."""
+    if not isfinite(scores["rmse"]):
+        return inf
+    return 1 - scores["accuracy"] if task.is_integer else scores["rmse"]

@@ -48,7 +48,13 @@ OCCURRENCE_MEMORY = 1 << 30
 
 
 def fit(
-    scaled: Scaled, task: Task, settings: Settings, train: Examples, validation: Examples, progress: Progress
+    scaled: Scaled,
+    task: Task,
+    settings: Settings,
+    train: Examples,
+    validation: Examples,
+    seed: int,
+    progress: Progress,
 ) -> list[dict]:
     """Train in place, for ``settings.epochs`` passes over the examples or until nothing is won; return the history.
 
@@ -65,7 +71,7 @@ def fit(
     problem = _Problem(scaled, train)
     num = len(train[0])
     absolute = settings.loss == "l1" or (settings.loss == "task" and task.is_integer)
-    sampling = torch.Generator().manual_seed(torch.initial_seed())
+    sampling = torch.Generator().manual_seed(seed)
     history: list[dict] = []
     for number in count():
         start, before = time.perf_counter(), problem.passes
@@ -95,7 +101,7 @@ class _Problem:
     def __init__(self, scaled: Scaled, train: Examples) -> None:
         self.network = scaled.network
         self.x = train[0].sort(1).values  # a set's tuples are then its places' in this order
-        self.targets = (train[1] - scaled.shift) / scaled.scale
+        self.targets = scaled.scaled(train[1])
         self.see(None)
         self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
         self.whole = _by_distinct_tuples(self.network)

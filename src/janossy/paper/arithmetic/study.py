@@ -12,7 +12,7 @@ from janossy.paper.arithmetic.results import ArithmeticResult
 from janossy.paper.arithmetic.settings import num_seeds, settings_for
 from janossy.paper.arithmetic.tables import print_comparison
 from janossy.paper.arithmetic.tasks import TASKS
-from janossy.paper.arithmetic.trial import Trial
+from janossy.paper.arithmetic.trial import Trial, most
 from janossy.runs.results import Result
 from janossy.runs.study import Study
 
@@ -24,16 +24,21 @@ def trials(
     preset: Preset,
     protocol: Protocol,
     epochs: int | None,
+    stack: int | None = None,
 ) -> list[Trial]:
-    """All tasks by all models from so many seeds, or as many as the preset has: seed 0 of all, then seed 1, …"""
+    """All tasks by all models from so many seeds, or as many as the preset has: seed 0 of all, then seed 1, …
+
+    stack: how many replicas are trained together at most, where Adam trains them; None for as many as pay.
+    """
     num = {model: seeds or num_seeds(MODELS[model], preset, protocol) for model in models}
-    return [
-        Trial(task, model, seed, settings_for(TASKS[task], MODELS[model], preset, protocol, epochs))
-        for seed in range(max(num.values()))
-        for model in models
-        for task in tasks
-        if seed < num[model]
-    ]
+    found = []
+    for seed in range(max(num.values())):
+        for model in (model for model in models if seed < num[model]):
+            for task in tasks:
+                settings = settings_for(TASKS[task], MODELS[model], preset, protocol, epochs)
+                room = most(model, settings)
+                found.append(Trial(task, model, seed, settings, room if stack is None or room == 1 else stack))
+    return found
 
 
 def show(console: Console, results: Sequence[Result]) -> None:

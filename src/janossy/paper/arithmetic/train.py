@@ -1,16 +1,16 @@
-"""Train and score one trial: one task, one model, one seed."""
+"""Train and score trials of one task and one model, each with a seed of its own."""
 
 import time
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
 import torch
 
-from janossy.adam import Adam
-from janossy.paper.arithmetic import second_order
+from janossy.paper.arithmetic import first_order, second_order
+from janossy.paper.arithmetic.first_order import Replica
 from janossy.paper.arithmetic.models import Model, num_trainable_parameters
-from janossy.paper.arithmetic.scoring import Examples, Scaled, score
+from janossy.paper.arithmetic.scoring import Scaled, error_of, score
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import Task
 from janossy.paper.arithmetic.whitening import whiten
@@ -18,12 +18,67 @@ from janossy.runs.workers import Progress
 
 
 def train_trial(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict:
-    """Train with each learning rate, keep the model best on validation, and score it on the test examples."""
+    """``train_trials`` of one seed, one learning rate after the other."""
+    return train_trials(task, model, [seed], settings, progress)[0]
+
+
+def train_trials(
+    task: Task, model: Model, seeds: Sequence[int], settings: Settings, progress: Progress, stack: int = 1
+) -> list[dict]:
+    """Train, keep of each seed the network best on validation, and score it on the test examples.
+
+    A result's seconds are its share of the time of all.
+    """
     start = time.perf_counter()
-    scaled, history, kept = train_network(task, model, seed, settings, progress)
-    test = task.draw(settings.num_test, seed, 2)
+    results = [
+        _scored(task, model, seed, settings, kept)
+        for seed, kept in zip(seeds, train_networks(task, model, seeds, settings, progress, stack), strict=True)
+    ]
+    seconds = round((time.perf_counter() - start) / len(results), 3)
+    return [result | {"seconds": seconds} for result in results]
+
+
+def train_networks(
+    task: Task, model: Model, seeds: Sequence[int], settings: Settings, progress: Progress, stack: int = 1
+) -> list[Replica]:
+    """Each seed's network, of the learning rate that is best on validation.
+
+    Adam trains up to ``stack`` replicas, seeds and learning rates, together; L-BFGS each by itself.
+    """
+    rates = settings.learning_rates or (None,)
+    replicas = [_replica(task, model, seed, rate, settings) for seed in seeds for rate in rates]
+    if settings.optimizer == "L-BFGS":
+        for replica in replicas:
+            examples, sampling = (replica.train, replica.validation), replica.source.initial_seed()
+            replica.history = second_order.fit(replica.scaled, task, settings, *examples, sampling, progress)
+            replica.kept = replica.history[-1]
+    else:
+        for first in range(0, len(replicas), stack):
+            first_order.fit(replicas[first : first + stack], task, settings, progress)
+    of_seeds = [replicas[first : first + len(rates)] for first in range(0, len(replicas), len(rates))]
+    return [min(some, key=lambda replica: error_of(replica.kept, task)) for some in of_seeds]
+
+
+def _replica(task: Task, model: Model, seed: int, rate: float | None, settings: Settings) -> Replica:
+    """A network and its examples, functions of the seed, as is all that it will draw."""
+    train, validation = (
+        task.draw(num, seed, split) for split, num in enumerate((settings.num_train, settings.num_validation))
+    )
+    shift, scale = (train[1].mean().item(), train[1].std().item()) if settings.standardise else (0.0, 1.0)
+    torch.manual_seed(np.random.SeedSequence((seed, *model.name.encode())).generate_state(1)[0].item())
+    network = model.build(task, settings.reduce, settings.embedding_init, settings.rho_init)
+    if settings.whiten:
+        whiten(network)
+    source = torch.Generator()
+    source.set_state(torch.get_rng_state())  # goes on where the initial weights end
+    return Replica(Scaled(network, shift, scale), source, rate, train, validation)
+
+
+def _scored(task: Task, model: Model, seed: int, settings: Settings, kept: Replica) -> dict:
+    """What a result file holds, but for the seconds."""
+    x, y = task.draw(settings.num_test, seed, 2)
     num_permutations = settings.num_permutations if model.is_sampled else 1
-    outputs = scaled.outputs(test[0], num_permutations)
+    outputs = kept.scaled.outputs(x, num_permutations, kept.source)
     scored = (1, num_permutations) if model.is_sampled else (1,)
     curve = range(1, num_permutations + 1) if model.is_sampled else ()
     return {
@@ -31,94 +86,14 @@ def train_trial(task: Task, model: Model, seed: int, settings: Settings, progres
         "task": task.name,
         "model": model.name,
         "seed": seed,
-        "config": {**asdict(settings), "learning_rate": kept.get("learning_rate")},
-        "num_trainable_parameters": num_trainable_parameters(scaled.network),
+        "config": {**asdict(settings), "learning_rate": kept.rate},
+        "num_trainable_parameters": num_trainable_parameters(kept.scaled.network),
         "scores": [
-            {"num_permutations": m if model.is_sampled else None, **score(outputs[:, :m], test[1], settings.vote, task)}
+            {"num_permutations": m if model.is_sampled else None, **score(outputs[:, :m], y, settings.vote, task)}
             for m in scored
         ],
-        "curve": [{"num_permutations": m, **score(outputs[:, :m], test[1], settings.vote, task)} for m in curve],
-        "history": history,
-        "kept_epoch": kept["epoch"],
-        "seconds": round(time.perf_counter() - start, 3),
+        "curve": [{"num_permutations": m, **score(outputs[:, :m], y, settings.vote, task)} for m in curve],
+        "history": kept.history,
+        "kept_epoch": kept.kept["epoch"],
+        "stack": kept.stack,
     }
-
-
-def train_network(
-    task: Task, model: Model, seed: int, settings: Settings, progress: Progress
-) -> "tuple[Scaled, list[dict], dict]":
-    """The network best on validation, the history of its epochs, and the entry of the epoch whose weights are kept."""
-    train, validation = (
-        task.draw(num, seed, split) for split, num in enumerate((settings.num_train, settings.num_validation))
-    )
-    shift, scale = (train[1].mean().item(), train[1].std().item()) if settings.standardise else (0.0, 1.0)
-    fitted = []
-    for rate in settings.learning_rates or (None,):
-        torch.manual_seed(np.random.SeedSequence((seed, *model.name.encode())).generate_state(1)[0].item())
-        network = model.build(task, settings.reduce, settings.embedding_init, settings.rho_init)
-        if settings.whiten:
-            whiten(network)
-        scaled = Scaled(network, shift, scale)
-        if rate is None:
-            history = second_order.fit(scaled, task, settings, train, validation, progress)
-            fitted.append((scaled, history, history[-1]))
-        else:
-            fitted.append((scaled, *fit(scaled, task, settings, rate, train, validation, progress)))
-    return min(fitted, key=lambda fit: _error(fit[2], task))
-
-
-def fit(
-    scaled: Scaled,
-    task: Task,
-    settings: Settings,
-    rate: float,
-    train: Examples,
-    validation: Examples,
-    progress: Progress,
-) -> tuple[list[dict], dict]:
-    """Train in place; return the history of epochs and the entry of the epoch whose weights are kept."""
-    network, (x, y) = scaled.network, train
-    squared = settings.loss == "squared" or (settings.loss == "task" and not task.is_integer)
-    num_steps = -(-len(x) // settings.batch_size)
-    trainable = [p for p in network.parameters() if p.requires_grad]
-    optimizer = Adam(trainable, lr=rate, betas=settings.betas)
-    schedule = None
-    if settings.schedule == "one-cycle":
-        schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer,
-            max_lr=rate,
-            epochs=settings.epochs,
-            steps_per_epoch=num_steps,
-            pct_start=0.2,
-            cycle_momentum=False,
-        )
-    history: list[dict] = []
-    kept, state = None, None
-    for epoch in range(1, settings.epochs + 1):
-        start, losses = time.perf_counter(), 0.0
-        for step, batch in enumerate(torch.randperm(len(x)).split(settings.batch_size), 1):
-            loss = scaled.loss(x[batch], y[batch], squared)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            if schedule is not None:
-                schedule.step()
-            losses += loss.item() * len(batch)
-            if step % 25 == 0 or step == num_steps:
-                progress(((step - 1) % 25 + 1) / num_steps)
-        entry = {"epoch": epoch, "learning_rate": rate, "train_loss": losses / len(x)}
-        entry |= score(scaled.outputs(validation[0], 1), validation[1], settings.vote, task)
-        entry["seconds"] = round(time.perf_counter() - start, 3)
-        history.append(entry)
-        if settings.keep == "last" or kept is None or _error(entry, task) <= _error(kept, task):
-            kept = entry
-            state = deepcopy(network.state_dict()) if settings.keep == "best" else None
-    assert kept is not None
-    if state is not None:
-        network.load_state_dict(state)
-    return history, kept
-
-
-def _error(entry: dict, task: Task) -> float:
-    """What validation minimises: the paper's score of the task."""
-    return 1 - entry["accuracy"] if task.is_integer else entry["rmse"]
