@@ -8,6 +8,7 @@ same weights, see the same batches in the same orders, and get the same numbers.
 """
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import partial
 from itertools import combinations
 
@@ -18,7 +19,7 @@ from benchmarks.harness import Row, torch_module
 from janossy import JanossyNetwork, Ragged
 from janossy.adam import Adam
 from janossy.paper.arithmetic.models import MODELS, Model
-from janossy.paper.arithmetic.tasks import TASKS
+from janossy.paper.arithmetic.tasks import TASKS, Task
 
 NAMES = ("k1-linear", "k2-linear", "k3-linear", "lstm-linear", "gru-linear")
 TASK = TASKS["variance"]
@@ -68,12 +69,12 @@ def our_steps(network: JanossyNetwork, batch_size: int) -> Callable[[], Tensor]:
     return partial(steps_of, loss, optimizer, batches(batch_size))
 
 
-def their_steps(model: Model, module: nn.Module, batch_size: int) -> Callable[[], Tensor]:
+def their_steps(model: Model, module: nn.Module, batch_size: int, task: Task = TASK) -> Callable[[], Tensor]:
     """A plain loop over torch's layers."""
-    (x, y), generator = TASK.draw(NUM_EXAMPLES, 0), torch.Generator().manual_seed(1)
+    (x, y), generator = task.draw(NUM_EXAMPLES, 0), torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(trainable(module), lr=LEARNING_RATE)
     if model.k is not None:
-        tuples = torch.tensor(list(combinations(range(TASK.num_integers), model.k)))
+        tuples = torch.tensor(list(combinations(range(task.num_integers), model.k)))
         x = x.sort(1).values[:, tuples]
 
     def loss(batch: Tensor) -> Tensor:
@@ -112,8 +113,8 @@ def trainable(module: nn.Module) -> list[nn.Parameter]:
 
 def authors(model: Model, network: JanossyNetwork) -> nn.Module:
     """Torch's layers with the network's weights, for integers (B, T, k), or (B, n)."""
-    h, rho = nn.Embedding.from_pretrained(network.h.weight.clone()), nn.Linear(network.rho[-1].in_features, 1)
-    rho.load_state_dict(network.rho[-1].state_dict())
+    h = nn.Embedding.from_pretrained(network.h.weight.clone())
+    rho = deepcopy(network.rho[0] if len(network.rho) == 1 else network.rho)
     if model.k is None:
         return Recurrent(h, torch_module(network.pooling.f), rho)
     first = network.pooling.f.hidden[0]

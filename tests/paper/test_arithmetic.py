@@ -63,6 +63,7 @@ def test_parameter_counts_are_table_8():
         model = Model(row["f"].rstrip("0123456789"), k, rho, row["embedding_dim"])
         network = model.build(TASKS["sum"], "mean", "uniform")
         assert num_trainable_parameters(network) == row["trainable_parameters"], row
+        assert k is None or model.num_trained == row["trainable_parameters"], row
 
 
 def test_the_models_are_table_3_and_the_wide_ones_of_table_6():

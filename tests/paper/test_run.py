@@ -128,7 +128,10 @@ def test_the_projection_is_by_finished_trials_of_the_same_names():
     first, other = a_trial(), a_trial("variance", "gru-mlp")
     assert projected([first], []) is None
     finished = [(first, {"seconds": 10.0}), (first, {"seconds": 30.0}), (first, {"seconds": 11.0})]
-    assert projected([first, first], finished) == 22
+    assert projected([first, first], finished) == pytest.approx(22)
+    stacked = replace(first, stack=15)
+    assert projected([first], [(stacked, {"seconds": stacked.cost})]) == pytest.approx(first.cost)
+    assert ARITHMETIC.as_run(first, {"stack": 15}) == stacked and ARITHMETIC.as_run(stacked, {}) == first
     rate = 11 / first.cost
     assert projected([other], finished) == pytest.approx(rate * other.cost)
     assert [duration(seconds) for seconds in (45, 725, 12_000)] == ["45 s", "12 min 05 s", "3 h 20 min"]

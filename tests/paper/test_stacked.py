@@ -7,7 +7,9 @@ import pytest
 import torch
 from rich.console import Console
 
+from janossy.paper.arithmetic.costs import replicas
 from janossy.paper.arithmetic.models import MODELS
+from janossy.paper.arithmetic.names import TABLE_3
 from janossy.paper.arithmetic.settings import Settings, settings_for
 from janossy.paper.arithmetic.study import ARITHMETIC, trials
 from janossy.paper.arithmetic.tasks import TASKS
@@ -122,6 +124,15 @@ def test_a_stack_costs_less_and_its_share_is_the_trials():
         is_stacked = together[0].stack > 1
         assert is_stacked == (together[0].settings.optimizer == "Adam")
         assert costs[1] < costs[0] if is_stacked else costs[1] == costs[0]
+
+
+def test_the_default_stacks_pay():
+    rows = replicas()["rows"]
+    assert {(row["model"], row["num_integers"]) for row in rows} == {(name, n) for name in TABLE_3 for n in (5, 10)}
+    for row in rows:
+        room = most(row["model"], settings_for(TASK, MODELS[row["model"]], "smoke", "fast"))
+        others = [row[way] for way in ("plain", "stack of 1")]
+        assert row[f"stack of {room}"] < 0.9 * min(others), row
 
 
 def test_a_stack_is_a_file_a_seed(tmp_path):

@@ -19,15 +19,13 @@ def duration(seconds: float) -> str:
 def projected(trials: Sequence[Trial], finished: Sequence[tuple[Trial, Result]]) -> float | None:
     """The seconds that trials will take, one after the other; None if none is finished.
 
-    Each takes the median of the finished ones of its names, which are of its settings; without any, its ``cost`` at the
-    median rate of all.
+    Each takes its ``cost`` at the median rate of the finished ones of its names, which are of its settings; without
+    any, at that of all.
     """
     if not finished:
         return None
     by_names = defaultdict(list)
     for trial, result in finished:
-        by_names[trial.place[:2]].append(result["seconds"])
-    rate = median(result["seconds"] / trial.cost for trial, result in finished)
-    return sum(
-        median(by_names[trial.place[:2]]) if trial.place[:2] in by_names else rate * trial.cost for trial in trials
-    )
+        by_names[trial.place[:2]].append(result["seconds"] / trial.cost)
+    of_all = median(rate for rates in by_names.values() for rate in rates)
+    return sum(trial.cost * median(by_names.get(trial.place[:2], [of_all])) for trial in trials)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -19,6 +20,7 @@ class Study:
         schema: the dataclass that every result file fits.
         show: prints the results.
         write_report: writes into the directory, given the results there and a line for each file that is left out.
+        as_run: a trial as its result was made, whose cost is to that one's as their seconds are.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Study:
     schema: type
     show: Callable[[Console, Sequence[Result]], None]
     write_report: Callable[[Path, Sequence[Result], Sequence[str]], list[Path]]
+    as_run: Callable[[Any, Result], Any] = lambda trial, result: trial
 
     def place(self, result: Result) -> tuple[str, str, int]:
         """The names and the number of a result, as a trial's ``place``."""

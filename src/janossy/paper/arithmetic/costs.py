@@ -1,7 +1,11 @@
-"""What training cost, from the results themselves."""
+"""What training cost, from the results themselves, and what it costs beside a plain loop, as it was measured."""
 
+import json
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
 from statistics import median
+from typing import Any
 
 from janossy.paper.arithmetic.tables import ALL_MODELS, Row, tasks_of
 from janossy.runs.results import Result
@@ -28,3 +32,19 @@ def _cost(results: Sequence[Result], task: str, model: str) -> str:
         for history, num in zip(histories, epochs, strict=True)
     ]
     return f"{median(seconds):.2g} ({median(epochs):g})"
+
+
+@cache
+def replicas() -> dict[str, Any]:
+    """replicas.json: what an epoch costs a replica in the authors' loop and in stacks."""
+    return json.loads(files("janossy.paper").joinpath("replicas.json").read_text(encoding="utf-8"))
+
+
+def beside_plain_loop() -> list[tuple[Row, list[str]]]:
+    """Of each model and size of sets: seconds of a replica's epoch, and how many times as long the plain loop takes."""
+    table = []
+    for row in replicas()["rows"]:
+        plain, *ours = (row[way] for way in ("plain", "stack of 1", "stack of 5", "stack of 15"))
+        cells = [str(row["num_integers"]), str(row["batch_size"]), f"{plain:.2f}"]
+        table.append((Row(row["model"], None), cells + [f"{each:.3f} ({plain / each:.1f}×)" for each in ours]))
+    return table

@@ -43,10 +43,10 @@ class Replica:
 
     def note(self, entry: dict, task: Task, settings: Settings) -> None:
         """Score the weights of now on validation, and keep them if they are to be kept."""
-        start = time.perf_counter()
+        start = time.process_time()
         outputs = self.scaled.outputs(self.validation[0], 1, self.source)
         entry |= score(outputs, self.validation[1], settings.vote, task)
-        entry["seconds"] = round(entry["seconds"] + time.perf_counter() - start, 3)
+        entry["seconds"] = round(entry["seconds"] + time.process_time() - start, 3)
         self.history.append(entry)
         if settings.keep == "last" or not self.kept or error_of(entry, task) <= error_of(self.kept, task):
             self.kept = entry
@@ -61,13 +61,13 @@ def fit(replicas: Sequence[Replica], task: Task, settings: Settings, progress: P
     diverged: it ends with that epoch, and the others go on as if nothing had happened.
     """
     squared = settings.loss == "squared" or (settings.loss == "task" and not task.is_integer)
-    together = _Together(replicas, settings, squared)
+    together = Together(replicas, settings, squared)
     for replica in replicas:
         replica.stack = len(replicas)
     for epoch in range(1, settings.epochs + 1):
-        start = time.perf_counter()
+        start = time.process_time()
         losses = together.epoch(progress)
-        seconds = (time.perf_counter() - start) / len(losses)
+        seconds = (time.process_time() - start) / len(losses)
         for replica, loss in zip(together.replicas, losses.tolist(), strict=True):
             entry = {"epoch": epoch, "learning_rate": replica.rate, "train_loss": loss, "seconds": seconds}
             replica.note(entry, task, settings)
@@ -82,7 +82,7 @@ def fit(replicas: Sequence[Replica], task: Task, settings: Settings, progress: P
             replica.scaled.network.load_state_dict(replica.state)
 
 
-class _Together:
+class Together:
     """The networks of some replicas as one module, with its optimiser and their examples."""
 
     def __init__(self, replicas: Sequence[Replica], settings: Settings, squared: bool) -> None:

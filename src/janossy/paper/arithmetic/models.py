@@ -41,11 +41,17 @@ class Model:
         """Rows of one example."""
         return 1 if self.k is None else comb(task.num_integers, self.k)
 
+    @property
+    def num_trained(self) -> int:
+        """The numbers that are trained, of a k-ary model."""
+        assert self.k is not None
+        width, rho = F_FEATURES[self.f], RHO_FEATURES
+        of_rho = width + 1 if self.rho == "linear" else (width + 1) * rho + rho + 1
+        return (self.k * self.embedding + 1) * width + of_rho
+
     def flops(self, task: Task) -> int:
-        """Multiplications of f on one example, about: what its time is proportional to."""
+        """Multiplications of a recurrence on one example, about: what its time is proportional to."""
         width = F_FEATURES[self.f]
-        if self.k is not None:
-            return 2 * self.num_tuples(task) * self.k * self.embedding * width
         gates = {"lstm": 4, "gru": 3}[self.f]
         return task.num_integers * (self.embedding + width) * gates * width
 

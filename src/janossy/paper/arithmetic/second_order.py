@@ -74,7 +74,7 @@ def fit(
     sampling = torch.Generator().manual_seed(seed)
     history: list[dict] = []
     for number in count():
-        start, before = time.perf_counter(), problem.passes
+        start, before = time.process_time(), problem.passes
         part = FRACTIONS[number] if number < len(FRACTIONS) else 1.0
         problem.see(torch.randperm(num, generator=sampling)[: ceil(num * part)] if part < 1 else None)
         left = settings.epochs - before
@@ -87,7 +87,7 @@ def fit(
             "epoch": ceil(problem.passes),
             "train_loss": loss,
             **score(scaled.outputs(validation[0], 1), validation[1], settings.vote, task),
-            "seconds": round(time.perf_counter() - start, 3),
+            "seconds": round(time.process_time() - start, 3),
         })  # fmt: skip
         if problem.passes >= settings.epochs or problem.passes - before < 5 * part:
             break

@@ -1,6 +1,7 @@
 """The arithmetic study as one record, and its trials."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -47,4 +48,9 @@ def show(console: Console, results: Sequence[Result]) -> None:
     print_patterns(console, results)
 
 
-ARITHMETIC = Study("arithmetic", ("task", "model", "seed"), ArithmeticResult, show, write_report)
+def as_run(trial: Trial, result: Result) -> Trial:
+    """The trial with the stack that it was trained in."""
+    return replace(trial, stack=result.get("stack", 1))
+
+
+ARITHMETIC = Study("arithmetic", ("task", "model", "seed"), ArithmeticResult, show, write_report, as_run)

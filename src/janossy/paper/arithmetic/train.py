@@ -29,12 +29,12 @@ def train_trials(
 
     A result's seconds are its share of the time of all.
     """
-    start = time.perf_counter()
+    start = time.process_time()
     results = [
         _scored(task, model, seed, settings, kept)
         for seed, kept in zip(seeds, train_networks(task, model, seeds, settings, progress, stack), strict=True)
     ]
-    seconds = round((time.perf_counter() - start) / len(results), 3)
+    seconds = round((time.process_time() - start) / len(results), 3)
     return [result | {"seconds": seconds} for result in results]
 
 
@@ -46,20 +46,20 @@ def train_networks(
     Adam trains up to ``stack`` replicas, seeds and learning rates, together; L-BFGS each by itself.
     """
     rates = settings.learning_rates or (None,)
-    replicas = [_replica(task, model, seed, rate, settings) for seed in seeds for rate in rates]
+    replicas = [replica(task, model, seed, rate, settings) for seed in seeds for rate in rates]
     if settings.optimizer == "L-BFGS":
-        for replica in replicas:
-            examples, sampling = (replica.train, replica.validation), replica.source.initial_seed()
-            replica.history = second_order.fit(replica.scaled, task, settings, *examples, sampling, progress)
-            replica.kept = replica.history[-1]
+        for one in replicas:
+            examples, sampling = (one.train, one.validation), one.source.initial_seed()
+            one.history = second_order.fit(one.scaled, task, settings, *examples, sampling, progress)
+            one.kept = one.history[-1]
     else:
         for first in range(0, len(replicas), stack):
             first_order.fit(replicas[first : first + stack], task, settings, progress)
     of_seeds = [replicas[first : first + len(rates)] for first in range(0, len(replicas), len(rates))]
-    return [min(some, key=lambda replica: error_of(replica.kept, task)) for some in of_seeds]
+    return [min(some, key=lambda one: error_of(one.kept, task)) for some in of_seeds]
 
 
-def _replica(task: Task, model: Model, seed: int, rate: float | None, settings: Settings) -> Replica:
+def replica(task: Task, model: Model, seed: int, rate: float | None, settings: Settings) -> Replica:
     """A network and its examples, functions of the seed, as is all that it will draw."""
     train, validation = (
         task.draw(num, seed, split) for split, num in enumerate((settings.num_train, settings.num_validation))

@@ -10,16 +10,16 @@ from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.train import train_trials
 from janossy.runs.workers import Progress
 
-A_PASS = 2.5e-6
-"""Seconds of an example in a pass of L-BFGS, with its share of the preconditioners: much the same for all models."""
-
 A_STEP, AN_EXAMPLE, A_TUPLE, FLOPS = 8e-4, 1e-6, 7e-9, 2.3e10
 """Seconds of a step of Adam that all replicas of a stack share, of an example in it, and of one of its tuples; and
 multiplications of a recurrence a second, forward and backward."""
 
+A_TUPLE_AT_ONCE, AN_ENTRY = 3e-8, 1.4e-9
+"""Seconds of a tuple in a pass of L-BFGS, and of an entry of the Gauss-Newton matrix: to make it and its factor, and to
+solve by it at each pass."""
+
 MOST, MOST_RECURRENT = 15, 5
-"""Replicas that are trained together. A replica's step of batch 256 (64), of sets of 10, takes alone, in stacks of 5
-and of 15: for k = 2 1.19, 0.52 and 0.38 ms (0.94, 0.29, 0.16), of a GRU 4.8, 4.2 and 5.2 ms (2.4, 1.5, 1.4)."""
+"""Replicas that are trained together, by replicas.json: of recurrences on sets of 10, stacks of 15 are no faster."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Trial:
     @property
     def cost(self) -> float:
         """Seconds of one core, about: its share of a full stack's."""
+        task, model, num = TASKS[self.task], MODELS[self.model], self.settings.num_train
         if self.settings.optimizer == "L-BFGS":
-            an_example = A_PASS
-        else:
-            task, model = TASKS[self.task], MODELS[self.model]
-            tuples = A_TUPLE * model.num_tuples(task) if model.k is not None else model.flops(task) / FLOPS
-            an_example = A_STEP / (max(1, self.settings.batch_size) * self.stack) + AN_EXAMPLE + tuples
-        return an_example * self.settings.num_train * self.units
+            a_pass = num * (AN_EXAMPLE + A_TUPLE_AT_ONCE * model.num_tuples(task)) + AN_ENTRY * model.num_trained**2
+            return a_pass * self.units
+        tuples = A_TUPLE * model.num_tuples(task) if model.k is not None else model.flops(task) / FLOPS
+        a_step = A_STEP / (max(1, self.settings.batch_size) * self.stack)
+        return (a_step + AN_EXAMPLE + tuples) * num * self.units
 
     def run(self, progress: Progress) -> dict[str, Any]:
         return Stacked((self,)).run(progress)[0]
