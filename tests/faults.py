@@ -542,4 +542,19 @@ FAULTS = (
         "AMSGrad is plain Adam",
         'if group["amsgrad"] or not group["fused"]', 'if not group["fused"]',
     ),
+    _in(
+        "paper/arithmetic", "first_order.py", "paper/test_stacked",
+        "stacked replicas are trained on the first one's examples",
+        "order + number * self.num for", "order for",
+    ),
+    _in(
+        "paper/arithmetic", "first_order.py", "paper/test_stacked",
+        "one that diverged stays in the stack",
+        "if len(finite) < len(losses):", "if len(finite) > len(losses):",
+    ),
+    _in(
+        "paper/arithmetic", "first_order.py", "paper/test_stacked",
+        "stacked learning rates are all 1",
+        "if not alike:", "if alike:",
+    ),
 )  # fmt: skip

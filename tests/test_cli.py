@@ -37,6 +37,7 @@ def here(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
     [
         pytest.param((), 50, marks=pytest.mark.only_all),
         (("--tasks", "unique_sum", "--models", "k1-linear,k3-mlp,gru-linear"), 3),
+        (("--tasks", "sum", "--models", "k2-linear", "--seeds", "3", "--stack", "2"), 3),
     ],
 )
 def test_smoke_preset_runs_everything_and_resumes_nothing(some, num_trials, tmp_path, monkeypatch, capsys):
@@ -64,6 +65,7 @@ def test_smoke_preset_runs_everything_and_resumes_nothing(some, num_trials, tmp_
         (["reproduce", "arithmetic", "--epochs", "0"], "--epochs"),
         (["reproduce", "arithmetic", "--seeds", "many"], "--seeds"),
         (["reproduce", "arithmetic", "--workers", "0"], "--workers"),
+        (["reproduce", "arithmetic", "--stack", "0"], "--stack"),
         (["reproduce", "arithmetic", "--no-such"], "--no-such"),
         (["reproduce", "graphs", "--rows", "lstm-0-3"], "--rows: a row is mean, gcn, max, k2 or k3"),
         (["reproduce", "graphs", "--rows", "mean,lstm"], "got 'lstm'"),
