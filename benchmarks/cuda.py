@@ -1,7 +1,7 @@
 """On a GPU, each beside the plain ways to the same numbers, and beside its roofline.
 
-Forward and backward, float32, medians of interleaved runs. The roofline is the least time that the work takes: the
-slowest of its FLOPs, its bytes and its special functions (exp2, reciprocal, sine, …) at the device's peak.
+Forward and backward, float32, medians of thirty runs after five. The roofline is the least time that the work takes:
+the slowest of its FLOPs, its bytes and its special functions (exp2, reciprocal, sine, …) at the device's peak.
 
 ``make bench-cuda``, or ``python -m benchmarks.cuda [--out FOLDER]``. It needs a GPU.
 """

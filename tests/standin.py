@@ -170,14 +170,30 @@ def _wrapped(x: Any) -> Any:
     return OnCuda(x) if isinstance(x, Tensor) and not isinstance(x, OnCuda) else x
 
 
+_group = torch._C._group_tensors_by_device_and_dtype
+
+
+def _grouped(*args: Any) -> dict:
+    """Tensors by device and dtype, as optimisers and gradient clipping ask for."""
+    groups = {}
+    for (device, dtype), (lists, places) in _group(*args).items():
+        groups[DEVICE if isinstance(lists[0][0], OnCuda) else device, dtype] = lists, places
+    return groups
+
+
 @contextmanager
-def cuda(sends: bool = True) -> Iterator[None]:
-    """A GPU to make tensors on; ``sends=False``: nothing may be sent to it, as while a CUDA graph is recorded."""
+def cuda(sends: bool = True, kernels: bool = False) -> Iterator[None]:
+    """A GPU to make tensors on; ``sends=False``: nothing may be sent to it, as while a CUDA graph is recorded.
+
+    ``kernels``: those of Triton are called (tests/cuda); else torch operations run in their place.
+    """
     with pytest.MonkeyPatch.context() as patch, _Cuda(sends):
         # What torch keeps of a GPU's random numbers is on the host; here there is none.
         patch.setattr(torch.utils.checkpoint, "get_device_states", lambda *args: ([], []))
+        # Asked of the tensors in C++, where theirs is the CPU.
+        patch.setattr(torch._C, "_group_tensors_by_device_and_dtype", _grouped)
         patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: not sends)
-        patch.setattr(on_kernels, "_loaded_on", lambda device: False)  # tests/cuda has Triton's
+        patch.setattr(on_kernels, "_loaded_on", lambda device: kernels)
         patch.setattr(gpu, "gpu_of", lambda device: A100)
         patch.setattr(choose, "gpu_of", lambda device: A100)
         yield

@@ -20,6 +20,7 @@ from janossy import (
     PermutationLoss,
     Ragged,
     Sampled,
+    Stack,
     TupleMLP,
     TupleProduct,
     Tuples,
@@ -28,6 +29,7 @@ from janossy import (
 from janossy.graph import GraphSAGE, TwoHops
 from janossy.order_loss import OrderLoss
 from janossy.orderings import Learned
+from janossy.stack import clip_grad_norm_, scale_steps
 from janossy.uploads import upload
 from tests.examples import D, Transformer, distinct_sets
 from tests.standin import OnCuda, TwoDevices, Waited, cuda, numbers, on_cuda
@@ -82,28 +84,38 @@ def test_layers(name, budget):
         close(mine.grad, theirs.grad)
 
 
+def neighbor_loader():
+    """A NeighborLoader of torch_geometric: two batches of three vertices and the neighbours of theirs."""
+    pytest.importorskip("torch_geometric")
+    from torch_geometric.data import Data  # noqa: PLC0415
+    from torch_geometric.loader import NeighborLoader  # noqa: PLC0415
+
+    from tests.graph.by_hand import ByHand  # noqa: PLC0415
+
+    torch.manual_seed(0)
+    edges, num_neighbors = torch.randint(12, (2, 40)), [3, 2]
+    data = Data(x=torch.randn(12, 4), y=torch.randint(3, (12,)), edge_index=edges)
+    sampler = ByHand(edges, num_neighbors)
+    return NeighborLoader(data, num_neighbors, torch.arange(6), neighbor_sampler=sampler, batch_size=3, shuffle=True)
+
+
+def sent(x):
+    """As training sends a batch's features and labels."""
+    return x.pin_memory().to("cuda", non_blocking=True)
+
+
 @pytest.mark.parametrize("aggregation", ["mean", "gcn", "max", "lstm", "gru", "k2"])
 def test_batches_of_neighbours(aggregation):
-    """As a NeighborLoader gives them: the host knows what was sampled, and sends it."""
-    torch.manual_seed(0)
-    edges = torch.randint(12, (2, 40))
-    batch = Batch(edges, torch.randn(12, 4), batch_size=3)
-    hops = TwoHops.of_batch(batch)
+    """The host knows what was sampled, and sends it."""
     model = GraphSAGE(4, 3, aggregation, hidden_features=6)
-    model.of_hops(batch.x, hops).square().sum().backward()
     there = on_cuda(copy.deepcopy(model))
-    there.zero_grad()
-    with cuda():
-        there.of_hops(batch.x.pin_memory().to("cuda", non_blocking=True), hops.to("cuda")).square().sum().backward()
+    for batch in neighbor_loader():
+        hops = TwoHops.of_batch(batch)
+        model.of_hops(batch.x, hops).square().sum().backward()
+        with cuda():
+            there.of_hops(sent(batch.x), hops.to("cuda")).square().sum().backward()
     for mine, theirs in zip(there.parameters(), model.parameters(), strict=True):
         close(mine.grad, theirs.grad)
-
-
-class Batch:
-    """What NeighborLoader gives, as far as it is read."""
-
-    def __init__(self, edge_index, x, batch_size):
-        self.edge_index, self.x, self.batch_size, self.num_nodes = edge_index, x, batch_size, len(x)
 
 
 def test_an_output_for_each_element():
@@ -141,15 +153,46 @@ def test_predictions(orderings):
 
 @pytest.mark.parametrize("orderings", [Sampled(1), Sampled(5), Sampled(1, k=2), Canonical()], ids=repr)
 def test_a_training_step(orderings):
+    """With the optimiser and the clipping of the estimators."""
     network, sets = on_cuda(network_of(orderings).train()), on_cuda(distinct_sets(SIZES))
-    optimizer = torch.optim.Adam(network.parameters())
+    optimizer = torch.optim.AdamW(network.parameters(), fused=True)
     targets, before = on_cuda(torch.randn(len(sets), 2)), numbers(network.rho.weight).clone()
     with cuda():
         for _ in range(2):
             optimizer.zero_grad()
             nn.functional.mse_loss(network(sets), targets).backward()
+            norm = nn.utils.clip_grad_norm_(network.parameters(), 1e-3)
             optimizer.step()
+    assert numbers(norm) > 1e-3
+    assert torch.cat([numbers(p.grad).flatten() for p in network.parameters()]).norm() == pytest.approx(1e-3, rel=1e-2)
     assert not numbers(network.rho.weight).equal(before)
+
+
+STACKED = {
+    "recurrences": lambda: network_of(Canonical()),
+    "rows drawn": lambda: network_of(Sampled(2)),
+    "tuples": lambda: JanossyNetwork(
+        nn.Linear(D, 4), JanossyPooling(TupleMLP(2, 4, 5, 3), Tuples(2), "fused"), nn.Linear(3, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STACKED)
+def test_a_training_step_of_a_stack(name):
+    """Each network clipped by its own norm, at a learning rate of its own."""
+    stack = on_cuda(Stack([STACKED[name]().train() for _ in range(3)]))
+    batches = [distinct_sets((n, *SIZES)) for n in (1, 5, 2)]
+    sets, optimizer = [on_cuda(each) for each in batches], torch.optim.Adam(stack.parameters(), 1.0)
+    scale_steps(optimizer, on_cuda(torch.tensor([0.1, 0.01, 0.0])))
+    before = numbers(stack.network.rho.weight).clone()
+    with cuda():
+        for _ in range(2):
+            optimizer.zero_grad()
+            stack(sets).square().sum().backward()
+            norms = clip_grad_norm_(stack, 1e-3)
+            optimizer.step()
+    assert (numbers(norms) > 1e-3).all()
+    assert (numbers(stack.network.rho.weight) != before).flatten(1).any(1).tolist() == [True, True, False]
 
 
 OBJECTIVES = {
@@ -179,18 +222,18 @@ def test_objectives(name):
 
 
 def test_training_on_batches_of_neighbours():
-    """GraphSAGE on several batches, as a NeighborLoader gives them, with a loss of labels and an optimiser."""
-    torch.manual_seed(0)
-    batches = [Batch(torch.randint(12, (2, 40)), torch.randn(12, 4), batch_size=3) for _ in range(2)]
+    """GraphSAGE on batches of a NeighborLoader, with a loss of labels, clipped gradients and an optimiser."""
+    loader = neighbor_loader()
     model = on_cuda(GraphSAGE(4, 3, "lstm", hidden_features=6))
-    optimizer, labels = torch.optim.Adam(model.parameters()), on_cuda(torch.tensor([0, 2, 1]))
+    optimizer = torch.optim.Adam(model.parameters())
     before = [numbers(p).clone() for p in model.parameters()]
-    for batch in batches:
-        hops = TwoHops.of_batch(batch)
-        with cuda():
+    with cuda():
+        for batch in loader:
+            hops = TwoHops.of_batch(batch)
             optimizer.zero_grad()
-            logits = model.of_hops(batch.x.pin_memory().to("cuda", non_blocking=True), hops.to("cuda"))
-            nn.functional.cross_entropy(logits, labels).backward()
+            logits = model.of_hops(sent(batch.x), hops.to("cuda"))
+            nn.functional.cross_entropy(logits, sent(batch.y[: batch.batch_size])).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
     assert any(not numbers(p).equal(was) for p, was in zip(model.parameters(), before, strict=True))
 

@@ -1,7 +1,5 @@
 """TwoHops.of_batch: GraphSAGE reads what a NeighborLoader of torch_geometric has sampled, each set in random order."""
 
-import random
-
 import pytest
 import torch
 
@@ -12,8 +10,9 @@ pytest.importorskip("torch_geometric")
 
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import NeighborLoader
-from torch_geometric.sampler import SamplerOutput
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
+
+from tests.graph.by_hand import ByHand
 
 pytestmark = [
     pytest.mark.usefixtures("float64"),
@@ -26,32 +25,6 @@ EDGES = torch.tensor([[1, 2, 3, 4, 6, 0, 2, 3, 0, 0, 1, 5, 7, 4], [0, 0, 0, 0, 0
 """A hub, a loop, and vertex 5, to which no edge goes."""
 
 SEEDS = torch.tensor([6, 0, 5, 1])
-
-
-class ByHand:
-    """Samples as torch_geometric does, in Python: for each vertex once, at the hop where it is reached first."""
-
-    edge_permutation = None
-
-    def __init__(self, edges, num_neighbors) -> None:
-        self.edges, self.num_neighbors, self.random = edges.T.tolist(), num_neighbors, random.Random(0)
-
-    def sample_from_nodes(self, inputs, **_) -> SamplerOutput:
-        nodes = inputs.node.tolist()
-        sources, targets, chosen, begin = [], [], [], 0
-        for k in self.num_neighbors:
-            end = len(nodes)
-            for place in range(begin, end):
-                edges = [e for e, (_, target) in enumerate(self.edges) if target == nodes[place]]
-                for e in edges if k < 0 else self.random.sample(edges, min(k, len(edges))):
-                    if (source := self.edges[e][0]) not in nodes:
-                        nodes.append(source)
-                    sources.append(nodes.index(source))
-                    targets.append(place)
-                    chosen.append(e)
-            begin = end
-        node, row, col, edge = (torch.tensor(x, dtype=torch.long) for x in (nodes, sources, targets, chosen))
-        return SamplerOutput(node, row, col, edge, metadata=(inputs.input_id, None))
 
 
 SAMPLERS = [

@@ -13,6 +13,7 @@ from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.misfits import check_sets
 from janossy.functions.structure import hooked, overridden
 from janossy.ragged import Ragged
+from janossy.uploads import upload
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def looked_up(weight: Tensor, batch: Batch) -> Ragged:
     if len(set(batch.counts)) == 1:
         places = (ids.values.view(R, -1) + shifts[:, None]).flatten()
     else:
-        counts = torch.tensor(batch.counts, device=ids.device)
+        counts = upload(torch.tensor(batch.counts), ids.device)
         places = ids.values + shifts.repeat_interleave(counts, output_size=len(ids.values))
     found = Lookup(weight.flatten(0, 1), ids.with_values(places))
     return found if 2 * size <= min(batch.counts) else ids.with_values(found.values)

@@ -9,6 +9,7 @@ from janossy.evaluate.on_kernels import lanes, on_kernels_eagerly, on_threads
 from janossy.functions.structure import Recurrent
 from janossy.kernels.limits import CELL_KINDS, NUMBERS_KEPT
 from janossy.stack.schedule import Schedule
+from janossy.uploads import upload
 
 
 def run(
@@ -46,7 +47,7 @@ def _in_torch(
         read = inputs.index_select(0, elements[schedule.starts[t] : schedule.starts[t + 1]])
         state = tuple(each.view(R, m, H) for each in structure.step(read, product, state))
         hidden.append(state[0].flatten(0, 1))
-    ends = torch.from_numpy(schedule.ends.ravel()).to(inputs.device)
+    ends = upload(schedule.ends.ravel(), inputs.device)
     zero = inputs.new_zeros(1, H)  # the last one: the state of rows of length 0
     return torch.cat((*hidden, zero)).index_select(0, ends.where(ends >= 0, schedule.starts[-1]))
 

@@ -15,6 +15,7 @@ from janossy.orderings.rows import Bucket, Rows, weighs_rows
 from janossy.stack.cells import run
 from janossy.stack.maps import linear
 from janossy.stack.schedule import schedule
+from janossy.uploads import upload
 
 EVALUATORS = ("gather", "packed")
 """What a network by itself may choose, for its rows to be run here: both run every row."""
@@ -55,7 +56,7 @@ def pool_recurrences(
     if plan.has_gaps or any(bucket.padded for each in buckets for bucket in each):
         nothing = problem.values.new_zeros(len(rows), *problem.values.shape[1:])  # the zero vector, of each network
         inputs = torch.cat((inputs, _projected(structure, f, nothing, [1] * len(rows))[0]))
-    entries = torch.from_numpy(plan.entries).to(inputs.device)
+    entries = upload(plan.entries, inputs.device)
     read = torch.cat([_read(problem, each, begins[r], num_values + r) for r, each in enumerate(buckets)])
     elements = read[entries]
     if plan.has_gaps:
@@ -108,5 +109,5 @@ def _reduced(problem: Problem, states: Tensor, buckets: list[list[Bucket]], num_
             begin += num * num_rows
     joined = torch.cat(results)
     if any(bucket.sets is not None for each in buckets for bucket in each):
-        joined = joined[torch.tensor(owners, device=joined.device).argsort()]
+        joined = joined[upload(torch.tensor(owners).argsort(), joined.device)]
     return joined.to(problem.values.dtype) if problem.values.dtype in HALF else joined

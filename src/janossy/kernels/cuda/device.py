@@ -41,6 +41,6 @@ def _made(x: Tensor, shape: tuple[int, ...], make: Callable[..., Tensor]) -> Ten
         size = 4 * torch.Size(shape).numel() / 2**20
         raise torch.OutOfMemoryError(
             f"pooling expects another {size:,.0f} MiB on {x.device}, for sums beside {num} elements at {k} positions "
-            f"and {width} hidden units, and they are not free. Pool fewer sets at once, or choose evaluator='gather' "
-            "with a memory_budget."
+            f"and {width} hidden units, and they are not free. Pool fewer sets at once; for one set that is too "
+            "large, take fewer hidden units, or the CPU."
         ) from error

@@ -1,0 +1,32 @@
+"""A sampler for torch_geometric's NeighborLoader, whose own needs pyg-lib or torch-sparse."""
+
+import random
+
+import torch
+from torch_geometric.sampler import SamplerOutput
+
+
+class ByHand:
+    """Samples as torch_geometric does, in Python: for each vertex once, at the hop where it is reached first."""
+
+    edge_permutation = None
+
+    def __init__(self, edges, num_neighbors) -> None:
+        self.edges, self.num_neighbors, self.random = edges.T.tolist(), num_neighbors, random.Random(0)
+
+    def sample_from_nodes(self, inputs, **_) -> SamplerOutput:
+        nodes = inputs.node.tolist()
+        sources, targets, chosen, begin = [], [], [], 0
+        for k in self.num_neighbors:
+            end = len(nodes)
+            for place in range(begin, end):
+                edges = [e for e, (_, target) in enumerate(self.edges) if target == nodes[place]]
+                for e in edges if k < 0 else self.random.sample(edges, min(k, len(edges))):
+                    if (source := self.edges[e][0]) not in nodes:
+                        nodes.append(source)
+                    sources.append(nodes.index(source))
+                    targets.append(place)
+                    chosen.append(e)
+            begin = end
+        node, row, col, edge = (torch.tensor(x, dtype=torch.long) for x in (nodes, sources, targets, chosen))
+        return SamplerOutput(node, row, col, edge, metadata=(inputs.input_id, None))
