@@ -1,5 +1,6 @@
 """What the kernels for GPUs compile to, without one: the committed table keeps its promises, and is what comes out."""
 
+import dataclasses
 import json
 from itertools import product
 
@@ -12,6 +13,35 @@ CELLS = json.loads(kernels.RESULTS.read_text())
 
 def test_every_case_is_there_and_nothing_else():
     assert set(CELLS) == {kernels.name(case, at) for case, at in product(kernels.cases(), kernels.CAPABILITIES)}
+
+
+def test_every_kernel_dtype_k_and_kind_of_tuples_is_a_case():
+    names = [case.name for case in kernels.cases()]
+    kinds, dtypes = ("injective", "increasing"), ("float32", "bfloat16")
+    for dtype, k in product(dtypes, (1, 2, 3, 4)):
+        for kind in kinds:
+            for kernel in ("segments", "scan", "slopes"):
+                assert f"{kernel} of products {kind} k={k} {dtype}" in names
+            assert f"tuple_sums tanh {kind} k={k} {dtype} with slopes" in names
+            assert f"tuple_means_of_sums {kind} k={k} {dtype}" in names
+            if k > 1 or kind == "injective":
+                assert f"extents {kind} k={k} {dtype}" in names and f"plan {kind} k={k}" in names
+        for kernel in ("power_sums", "slopes_by_power_sums", *(("chains", "slopes_by_chains") if k > 1 else ())):
+            assert f"{kernel} k={k} {dtype}" in names
+        assert f"partitions tanh k={k}" in names and (k == 1 or f"scan of chains tanh k={k}" in names)
+
+
+def test_the_table_is_of_the_kernels_as_they_are():
+    if any(cell["triton"] != kernels.triton.__version__ for cell in CELLS.values()):
+        pytest.skip(f"the table is of another Triton than {kernels.triton.__version__}")
+    old = [case.name for case in kernels.cases() if CELLS[kernels.name(case, 80)]["source"] != kernels.source(case)]
+    assert not old, "python -m experiments.gpu.kernels compiles these anew"
+
+
+def test_a_changed_kernel_is_known_by_its_source():
+    case = next(kernels.cases())
+    other = dataclasses.replace(case, constants=case.constants | {"K": 3})
+    assert len({kernels.source(each) for each in (case, other, dataclasses.replace(case, dtype="bfloat16"))}) == 3
 
 
 def test_nothing_is_spilled_and_registers_and_shared_memory_suffice():
@@ -32,7 +62,7 @@ def test_a_kernel_compiles_to_what_the_table_says(name):
     want = CELLS[kernels.name(case, 80)]
     if want["triton"] != kernels.triton.__version__:
         pytest.skip(f"the table is of Triton {want['triton']}")
-    assert kernels.read(kernels.compile_case(case, 80), case) | {"triton": want["triton"]} == want
+    assert kernels.read(kernels.compile_case(case, 80), case) | {x: want[x] for x in ("triton", "source")} == want
 
 
 def test_a_tanh_and_its_slope_take_two_special_functions():

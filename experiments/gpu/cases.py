@@ -19,8 +19,6 @@ from janossy.kernels.expansions import EXPANSIONS, TANH
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 KINDS = {False: "injective", True: "increasing"}
 KS = (1, 2, 3, 4)
-NUMBERS = [*(("float32", k) for k in KS), ("bfloat16", 4)]
-"""Both dtypes, which differ in how an element is read, where registers are scarcest."""
 
 
 @dataclass(frozen=True)
@@ -38,26 +36,32 @@ class Case:
 
 
 def of_tuples() -> Iterator[Case]:
-    """All kinds of tuples with one activation, and k = 2 with every other."""
+    """Everything with tanh, and every other activation for k = 2 and where registers are scarcest."""
 
-    def case(dtype: str, k: int, increasing: bool, slopes: bool, activation: str) -> Case:
-        name = f"tuple_sums {activation} {KINDS[increasing]} k={k} {dtype}{' with slopes' if slopes else ''}"
-        constants = {"K": k, "INCREASING": increasing, "ACTIVATION": activation, "SLOPES": slopes, "SOME": False}
+    def case(dtype: str, k: int, increasing: bool, slopes: bool, activation: str, some: bool = False) -> Case:
+        of = f" with slopes{', of some sets' if some else ''}" if slopes else ""
+        name = f"tuple_sums {activation} {KINDS[increasing]} k={k} {dtype}{of}"
+        constants = {"K": k, "INCREASING": increasing, "ACTIVATION": activation, "SLOPES": slopes, "SOME": some}
         loads = 0 if k == 1 else 3 if slopes else 1  # a row, a sum and what it lacks
         return Case(name, tuple_sums.tuple_sums, constants, dtype, loads, tuple_sums.UNROLL)
 
-    for dtype, k, increasing, slopes in product(DTYPES, KS, KINDS, (True, False)):
-        if slopes or dtype == "float32":
+    for dtype, k, increasing in product(DTYPES, KS, KINDS):
+        for slopes in (True, False):
             yield case(dtype, k, increasing, slopes, "tanh")
+        yield case(dtype, k, increasing, True, "tanh", some=True)
+        constants = {"K": k, "INCREASING": increasing, "SLOPES": True, "SOME": False}
+        name = f"tuple_means_of_sums {KINDS[increasing]} k={k} {dtype}"
+        yield Case(name, tuple_sums.tuple_means_of_sums, constants, dtype)
     for activation in ACTIVATIONS:
         if activation != "tanh":
-            yield case("float32", 2, False, True, activation)
+            for k, increasing in ((2, False), (4, False), (4, True)):
+                yield case("float32", k, increasing, True, activation)
 
 
 def of_series() -> Iterator[Case]:
-    """The passes of both kinds of tuples: the long ones for every k, the others for some."""
+    """The passes of both kinds of tuples, of the series of tanh; and the other series where registers are scarcest."""
     injective, increasing = series_injective, series_increasing
-    for dtype, k in NUMBERS:
+    for dtype, k in product(DTYPES, KS):
         end, constants = f"k={k} {dtype}", {"K": k, "FAMILY": TANH}
         each, cast = injective.HARMONICS[k], {"CAST": dtype != "float32"}
         yield Case(f"power_sums {end}", injective.power_sums, {**constants, "HARMONICS": each}, dtype, k, each)
@@ -70,25 +74,31 @@ def of_series() -> Iterator[Case]:
             yield Case(f"chains {end}", increasing.chains, of_chains, dtype, k, each)
             of_slopes = {**of_chains, **cast}
             yield Case(f"slopes_by_chains {end}", increasing.slopes_by_chains, of_slopes, dtype, 2 * k, each)
-    for k, activation in ((2, "tanh"), (2, "gelu"), (4, "tanh")):
-        e = EXPANSIONS[activation]
-        end, constants = f"{activation} k={k}", {"K": k, "FAMILY": e.family, "ODD": e.odd}
-        yield Case(f"partitions {end}", injective.partitions, constants)
-        yield Case(f"scan of chains {end}", increasing.scan, constants)
-    for kind in KINDS:
-        yield Case(f"extents {KINDS[kind]} k=4", series_plan.extents, {"K": 4, "INCREASING": kind})
-    for kind in KINDS:
-        yield Case(f"plan {KINDS[kind]} k=4", series_plan.plan, {"K": 4, "INCREASING": kind, "FAMILY": TANH})
-    yield Case("means_of_values", series_total.means_of_values, {"FAMILY": TANH})
+        for kind in KINDS if k > 1 else (False,):  # one position is of both kinds
+            constants = {"K": k, "INCREASING": kind}
+            yield Case(f"extents {KINDS[kind]} {end}", series_plan.extents, constants, dtype)
+    series = {(e.family, e.odd): activation for activation, e in sorted(EXPANSIONS.items())}
+    for k, ((family, odd), activation) in product(KS, series.items()):
+        if k in (2, 4) or activation == "tanh":  # these read sums, which are in float32, and not elements
+            end, constants = f"{activation} k={k}", {"K": k, "FAMILY": family, "ODD": odd}
+            yield Case(f"partitions {end}", injective.partitions, constants)
+            if k > 1:
+                yield Case(f"scan of chains {end}", increasing.scan, constants)
+    for k, kind in product(KS, KINDS):
+        if k > 1 or not kind:
+            constants = {"K": k, "INCREASING": kind, "FAMILY": TANH}
+            yield Case(f"plan {KINDS[kind]} k={k}", series_plan.plan, constants)
+    for (family, _), activation in series.items():
+        yield Case(f"means_of_values {activation}", series_total.means_of_values, {"FAMILY": family})
 
 
 def of_products() -> Iterator[Case]:
     """The passes of means of products."""
-    for k, kind in ((4, False), (4, True), (2, False)):
-        end, constants = f"{KINDS[kind]} k={k}", {"K": k, "INCREASING": kind}
-        yield Case(f"segments of products {end}", product_sums.segments, constants, loads=k)
-        yield Case(f"scan of products {end}", product_sums.scan, {**constants, "SLOPES": True})
-        yield Case(f"slopes of products {end}", product_sums.slopes_of_segments, constants, loads=k)
+    for dtype, k, kind in product(DTYPES, KS, KINDS):
+        end, constants = f"{KINDS[kind]} k={k} {dtype}", {"K": k, "INCREASING": kind}
+        yield Case(f"segments of products {end}", product_sums.segments, constants, dtype, loads=k)
+        yield Case(f"scan of products {end}", product_sums.scan, {**constants, "SLOPES": True}, dtype)
+        yield Case(f"slopes of products {end}", product_sums.slopes_of_segments, constants, dtype, loads=k)
 
 
 def cases() -> Iterator[Case]:

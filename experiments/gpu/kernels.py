@@ -1,9 +1,10 @@
 """Compiles every kernel for GPUs, without one, and reads what came out: ``python -m experiments.gpu.kernels``.
 
 Writes docs/results/gpu-kernels.json, one cell for each kernel, case and compute capability, and the page
-docs/gpu-kernels-table.md. Cells that are there are kept, but with --again.
+docs/gpu-kernels-table.md. Cells of kernels that are still the same are kept, but with --again.
 """
 
+import hashlib
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ import tempfile
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 
 import triton
 from triton.backends.compiler import GPUTarget
@@ -57,12 +59,37 @@ def name(case, capability):
     return f"{case.name} sm_{capability}"
 
 
+def signature(case):
+    return {argument: type_of(argument, case) for argument in case.function.arg_names}
+
+
+def source(case):
+    """What stands for all that a case is compiled from: texts, types and constants."""
+    of = texts(case.function), signature(case), case.constants, tuple_sums.OPTIONS, triton.__version__
+    return hashlib.sha256(repr(of).encode()).hexdigest()[:12]
+
+
+def texts(kernel):
+    """The text of a kernel, and of what it calls and reads of ours (its ``cache_key`` depends on what came before)."""
+    found, left = {}, [kernel]
+    while left:
+        each = left.pop()
+        module = each.fn.__module__
+        found[f"{module}.{each.fn.__name__}"] = each.src
+        for name in each.fn.__code__.co_names:
+            value = each.fn.__globals__.get(name)
+            if hasattr(value, "src"):
+                if f"{value.fn.__module__}.{name}" not in found:
+                    left.append(value)
+            elif value is not None and not isinstance(value, ModuleType):
+                found[f"{module}.{name}"] = repr(value)
+    return sorted(found.items())
+
+
 def compile_case(case, capability):
     """The compiled kernel of a case."""
-    signature = {argument: type_of(argument, case) for argument in case.function.arg_names}
-    target = GPUTarget("cuda", capability, 32)
-    source = ASTSource(case.function, signature, case.constants)
-    return triton.compile(source, target=target, options=tuple_sums.OPTIONS)
+    of = ASTSource(case.function, signature(case), case.constants)
+    return triton.compile(of, target=GPUTarget("cuda", capability, 32), options=tuple_sums.OPTIONS)
 
 
 def read(compiled, case):
@@ -129,45 +156,57 @@ def page(cells):
     """The page of these cells."""
     registers, shared = (max(cell[what] for cell in cells.values()) for what in ("registers", "shared"))
     spilled = sum(cell["spilled"] for cell in cells.values())
+    triton_of = next(iter(cells.values()))["triton"]
     lines = [
         "# What the kernels for a GPU compile to",
         "",
-        f"Written by `python -m experiments.gpu.kernels`: {len(cells)} kernels, compiled for compute capability",
-        f"8.0 and 9.0 by Triton {next(iter(cells.values()))['triton']}. Asked of each: nothing spilled, at most",
+        f"Written by `python -m experiments.gpu.kernels`: {len(cells) // 2} kernels, each compiled for compute",
+        f"capability 8.0 and 9.0 by Triton {triton_of}. Asked of each: nothing spilled, at most",
         f"{MOST_REGISTERS} registers a thread and 48 KiB of shared memory.",
         f"They take {registers} registers at most, {shared} bytes of shared memory at most, and spill {spilled} bytes.",
         "",
-        "Instructions are those for one step of one hidden unit in the innermost loop, from the machine code:",
-        "special functions (MUFU), float32 arithmetic, and all. A step is a tuple in `tuple_sums`; an element's",
-        "harmonic, for all k positions, in the passes of the series (`power_sums`, `chains`, and those of slopes by",
-        "them); an element in those of products, of whose slopes the loop that computes D again is counted: 3.5 times",
-        "an element in the mean. The bound is what they leave an A100 (sm_80) or an H100 (sm_90), in 10⁹ steps of a",
-        "hidden unit a second, were there nothing else to wait for. How near a GPU comes to it is **not measured**.",
+        "Where a column has two numbers, they are of sm_80 and sm_90. Instructions are those for one step of one",
+        "hidden unit in the innermost loop, from the machine code: special functions (MUFU), float32 arithmetic, and",
+        "all. A step is a tuple in `tuple_sums`; an element's harmonic, for all k positions, in the passes of the",
+        "series (`power_sums`, `chains`, and those of slopes by them); an element in those of products, of whose",
+        "slopes the loop that computes D again is counted: 3.5 times an element in the mean. The bound is what they",
+        "leave an A100 (sm_80) and an H100 (sm_90), in 10⁹ steps of a hidden unit a second, were there nothing else to",
+        "wait for. How near a GPU comes to it is **not measured**.",
         "",
         "| kernel | registers | spilled | shared | special | float32 | all | bound, 10⁹/s | by |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for case, cell in sorted(cells.items()):
-        row = [case, *(str(cell[x]) for x in ("registers", "spilled", "shared"))]
-        if found := cell.get("instructions"):
-            gpu = next(g for g in GPUS.values() if case.endswith(f"sm_{g['capability']}"))
-            fastest, why = bound(found, gpu)
-            row += [f"{found.get('special', 0):.2f}", f"{found.get('float32', 0):.2f}", f"{sum(found.values()):.1f}"]
-            row += [f"{fastest:.0f}", why]
-        else:
-            row += [""] * 5
-        lines.append(f"| {' | '.join(row)} |")
+    for case in sorted({key.rsplit(" sm_", 1)[0] for key in cells}):
+        lines.append(f"| {' | '.join([case, *row([cells[f'{case} sm_{at}'] for at in CAPABILITIES])])} |")
     return "\n".join(lines) + "\n"
 
 
+def row(pair):
+    """The table's numbers of a case, for both capabilities."""
+
+    def both(texts):
+        first, second = texts
+        return first if first == second else f"{first}, {second}"
+
+    shown = [both(str(cell[what]) for cell in pair) for what in ("registers", "spilled", "shared")]
+    if "instructions" not in pair[0]:
+        return shown + [""] * 5
+    found = [cell["instructions"] for cell in pair]
+    shown += [both(f"{each.get(what, 0):.2f}" for each in found) for what in ("special", "float32")]
+    shown.append(both(f"{sum(each.values()):.1f}" for each in found))
+    bounds = [bound(each, gpu) for each, gpu in zip(found, GPUS.values(), strict=True)]
+    return [*shown, both(f"{fastest:.0f}" for fastest, _ in bounds), both(why for _, why in bounds)]
+
+
 def main():
-    """Compile what is not there yet; all with --again."""
+    """Compile what is not there yet, or has changed; all with --again."""
     cells = json.loads(RESULTS.read_text()) if RESULTS.exists() and "--again" not in sys.argv else {}
     wanted = {name(case, capability): (case, capability) for case, capability in product(cases(), CAPABILITIES)}
-    cells = {key: cell for key, cell in cells.items() if key in wanted}
+    cells = {key: cell for key, cell in cells.items() if key in wanted and cell.get("source") == source(wanted[key][0])}
     for key, (case, capability) in wanted.items():
         if key not in cells:
-            cells[key] = read(compile_case(case, capability), case) | {"triton": triton.__version__}
+            told = {"triton": triton.__version__, "source": source(case)}
+            cells[key] = read(compile_case(case, capability), case) | told
             RESULTS.write_text(json.dumps(cells, indent=1, sort_keys=True) + "\n")
             print(key, cells[key], flush=True)
     PAGE.write_text(page(cells))

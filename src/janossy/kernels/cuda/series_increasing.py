@@ -10,20 +10,22 @@ a rounding each step, and what is rounded is added up too.
 import triton
 import triton.language as tl
 
-from janossy.kernels.cuda.series_plan import omega_of, segment, share_of
+from janossy.kernels.cuda.series_plan import segment, share_of
 from janossy.kernels.cuda.sums import add, total_of
 from janossy.kernels.cuda.sums_of_harmonics import (
+    decode_first_pass,
     each_centre,
     harmonic_of,
     place,
     seed_of,
     times,
     turned,
+    units_of,
     zeros_of,
 )
 from janossy.kernels.cuda.tuple_sums import WIDTH, decode
 
-HARMONICS = {2: 4, 3: 2, 4: 1}
+HARMONICS = {2: 4, 3: 2, 4: 2}
 """Of one element at a time, by k."""
 
 _WIDTH = tl.constexpr(WIDTH)
@@ -82,15 +84,9 @@ def chains(
 ):  # fmt: skip
     """D of segments, high + low (num_splits, B, blocks, MOST, K (K + 1), WIDTH), of harmonics from ``first`` on."""
     NUM: tl.constexpr = K * (K + 1)
-    num_chunks = tl.cdiv(MOST, HARMONICS)
-    num_blocks = tl.cdiv(H, _WIDTH)
-    block, share, b, start, n = decode(offsets, num_blocks, num_splits * num_chunks)
-    split, m = share // num_chunks, share % num_chunks * HARMONICS
+    block, b, start, n, split, m = decode_first_pass(offsets, H, num_splits, MOST, HARMONICS)
     if first + m < tl.load(harmonics + b):
-        units = block * _WIDTH + tl.arange(0, _WIDTH)
-        is_unit = units < H
-        omega = omega_of(tl.load(periods + b * H + units, is_unit, 1.0), kappa, FAMILY)
-        centre = each_centre(centres, b, units, is_unit, H, K)
+        units, is_unit, omega, centre = units_of(centres, periods, b, block, H, kappa, K, FAMILY)
         begin, end = segment(n, split, num_splits)
         D, rest = zeros_of(HARMONICS * NUM), zeros_of(HARMONICS * NUM)
         for i in range(begin, end):
@@ -105,7 +101,7 @@ def chains(
                         D, rest = _add_to(D, rest, _of(a, j + 1, h * NUM // 2), x, y)
                 if h + 1 < HARMONICS:
                     z = turned(z, turns, K)
-        to = place(split, b, block, m, B, num_blocks, MOST, NUM)
+        to = place(split, b, block, m, B, tl.cdiv(H, _WIDTH), MOST, NUM)
         for s in tl.static_range(HARMONICS * NUM):
             tl.store(high + to + s * _WIDTH, D[s])
             tl.store(low + to + s * _WIDTH, rest[s])
@@ -176,11 +172,8 @@ def slopes_by_chains(
     num_blocks = tl.cdiv(H, _WIDTH)
     block, split, b, start, n = decode(offsets, num_blocks, num_splits)
     num = tl.load(harmonics + b)
-    units = block * _WIDTH + tl.arange(0, _WIDTH)
-    is_unit = units < H
+    units, is_unit, omega, centre = units_of(centres, periods, b, block, H, kappa, K, FAMILY)
     begin, end = segment(n, split, num_splits)
-    omega = omega_of(tl.load(periods + b * H + units, is_unit, 1.0), kappa, FAMILY)
-    centre = each_centre(centres, b, units, is_unit, H, K)
     for m in range(0, tl.minimum(MOST, num - first), HARMONICS):
         seeds, s, E = (), (), ()
         for h in tl.static_range(HARMONICS):

@@ -9,20 +9,22 @@ turns each through all harmonics.
 import triton
 import triton.language as tl
 
-from janossy.kernels.cuda.series_plan import omega_of, segment
+from janossy.kernels.cuda.series_plan import segment
 from janossy.kernels.cuda.sums import add, total_of
 from janossy.kernels.cuda.sums_of_harmonics import (
+    decode_first_pass,
     each_centre,
     harmonic_of,
     place,
     seed_of,
     times,
     turned,
+    units_of,
     zeros_of,
 )
 from janossy.kernels.cuda.tuple_sums import WIDTH, decode
 
-HARMONICS = {1: 8, 2: 4, 3: 2, 4: 1}
+HARMONICS = {1: 8, 2: 4, 3: 2, 4: 2}
 ELEMENTS = {1: 4, 2: 4, 3: 2, 4: 2}
 """What a thread takes at a time, by k: harmonics of one element in the first pass, elements in the last."""
 
@@ -51,16 +53,10 @@ def power_sums(
 ):  # fmt: skip
     """The sums, high + low (num_splits, B, blocks, MOST, 2 (2^K − 1), WIDTH), of harmonics from ``first`` on."""
     NUM: tl.constexpr = 2 * ((1 << K) - 1)
-    num_chunks = tl.cdiv(MOST, HARMONICS)
-    num_blocks = tl.cdiv(H, _WIDTH)
-    block, share, b, start, n = decode(offsets, num_blocks, num_splits * num_chunks)
-    split, m = share // num_chunks, share % num_chunks * HARMONICS
+    block, b, start, n, split, m = decode_first_pass(offsets, H, num_splits, MOST, HARMONICS)
     if first + m < tl.load(harmonics + b):
-        units = block * _WIDTH + tl.arange(0, _WIDTH)
-        is_unit = units < H
-        omega = omega_of(tl.load(periods + b * H + units, is_unit, 1.0), kappa, FAMILY)
-        centre = each_centre(centres, b, units, is_unit, H, K)
-        to = place(split, b, block, m, B, num_blocks, MOST, NUM)
+        units, is_unit, omega, centre = units_of(centres, periods, b, block, H, kappa, K, FAMILY)
+        to = place(split, b, block, m, B, tl.cdiv(H, _WIDTH), MOST, NUM)
         for s in tl.static_range(HARMONICS * NUM):
             tl.store(high + to + s * _WIDTH, tl.zeros([_WIDTH], tl.float32))
             tl.store(low + to + s * _WIDTH, tl.zeros([_WIDTH], tl.float32))
@@ -161,10 +157,8 @@ def slopes_by_power_sums(
     block, share, b, start, n = decode(offsets, num_blocks, num_shares)
     num = tl.load(harmonics + b)
     if (first < num) | (CAST & (is_last != 0) & (num > 0)):
-        units = block * _WIDTH + tl.arange(0, _WIDTH)
-        is_unit = units < H
-        omega = omega_of(tl.load(periods + b * H + units, is_unit, 1.0), kappa, FAMILY)[None, :]
-        alone, centre = each_centre(centres, b, units, is_unit, H, K), ()
+        units, is_unit, omega, alone = units_of(centres, periods, b, block, H, kappa, K, FAMILY)
+        omega, centre = omega[None, :], ()
         for j in tl.static_range(K):
             centre = centre + (alone[j][None, :],)
         for tile in range(share * ELEMENTS, n, num_shares * ELEMENTS):

@@ -8,7 +8,7 @@ import triton.language as tl
 
 from janossy.kernels.cuda.activations import sine_and_cosine
 from janossy.kernels.cuda.series_plan import coefficient, omega_of
-from janossy.kernels.cuda.tuple_sums import WIDTH
+from janossy.kernels.cuda.tuple_sums import WIDTH, decode
 
 _WIDTH = tl.constexpr(WIDTH)
 
@@ -35,6 +35,23 @@ def each_centre(centres, b, units, is_unit, H, K: tl.constexpr):
     for j in tl.static_range(K):
         found = found + (tl.load(centres + (b * K + j) * H + units, is_unit, 0.0),)
     return found
+
+
+@triton.jit
+def decode_first_pass(offsets, H, num_splits, MOST, HARMONICS: tl.constexpr):
+    """The block of units, the set, its beginning and size, the split, and the first of HARMONICS harmonics."""
+    num_chunks = tl.cdiv(MOST, HARMONICS)
+    block, share, b, start, n = decode(offsets, tl.cdiv(H, _WIDTH), num_splits * num_chunks)
+    return block, b, start, n, share // num_chunks, share % num_chunks * HARMONICS
+
+
+@triton.jit
+def units_of(centres, periods, b, block, H, kappa, K: tl.constexpr, FAMILY: tl.constexpr):
+    """A block's units, which of them there are, their ω_0 and their centres."""
+    units = block * _WIDTH + tl.arange(0, _WIDTH)
+    is_unit = units < H
+    omega = omega_of(tl.load(periods + b * H + units, is_unit, 1.0), kappa, FAMILY)
+    return units, is_unit, omega, each_centre(centres, b, units, is_unit, H, K)
 
 
 @triton.jit
