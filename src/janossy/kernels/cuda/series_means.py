@@ -103,6 +103,8 @@ def _series(x: Tensor, plan: Plan, increasing: bool, activation: str, out: Tenso
     num_splits = _splits(x, B, num_blocks, FEWEST_ELEMENTS)
     bytes_of_harmonic = 4 * B * (2 * num_sums * num_splits * num_blocks * WIDTH + H)
     may_take = max(BYTES_OF_SUMS, ARRAYS_OF_SUMS * 4 * N * k * H)
+    while each > 1 and each * bytes_of_harmonic > may_take:  # of many small sets
+        each //= 2
     most = min(total, each * max(1, int(may_take / bytes_of_harmonic / each)))
 
     high, low = (empty(x, num_splits, B, num_blocks, most, num_sums, WIDTH) for _ in range(2))
