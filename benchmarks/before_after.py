@@ -66,7 +66,7 @@ def compare(before: Path, name: str, rounds: int, seconds: float) -> dict:
 
 def _run(checkout: Path, name: str, seconds: float) -> dict[str, tuple[float, float | None]]:
     """``one_side`` there: this file, which need not be there, on the rows and the library that are."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--one-side", name, str(seconds)]
+    command = [sys.executable, "-P", str(Path(__file__).resolve()), "--one-side", name, str(seconds)]
     paths = os.pathsep.join(str(checkout.resolve() / folder) for folder in ("src", "."))
     done = subprocess.run(
         command, cwd=checkout, env=os.environ | {"PYTHONPATH": paths}, check=True, stdout=subprocess.PIPE

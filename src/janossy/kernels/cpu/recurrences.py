@@ -16,6 +16,7 @@ from numba import njit
 
 from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, at_most_once, step, step_back
 from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.denormals import flush_denormals, restore
 from janossy.kernels.cpu.row_matmul import ROWS, add_row_products, panels
 from janossy.kernels.cpu.vector import load, num_lanes, store
 from janossy.kernels.limits import CELL_KINDS, LANES
@@ -127,6 +128,7 @@ def _forward(kind: int) -> Kernel:
         now = states if all_states else np.empty(2 * widest * state_size, states.dtype)
         whole = _filled(width, states)
         hidden, zero = np.empty(ROWS * whole, states.dtype), np.zeros(max(width, state_size), states.dtype)
+        mode = flush_denormals()
         for tree in range(first, last):
             for level in range(trees[tree], trees[tree + 1]):
                 begin, end = levels[level], levels[level + 1]
@@ -153,6 +155,7 @@ def _forward(kind: int) -> Kernel:
                                 v = min(column, H - num_lanes(now))
                                 store(ends, rows[c] * H + v, load(now, at + v))
                         c += 1
+        restore(mode)
 
     return Kernel(forward, f"cells_{kind}")
 
@@ -173,6 +176,7 @@ def _backward(kind: int) -> Kernel:
         by_state = np.zeros((2 * widest + 1) * size, states.dtype)
         by_hidden, zero = np.empty(ROWS * width, states.dtype), np.zeros(state_size, states.dtype)
         masks = at_most_once(states)
+        mode = flush_denormals()
         for tree in range(first, last):
             top, bottom = trees[tree], trees[tree + 1] - 1
             for level in range(bottom, top - 1, -1):
@@ -213,6 +217,7 @@ def _backward(kind: int) -> Kernel:
                         c += 1
                     if num > 0:
                         add_row_products(by_hidden, 0, width, num, weight, width, whole, by_state, by_above, size)
+        restore(mode)
 
     return Kernel(backward, f"cells_back_{kind}")
 
