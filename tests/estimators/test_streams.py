@@ -252,7 +252,7 @@ def test_files_that_are_no_parquet(tmp_path):
 def test_what_is_read_of_a_file_does_not_stay_in_memory(tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "a.parquet"
-    parquet.write_table(pa.table({"x": rng.normal(size=2**21)}), path, row_group_size=2**16)
+    parquet.write_table(pa.table({"x": rng.normal(size=2**23)}), path, row_group_size=2**16)
     (fragment,) = open_files(path).fragments
     before, most = pa.total_allocated_bytes(), 0
     for _ in fragment.to_batches(batch_size=2**14, batch_readahead=2):
