@@ -31,7 +31,7 @@ def counting():
 def test_every_item_once(costs, num_threads):
     """Whatever the costs: zeros, one that outweighs all others, too little for a second thread."""
     seen = np.zeros(len(costs), np.int64)
-    counting()(np.array(costs, dtype=float), num_threads, seen)
+    counting()(len(costs), lambda: np.array(costs, dtype=float), num_threads, seen)
     np.testing.assert_array_equal(seen, np.arange(len(costs)) + 1)
 
 
@@ -39,12 +39,12 @@ def test_several_parts_are_made_of_costs_worth_it(monkeypatch):
     parts = []
     kernel = compiled.Kernel(lambda seen, first, last: None, "unused")
     monkeypatch.setattr(kernel, "_timed", lambda function, *arguments: parts.append(arguments))
-    kernel(np.full(10, compiled.WORTH_A_THREAD / 100), 2, "seen")
-    kernel(np.full(10, compiled.WORTH_A_THREAD), 1, "seen")
+    kernel(10, lambda: np.full(10, compiled.WORTH_A_THREAD / 100), 2, "seen")
+    kernel(10, lambda: pytest.fail("one thread asks for no costs"), 1, "seen")
     assert parts == [("seen", 0, 10), ("seen", 0, 10)]
     if compiled.threading_layer() not in ("omp", "tbb") or compiled.numba.config.NUMBA_NUM_THREADS < 2:
         pytest.skip("needs two threads")
-    kernel(np.array([1, 1, 1, 3.0]) * compiled.WORTH_A_THREAD, 2, "seen")
+    kernel(4, lambda: np.array([1, 1, 1, 3.0]) * compiled.WORTH_A_THREAD, 2, "seen")
     (edges, arguments), (_, middle, _) = parts[2], parts[2][0].tolist()
     assert edges.tolist() == [0, middle, 4] and middle in (2, 3) and arguments == ("seen",)
 
@@ -66,7 +66,7 @@ def test_without_threads_kernels_run_on_one(monkeypatch, caplog):
         assert compiled.threading_layer() == "none"
         assert "kernels run on one thread only" in caplog.text
         seen = np.zeros(10, np.int64)
-        counting()(np.full(10, 1e9), 2, seen)
+        counting()(10, lambda: np.full(10, 1e9), 2, seen)
         np.testing.assert_array_equal(seen, np.arange(10) + 1)
     finally:
         compiled.threading_layer.cache_clear()

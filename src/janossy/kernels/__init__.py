@@ -15,7 +15,6 @@ class Kernels(NamedTuple):
     product_means: Callable[..., Any]
     logistic_means: Callable[..., Any]
     means_by_place: Callable[..., Any]
-    add_by_place: Callable[..., Any]
     table_sums: Callable[..., Any]
     run_cells: Callable[..., Any]
     run_cells_back: Callable[..., Any]
@@ -44,7 +43,7 @@ def _load() -> Kernels | None:
         from janossy.kernels.cpu.cell_rows import step_rows, step_rows_back  # noqa: PLC0415
         from janossy.kernels.cpu.compiled import check_compiler  # noqa: PLC0415
         from janossy.kernels.cpu.logistic_means import logistic_means  # noqa: PLC0415
-        from janossy.kernels.cpu.place_means import add_by_place, means_by_place  # noqa: PLC0415
+        from janossy.kernels.cpu.place_means import means_by_place  # noqa: PLC0415
         from janossy.kernels.cpu.product_means import product_means  # noqa: PLC0415
         from janossy.kernels.cpu.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
         from janossy.kernels.cpu.series_means import series_means  # noqa: PLC0415
@@ -59,7 +58,7 @@ def _load() -> Kernels | None:
         message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=3)
         return None
-    means = tuple_means, series_means, product_means, logistic_means, means_by_place, add_by_place, table_sums
+    means = tuple_means, series_means, product_means, logistic_means, means_by_place, table_sums
     cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back
     return Kernels(*means, *cells)
 

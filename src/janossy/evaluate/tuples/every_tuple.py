@@ -48,7 +48,7 @@ def reduced(problem: Problem, means: Tensor) -> Tensor:
     result = widened(means)
     if problem.reduce == "sum":
         sizes = problem.elements.sizes
-        counts = {n: float(problem.orderings.num_rows(n)) for n in dict.fromkeys(sizes)}
+        counts = {n: float(problem.orderings.num_rows(n)) for n in set(sizes)}
         if len(counts) == 1:
             result = result * counts[sizes[0]]
         else:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from janossy.evaluate.on_kernels import lanes, on_threads
+from janossy.evaluate.on_kernels import on_threads
 
 LOGISTIC = {"tanh": 2.0, "sigmoid": 1.0}
 """s of the activations that are 1 − s/(1 + e^{sp})."""
@@ -24,7 +24,7 @@ def logistic_means(
     activation: str,
     with_slopes: bool,
 ) -> tuple[Tensor, Tensor] | None:
-    """As ``TUPLE_MEANS.kernel`` of ``in_place(p, places)``, (means, slopes), but for p being written to; or None.
+    """As ``TUPLE_MEANS.kernel`` of ``in_place(p, places)``, (means, slopes); or None.
 
     That is where sets are not small, or an exponent so large that a product might overflow. ``sizes``: the least and
     the largest set's. The slopes' last axis is filled up to whole vectors.
@@ -32,13 +32,7 @@ def logistic_means(
     k, s = p.shape[1], LOGISTIC.get(activation, 0.0)
     if s == 0 or k not in (2, 3) or sizes[0] < k or sizes[1] > MOST_ELEMENTS:
         return None
-    low, high = (bound.item() for bound in p.aminmax())
-    if not k * s * max(-low, high) <= FAR[p.dtype]:  # nor is NaN
-        return None
     places = torch.arange(len(p)) if places is None else places
-    factors, H = p.mul_(s).exp_(), p.shape[2]
-    if H % lanes(p):
-        factors = torch.constant_pad_nd(factors, (0, -H % lanes(p)))
-    arrays = (x.numpy() for x in (factors, places, offsets))
-    means, slopes = on_threads("logistic_means", *arrays, increasing, s, with_slopes)
-    return torch.from_numpy(means)[:, :H], torch.from_numpy(slopes)
+    arrays = (x.numpy() for x in (p.contiguous(), places, offsets))
+    found = on_threads("logistic_means", *arrays, increasing, s, FAR[p.dtype] / k, with_slopes)
+    return None if found is None else (torch.from_numpy(found[0]), torch.from_numpy(found[1]))

@@ -54,7 +54,7 @@ class Operator:
     ) -> tuple[Tensor, Tensor]:
         """The kernel of ``in_place(p, places)``, for sets of these sizes at least and at most.
 
-        p may be written to; the slopes may be of more hidden units, which are to be left out.
+        The slopes may be of more hidden units, which are to be left out.
         """
         if self is TUPLE_MEANS and (found := logistic_means(p, places, offsets, sizes, *rest)) is not None:
             return found

@@ -24,20 +24,21 @@ def place_means(
     return _PlaceMeans.apply(activation, places, offsets, table, weight, bias)
 
 
-def sums_by_place(slopes: Tensor | None, factors: Tensor, places: Tensor, offsets: Tensor, num_rows: int) -> Tensor:
+def sums_by_place(
+    slopes: Tensor | None, factors: Tensor, places: Tensor, offsets: Tensor, num_rows: int, num_networks: int
+) -> Tensor:
     """For each row the sum, over the elements that look it up, of slopes times factors: (num_rows, k, H).
 
-    Shapes: slopes (N, k, H), or None for k = 1 and those of a mean; factors (B, H), each set's.
+    Shapes: slopes (N, k, H or more), or None for k = 1 and those of a mean; factors (B, H), each set's.
     """
     if on_kernels_eagerly(factors):
-        if slopes is None:
-            arrays = (x.numpy() for x in (factors.new_empty(0), factors.contiguous(), places, offsets))
-            return torch.from_numpy(on_threads("add_by_place", *arrays, num_rows, 1))
+        slopes = factors.new_empty(0) if slopes is None else slopes
         arrays = (x.numpy() for x in (slopes, factors, offsets, places))
-        return torch.from_numpy(on_threads("table_sums", *arrays, num_rows))
+        return torch.from_numpy(on_threads("table_sums", *arrays, num_rows, num_networks))
     if slopes is None:
         sizes = offsets.diff()
         slopes = (1 / sizes.to(factors.dtype)).repeat_interleave(sizes).view(-1, 1, 1)
+    slopes = slopes[..., : factors.shape[1]]
     by_places = times_by_set(slopes, factors, offsets)
     return by_places.new_zeros(num_rows, *by_places.shape[1:]).index_add_(0, places, by_places)
 
@@ -70,7 +71,8 @@ class _PlaceMeans(torch.autograd.Function):
             owners = torch.arange(len(sizes)).repeat_interleave(sizes)
             means = torch.zeros_like(gradient).index_add(0, owners, y) / sizes.clamp_min(1)[:, None]
             return *(None,) * 3, *gradients(means, inputs, needed, gradient)
-        by_y = sums_by_place(None, gradient, places, offsets, len(inputs[0])).squeeze(1)
+        networks = len(inputs[1]) if inputs[1].dim() == 3 else 1
+        by_y = sums_by_place(None, gradient, places, offsets, len(inputs[0]), networks).squeeze(1)
         if ctx.activation in SLOPES:
             by_p = SLOPES[ctx.activation](by_y, kept)
         else:

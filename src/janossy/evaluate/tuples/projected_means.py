@@ -43,7 +43,7 @@ def projected_means(
     """``operator.means(in_place(project(k, values, weight, bias), places), offsets, *parameters)``, of the sets."""
     inputs = values, weight, bias
     with_slopes = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    sizes = problem.elements.sizes
+    sizes = set(problem.elements.sizes)
     settings = operator, k, (*parameters, with_slopes), (min(sizes, default=0), max(sizes, default=0))
     return _ProjectedMeans.apply(settings, places, problem.elements.offsets, *inputs)
 
@@ -74,12 +74,10 @@ class _ProjectedMeans(torch.autograd.Function):
             inputs = [x if x is None else x.view_as(x) for x in inputs]  # the gradient stops here
             means = ctx.operator.means(in_place(project(ctx.k, *inputs)[0], places), offsets, *ctx.parameters)
             return *(None,) * 3, *gradients(means, inputs, needed, gradient)
-        (values, weight), factors, H = inputs[:2], gradient, gradient.shape[1]
-        if slopes.shape[2] > H:
-            factors = torch.constant_pad_nd(gradient, (0, slopes.shape[2] - H))
+        values, weight = inputs[:2]
         if places is None:
-            by_projection = times_by_set(slopes, factors, offsets, ctx.of_one_size)
+            by_projection = times_by_set(slopes[..., : gradient.shape[1]], gradient, offsets, ctx.of_one_size)
         else:
-            by_projection = sums_by_place(slopes, factors, places, offsets, len(values))
-        by_projection = by_projection[..., :H].flatten(1)
-        return *(None,) * 3, *by_inputs(ctx.k, by_projection, values, weight, stacked, needed)
+            networks = len(weight) if weight.dim() == 3 else 1
+            by_projection = sums_by_place(slopes, gradient, places, offsets, len(values), networks)
+        return *(None,) * 3, *by_inputs(ctx.k, by_projection.flatten(1), values, weight, stacked, needed)

@@ -22,6 +22,7 @@ from janossy.kernels.cpu.vector import (
     num_lanes,
     polynomial,
     power_of_two,
+    quotient,
     rounded,
     step,
     store,
@@ -119,6 +120,15 @@ def _exp2(z):
 
 
 @njit(inline="always")
+def exponential(x):
+    """e^x for |x| ≤ 80, or 700 in float64."""
+    n = rounded(x * _LOG2_E)
+    r = multiply_add(x, _LOG2_E, n * -1.0)
+    power = power_of_two(n)
+    return multiply_add(r * _exp2m1_over_r(r), power, power)
+
+
+@njit(inline="always")
 def _clamped(z):
     return minimum(maximum(z, -_CLAMP), _CLAMP)
 
@@ -126,12 +136,12 @@ def _clamped(z):
 @njit(inline="always")
 def _tanh(x):
     e = _exp2m1(_clamped(x * (2.0 * _LOG2_E)))
-    return e / (e + 2.0)
+    return quotient(e, e + 2.0)
 
 
 @njit(inline="always")
 def _sigmoid(x):
-    return 1.0 / (1.0 + _exp2(_clamped(x * -_LOG2_E)))
+    return quotient(1.0, 1.0 + _exp2(_clamped(x * -_LOG2_E)))
 
 
 @njit(inline="always")

@@ -4,13 +4,15 @@ The products with the weights are made outside, by a matrix product for all rows
 depth, within it network by network, and the rows that go on are always a network's first ones.
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, at_most_once, step, step_back
 from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.vector import load, load_first, num_lanes, store, store_first
 from janossy.kernels.limits import CELL_KINDS
 
 
@@ -33,7 +35,7 @@ def step_rows(
     """
     code, (R, H) = CELL_KINDS[kind], bias.shape
     arrays = (x.reshape(-1) for x in (inputs, elements, bias, hidden, states, kept))
-    _forward(code)(_costs(R, depth[3], code, H), num_threads, *arrays, *depth, H)
+    _forward(code)(R, _costs(R, depth[3], code, H), num_threads, *arrays, *depth, H)
 
 
 def step_rows_back(
@@ -60,13 +62,13 @@ def step_rows_back(
     code, R, H = CELL_KINDS[kind], len(ends), by_ends.shape[1]
     arrays = (x.reshape(-1) for x in (elements, states, kept, by_ends, by_state, product, by_before, by_hidden))
     _backward(code)(
-        _costs(R, depth[3], code, H), num_threads, *arrays, by_inputs.reshape(-1), ends.reshape(-1), *depth,
+        R, _costs(R, depth[3], code, H), num_threads, *arrays, by_inputs.reshape(-1), ends.reshape(-1), *depth,
         ends.shape[1], H,
     )  # fmt: skip
 
 
-def _costs(R: int, m: int, code: int, H: int) -> np.ndarray:
-    return np.full(R, m * NUM_GATES[code] * float(H))
+def _costs(R: int, m: int, code: int, H: int) -> Callable[[], np.ndarray]:
+    return partial(np.full, R, m * NUM_GATES[code] * float(H))
 
 
 @cache
@@ -97,8 +99,13 @@ def _forward(kind: int) -> Kernel:
 
 @njit(inline="always")
 def _add(x, at, y, from_, num):
-    for i in range(num):
-        x[at + i] += y[from_ + i]
+    # By whole vectors, as they are read and written before and after: a CPU waits where a read spans two writes.
+    whole = num - num % num_lanes(x)
+    for i in range(0, whole, num_lanes(x)):
+        store(x, at + i, load(x, at + i) + load(y, from_ + i))
+    if whole < num:
+        more = load_first(x, at + whole, num - whole) + load_first(y, from_ + whole, num - whole)
+        store_first(x, at + whole, more, num - whole)
 
 
 @cache

@@ -52,16 +52,16 @@ class Kernel:
         function.__module__ = __name__
         return njit(nogil=True, cache=True, error_model="numpy", parallel=True)(function)
 
-    def __call__(self, costs: np.ndarray, num_threads: int, *arguments: Any) -> None:
-        """Run over all items, whose costs (num_items,) are in activations, on up to so many threads."""
-        num_parts = int(max(1, min(num_threads, len(costs), costs.sum() / WORTH_A_THREAD)))
+    def __call__(self, num_items: int, costs: Callable[[], np.ndarray], num_threads: int, *arguments: Any) -> None:
+        """Run over all items on up to so many threads; their costs (num_items,), in activations, if one asks."""
+        totals = costs().cumsum() if min(num_threads, num_items) > 1 else np.zeros(1)
+        num_parts = int(max(1, min(num_threads, num_items, totals[-1] / WORTH_A_THREAD)))
         if num_parts == 1 or not _may_run_in_parallel():
-            self._timed(self._serial, *arguments, 0, len(costs))
+            self._timed(self._serial, *arguments, 0, num_items)
             return
         num_parts = min(num_parts, numba.config.NUMBA_NUM_THREADS)
-        totals = costs.cumsum()
         targets = np.arange(1, num_parts) * (totals[-1] / num_parts)
-        edges = np.concatenate(([0], np.searchsorted(totals, targets), [len(costs)]))
+        edges = np.concatenate(([0], np.searchsorted(totals, targets), [num_items]))
         before = numba.get_num_threads()
         numba.set_num_threads(num_parts)
         try:

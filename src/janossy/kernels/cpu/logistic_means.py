@@ -8,48 +8,67 @@ distinct element.
 Errors are those of sums in the working precision, of at most MOST_ELEMENTS³ terms, partial sums first.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from janossy.kernels.counts import num_tuples
+from janossy.kernels.cpu.activations import exponential
 from janossy.kernels.cpu.compiled import Kernel
-from janossy.kernels.cpu.vector import load, num_lanes, store
+from janossy.kernels.cpu.vector import all_within, load, load_first, num_lanes, quotient, store, store_first
 from janossy.kernels.limits import LANES
 
 
 def logistic_means(
-    e: np.ndarray,
+    p: np.ndarray,
     places: np.ndarray,
     offsets: np.ndarray,
     increasing: bool,
     factor: float,
+    far: float,
     with_slopes: bool,
     num_threads: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of 1 − s·r, s = factor, over the tuples of each set, and its slopes by every exponent over s.
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The mean of 1 − s·r, s = factor, over the tuples of each set, and its slopes; None if some |s·p| > far, or NaN.
 
-    Shapes: e (U, k, H), k = 2 or 3, H whole vectors, which nowhere multiply to more than half the largest exponent's
-    range; places (N,), offsets (B + 1,), sets of k elements at least -> out (B, H), slopes (N, k, H) or (0,).
+    Shapes: p (U, k, H), k = 2 or 3; places (N,), offsets (B + 1,), sets of k elements at least -> out (B, H), slopes
+        (N, k, H filled up to whole vectors) or (0,).
     """
-    k, H = e.shape[1:]
-    sizes = np.diff(offsets)
-    out = np.empty((len(sizes), H), e.dtype)
-    slopes = np.empty((len(places), k, H) if with_slopes else 0, e.dtype)
-    num_blocks = H // LANES[e.dtype.name]
-    costs = 0.4 * LANES[e.dtype.name] * num_tuples(sizes.astype(np.float64), k, increasing)
-    arguments = (
-        e.reshape(-1),
-        places,
-        offsets,
-        bool(increasing),
-        H,
-        float(factor),
-        out.reshape(-1),
-        slopes.reshape(-1),
-    )
-    _kernel(k, with_slopes)(np.repeat(costs, num_blocks), num_threads, *arguments)
+    U, k, H = p.shape
+    lanes = LANES[p.dtype.name]
+    num_blocks, num_sets = -(-H // lanes), len(offsets) - 1
+    e, is_far = np.empty((U, k, num_blocks * lanes), p.dtype), np.zeros(1, np.bool_)
+    row_costs = partial(np.full, U, 0.5 * k * H)
+    _exponentials()(U, row_costs, num_threads, p.reshape(-1), e.reshape(-1), is_far, k, H, float(factor), float(far))
+    if is_far[0]:
+        return None
+    out = np.empty((num_sets, H), e.dtype)
+    slopes = np.empty((len(places), k, num_blocks * lanes) if with_slopes else 0, e.dtype)
+
+    def costs() -> np.ndarray:
+        sizes = np.diff(offsets).astype(np.float64)
+        return np.repeat(0.4 * lanes * num_tuples(sizes, k, increasing), num_blocks)
+
+    arguments = e.reshape(-1), places, offsets, bool(increasing), H, float(factor), out.reshape(-1), slopes.reshape(-1)
+    _kernel(k, with_slopes)(num_sets * num_blocks, costs, num_threads, *arguments)
     return out, slopes
+
+
+@cache
+def _exponentials() -> Kernel:
+    def exponentials(p, e, is_far, k, H, factor, far, first, last):
+        """e^(s·p), each row filled up to whole vectors by ones."""
+        lanes = num_lanes(p)
+        at = first * k * ((H + lanes - 1) // lanes * lanes)
+        for row in range(first * k, last * k):
+            for v in range(0, H, lanes):
+                x = load_first(p, row * H + v, min(lanes, H - v)) * factor
+                if not all_within(x, far):
+                    is_far[0] = True
+                store(e, at, exponential(x))
+                at += lanes
+
+    return Kernel(exponentials, "exponentials")
 
 
 @cache
@@ -58,7 +77,8 @@ def _kernel(k: int, with_slopes: bool) -> Kernel:
 
     def logistic_sums(e, places, offsets, increasing, H, factor, out, slopes, first, last):
         lanes = num_lanes(e)
-        num_blocks = H // lanes
+        num_blocks = (H + lanes - 1) // lanes
+        whole = num_blocks * lanes
         most = 1
         for b in range(first // num_blocks, (last - 1) // num_blocks + 1):
             most = max(most, offsets[b + 1] - offsets[b])
@@ -70,11 +90,12 @@ def _kernel(k: int, with_slopes: bool) -> Kernel:
             b, h = item // num_blocks, (item % num_blocks) * lanes
             start, n = offsets[b], offsets[b + 1] - offsets[b]
             for i in range(n):
-                row = places[start + i] * k * H + h
+                row = places[start + i] * k * whole + h
                 for j in range(k):
-                    store(x, (j * n + i) * lanes, load(e, row + j * H))
-            if with_slopes:
-                d[: k * n * lanes] = 0
+                    store(x, (j * n + i) * lanes, load(e, row + j * whole))
+            if with_slopes:  # by whole vectors, as they are read next: a CPU waits where a read spans two writes
+                for i in range(k * n):
+                    store(d, i * lanes, zero)
             total, count, last_row = zero, 0, (k - 1) * n
             for i in range(n if k == 3 else 1):
                 first_factor, of_i, slope_of_i = one, zero, zero
@@ -101,7 +122,7 @@ def _kernel(k: int, with_slopes: bool) -> Kernel:
                         while m + 1 < end:
                             at = (last_row + m) * lanes
                             z, w = 1.0 + q * load(x, at), 1.0 + q * load(x, at + lanes)
-                            both = 1.0 / (z * w)
+                            both = quotient(1.0, z * w)
                             r, t = both * w, both * z
                             of_j = of_j + (r + t)
                             if with_slopes:
@@ -113,7 +134,7 @@ def _kernel(k: int, with_slopes: bool) -> Kernel:
                             m += 2
                         if m < end:
                             at = (last_row + m) * lanes
-                            r = 1.0 / (1.0 + q * load(x, at))
+                            r = quotient(1.0, 1.0 + q * load(x, at))
                             of_j = of_j + r
                             if with_slopes:
                                 r = r - r * r
@@ -126,11 +147,11 @@ def _kernel(k: int, with_slopes: bool) -> Kernel:
                 total = total + of_i
                 if with_slopes and k == 3:
                     store(d, i * lanes, slope_of_i)
-            store(out, b * H + h, 1.0 - total * (factor / count))
+            store_first(out, b * H + h, 1.0 - total * (factor / count), min(lanes, H - h))
             if with_slopes:
                 share = factor * factor / count
                 for i in range(n):
                     for j in range(k):
-                        store(slopes, ((start + i) * k + j) * H + h, load(d, (j * n + i) * lanes) * share)
+                        store(slopes, ((start + i) * k + j) * whole + h, load(d, (j * n + i) * lanes) * share)
 
     return Kernel(logistic_sums, f"logistic_sums_{k}{'_and_slopes' if with_slopes else ''}")

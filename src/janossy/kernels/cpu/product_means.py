@@ -44,8 +44,12 @@ def product_means(
     means = np.empty((len(offsets) - 1, num_columns), z.dtype)
     slopes = np.empty(z.shape if with_slopes else (0, k, num_columns), z.dtype)
     steps_per_element = k if increasing else k << (k - 1)
-    costs = np.repeat((np.diff(offsets) * steps_per_element + k) * float(_LANES), -(-num_columns // _LANES))
-    _kernel(k, increasing)(costs, num_threads, z, offsets, with_slopes, means, slopes)
+    num_blocks = -(-num_columns // _LANES)
+
+    def costs() -> np.ndarray:
+        return np.repeat((np.diff(offsets) * steps_per_element + k) * float(_LANES), num_blocks)
+
+    _kernel(k, increasing)(len(means) * num_blocks, costs, num_threads, z, offsets, with_slopes, means, slopes)
     return means, slopes if with_slopes else slopes.reshape(-1)
 
 

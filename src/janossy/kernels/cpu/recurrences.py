@@ -9,7 +9,7 @@ never falling within a level; rows (C,), the row that a cell is the end of, or -
 begins among the cells; trees (G + 1,), where each tree begins among the levels.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numba import njit
@@ -46,7 +46,7 @@ def run_cells(
     matrix = panels(_whole(weight.T))
     arrays = (x.reshape(-1) for x in (inputs, matrix, bias))
     results = (x.reshape(-1) for x in (states, kept, ends))
-    _forward(code)(_costs(*cells[3:], code, H), num_threads, *arrays, *cells, *results, H)
+    _forward(code)(len(cells[4]) - 1, partial(_costs, *cells[3:], code, H), num_threads, *arrays, *cells, *results, H)
     return ends, states, kept
 
 
@@ -70,7 +70,8 @@ def run_cells_back(
     code, H = CELL_KINDS[kind], weight.shape[1]
     changes = np.empty((len(cells[0]), NUM_CHANGES[code] * H), states.dtype)
     arrays = (x.reshape(-1) for x in (states, kept, by_ends, by_states, changes))
-    _backward(code)(_costs(*cells[3:], code, H), num_threads, panels(_whole(weight)), *cells, *arrays, H)
+    arguments = panels(_whole(weight)), *cells, *arrays, H
+    _backward(code)(len(cells[4]) - 1, partial(_costs, *cells[3:], code, H), num_threads, *arguments)
     return changes
 
 
@@ -85,9 +86,9 @@ def sum_by_element(x: np.ndarray, elements: np.ndarray, num_elements: int, num_t
     total = np.empty((num_elements, x.shape[1]), x.dtype)
     starts, order = _sorted_by_element(elements, num_elements)
     stride = x.strides[0] // x.itemsize
-    costs = np.full(num_elements, 0.2 * x.shape[1] * max(1.0, len(elements) / max(1, num_elements)))
+    costs = partial(np.full, num_elements, 0.2 * x.shape[1] * max(1.0, len(elements) / max(1, num_elements)))
     flat = np.lib.stride_tricks.as_strided(x, (max(0, (len(x) - 1) * stride + x.shape[1]),), (x.itemsize,))
-    _sums()(costs, num_threads, flat, stride, order, starts, total.reshape(-1), x.shape[1])
+    _sums()(num_elements, costs, num_threads, flat, stride, order, starts, total.reshape(-1), x.shape[1])
     return total
 
 

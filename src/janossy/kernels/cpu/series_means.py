@@ -1,6 +1,6 @@
 """Means over all k-tuples by the spectral kernels where they are cheaper, and by enumeration where that is."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -87,13 +87,16 @@ def series_means(
         if len(sets) == 0:
             continue
         lanes = INCREASING_LANES if increasing else LANES[work]
-        each = np.repeat(cost[sets] * lanes, -(-H // lanes))
+        num_blocks = -(-H // lanes)
+        each = partial(np.repeat, cost[sets] * lanes, num_blocks)
         arguments = (p, offsets, sets, centres[sets], bounds[sets], delta, cut, TAYLOR[work])
         if increasing:
-            increasing_kernel(activation)(each, num_threads, *arguments, out, slopes)
+            increasing_kernel(activation)(len(sets) * num_blocks, each, num_threads, *arguments, out, slopes)
         else:
             scratch = np.empty(0, work)
-            injective_kernel(activation)(each, num_threads, *arguments, lanes, scratch, out, slopes)
+            injective_kernel(activation)(
+                len(sets) * num_blocks, each, num_threads, *arguments, lanes, scratch, out, slopes
+            )
     return out, slopes if with_slopes else slopes.reshape(-1)
 
 
@@ -109,8 +112,11 @@ def _extents(p: np.ndarray, offsets: np.ndarray, num_threads: int) -> tuple[np.n
     """The least and greatest p of each set, position and unit, (B, k, H) float64; and which sets are finite, (B,)."""
     B = len(offsets) - 1
     low, high, finite = (np.zeros((B, *p.shape[1:]), p.dtype) for _ in range(3))
-    costs = np.diff(offsets) * (p.shape[1] * p.shape[2] / 8.0)
-    _extents_kernel()(costs, num_threads, p, offsets, LANES[p.dtype.name], low, high, finite)
+
+    def costs() -> np.ndarray:
+        return np.diff(offsets) * (p.shape[1] * p.shape[2] / 8.0)
+
+    _extents_kernel()(B, costs, num_threads, p, offsets, LANES[p.dtype.name], low, high, finite)
     return low.astype(np.float64), high.astype(np.float64), (finite == 0).all((1, 2))
 
 

@@ -9,7 +9,7 @@ Sums of more than a few dozen terms are carried to float64, so that float32 keep
 tuples. Cost: tuples · H activations; memory O(n·k) vectors a thread.
 """
 
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 from numba import njit
@@ -77,13 +77,14 @@ def tuple_means(
         sorting_costs = SORTING_COST[p.dtype.name] * n * np.log2(np.maximum(n, 2))
         sorting = (n > 1) & (sorting_costs * H < costs * num_blocks)
         if sorting.any():
-            each = np.repeat(sorting_costs[sorting], H)
+            each = partial(np.repeat, sorting_costs[sorting], H)
             arguments = (p, offsets, increasing, sets[sorting], out, slopes.reshape(-1), with_slopes)
-            relu_pair_kernel()(each, num_threads, *arguments)
+            relu_pair_kernel()(int(sorting.sum()) * H, each, num_threads, *arguments)
             costs, sets = costs[~sorting], sets[~sorting]
     if len(sets):
         arguments = (p, offsets, increasing, sets, out, slopes.reshape(-1))
-        tuple_kernel(activation, with_slopes)(np.repeat(costs, num_blocks), num_threads, *arguments)
+        each = partial(np.repeat, costs, num_blocks)
+        tuple_kernel(activation, with_slopes)(len(sets) * num_blocks, each, num_threads, *arguments)
     return out, slopes
 
 

@@ -167,6 +167,9 @@ _operator(operator.sub, lambda builder, a, b: builder.fsub(a, b, flags=_FLAGS))
 _operator(operator.mul, lambda builder, a, b: builder.fmul(a, b, flags=_FLAGS))
 _operator(operator.truediv, lambda builder, a, b: builder.fdiv(a, b, flags=_FLAGS))
 
+quotient = _binary(lambda builder, a, b: builder.fdiv(a, b, flags=(*_FLAGS, "ninf")))
+"""a / b of finite numbers, to two units in the last place: LLVM may refine the CPU's estimate of 1/b."""
+
 minimum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a))
 """The smaller of a and b; a, if it is NaN."""
 maximum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", b, a), b, a))
