@@ -121,7 +121,7 @@ def table(data: dict) -> str:
             continue
         before, after = (min(sides[side]) for side in ("before", "after"))
         reference = [min(sides[f"reference {side}"]) for side in ("before", "after") if f"reference {side}" in sides]
-        varied = f"{reference[1] / reference[0]:.2f}" if reference else "—"
+        varied = f"{reference[1] / reference[0]:.2f}" if len(reference) == 2 else "—"
         lines.append(f"| {name} | {before:.2f} | {after:.2f} | {after / before:.2f} | {varied} |")
     return "\n".join([*lines, ""])
 
