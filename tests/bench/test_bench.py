@@ -21,7 +21,7 @@ from janossy.bench.scores import of_classes, of_numbers
 from janossy.bench.settings import Settings
 from janossy.bench.study import SETS, trials
 from janossy.bench.summary import read_summaries, summarise, write_summary
-from janossy.bench.tables import comparison, folds_of, number, paired
+from janossy.bench.tables import comparison, folds_of, number, paired, rows
 from janossy.bench.trial import Trial, measure
 from janossy.pages import THEMES, render
 from janossy.runs.results import cell_path, write_json
@@ -170,6 +170,16 @@ def test_differences_are_paired_over_the_folds_that_both_have():
         of_model["scores"] = {"test": {"RMSE": of_model["scores"]["test"]["accuracy"]}}
     assert paired(summary, "auto", "k1").mean == pytest.approx(-0.15)
     assert comparison(summary).verdict == "below it"
+
+
+def test_a_model_of_few_folds_is_not_the_best_by_them():
+    scores = {"k1": (0.9, 0.5, 0.5), "k2": (0.8, 0.7, 0.7), "k3": (1.0,), "trees": (0.6, 0.6, 0.6), "abmil": (0.9,)}
+    cells = [a_cell(model=model, fold=fold, score=x) for model, of in scores.items() for fold, x in enumerate(of)]
+    (summary,) = summarise(cells)
+    assert (comparison(summary).ours, comparison(summary).peer) == ("k2", "trees")
+    assert [row.model for row in rows(summary) if row.best] == ["k2"]
+    (summary,) = summarise([cell for cell in cells if cell["fold"] == 0 or cell["model"] == "trees"])
+    assert comparison(summary).ours == "k3" and [row.model for row in rows(summary) if row.best] == ["k3"]
 
 
 def test_what_is_nearly_one_is_not_shown_as_one():

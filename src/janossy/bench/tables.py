@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, nan, sqrt
-from statistics import fmean, stdev
+from statistics import fmean, mode, stdev
 
 from janossy.bench.names import AUTO, OURS, SINGLE
 from janossy.bench.scores import SMALLER
@@ -108,7 +108,7 @@ def sign(summary: Result) -> int:
 def rows(summary: Result) -> list[Row]:
     """The models that were run, in the order in which they are listed."""
     means = {model: Mean.of([*folds_of(summary, model).values()]) for model in summary["models"]}
-    finite = [sign(summary) * mean.mean for mean in means.values() if isfinite(mean.mean)]
+    compared = {model: sign(summary) * means[model].mean for model in with_enough_folds(summary, [*means])}
     found = []
     for model, of_model in summary["models"].items():
         if not of_model["folds"]:
@@ -131,7 +131,7 @@ def rows(summary: Result) -> list[Row]:
                 f"{fmean(of_model['fit_seconds']):.1f}",
                 f"{Mean.of(milliseconds).mean:.3g}",
                 len(of_model["folds"]),
-                sign(summary) * means[model].mean == max(finite, default=nan),
+                compared.get(model) == max(compared.values(), default=nan),
             )
         )
     return found
@@ -158,11 +158,18 @@ def comparison(summary: Result) -> Comparison | None:
 
 
 def best(summary: Result, models: Sequence[str]) -> str | None:
-    """That of the best mean, over the folds that all of them have which have any."""
-    found = {model: folds for model in models if (folds := folds_of(summary, model))}
-    both = set.intersection(*(set(folds) for folds in found.values())) if found else set()
+    """That of the best mean over the folds that those share which have as many as most."""
+    found = with_enough_folds(summary, models)
+    both = set.intersection(*map(set, found.values())) if found else set()
     means = {model: fmean(folds[fold] for fold in both) for model, folds in found.items() if both}
     return max(means, key=lambda model: sign(summary) * means[model], default=None)
+
+
+def with_enough_folds(summary: Result, models: Sequence[str]) -> dict[str, dict[int, float]]:
+    """The scores of those models that have them of as many folds as most have, or of more."""
+    found = {model: folds for model in models if (folds := folds_of(summary, model))}
+    enough = mode(sorted(map(len, found.values()), reverse=True)) if found else 0
+    return {model: folds for model, folds in found.items() if len(folds) >= enough}
 
 
 def paired(summary: Result, first: str, second: str) -> Mean | None:
