@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Any, ClassVar
 
 from janossy.paper.arithmetic.models import MODELS
+from janossy.paper.arithmetic.second_order import EVALUATIONS, FRACTIONS
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.train import train_trials
@@ -14,9 +16,12 @@ A_STEP, AN_EXAMPLE, A_TUPLE, FLOPS = 8e-4, 1e-6, 7e-9, 2.3e10
 """Seconds of a step of Adam that all replicas of a stack share, of an example in it, and of one of its tuples; and
 multiplications of a recurrence a second, forward and backward."""
 
-A_TUPLE_AT_ONCE, AN_ENTRY = 3e-8, 1.4e-9
-"""Seconds of a tuple in a pass of L-BFGS, and of an entry of the Gauss-Newton matrix: to make it and its factor, and to
-solve by it at each pass."""
+AN_MLP, A_ROW, A_NUMBER, A_DISTINCT = 3.5e-7, 1.1e-8, 2e-9, 1.5e-7
+"""Seconds of L-BFGS on all examples: of an example in an MLP as ρ, of one of its tuples before an MLP and before a
+linear ρ, and of a distinct tuple in f."""
+
+A_ROUND, A_WEIGHT = 1.0, 6.3e-4
+"""Seconds of a round of L-BFGS, and of each weight in it, for the Gauss-Newton matrix and its products."""
 
 MOST, MOST_RECURRENT = 15, 5
 """Replicas that are trained together, by replicas.json: of recurrences on sets of 10, stacks of 15 are no faster."""
@@ -50,8 +55,11 @@ class Trial:
         """Seconds of one core, about: its share of a full stack's."""
         task, model, num = TASKS[self.task], MODELS[self.model], self.settings.num_train
         if self.settings.optimizer == "L-BFGS":
-            a_pass = num * (AN_EXAMPLE + A_TUPLE_AT_ONCE * model.num_tuples(task)) + AN_ENTRY * model.num_trained**2
-            return a_pass * self.units
+            num_tuples, is_mlp = model.num_tuples(task), model.rho == "mlp"
+            a_pass = num * (AN_MLP + A_ROW * num_tuples if is_mlp else A_NUMBER * num_tuples)
+            a_pass += A_DISTINCT * comb(task.vocabulary + (model.k or 0) - 1, model.k or 0)
+            num_rounds = len(FRACTIONS) + self.units / EVALUATIONS
+            return a_pass * self.units + (A_ROUND + A_WEIGHT * model.num_trained) * num_rounds
         tuples = A_TUPLE * model.num_tuples(task) if model.k is not None else model.flops(task) / FLOPS
         a_step = A_STEP / (max(1, self.settings.batch_size) * self.stack)
         return (a_step + AN_EXAMPLE + tuples) * num * self.units
