@@ -9,7 +9,7 @@ from janossy.paper.arithmetic.all_at_once import AllAtOnce
 from janossy.paper.arithmetic.lbfgs import LINE_SEARCH, Descent, GaussNewton
 from janossy.paper.arithmetic.models import MODELS
 from janossy.paper.arithmetic.scoring import Scaled
-from janossy.paper.arithmetic.second_order import Loss, gauss_newton
+from janossy.paper.arithmetic.second_order import FLOOR, Loss, gauss_newton
 from janossy.paper.arithmetic.settings import Settings
 from janossy.paper.arithmetic.tasks import TASKS
 from janossy.paper.arithmetic.train import train_trial
@@ -55,7 +55,7 @@ def test_the_loss_its_gradient_and_the_jacobian_are_the_formulas(task, name, red
         exact * (torch.ones(7) if smoothing is None else (expected**2 + smoothing**2) ** -0.5)[:, None]
     ).detach()
     diagonal = (weighted * exact).detach().mean(0)
-    again = weighted.T @ (exact.detach() @ found) / 7 + 0.5 * diagonal.clamp_min(1e-6 * diagonal.mean()) * found
+    again = weighted.T @ (exact.detach() @ found) / 7 + 0.5 * diagonal.clamp_min(FLOOR * diagonal.mean()) * found
     torch.testing.assert_close(again, gradient, rtol=1e-2, atol=1e-3 * gradient.abs().max().item())
 
 

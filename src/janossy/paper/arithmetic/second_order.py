@@ -26,10 +26,14 @@ DAMPING, SOFTER, LEAST_DAMPING = 1.0, 0.3, 1e-3
 """The first matrix adds its whole diagonal to itself, which keeps units from saturating in the first few passes; each
 later one adds 0.3 times as much of it as the one before."""
 
+FLOOR = 0.03
+"""The least of the diagonal that is damped, beside its mean: steps of weights that the sample hardly knows would else
+be a thousand times too long, and no line search mends them."""
+
 SMOOTHING = 0.25
 """Where absolute errors begin to be squared ones, in units of the targets, so that they have a curvature."""
 
-SAMPLE = 3000
+SAMPLE = 2000
 """Examples that a Gauss-Newton matrix is made of."""
 
 WON = 1e-3
@@ -118,10 +122,9 @@ class Loss:
 def gauss_newton(
     examples: AllAtOnce, weights: Tensor, loss: Loss, damping: float, sampling: torch.Generator
 ) -> GaussNewton:
-    """The inverse of Jᵀ W J / m and damping times its diagonal, of some m examples that are drawn."""
+    """The inverse of Jᵀ W J / m and damping times its diagonal, or a floor, of some m examples that are drawn."""
     some = torch.randperm(examples.num, generator=sampling)[:SAMPLE]
     jacobian, errors = examples.jacobian(weights, some)
     jacobian *= loss.root_weights(errors)[:, None] / len(some) ** 0.5
     diagonal = jacobian.square().sum(0).double()
-    floor = 1e-6 * diagonal.mean()
-    return GaussNewton(jacobian, damping * diagonal.clamp_min(floor) + 1e-3 * floor)
+    return GaussNewton(jacobian, damping * diagonal.clamp_min(FLOOR * diagonal.mean()))

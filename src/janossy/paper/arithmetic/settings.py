@@ -96,11 +96,11 @@ QUICK_EPOCHS = {
     model: dict(zip(("sum", "range", "unique_sum", "unique_count", "variance"), epochs, strict=True))
     for model, epochs in {
         "k1-linear": (15, 15, 8, 8, 12),
-        "k2-linear": (30, 30, 6, 100, 125),
-        "k3-linear": (125, 40, 150, 6, 100),
+        "k2-linear": (30, 30, 6, 100, 250),
+        "k3-linear": (125, 40, 150, 6, 200),
         "k1-mlp": (25, 50, 12, 12, 30),
-        "k2-mlp": (150, 650, 5, 5, 125),
-        "k3-mlp": (175, 45, 5, 5, 125),
+        "k2-mlp": (150, 650, 5, 5, 250),
+        "k3-mlp": (175, 45, 5, 5, 250),
         "lstm-linear": (8, 12, 3, 3, 8),
         "lstm-mlp": (10, 13, 3, 3, 12),
         "gru-linear": (6, 10, 3, 3, 8),

@@ -20,7 +20,7 @@ AN_MLP, A_ROW, A_NUMBER, A_DISTINCT = 3.5e-7, 1.1e-8, 2e-9, 1.5e-7
 """Seconds of L-BFGS on all examples: of an example in an MLP as ρ, of one of its tuples before an MLP and before a
 linear ρ, and of a distinct tuple in f."""
 
-A_ROUND, A_WEIGHT = 1.0, 6.3e-4
+A_ROUND, A_WEIGHT = 0.8, 4e-4
 """Seconds of a round of L-BFGS, and of each weight in it, for the Gauss-Newton matrix and its products."""
 
 MOST, MOST_RECURRENT = 15, 5
