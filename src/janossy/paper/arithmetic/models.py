@@ -41,6 +41,11 @@ class Model:
         """Rows of one example."""
         return 1 if self.k is None else comb(task.num_integers, self.k)
 
+    def num_distinct_tuples(self, task: Task) -> int:
+        """Of all examples together at most, of a k-ary model."""
+        assert self.k is not None
+        return comb(task.vocabulary + self.k - 1, self.k)
+
     @property
     def num_trained(self) -> int:
         """The numbers that are trained, of a k-ary model."""

@@ -72,23 +72,23 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 }
 
 
-def _tuned(task: Task, model: Model, preset: Preset) -> dict[str, Any]:
+def _tuned(task: Task, model: Model, by_second_order: bool) -> dict[str, Any]:
     """What trained best in the time of the preset, where it is not what "fast" says for all."""
     if model.k is None:
         # Four epochs of an LSTM on sum, one permutation: accuracy 0.65, whitened 0.88; of a GRU with an MLP as rho on
         # variance: RMSE 2.69, with the larger rate and the slower average of squares 2.27.
         slow = {"learning_rates": (2e-2,), "betas": (0.9, 0.999)} if not task.is_integer else {}
         return {"learning_rates": (1e-2,), "whiten": True} | slow
-    if preset == "smoke" or (task.name, model.in_table_3) not in BY_SECOND_ORDER:
-        if model.k == 1:  # whitened, on range: accuracy 0.902 after 20 epochs, and else 0.914 after 90
-            return {"whiten": model.rho == "mlp"}
-        # The embeddings of k = 2, 3 are narrower than that of k = 1: wider values put tanh to use.
-        tuned: dict[str, Any] = {"embedding_init": "normal", "whiten": model.embedding == EMBEDDING}
-        if model.num_tuples(task) > 20:  # then the time is in the tuples, not in the steps: small batches cost little
-            tuned |= {"batch_size": 64, "learning_rates": (1e-2 if model.rho == "linear" else 5e-3,)}
-        return tuned
-    # k = 3 on variance, 200 passes: RMSE 25.7 by Xavier's rho, 12.0 by one that is 1/√T as large.
-    return {"optimizer": "L-BFGS", "learning_rates": (), "loss": "task", "rho_init": "xavier/sqrt(T)"}
+    if by_second_order:
+        # k = 3 on variance, 200 passes: RMSE 25.7 by Xavier's rho, 12.0 by one that is 1/√T as large.
+        return {"optimizer": "L-BFGS", "learning_rates": (), "loss": "task", "rho_init": "xavier/sqrt(T)"}
+    if model.k == 1:  # whitened, on range: accuracy 0.902 after 20 epochs, and else 0.914 after 90
+        return {"whiten": model.rho == "mlp"}
+    # The embeddings of k = 2, 3 are narrower than that of k = 1: wider values put tanh to use.
+    tuned: dict[str, Any] = {"embedding_init": "normal", "whiten": model.embedding == EMBEDDING}
+    if model.num_tuples(task) > 20:  # then the time is in the tuples, not in the steps: small batches cost little
+        tuned |= {"batch_size": 64, "learning_rates": (1e-2 if model.rho == "linear" else 5e-3,)}
+    return tuned
 
 
 # In 15 minutes, two cores do all fifty.
@@ -128,6 +128,7 @@ def settings_for(task: Task, model: Model, preset: Preset, protocol: Protocol, e
     fifty trials into 15 minutes on two cores. full: the paper's 1000 epochs (2000 with an MLP as ρ, in the text); of
     "fast", four times those of quick, or twice with L-BFGS: 15 seeds of k = 1, 2, 3 and 5 of recurrences.
     """
+    by_second_order = protocol == "fast" and preset != "smoke" and (task.name, model.in_table_3) in BY_SECOND_ORDER
     quick = QUICK_EPOCHS[model.in_table_3]
     sizes = {
         "smoke": 2,
@@ -135,10 +136,10 @@ def settings_for(task: Task, model: Model, preset: Preset, protocol: Protocol, e
         "full": 2000 if model.rho == "mlp" and protocol == "paper" else 1000,
     }
     if protocol == "fast":
-        sizes["full"] = sizes["quick"] * (FULL_PASSES if (task.name, model.in_table_3) in BY_SECOND_ORDER else FULL)
+        sizes["full"] = sizes["quick"] * (FULL_PASSES if by_second_order else FULL)
     settings = Settings(preset, protocol, epochs or sizes[preset], **PROTOCOLS[protocol])
     if protocol == "fast":
-        settings = replace(settings, **_tuned(task, model, preset))
+        settings = replace(settings, **_tuned(task, model, by_second_order))
     if preset == "smoke":
         settings = replace(settings, num_train=2000, num_validation=500, num_test=500)
     return settings

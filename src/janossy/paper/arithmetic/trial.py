@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Any, ClassVar
 
 from janossy.paper.arithmetic.models import MODELS
@@ -57,7 +56,7 @@ class Trial:
         if self.settings.optimizer == "L-BFGS":
             num_tuples, is_mlp = model.num_tuples(task), model.rho == "mlp"
             a_pass = num * (AN_MLP + A_ROW * num_tuples if is_mlp else A_NUMBER * num_tuples)
-            a_pass += A_DISTINCT * comb(task.vocabulary + (model.k or 0) - 1, model.k or 0)
+            a_pass += A_DISTINCT * model.num_distinct_tuples(task)
             num_rounds = len(FRACTIONS) + self.units / EVALUATIONS
             return a_pass * self.units + (A_ROUND + A_WEIGHT * model.num_trained) * num_rounds
         tuples = A_TUPLE * model.num_tuples(task) if model.k is not None else model.flops(task) / FLOPS
