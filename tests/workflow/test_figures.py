@@ -1,14 +1,16 @@
 """The report's plots: what they compute, and that they can be drawn of whatever there is."""
 
 from functools import partial
+from io import BytesIO
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from scipy.stats import binomtest
 
-from janossy.pages import render
+from janossy.pages import panels, render
 from janossy.workflow import figures
 
 
@@ -50,3 +52,21 @@ PLOTS = {
 @pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
 def test_plots_of_extremes(plot):
     assert render(plot, "light")[:4] == b"\x89PNG"
+
+
+def test_the_palette_cannot_be_seen():
+    """Lines of a hundred colours, some half transparent: no pixel is farther from matplotlib's than 32 of 255."""
+    drawn = []
+
+    def plot(colours):
+        figure, (axes,) = panels(1)
+        for i in range(100):
+            axes.plot([0, 1], [i, (7 * i) % 100], color=(i / 99, 1 - i / 99, (i % 10) / 9), alpha=0.5 + 0.5 * (i % 2))
+        drawn.append(figure)
+        return figure
+
+    found = Image.open(BytesIO(render(plot, "dark")))
+    exact = BytesIO()
+    drawn[0].savefig(exact, dpi=130)
+    farthest = np.abs(np.asarray(found.convert("RGB"), int) - np.asarray(Image.open(exact).convert("RGB"), int)).max()
+    assert found.mode == "P" and 0 < farthest <= 32
