@@ -289,6 +289,9 @@ def test_targets_are_checked():
         SetClassifier().fit(sets, labels[:9])
     with pytest.raises(ValueError, match="Input y contains NaN"):
         SetRegressor().fit(sets, np.full(10, np.nan))
+    for missing in (None, np.nan, pd.NA):
+        with pytest.raises(ValueError, match=r"expects a target for every set; got none for set 3\. Give it one"):
+            SetClassifier().fit(sets, pd.Series(["a", "b", "a", missing] + ["b"] * 6))
     with pytest.raises(ValueError, match=r"sample_weight expects 10 numbers >= 0, one a set; got shape \(9,\)"):
         SetClassifier().fit(sets, labels, sample_weight=np.ones(9))
 

@@ -17,6 +17,7 @@ from janossy.estimators.search import Part
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
+from janossy.estimators.targets import check_none_missing
 from janossy.estimators.tasks import Classification
 
 
@@ -131,6 +132,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         check_targets_given(y, self)
         sets = self._sets(X, reset=True)
         y = column_or_1d(y, warn=True)
+        check_none_missing(y)
         check_classification_targets(y)
         check_consistent_length(sets, y)
         self.classes_, codes = np.unique(y, return_inverse=True)

@@ -130,6 +130,12 @@ def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
     )
 
 
+def check_none_missing(y: np.ndarray) -> None:
+    """Raise a ValueError where one of these targets, as objects, is None or not a number."""
+    if y.dtype == object and (missing := _plain(source(y, "y"), "y").missing()).any():
+        raise without_target(int(missing.argmax()))
+
+
 def without_target(name: Any, place: str | None = None) -> ValueError:
     """What is wrong with a set that has no target, in this row of the table if it is one of it."""
     row = "" if place is None else f", in {place}"
