@@ -98,7 +98,7 @@ QUICK_EPOCHS = {
         "k1-linear": (15, 15, 8, 8, 12),
         "k2-linear": (30, 30, 6, 100, 250),
         "k3-linear": (125, 40, 150, 6, 200),
-        "k1-mlp": (25, 50, 12, 12, 30),
+        "k1-mlp": (150, 800, 12, 12, 30),
         "k2-mlp": (150, 650, 5, 5, 250),
         "k3-mlp": (175, 45, 5, 5, 250),
         "lstm-linear": (8, 12, 3, 3, 8),
@@ -109,13 +109,17 @@ QUICK_EPOCHS = {
 }
 
 BY_SECOND_ORDER = {
-    *(("sum", model) for model in ("k3-linear", "k2-mlp", "k3-mlp")),
-    ("range", "k2-mlp"),
+    *(("sum", model) for model in ("k3-linear", "k1-mlp", "k2-mlp", "k3-mlp")),
+    *(("range", model) for model in ("k1-mlp", "k2-mlp")),
     ("unique_sum", "k3-linear"),
     ("unique_count", "k2-linear"),
     *(("variance", f"k{k}-{rho}") for k in (2, 3) for rho in ("linear", "mlp")),
 }
-"""Where "fast" takes L-BFGS: Adam needs more time for the paper's numbers there, and less elsewhere."""
+"""Where "fast" takes L-BFGS: Adam needs more time for the paper's numbers there, and less elsewhere.
+
+Sum by k = 1 with an MLP as ρ: accuracy 0.983 after 100 epochs of Adam, 1.000 after 190 passes in 1.5 times the seconds;
+range 0.949 after 200 (56 CPU seconds a seed), 0.954 after 600 passes (51), 0.970 after 1600 (131).
+"""
 
 FULL, FULL_PASSES = 4, 2
 """So many times the epochs of the quick preset are those of the full one, with Adam and with L-BFGS."""
