@@ -180,6 +180,9 @@ def test_a_model_of_few_folds_is_not_the_best_by_them():
     assert [row.model for row in rows(summary) if row.best] == ["k2"]
     (summary,) = summarise([cell for cell in cells if cell["fold"] == 0 or cell["model"] == "trees"])
     assert comparison(summary).ours == "k3" and [row.model for row in rows(summary) if row.best] == ["k3"]
+    scores = {"k1": (0.5, 0.5, 0.5), "k2": (0.8, 0.7), "k3": (1.0,)}  # half of the models have two folds or more
+    cells = [a_cell(model=model, fold=fold, score=x) for model, of in scores.items() for fold, x in enumerate(of)]
+    assert comparison(summarise(cells)[0]).ours == "k2"
 
 
 def test_what_is_nearly_one_is_not_shown_as_one():

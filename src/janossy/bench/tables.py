@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, nan, sqrt
-from statistics import fmean, mode, stdev
+from statistics import fmean, median_high, stdev
 
 from janossy.bench.names import AUTO, OURS, SINGLE
 from janossy.bench.scores import SMALLER
@@ -158,7 +158,7 @@ def comparison(summary: Result) -> Comparison | None:
 
 
 def best(summary: Result, models: Sequence[str]) -> str | None:
-    """That of the best mean over the folds that those share which have as many as most."""
+    """That of the best mean over the folds that those of ``with_enough_folds`` share."""
     found = with_enough_folds(summary, models)
     both = set.intersection(*map(set, found.values())) if found else set()
     means = {model: fmean(folds[fold] for fold in both) for model, folds in found.items() if both}
@@ -166,9 +166,9 @@ def best(summary: Result, models: Sequence[str]) -> str | None:
 
 
 def with_enough_folds(summary: Result, models: Sequence[str]) -> dict[str, dict[int, float]]:
-    """The scores of those models that have them of as many folds as most have, or of more."""
+    """The scores of those models that have them of as many folds as half of the models have, or of more."""
     found = {model: folds for model in models if (folds := folds_of(summary, model))}
-    enough = mode(sorted(map(len, found.values()), reverse=True)) if found else 0
+    enough = median_high(map(len, found.values())) if found else 0
     return {model: folds for model, folds in found.items() if len(folds) >= enough}
 
 
