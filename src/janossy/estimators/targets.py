@@ -59,7 +59,7 @@ def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
     Raises: TypeError for what holds no values.
     """
     if set_id and isinstance(y, Mapping) and not any(name in y for name in set_id):
-        return Targets({"y": _plain(source(list(y.values()), "y"), "y")}, True, list(y))
+        return Targets({"y": _column(list(y.values()))}, True, list(y))
     if isinstance(y, str):
         raise TypeError(f"y expects values, as X is no table with names of columns; got {y!r}. Give one for each set.")
     ids = None
@@ -69,7 +69,7 @@ def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
         if set_id and not counts and not (is_of("pandas", X) and index.equals(X.index)):
             ids = index.tolist()
         if not hasattr(y, "columns"):
-            return Targets({"y": _plain(source(y, "y"), "y")}, True, ids)
+            return Targets({"y": _column(y)}, True, ids)
     columns = named_columns(y, set_id)
     if columns is not None:
         if set_id and all(name in columns for name in set_id):
@@ -81,7 +81,7 @@ def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
     y = to_numpy(y) if isinstance(y, Tensor) else y
     if getattr(y, "ndim", 1) == 2:
         return Targets(array_columns(np.asarray(y), "y"), False)
-    return Targets({"y": _plain(source(y, "y"), "y")}, True)
+    return Targets({"y": _column(y)}, True)
 
 
 def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> tuple[SetTable, np.ndarray]:
@@ -126,13 +126,13 @@ def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
         np.concatenate((sets.offsets, np.full(len(new), sets.num_elements))),
         sets.elements,
         {name: column.followed_by_missing(len(new)) for name, column in sets.context.items()},
-        tuples(ids) if isinstance(ids[0], tuple) else ids_of([_plain(source(ids, "y"), "y")]),
+        tuples(ids) if isinstance(ids[0], tuple) else ids_of([_column(ids)]),
     )
 
 
 def check_none_missing(y: np.ndarray) -> None:
     """Raise a ValueError where one of these targets, as objects, is None or not a number."""
-    if y.dtype == object and (missing := _plain(source(y, "y"), "y").missing()).any():
+    if y.dtype == object and (missing := _column(y).missing()).any():
         raise without_target(int(missing.argmax()))
 
 
@@ -142,6 +142,10 @@ def without_target(name: Any, place: str | None = None) -> ValueError:
     return ValueError(
         f"y expects a target for every set; got none for set {set_name(name)}{row}. Give it one, or drop the set."
     )
+
+
+def _column(y: Any) -> Column:
+    return _plain(source(y, "y"), "y")
 
 
 def _plain(column: Source, name: str) -> Column:

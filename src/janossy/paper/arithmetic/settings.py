@@ -139,11 +139,11 @@ def settings_for(task: Task, model: Model, preset: Preset, protocol: Protocol, e
         "quick": quick.get(task.name, min(quick.values())),
         "full": 2000 if model.rho == "mlp" and protocol == "paper" else 1000,
     }
+    chosen = PROTOCOLS[protocol]
     if protocol == "fast":
         sizes["full"] = sizes["quick"] * (FULL_PASSES if by_second_order else FULL)
-    settings = Settings(preset, protocol, epochs or sizes[preset], **PROTOCOLS[protocol])
-    if protocol == "fast":
-        settings = replace(settings, **_tuned(task, model, by_second_order))
+        chosen = chosen | _tuned(task, model, by_second_order)
+    settings = Settings(preset, protocol, epochs or sizes[preset], **chosen)
     if preset == "smoke":
         settings = replace(settings, num_train=2000, num_validation=500, num_test=500)
     return settings
