@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from janossy.estimators import search as module
 from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples
-from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch
+from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch, seconds_to_predict
+from janossy.estimators.clock import time_by
 from janossy.estimators.layout import Layout
 from janossy.estimators.search import Limits, Search
 from janossy.estimators.splits import folds, splits
@@ -141,6 +142,22 @@ def test_the_best_of_a_rung_go_on():
     assert str(told[0]).endswith("of sets left out") and "round 1 of 2, k1 (width=2)" in str(told[0])
 
 
+def test_what_has_been_judged_has_the_time_by_rank(monkeypatch):
+    """The first rung shares its half of the time; in the second the best may use all that is left, then the next."""
+    given_to, real = [], module.train
+
+    def train(network, training, validation, criterion, plan, *args):
+        given_to.append((network.pooling.f.hidden[0].out_features, plan.deadline))
+        return real(network, training, validation, criterion, plan, *args)
+
+    monkeypatch.setattr(module, "train", train)
+    with time_by(lambda: 0.0):
+        found = search(Limits(seconds=80.0, max_epochs=2)).run([Candidate("k1", {"width": w}) for w in (2, 4, 8, 16)])
+    assert given_to[:4] == [(2, 10.0), (4, pytest.approx(40 / 3)), (8, 20.0), (16, 40.0)]
+    ranked = sorted((trial for trial in found.trials if trial.rung == 0), key=lambda trial: trial.loss)
+    assert given_to[4:] == [(trial.settings["width"], 80.0) for trial in ranked[:3]]
+
+
 def test_auto_is_a_search_of_two_rungs():
     """A third would train the first for a sixty-fourth of the time, which tells little."""
     told = []
@@ -196,27 +213,27 @@ def test_what_takes_too_long_or_reads_no_more_is_not_tried():
     assert [trial.note for trial in found.trials if trial.note] == ["not tried: the largest set has 1 elements"] * 2
 
 
-def test_pairs_of_which_all_take_too_long_are_drawn(monkeypatch):
-    def seconds(network, training, left_out):
+def test_pairs_of_which_all_take_too_long_to_predict_are_drawn(monkeypatch):
+    def seconds(network, left_out):
         exact = network.pooling.orderings == Tuples(2)
         if too_many and exact:
             raise ValueError("too many rows")
         return 1.0 if exact else 0.01
 
-    monkeypatch.setattr(module, "seconds_an_epoch", seconds)
+    monkeypatch.setattr(module, "seconds_to_predict", seconds)
     pairs = Candidate("k2+features", {"width": 4})
-    # Two epochs take two seconds: at most a third of the time.
-    expected = {(False, 100.0): None, (False, 7.0): None, (False, 5.0): False, (True, 100.0): False}
+    # They take a second: at most a twentieth of the time.
+    expected = {(False, 100.0): None, (False, 21.0): None, (False, 19.0): False, (True, 100.0): False}
     for case, exact in expected.items():
         too_many, most = case
         left = search(Limits(seconds=most, max_epochs=2))._worth_trying([Candidate("k1"), pairs])
         assert left[1].settings.get("exact") is exact and left[0] == Candidate("k1")
 
 
-@pytest.mark.parametrize(("exact", "least"), [(True, 5.0), (False, 0.0)])
-def test_an_epoch_of_large_sets_is_mostly_the_predictions_of_all_their_pairs(exact, least):
-    network = build_network("k2", Layout((), 2), Layout(), 1, num_tuples=8, exact=exact)
+def test_an_epoch_of_pairs_that_are_drawn_costs_the_same_whatever_is_predicted_by():
     sets = Ragged.from_sizes(torch.randn(1000, 2), [200] * 5)
-    one, five = (seconds_an_epoch(network, sets, sets[:num]) for num in (1, 5))
-    predicting = (five - one) * 5 / 4
-    assert predicting > least * (five - predicting) > -1 and network.training
+    exact, drawn = (
+        build_network("k2", Layout((), 2), Layout(), 1, num_tuples=8, exact=exact) for exact in (True, False)
+    )
+    assert seconds_an_epoch(exact, sets, sets) == pytest.approx(seconds_an_epoch(drawn, sets, sets))
+    assert seconds_to_predict(exact, sets) > 5 * seconds_to_predict(drawn, sets) and exact.training

@@ -13,7 +13,7 @@ from janossy.estimators.tasks import SquaredError
 from janossy.estimators.training import Plan, train
 from janossy.functions import TupleMLP
 from janossy.network import JanossyNetwork
-from janossy.orderings import Sampled, Tuples
+from janossy.orderings import Distinct, Sampled, Tuples
 from janossy.pooling import JanossyPooling
 from janossy.ragged import Ragged
 
@@ -41,6 +41,23 @@ def trained(net=None, plan=None, tell=lambda epoch: None, training=None, validat
         generator,
         tell,
     )
+
+
+def test_the_loss_of_sets_left_out_is_of_what_training_draws():
+    """All pairs of large sets, after every epoch, would take longer than to train on some."""
+
+    class Recorded(JanossyNetwork):
+        def forward(self, sets, orderings=None, **others):
+            read.append((self.training, self.pooling.problem(sets, None, orderings, "mean", None).orderings))
+            return super().forward(sets, orderings, **others)
+
+    read = []
+    pooling = JanossyPooling(TupleMLP(2, 2, 16), Tuples(2), orderings_train=Distinct(3, 2))
+    net = Recorded(None, pooling, nn.Linear(16, 2))
+    trained(net)
+    assert {orderings.num_rows(3) for _, orderings in read} == {3} and {training for training, _ in read} == {0, 1}
+    net.eval()(examples().sets)
+    assert read[-1] == (False, Tuples(2))
 
 
 @settings(deadline=None, max_examples=40)

@@ -1,16 +1,16 @@
 """Candidates: the networks that a search may try, by name and settings, or by a function of the user's own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
 
 from janossy.estimators.layout import Layout
-from janossy.estimators.networks import check_set_network, seconds_of
+from janossy.estimators.networks import check_set_network, drawn_in_training, seconds_of
 from janossy.estimators.strategies import STRATEGIES, build_network, settings_of
 from janossy.modes import untouched
+from janossy.orderings.rows import Orderings
 from janossy.ragged import Ragged
 
 Factory = Callable[[Layout, Layout, int], nn.Module]
@@ -102,13 +102,24 @@ def candidates(strategy: Any) -> list[Candidate]:
 
 
 def seconds_an_epoch(network: nn.Module, training: Ragged, left_out: Ragged) -> float:
-    """An estimate of the time that an epoch takes: steps of training on these sets, and predictions of those left out.
+    """An estimate of the time that an epoch takes: steps on the training sets, and the loss of those left out.
 
     Raises: ValueError where the evaluator refuses, as there are too many rows.
     """
-    seconds = 0.0
-    for sets, trains in ((training, True), (left_out, False)):
-        some = sets[:: max(1, len(sets) // SAMPLE)]
-        with nullcontext() if trains else untouched(network):
-            seconds += seconds_of(network, some) / len(some) * len(sets)
-    return seconds
+    seconds = _seconds(network, training)
+    with untouched(network):
+        return seconds + _seconds(network, left_out, drawn_in_training(network))
+
+
+def seconds_to_predict(network: nn.Module, sets: Ragged) -> float:
+    """An estimate of the time that a prediction of these sets takes.
+
+    Raises: ValueError where the evaluator refuses, as there are too many rows.
+    """
+    with untouched(network):
+        return _seconds(network, sets)
+
+
+def _seconds(network: nn.Module, sets: Ragged, orderings: Orderings | None = None) -> float:
+    some = sets[:: max(1, len(sets) // SAMPLE)]
+    return seconds_of(network, some, orderings) / len(some) * len(sets)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from janossy.modes import evaluating
 from janossy.network import JanossyNetwork, check_network
-from janossy.orderings.rows import as_random, in_prediction
+from janossy.orderings.rows import Orderings, as_random, in_prediction
 from janossy.ragged import Ragged
 
 
@@ -35,6 +35,25 @@ def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
     )
 
 
+def drawn_in_training(network: nn.Module) -> Orderings | None:
+    """What is drawn in training, where a prediction takes all; else None."""
+    return network.pooling.orderings_train if isinstance(network, JanossyNetwork) else None
+
+
+def outputs_in_training(
+    network: nn.Module, sets: Ragged, context: Tensor | None, generator: torch.Generator | None
+) -> Tensor:
+    """The outputs (B, out) of a step of training, or of one by which sets left out are judged after an epoch.
+
+    To look at all pairs of large sets after every epoch would take longer than to train: those are judged by what is
+    drawn in training, the same draws after every epoch.
+    """
+    drawn = drawn_in_training(network)
+    if network.training or drawn is None:
+        return network(sets, context=context, generator=generator)
+    return network(sets, drawn, context=context, generator=torch.Generator(sets.device).manual_seed(0))
+
+
 @torch.no_grad()
 def exact_outputs(network: nn.Module, sets: Ragged, context: Tensor | None) -> Tensor:
     """The outputs (B, out), in evaluation, of a network that draws nothing."""
@@ -47,13 +66,13 @@ def rows_of(network: nn.Module, n: int) -> float:
     return float(network.pooling.orderings.num_rows(n)) if isinstance(network, JanossyNetwork) else n
 
 
-def seconds_of(network: nn.Module, sets: Ragged) -> float:
-    """An estimate of the time that a step of training takes; 0 of a module that says nothing of it.
+def seconds_of(network: nn.Module, sets: Ragged, orderings: Orderings | None = None) -> float:
+    """An estimate of the time that a step takes, in its mode and by its orderings, or others; 0 of other modules.
 
     Raises: ValueError where the evaluator refuses, as there are too many rows.
     """
     if isinstance(network, JanossyNetwork):
-        return network.pooling.cost(network.elements(sets), keys=sets).seconds
+        return network.pooling.cost(network.elements(sets), orderings, keys=sets).seconds
     return 0.0
 
 

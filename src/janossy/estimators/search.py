@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples, num_batches
-from janossy.estimators.candidates import Candidate, seconds_an_epoch
+from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts
@@ -24,6 +24,9 @@ KEPT, IN, LONGER = 3, 4, 8
 
 FEW_SPLITS = 2
 """Before the last rung, candidates are judged by so many of the splits."""
+
+PREDICTING = 0.05
+"""The part of the time that a candidate's predictions of all pairs or triples may take; else they are drawn."""
 
 FEWEST_STEPS = 200
 """No candidate is judged by fewer steps of training, unless all of it has fewer."""
@@ -141,8 +144,9 @@ class Search:
         end = _share(self.deadline, rung.num_rungs - rung.number)
         results: dict[int, _Result] = {}
         for place, (i, candidate) in enumerate(left.items()):
-            try:
-                results[i], last = self._try(candidate, i, rung, _share(end, len(left) - place))
+            try:  # candidates that have been judged are the better ones first, and these have all the time they need
+                until = _share(end, len(left) - place) if rung.number == 0 else end
+                results[i], last = self._try(candidate, i, rung, until)
                 self.trials.append(results[i].trial)
                 self._tell(candidate, rung, len(results[i].networks) - 1, last, results[i].trial)
             except FloatingPointError as error:
@@ -187,25 +191,25 @@ class Search:
         return within
 
     def _estimated(self, candidate: Candidate) -> tuple[Candidate, float]:
-        """The first of its variants that takes a third of the time there is at most, else its last, and its seconds.
+        """The first of its variants whose predictions take little of the time there is, else its last, and its seconds.
 
         Raises: ValueError where the last has too many rows.
         """
         training, left_out = (self.examples.sets[part] for part in self.splits[0])
-        epochs = self.limits.plan(len(training), 1.0).epochs * len(self.splits)
-        seconds = inf
+        epochs = self.limits.plan(len(training), 1.0).epochs
         *others, last = candidate.variants
         for variant in (*others, last):
             network = variant.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
             try:
-                seconds = epochs * seconds_an_epoch(network, training, left_out)
+                predictions = seconds_to_predict(network, left_out)
+                seconds = len(self.splits) * (epochs * seconds_an_epoch(network, training, left_out) + predictions)
             except ValueError:
                 if variant is last:
                     raise
                 continue
-            if seconds <= self.limits.seconds / KEPT:
-                return variant, seconds
-        return last, seconds
+            if len(self.splits) * predictions <= self.limits.seconds * PREDICTING:
+                break
+        return variant, seconds
 
     def _note(self, candidate: Candidate, rung: int, note: str) -> None:
         self.trials.append(Trial(candidate.strategy, dict(candidate.settings), rung, 0, 0.0, inf, -inf, note=note))

@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from janossy.estimators.batches import Batches, Examples, RandomBatches, num_batches
 from janossy.estimators.clock import now
 from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.networks import outputs_in_training
 from janossy.estimators.trials import Epoch
 
 WARM_UP = 0.1
@@ -127,7 +128,7 @@ class _Net(NeuralNet):
             super()._set_training(training)
 
     def infer(self, x: Examples, **fit_params: Any) -> Tensor:
-        return self.module_(x.sets, context=x.context, generator=self.generator)
+        return outputs_in_training(self.module_, x.sets, x.context, self.generator)
 
     def get_loss(self, y_pred: Tensor, y_true: Tensor, X: Any = None, training: bool = False) -> Tensor:
         return (self.criterion_(y_pred, y_true) * X.weights).mean()
@@ -177,10 +178,8 @@ class Clock(Callback):
         row = net.history[-1]
         self.last = Epoch(row["epoch"], self.plan.epochs, row["train_loss"], row["valid_loss"])
         self.tell(self.last)
-        at = now()
-        left = self.plan.deadline - at
-        possible = self.steps + left / (at - self.began) * self.steps
-        if possible < self.plan.steps:
-            self.plan.steps, self.shortened = possible, True
+        taken, allowed = now() - self.began, self.plan.deadline - self.began
+        if self.steps * allowed < self.plan.steps * taken:
+            self.plan.steps, self.shortened = self.steps * allowed / taken, True
         if self.steps >= self.plan.steps:
             raise Finished

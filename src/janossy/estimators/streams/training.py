@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from janossy.estimators.batches import Examples
 from janossy.estimators.clock import now
+from janossy.estimators.networks import outputs_in_training
 from janossy.estimators.streams import checkpoint as checkpoints
 from janossy.estimators.streams.checkpoint import Checkpoint
 from janossy.estimators.streams.order import Order, seed_of
@@ -202,7 +203,7 @@ class Training:
             batch = self.left_out[number * EVALUATED : (number + 1) * EVALUATED]
             seed = seed_of(self.reader.order.seed, self.state.step, VALIDATION, number)
             generator = torch.Generator(self.device).manual_seed(seed)
-            outputs = self.network(batch.sets, context=batch.context, generator=generator)
+            outputs = outputs_in_training(self.network, batch.sets, batch.context, generator)
             total += (self.criterion(outputs, batch.targets) * batch.weights).sum().double().cpu()
         return self.processes.total(total).item() / len(self.left_out)
 
