@@ -108,7 +108,7 @@ QUICK_EPOCHS = {
         "lstm-linear": (8, 12, 3, 3, 8),
         "lstm-mlp": (10, 26, 3, 3, 12),
         "gru-linear": (6, 10, 3, 3, 8),
-        "gru-mlp": (6, 18, 3, 3, 20),
+        "gru-mlp": (6, 26, 3, 3, 20),
     }.items()
 }
 
