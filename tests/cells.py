@@ -40,6 +40,17 @@ class MultipliesLSTM(LSTM):
         return torch.sigmoid(c + d) * torch.tanh(memory), memory
 
 
+class Writes(Recurrence):
+    """A step that writes into what it is given."""
+
+    num_gates = 2
+
+    @staticmethod
+    def step(inputs, hidden, state):
+        first, second = hidden.mul_(0.5).add_(inputs.mul_(2.0)).chunk(2, dim=1)
+        return (torch.sigmoid(first) * state[0] + torch.tanh(second),)
+
+
 AnotherGRU.__name__ = AnotherGRU.__qualname__ = "GRU"
 NAMED_AS_THE_KERNEL = type("gru", (Recurrence,), {"num_gates": 3, "step": staticmethod(AnotherGRU.step)})
 
@@ -47,5 +58,6 @@ CELLS = {
     "peephole": Peephole,
     "another_gru": AnotherGRU,
     "multiplies_lstm": MultipliesLSTM,
+    "writes": Writes,
     "named_as_the_kernel": NAMED_AS_THE_KERNEL,
 }

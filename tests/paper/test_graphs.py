@@ -20,7 +20,7 @@ from janossy.paper.graphs import train, trial
 from janossy.paper.graphs.datasets import NAMES, SIZES, VertexData, load
 from janossy.paper.graphs.settings import NUM_RUNS, PAPER_ROWS, Row, settings_for
 from janossy.paper.graphs.study import GRAPHS
-from janossy.paper.graphs.train import THRESHOLDS, curves, micro_f1, train_row
+from janossy.paper.graphs.train import THRESHOLDS, curves, mean_probabilities, micro_f1, train_row
 from janossy.paper.graphs.trial import NUM_TRAIN, Trial
 from janossy.runs.run import run_trials, unfinished
 from janossy.schema import check
@@ -85,7 +85,8 @@ def test_settings_are_the_papers(name, row):
     is_ppi = name in ("ppi", "ppi-go")
     expected = {"num_batches": None, "epochs": 10} if is_ppi else {"num_batches": 100, "epochs": None}
     expected |= {"batch_size": 512 if is_ppi else 256, "hidden_features": 256, "num_test": None, "preset": "full"}
-    expected |= {"keep": "last"}
+    is_long = is_ppi and row in ("lstm-all-all", "gru-all-10")
+    expected |= {"keep": "last", "precision": "bfloat16" if is_long else "float32"}
     expected |= {"learning_rate": 0.005 if name == "cora" else 0.01}
     all_of_ppi = 100 if is_ppi else None
     k_1, k_2, passes = {
@@ -353,15 +354,30 @@ def planted(rewired=False) -> VertexData:
     return VertexData("pubmed", x, y, graph, rest, validation, test)
 
 
-@pytest.mark.parametrize("row", ["lstm-3-3", "mean"])
-def test_what_neighbours_say_is_learnt(row):
+@pytest.mark.parametrize(("row", "precision"), [("lstm-3-3", None), ("lstm-3-3", "bfloat16"), ("mean", None)])
+def test_what_neighbours_say_is_learnt(row, precision):
     """Of three classes; from what a vertex sees itself alone a half can be known, as the rewired graph shows."""
     settings = replace(
-        settings_for("pubmed", Row.named(row), "full"), num_batches=60, hidden_features=64, batch_size=128
+        settings_for("pubmed", Row.named(row), "full", precision), num_batches=60, hidden_features=64, batch_size=128
     )
     learnt, control = (trained(planted(rewired), row, settings=settings) for rewired in (False, True))
     assert learnt["scores"]["test"] > 0.8 and learnt["losses"][-1] < 0.75 * learnt["losses"][0]
     assert control["scores"]["test"] < 0.65
+
+
+@pytest.mark.parametrize("row", ["lstm-3-5", "gru-5-3", "lstm-all-all"])
+def test_probabilities_in_bfloat16_are_those_of_float32_rounded(row):
+    """Steps of bfloat16 are 2⁻⁸ of a number; the networks' outputs are of order one, the probabilities at most that."""
+    data = random_data("pubmed", 100)
+    torch.manual_seed(0)
+    model = GraphSAGE(data.x.shape[1], data.num_classes, Row.named(row).aggregation, hidden_features=32)
+    found = []
+    for precision in ("float32", "bfloat16"):
+        torch.manual_seed(1)  # the same neighbours
+        settings = replace(settings_for("pubmed", Row.named(row), "smoke", precision), num_permutations=2)
+        *_, probabilities = mean_probabilities(model, data, torch.arange(100), settings)
+        found.append(probabilities)
+    assert 0 < (found[0] - found[1]).abs().max() < 0.02
 
 
 # Cells

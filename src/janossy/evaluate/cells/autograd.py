@@ -10,6 +10,7 @@ from janossy.evaluate.cells.forest import Shape
 from janossy.evaluate.cells.projections import filled, unfilled
 from janossy.evaluate.on_kernels import on_threads
 from janossy.functions.structure import Recurrent
+from janossy.kernels.limits import CELL_KINDS
 
 SLAB = 2**21
 """Gradients of gates, in numbers, that backward holds at once where elements are read many times; 8 MB in float32, or
@@ -36,13 +37,20 @@ def in_torch(
     zero = inputs.new_zeros(1, H)
     state = (zero,) * structure.num_states
     hidden: list[Tensor] = []
-    for now, above in zip(depths.cells, depths.parents, strict=True):
-        product = nn.functional.linear(state[0], weight, bias)
-        before = above if hidden else torch.zeros_like(above)
-        state = structure.step(inputs[elements[now]], product[before], tuple(s[before] for s in state))
+    # Of all cells at once, as backward makes a gradient by all inputs of each reading.
+    read = inputs.index_select(0, elements[torch.cat(depths.cells)]).split([len(cells) for cells in depths.cells])
+    for projected, above, in_order in zip(read, depths.parents, shape.in_order, strict=True):
+        before = nn.functional.linear(state[0], weight, bias), *state
+        if in_order and hidden:
+            before = tuple(x[: len(above)] for x in before)
+        else:
+            before = tuple(x.index_select(0, above if hidden else torch.zeros_like(above)) for x in before)
+        if structure.kind not in CELL_KINDS:  # a step of the user's may write into what it is given
+            projected, before = projected.clone(), tuple(x.clone() for x in before)
+        state = structure.step(projected, before[0], before[1:])
         hidden.append(state[0])
-    states = torch.cat([*hidden, zero])  # the zero state, of rows of length 0, comes last
-    return states[depths.place if every_state else depths.ends]
+    every = torch.cat([*hidden, zero])  # the zero state, of rows of length 0, comes last
+    return every[depths.place if every_state else depths.ends]
 
 
 class Cells(torch.autograd.Function):

@@ -83,6 +83,11 @@ class Shape:
         parents = [place[self.parents[c]] - start for c, start in zip(cells, starts, strict=False)]
         return cells, parents, place
 
+    @cached_property
+    def in_order(self) -> list[bool]:
+        """Of each depth, whether its parents are the first cells of the depth before, in their order: so with paths."""
+        return [np.array_equal(parents, np.arange(len(parents))) for parents in self.by_depth[1]]
+
     def by_depth_on(self, device: torch.device) -> "Depths":
         """``by_depth`` on this device; sent there in one piece, and once."""
         cells, parents, place = self.by_depth

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, Preset, Row
+from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, Precision, Preset, Row
 from janossy.refusal import BadArgument
 from janossy.runs.options import NUM_CORES, Out, Request, Resume, Workers, chosen
 
@@ -23,6 +23,10 @@ def graphs(
         Preset,
         typer.Option(help="smoke: a minute. quick: a fifth of the paper's epochs on PPI. full: the paper's schedules."),
     ] = "quick",
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="By default float32, and bfloat16 for rows that read more than 100 neighbours on PPI."),
+    ] = None,
     data: Annotated[Path, typer.Option(help="The folder of the data, which are fetched if not there.")] = Path("data"),
     out: Out = Path("results/graphs"),
     resume: Resume = False,
@@ -33,7 +37,7 @@ def graphs(
     from janossy.paper.graphs.study import trials
 
     try:
-        found = trials(some, some_rows, seeds, preset, data)
+        found = trials(some, some_rows, seeds, preset, data, precision)
     except ValueError as error:
         raise typer.TyperException(str(error)) from None
     return Request(found, out, resume, workers)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Preset = Literal["smoke", "quick", "full"]
+Precision = Literal["float32", "bfloat16"]
 
 NAMES = {"cora": "Cora", "pubmed": "PubMed", "ppi": "PPI", "ppi-go": "PPI-GO"}
 """The data sets, and how they are written."""
@@ -19,6 +20,9 @@ PAPER_ROWS = (
     "mean",
 )
 """Table 2's, in its order."""
+
+RECURRENT = ("lstm", "gru")
+"""The aggregations that read neighbours in an order."""
 
 STOPPED = "-stopped"
 """What ends the name of a row that is stopped early."""
@@ -50,7 +54,7 @@ class Row:
         """
         k = "([1-9][0-9]*|all)"
         match = re.fullmatch(f"(mean|gcn|max|k[1-6]|lstm|gru)(?:-{k}-{k})?({STOPPED})?", name)
-        if match is None or (match[1] in ("lstm", "gru") and match[2] is None):
+        if match is None or (match[1] in RECURRENT and match[2] is None):
             raise ValueError(
                 "a row is mean, gcn, max, k2 or k3, of whole neighbourhoods, or an aggregation with the numbers of "
                 f"neighbours of layers one and two, as lstm-3-3, gru-10-25 or lstm-all-all, and perhaps -stopped; "
@@ -62,7 +66,7 @@ class Row:
     @property
     def reads_in_order(self) -> bool:
         """Whether a prediction depends on the order of the neighbours, or on which are drawn."""
-        return self.aggregation in ("lstm", "gru") or (self.k_1, self.k_2) != (None, None)
+        return self.aggregation in RECURRENT or (self.k_1, self.k_2) != (None, None)
 
 
 @dataclass(frozen=True)
@@ -84,18 +88,24 @@ class Settings:
     """Passes whose probabilities are averaged: 1 where a pass has no randomness."""
     num_test: int | None = None
     """Test and validation vertices that are scored, None for all."""
+    precision: Precision = "float32"
+    """What a pass computes in, bfloat16 by autocast. Weights, gradients and Adam's moments are float32 in any case."""
 
 
-def settings_for(dataset: str, row: Row, preset: Preset) -> Settings:
-    """How the paper trains a row.
+def settings_for(dataset: str, row: Row, preset: Preset, precision: Precision | None = None) -> Settings:
+    """How the paper trains a row; ``precision`` overrides.
 
     smoke: two steps, scored on 100 vertices, to see that everything runs. quick: as the paper on Cora and PubMed, and a
     fifth of its epochs on PPI. full: the paper's. For all neighbours of PPI's vertices 100 are read, as in the paper.
+
+    Recurrences that read more than 100 neighbours of neighbours on PPI compute in bfloat16: it is as accurate there,
+    and faster where the processor has instructions for it (docs/graphs.md).
     """
     is_ppi = dataset.startswith("ppi")
     is_capped = is_ppi and row.reads_in_order
     k_1, k_2 = (100 if k is None and is_capped else k for k in (row.k_1, row.k_2))
     longer = 3 if row.stopped else 1
+    is_long = is_capped and row.aggregation in RECURRENT and (k_1 or 0) * (k_2 or 0) > 100
     schedule = {"epochs": longer * (2 if preset == "quick" else 10)} if is_ppi else {"num_batches": longer * 100}
     return Settings(
         preset=preset,
@@ -104,6 +114,7 @@ def settings_for(dataset: str, row: Row, preset: Preset) -> Settings:
         k_1=k_1,
         k_2=k_2,
         keep="best" if row.stopped else "last",
+        precision=precision or ("bfloat16" if is_long else "float32"),
         num_permutations=(20 if preset != "smoke" else 3) if row.reads_in_order else 1,
         **({"num_batches": 2, "num_test": 100} if preset == "smoke" else schedule),
     )

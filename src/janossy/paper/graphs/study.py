@@ -6,21 +6,26 @@ from pathlib import Path
 from janossy.paper.graphs.datasets import load
 from janossy.paper.graphs.report import write_report
 from janossy.paper.graphs.results import GraphResult
-from janossy.paper.graphs.settings import NUM_RUNS, Preset, Row, settings_for
+from janossy.paper.graphs.settings import NUM_RUNS, Precision, Preset, Row, settings_for
 from janossy.paper.graphs.tables import print_table
 from janossy.paper.graphs.trial import Trial
 from janossy.runs.study import Study
 
 
 def trials(
-    datasets: Sequence[str], rows: Sequence[str], num_seeds: int | None, preset: Preset, folder: Path
+    datasets: Sequence[str],
+    rows: Sequence[str],
+    num_seeds: int | None,
+    preset: Preset,
+    folder: Path,
+    precision: Precision | None = None,
 ) -> list[Trial]:
     """All data sets by all rows, from so many seeds. Raises: ValueError, OSError if a data set cannot be had."""
     found = []
     for name in datasets:
         num = num_seeds or (NUM_RUNS[name] if preset == "full" else 1)
         for row in rows:
-            settings = settings_for(name, Row.named(row), preset)
+            settings = settings_for(name, Row.named(row), preset, precision)
             found += [Trial(name, row, seed, settings, folder) for seed in range(num)]
         load(name, folder)  # here once, before workers all fetch it
     return found

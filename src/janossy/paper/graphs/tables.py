@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from janossy.paper.graphs.datasets import STAND_IN
-from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, STOPPED
+from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, RECURRENT, STOPPED
 from janossy.paper.printed import Score, paper_tables
 from janossy.runs.results import Result
 
@@ -107,7 +107,7 @@ def label(row: str) -> str:
     if row.endswith(STOPPED):
         return f"{label(row.removesuffix(STOPPED))}, stopped early"
     aggregation, *numbers = row.split("-")
-    name = aggregation.upper() if aggregation in ("lstm", "gru") else aggregation
+    name = aggregation.upper() if aggregation in RECURRENT else aggregation
     name = f"k = {name[1:]}" if name.startswith("k") else name
     return f"{name} ({', '.join(numbers)})" if numbers else name
 

@@ -81,9 +81,11 @@ def mean_probabilities(model: GraphSAGE, data: VertexData, vertices: Tensor, set
     """The mean probabilities (B, c) of the first pass, of the first two, …, in float64."""
     total = torch.zeros(1, dtype=torch.float64)
     for num in range(1, settings.num_permutations + 1):
-        logits = [
-            model(data.x, data.graph, batch, settings.k_1, settings.k_2) for batch in vertices.split(EVALUATION_BATCH)
-        ]
+        with autocast(settings):
+            logits = [
+                model(data.x, data.graph, batch, settings.k_1, settings.k_2)
+                for batch in vertices.split(EVALUATION_BATCH)
+            ]
         probabilities = torch.cat(logits).double()
         total = total + (probabilities.sigmoid() if data.multilabel else probabilities.softmax(1))
         yield total / num
@@ -118,7 +120,8 @@ def fit(model: GraphSAGE, data: VertexData, settings: Settings, progress: Progre
     kept = model.state_dict()
     for i, batch in enumerate(_batches(data.train, settings)):
         hops = two_hops(data.graph, batch, settings.k_1, settings.k_2)
-        loss = loss_of(model.of_hops(data.x, hops), data.y[batch])
+        with autocast(settings):
+            loss = loss_of(model.of_hops(data.x, hops), data.y[batch])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -129,6 +132,11 @@ def fit(model: GraphSAGE, data: VertexData, settings: Settings, progress: Progre
             best, kept = score, deepcopy(model.state_dict())
     model.load_state_dict(kept)
     return [round(fmean(losses[i] for i in tenth), 6) for tenth in tenths], num_vertices
+
+
+def autocast(settings: Settings) -> torch.autocast:
+    """What a pass runs in, forward."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=settings.precision == "bfloat16")
 
 
 def num_batches(num_train: int, settings: Settings) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from janossy.paper.graphs.datasets import SIZES, load
-from janossy.paper.graphs.settings import Settings
+from janossy.paper.graphs.settings import RECURRENT, Settings
 from janossy.paper.graphs.train import num_batches, train_row
 from janossy.runs.workers import Progress
 
@@ -39,7 +39,7 @@ class Trial:
     @property
     def cost(self) -> float:
         k_1, k_2 = (k or MEAN_DEGREE for k in (self.settings.k_1, self.settings.k_2))
-        recurrent = 100 if self.row.startswith(("lstm", "gru")) else 1
+        recurrent = 100 if self.row.startswith(RECURRENT) else 1
         vertices = min(self.settings.batch_size * (1 + k_2), SIZES[self.dataset][0])
         return self.units * vertices * k_1 * recurrent
 
