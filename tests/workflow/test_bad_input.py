@@ -3,6 +3,7 @@
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import ipc, parquet
@@ -287,6 +288,10 @@ def test_an_infinite_target(janossy):
 def test_an_enormous_target(janossy):
     write("t.csv", {**GOOD, "total": [1e300 * total for total in GOOD["total"]]})
     says = f"t.csv: the target 'total' has values as large as {1e300 * max(GOOD['total']):.3g}. Divide them."
+    refused(janossy("fit", "t.csv", *given("--target", "total", "--drop", "returned")), says)
+    few = [1e300 if total > np.median(GOOD["total"]) else -1e300 for total in GOOD["total"]]  # and no classes
+    write("t.csv", {**GOOD, "total": few})
+    says = "t.csv: the target 'total' has values as large as 1e+300. Divide them."
     refused(janossy("fit", "t.csv", *given("--target", "total", "--drop", "returned")), says)
 
 

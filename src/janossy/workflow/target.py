@@ -10,6 +10,9 @@ TaskName = Literal["classification", "regression"]
 MOST_CLASSES = 20
 """Whole numbers that are no more than so many different ones are taken as classes."""
 
+WHOLE = 2**53
+"""From here on every float64 is a whole number, and scikit-learn takes none for a class from 2**63 on."""
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -31,6 +34,7 @@ def taken_as(targets: np.ndarray) -> Taken:
     if targets.dtype.kind == "M":
         return Taken("regression", "as it is dates")
     different = len(np.unique(targets))
-    if np.array_equal(targets, np.round(targets)) and different <= MOST_CLASSES:
+    are_whole = np.array_equal(targets, np.round(targets)) and (np.abs(targets) < WHOLE).all()
+    if are_whole and different <= MOST_CLASSES:
         return Taken("classification", f"as it has {different} different whole numbers")
     return Taken("regression", f"as it has {different:,} different numbers")
