@@ -98,7 +98,7 @@ def settings_for(dataset: str, row: Row, preset: Preset, precision: Precision | 
     smoke: two steps, scored on 100 vertices, to see that everything runs. quick: as the paper on Cora and PubMed, and a
     fifth of its epochs on PPI. full: the paper's. For all neighbours of PPI's vertices 100 are read, as in the paper.
 
-    Recurrences that read more than 100 neighbours of neighbours on PPI compute in bfloat16: it is as accurate there,
+    Recurrences that read more than 100 neighbours of neighbours on PPI compute in bfloat16: no worse there than noise,
     and faster where the processor has instructions for it (docs/graphs.md).
     """
     is_ppi = dataset.startswith("ppi")
