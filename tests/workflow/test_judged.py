@@ -8,6 +8,7 @@ from sklearn.metrics import balanced_accuracy_score, mean_squared_error, r2_scor
 
 from janossy.estimators import SetClassifier, SetRegressor, as_sets, search
 from janossy.workflow.judged import by_permutations, judge, most_wrong, scores
+from janossy.workflow.record import in_words, shown
 from tests.workflow.commands import orders
 
 NUM = 45
@@ -153,3 +154,13 @@ def test_scores_of_several_targets():
     assert found["R² of b"] == pytest.approx(r2_score(targets[:, 1], said[:, 1]))
     error = mean_squared_error(targets[:, 0], said[:, 0]) ** 0.5
     assert found["root mean squared error of a"] == pytest.approx(error)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_score_is_shown_in_any_unit(score):
+    assert float(shown(score)) == pytest.approx(score, rel=5e-4 if abs(score) >= 10 or abs(score) < 0.001 else 0.05)
+    assert len(shown(score)) <= len("-1.235e-308")
+
+
+def test_scores_in_a_line():
+    assert in_words({"R²": -3.25, "error": 1.23456e20, "other": None}) == "R² -3.2500, error 1.235e+20"

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from janossy.estimators import Progress
 from janossy.workflow.describing import Described
+from janossy.workflow.record import shown
 
 
 def screen() -> Console:
@@ -115,7 +116,7 @@ class FitDisplay:
         say(
             self.console,
             f"{duration(progress.seconds):>9}  round {progress.rung + 1} of {progress.num_rungs}  "
-            f"{progress.candidate:<28}  loss {trial.loss:.4f}  {self.score} {trial.score:.4f}"
+            f"{progress.candidate:<28}  loss {trial.loss:.4f}  {self.score} {shown(trial.score)}"
             f"{'  best so far' if is_best else ''}{note}",
         )
 

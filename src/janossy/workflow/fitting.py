@@ -26,7 +26,7 @@ from janossy.workflow.describing import describe, sizes_of
 from janossy.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.workflow.judged import Model, judge, scores
 from janossy.workflow.recipe import Read, Recipe, sets_to_fit, stream_to_fit
-from janossy.workflow.record import NAME, Record
+from janossy.workflow.record import NAME, Record, in_words
 from janossy.workflow.report import report, str_of
 from janossy.workflow.target import TaskName, taken_as
 from janossy.workflow.values import is_text
@@ -71,8 +71,7 @@ def fit(request: Request) -> None:
             record = _written(request, read, targets, task, part, console, interrupts, rank == 0)
     if record is None:
         return
-    found = ", ".join(f"{name} {value:.4f}" for name, value in record.scores.items() if value is not None)
-    say(console, f"{found}, on {record.num_judged:,} sets that were left out.")
+    say(console, f"{in_words(record.scores)}, on {record.num_judged:,} sets that were left out.")
     say(console, f"wrote {request.out}, with {request.out / 'report.html'}")
     if interrupts.came:
         say(console, "Stopped before the end: this is the best so far.")

@@ -11,7 +11,7 @@ from janossy.saved import read_model
 from janossy.workflow.display import duration, screen
 from janossy.workflow.judged import Model, task_of
 from janossy.workflow.model import load_model
-from janossy.workflow.record import Record
+from janossy.workflow.record import Record, in_words
 from janossy.workflow.report import str_of
 
 MOST_NAMED = 12
@@ -65,9 +65,8 @@ def _is(model: Model, folder: Path) -> list[tuple[str, str]]:
 def _scores(record: Record | None) -> list[tuple[str, str]]:
     if record is None:
         return []
-    found = ", ".join(f"{name} {value:.4f}" for name, value in record.scores.items() if value is not None)
     return [
-        ("scores", f"{found}, of {record.num_judged:,} sets left out of training"),
+        ("scores", f"{in_words(record.scores)}, of {record.num_judged:,} sets left out of training"),
         ("fitted", f"in {duration(record.seconds)}, finished {record.finished}"),
         ("command", record.command),
     ]

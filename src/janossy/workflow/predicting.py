@@ -14,7 +14,7 @@ from janossy.workflow.display import say, screen, warnings_said
 from janossy.workflow.judged import Model, scores, task_of
 from janossy.workflow.model import load_model
 from janossy.workflow.recipe import Recipe, sets_to_predict
-from janossy.workflow.record import Record
+from janossy.workflow.record import Record, in_words
 
 WRITERS = {
     ".parquet": parquet.write_table,
@@ -62,5 +62,4 @@ def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: 
     like, kinds = (targets.dtype.kind, predicted.dtype.kind), ("biuf", "OU")
     if not any(set(like) <= set(kind) for kind in kinds):
         return f"it holds other values than in training, as {targets[0]!s}"
-    found = scores(targets, predicted, task_of(model), recipe.target)
-    return ", ".join(f"{name} {value:.4f}" for name, value in found.items())
+    return in_words(scores(targets, predicted, task_of(model), recipe.target))

@@ -1,6 +1,7 @@
 """Record: what is written beside a fitted model, of how its tables were read and of how well it did."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,3 +63,13 @@ class Record:
         given = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
         texts = {name: tuple(given.get(name, ())) for name in ("files", "text_ids")}
         return cls(**given | texts | {"recipe": Recipe(**recipe)})
+
+
+def shown(score: float) -> str:
+    """A score with four decimals, or with four digits where that is too many or too few: an error has a unit."""
+    return f"{score:.4f}" if score == 0 or 0.001 <= abs(score) < 10 else f"{score:.4g}"
+
+
+def in_words(scores: Mapping[str, float | None]) -> str:
+    """The scores that there are, in a line."""
+    return ", ".join(f"{name} {shown(score)}" for name, score in scores.items() if score is not None)

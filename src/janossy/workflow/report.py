@@ -10,7 +10,7 @@ from janossy.pages import Plot, data_uris, fill
 from janossy.workflow import figures
 from janossy.workflow.describing import describe, sizes_of
 from janossy.workflow.judged import Judged, Model, by_permutations, most_wrong, task_of
-from janossy.workflow.record import Record
+from janossy.workflow.record import Record, shown
 
 MOST_CURVES = 6
 """Candidates whose learning curves are drawn: those of the prediction, and the next best."""
@@ -27,7 +27,7 @@ def report(model: Model, sets: SetTable, judged: Judged, record: Record, told: M
     context = {
         "record": record,
         "is_classifier": task == "classification",
-        "scores": {name: "–" if value is None else _score(value) for name, value in record.scores.items()},
+        "scores": {name: "–" if value is None else shown(value) for name, value in record.scores.items()},
         "main": next(iter(record.scores)),
         "lead": _lead(judged, record),
         "num_judged": len(judged.sets),
@@ -123,7 +123,7 @@ def _lead(judged: Judged, record: Record) -> str:
     if judged.targets.ndim == 2:
         main = next(iter(record.scores.values()))
         num_targets = judged.targets.shape[1]
-        return f"R² {_score(main or 0.0)}, the mean of {num_targets} targets, {of}; always saying the mean has 0."
+        return f"R² {shown(main or 0.0)}, the mean of {num_targets} targets, {of}; always saying the mean has 0."
     error = np.square(judged.targets - judged.predictions).mean() ** 0.5
     return f"Root mean squared error {error:.4g} {of}; always saying the mean has {judged.targets.std():.4g}."
 
@@ -160,11 +160,7 @@ def _trial_line(trial: Trial) -> dict[str, str]:
         "epochs": str(trial.epochs) if tried else "–",
         "seconds": f"{trial.seconds:.1f}" if tried else "–",
         "loss": f"{trial.loss:.4f}" if tried else "–",
-        "score": _score(trial.score) if tried else "–",
+        "score": shown(trial.score) if tried else "–",
         "weight": f"{trial.weight:.2f}" if trial.weight else "",
         "note": trial.note,
     }
-
-
-def _score(value: float) -> str:
-    return f"{value:.4g}" if abs(value) >= 10 else f"{value:.4f}"
