@@ -40,7 +40,7 @@ PLANS = {
         (Architecture(32, 2, 0.5, residual=True, jump="cat"),),
         Schedule(0.03, 5e-4, 60, 15),
         num_tuning_seeds=1,
-        num_seeds=5,
+        num_seeds=10,
         models=("GCN", "SAGE mean", "mean, Janossy pairs", "GAT", "SAGE mean, max", "Janossy pairs", "Janossy GRU"),
     ),
     "ppi-go": Plan(

@@ -18,8 +18,8 @@ from janossy.paper.graphs.patterns import pattern_checks
 from janossy.paper.graphs.permutations import curves
 from janossy.paper.graphs.settings import PAPER_ROWS, Row, settings_for
 from janossy.paper.graphs.study import GRAPHS
-from janossy.paper.graphs.summary import CHARACTERISTICS, CONTENTS, table_10
-from janossy.paper.graphs.tables import comparison, grouped, other_measures, our_score, paper_f1, print_table
+from janossy.paper.graphs.summary import CHARACTERISTICS, CONTENTS, settings, table_10
+from janossy.paper.graphs.tables import comparison, grouped, notes, other_measures, our_score, paper_f1, print_table
 from janossy.paper.printed import paper_tables
 from janossy.runs.results import cell_path, write_json
 from tests.paper.test_report import Page
@@ -147,6 +147,21 @@ def test_what_differs_in_settings_is_not_averaged():
     }
     assert not curves(results)
     assert [column.title for column in grouped(results[:1])] == ["PPI-GO"]
+
+
+def test_a_result_from_before_a_setting_has_its_default():
+    old, new = result("cora", "mean", 0, 0.5), result("cora", "mean", 1, 0.7)
+    del old["config"]["precision"]
+    (column,) = grouped([old, new])
+    assert dict(comparison([old, new]))["mean"][column].ours.mean == pytest.approx(0.6)
+    assert dict(settings([old, new]))["precision"] == ["float32"]
+
+
+def test_rows_in_bfloat16_are_noted():
+    rows = ("lstm-3-3", "lstm-25-25", "lstm-all-all")
+    assert notes([result("ppi-go", row, 0, 0.5) for row in rows])[2] == (
+        "PPI-GO by LSTM (25, 25), LSTM (all, all): in bfloat16."
+    )
 
 
 @pytest.mark.parametrize("dataset", ["cora", "pubmed", "ppi"])

@@ -25,7 +25,7 @@ def graphs(
     ] = "quick",
     precision: Annotated[
         Precision | None,
-        typer.Option(help="By default float32, and bfloat16 for rows that read more than 100 neighbours on PPI."),
+        typer.Option(help="By default float32, and bfloat16 for LSTM and GRU with k_1 k_2 > 250 on PPI."),
     ] = None,
     data: Annotated[Path, typer.Option(help="The folder of the data, which are fetched if not there.")] = Path("data"),
     out: Out = Path("results/graphs"),

@@ -98,14 +98,14 @@ def settings_for(dataset: str, row: Row, preset: Preset, precision: Precision | 
     smoke: two steps, scored on 100 vertices, to see that everything runs. quick: as the paper on Cora and PubMed, and a
     fifth of its epochs on PPI. full: the paper's. For all neighbours of PPI's vertices 100 are read, as in the paper.
 
-    Recurrences that read more than 100 neighbours of neighbours on PPI compute in bfloat16: no worse there than noise,
+    Recurrences that read more than 250 neighbours of neighbours on PPI compute in bfloat16: no worse there than noise,
     and faster where the processor has instructions for it (docs/graphs.md).
     """
     is_ppi = dataset.startswith("ppi")
     is_capped = is_ppi and row.reads_in_order
     k_1, k_2 = (100 if k is None and is_capped else k for k in (row.k_1, row.k_2))
     longer = 3 if row.stopped else 1
-    is_long = is_capped and row.aggregation in RECURRENT and (k_1 or 0) * (k_2 or 0) > 100
+    is_long = is_capped and row.aggregation in RECURRENT and (k_1 or 0) * (k_2 or 0) > 250
     schedule = {"epochs": longer * (2 if preset == "quick" else 10)} if is_ppi else {"num_batches": longer * 100}
     return Settings(
         preset=preset,

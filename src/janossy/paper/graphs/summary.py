@@ -7,7 +7,7 @@ from shlex import quote
 
 from janossy.paper.graphs.datasets import SIZES
 from janossy.paper.graphs.settings import NUM_RUNS, PAPER_ROWS
-from janossy.paper.graphs.tables import Column, grouped, label
+from janossy.paper.graphs.tables import Column, grouped, label, setting
 from janossy.paper.printed import paper_tables
 from janossy.runs.results import Result
 
@@ -57,7 +57,7 @@ def settings(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
     groups = grouped(results)
     names = dict.fromkeys(name for result in results for name in result["config"] if name not in ("k_1", "k_2"))
     return [
-        (name, [_listed(run["config"].get(name) for runs in rows.values() for run in runs) for rows in groups.values()])
+        (name, [_listed(setting(run, name) for runs in rows.values() for run in runs) for rows in groups.values()])
         for name in names
     ]
 

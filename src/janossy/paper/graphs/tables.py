@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from statistics import fmean, stdev
 from typing import Any
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from janossy.paper.graphs.datasets import STAND_IN
-from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, RECURRENT, STOPPED
+from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, RECURRENT, STOPPED, Settings
 from janossy.paper.printed import Score, paper_tables
 from janossy.runs.results import Result
 
@@ -90,6 +90,14 @@ def other_measures(results: Sequence[Result]) -> list[tuple[Column, str, list[Sc
     ]
 
 
+def setting(result: Result, name: str) -> Any:
+    """A setting of a result; of one from before the setting was there, its default."""
+    return result["config"].get(name, _DEFAULTS.get(name))
+
+
+_DEFAULTS = {field.name: field.default for field in fields(Settings) if field.default is not MISSING}
+
+
 def our_score(runs: Sequence[Result], key: str = "curve") -> Score:
     """The mean measure of one or more runs on the test vertices, with all their permutations, and its deviation."""
     values = [float(run[key][-1]) for run in runs]
@@ -121,6 +129,9 @@ def notes(results: Sequence[Result]) -> list[str]:
     if datasets & {"ppi", "ppi-go"}:
         name = " and ".join(NAMES[dataset] for dataset in ("ppi", "ppi-go") if dataset in datasets)
         lines.append(f"LSTM (all, all) reads at most 100 neighbours on {name}, as in the paper.")
+    for column, rows in grouped(results).items():
+        halved = [label(row) for row, runs in rows.items() if setting(runs[0], "precision") == "bfloat16"]
+        lines += [f"{column.title} by {', '.join(halved)}: in bfloat16."] * bool(halved)
     return lines + [STAND_IN] * ("ppi-go" in datasets)
 
 
@@ -140,9 +151,9 @@ def _columns(results: Sequence[Result]) -> list[Column]:
     values: dict[tuple[str, str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for place, result in zip(places, results, strict=True):
         for key in keys:
-            values[place][key].add(str(result["config"].get(key)))
+            values[place][key].add(str(setting(result, key)))
     others = [
-        ", ".join(f"{key} {result['config'].get(key)}" for key in keys if len(values[place][key]) > 1)
+        ", ".join(f"{key} {setting(result, key)}" for key in keys if len(values[place][key]) > 1)
         for place, result in zip(places, results, strict=True)
     ]
     several = len({(preset, other) for (_, preset, _), other in zip(places, others, strict=True)}) > 1
