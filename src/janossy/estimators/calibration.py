@@ -1,18 +1,20 @@
 """Calibration: the temperature at which an ensemble's probabilities suit sets that its networks have not seen."""
 
 from collections.abc import Sequence
-from math import exp
+from math import exp, nan
 
 import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.ensemble import SEED
-from janossy.estimators.networks import draws, exact_outputs
+from janossy.estimators.ensemble import SEED, steps
+from janossy.estimators.networks import by, drawn_for, exact_outputs
 from janossy.estimators.search import Part
 from janossy.estimators.tasks import Classification
 from janossy.inference import predict
+from janossy.network import JanossyNetwork
 
 MOST_SETS = 5_000
 """One number needs no more."""
@@ -38,7 +40,7 @@ def temperature(parts: Sequence[Part], examples: Examples, task: Classification,
         link = task.link(exp(log_temperature))
         total = log_temperature**2 / (2 * WIDTH**2)
         for part, target, weight in zip(logits, targets, weights, strict=True):
-            mean = sum(w * link(draws).mean(1) for w, draws in part)
+            mean = sum(w * link(draws).nanmean(1) for w, draws in part)
             assert isinstance(mean, Tensor)
             total += float((task.losses(mean, target) * weight).sum())
         return total
@@ -47,16 +49,18 @@ def temperature(parts: Sequence[Part], examples: Examples, task: Classification,
 
 
 def _draws(network: nn.Module, examples: Examples, num_permutations: int) -> Tensor:
-    """The logits of each set and draw, (B, m, C)."""
+    """The logits of each set and draw, (B, m, C), NaN behind those of a set that has fewer."""
     parts = []
-    for begin in range(0, len(examples), 256):
-        some = examples[begin : begin + 256]
-        if not draws(network):
+    for step in steps([network], examples.sets):
+        some = examples[step]
+        orderings = drawn_for(network, max(some.sets.sizes, default=0))
+        if orderings is None:
             parts.append(exact_outputs(network, some.sets, some.context)[:, None])
             continue
-        outputs = predict(
-            network, some.sets, num_permutations, context=some.context, seed=SEED, keep_outputs=True
-        ).outputs
-        assert outputs is not None
-        parts.append(outputs)
-    return torch.cat(parts)
+        assert isinstance(network, JanossyNetwork)
+        with by(network, orderings):
+            found = predict(network, some.sets, num_permutations, context=some.context, seed=SEED, keep_outputs=True)
+        assert found.outputs is not None
+        parts.append(found.outputs)
+    most = max(part.shape[1] for part in parts)
+    return torch.cat([pad(part, (0, 0, 0, most - part.shape[1]), value=nan) for part in parts])

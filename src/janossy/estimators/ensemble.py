@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from janossy.estimators.networks import draws, exact_outputs, rows_of
+from janossy.estimators.networks import by, drawn_for, exact_outputs, rows_of
 from janossy.estimators.tasks import Task
 from janossy.inference import Prediction, predict
 from janossy.inference.error_bars import Sample
+from janossy.network import JanossyNetwork
 from janossy.orderings import RandomOrderings
-from janossy.orderings.rows import as_random, in_prediction
 from janossy.ragged import Ragged
 
 BLOCKS = 5
@@ -76,7 +76,7 @@ class Ensemble:
         """
         parts = [
             self._predict(sets[some], None if context is None else context[some], num_permutations, seed)
-            for some in self._steps(sets)
+            for some in steps(self.networks, sets)
         ]
         means, errors, changes = zip(*parts, strict=True)
         return Outcome(torch.cat(means), torch.cat(errors), torch.cat(changes))
@@ -88,16 +88,17 @@ class Ensemble:
         means: list[Tensor] = []
         drawn: list[tuple[Tensor, dict[int, list[int]]]] = []
         for network, weight in zip(self.networks, self.weights, strict=True):
-            if not draws(network):
+            orderings = drawn_for(network, max(sets.sizes, default=0))
+            if orderings is None:
                 means.append(weight * link(exact_outputs(network, sets, context)))
                 continue
-            orderings = as_random(in_prediction(network.pooling.orderings), "predict")
-            assert orderings is not None
+            assert isinstance(network, JanossyNetwork)
             num = num_permutations if orderings.num == 1 else max(num_permutations, BLOCKS * orderings.num)
             block = max(1, num // BLOCKS) if orderings.num == 1 else None
-            prediction = predict(
-                network, sets, num, context=context, link=link, block=block, seed=seed, keep_outputs=True
-            )
+            with by(network, orderings):
+                prediction = predict(
+                    network, sets, num, context=context, link=link, block=block, seed=seed, keep_outputs=True
+                )
             means.append(weight * prediction.mean)
             outputs = _as_many_of_each(prediction)
             if outputs is not None:
@@ -108,16 +109,20 @@ class Ensemble:
         sample = _together(sets, mean, drawn)
         return mean, sample.standard_error, sample.change_probability()
 
-    def _steps(self, sets: Ragged) -> Iterator[slice]:
-        """Stretches of sets that are predicted at once."""
-        rows = {n: max(rows_of(network, n) for network in self.networks) for n in set(sets.sizes)}
-        begin, num_rows, num_elements = 0, 0.0, 0
-        for b, n in enumerate(sets.sizes):
-            num_rows, num_elements = num_rows + rows[n], num_elements + n
-            if b > begin and (b - begin >= MOST_SETS or num_rows > MOST_ROWS or num_elements > MOST_ELEMENTS):
-                yield slice(begin, b)
-                begin, num_rows, num_elements = b, rows[n], n
-        yield slice(begin, len(sets))
+
+def steps(networks: Sequence[nn.Module], sets: Ragged) -> Iterator[slice]:
+    """Stretches of sets that are predicted at once: of all of which each network takes all, or draws."""
+    sizes = set(sets.sizes)
+    rows = {n: max(rows_of(network, n) for network in networks) for n in sizes}
+    drawing = {n: [drawn_for(network, n) is not None for network in networks] for n in sizes}
+    begin, num_rows, num_elements = 0, 0.0, 0
+    for b, n in enumerate(sets.sizes):
+        num_rows, num_elements = num_rows + rows[n], num_elements + n
+        is_full = b - begin >= MOST_SETS or num_rows > MOST_ROWS or num_elements > MOST_ELEMENTS
+        if b > begin and (is_full or drawing[n] != drawing[sets.sizes[begin]]):
+            yield slice(begin, b)
+            begin, num_rows, num_elements = b, rows[n], n
+    yield slice(begin, len(sets))
 
 
 def _as_many_of_each(prediction: Prediction) -> Tensor | None:
@@ -131,20 +136,24 @@ def _as_many_of_each(prediction: Prediction) -> Tensor | None:
 
 
 def _together(sets: Ragged, mean: Tensor, drawn: list[tuple[Tensor, dict[int, list[int]]]]) -> Sample:
-    """Draws of the mean of all networks: draw i of one goes with draw i of another, and with the means of the exact."""
-    num = min(outputs.shape[1] for outputs, _ in drawn)
-    outputs = torch.stack([outputs[:, :num] for outputs, _ in drawn]).sum(0)
-    outputs = outputs - outputs.mean(1, keepdim=True) + mean[:, None]
-    numbers = {}
-    for n in set(sets.sizes):
-        sizes = torch.tensor(min((blocks[n] for _, blocks in drawn), key=len))
-        numbers[n] = torch.arange(len(sizes)).repeat_interleave(sizes)[:num]
-    return Sample(
-        outputs.flatten(0, 1),
-        torch.arange(len(sets)).repeat_interleave(num),
-        torch.cat([numbers[n] for n in sets.sizes]),
-        torch.full((len(sets),), torch.inf, dtype=torch.float64, device=outputs.device),
-    )
+    """Blocks of the mean of all networks: block i of one goes with block i of another, and with the exact means."""
+    sizes = torch.tensor(sets.sizes)
+    outputs, owners, numbers = [], [], []
+    for n in sizes.unique().tolist():
+        of = (sizes == n).nonzero().flatten()
+        num = min(len(blocks[n]) for _, blocks in drawn)
+        there = of.to(mean.device)
+        together = torch.stack([_means(each[there], blocks[n])[:, :num] for each, blocks in drawn]).sum(0)
+        outputs.append((together - together.mean(1, keepdim=True) + mean[there, None]).flatten(0, 1))
+        owners.append(of.repeat_interleave(num))
+        numbers.append(torch.arange(num).repeat(len(of)))
+    unlimited = torch.full((len(sets),), torch.inf, dtype=torch.float64, device=mean.device)
+    return Sample(torch.cat(outputs), torch.cat(owners), torch.cat(numbers), unlimited)
+
+
+def _means(outputs: Tensor, blocks: list[int]) -> Tensor:
+    """(B, m, out), and so many of the m in each block -> (B, len(blocks), out)."""
+    return torch.stack([block.mean(1) for block in outputs.split(blocks, 1)], 1)
 
 
 def _blocks(orderings: RandomOrderings, num: int, block: int | None, sizes: set[int]) -> dict[int, list[int]]:

@@ -1,5 +1,7 @@
 """What estimators train: a JanossyNetwork, or any other module that maps sets to outputs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import signature
 from typing import TypeGuard
 
@@ -8,7 +10,8 @@ from torch import Tensor, nn
 
 from janossy.modes import evaluating
 from janossy.network import JanossyNetwork, check_network
-from janossy.orderings.rows import Orderings, as_random, in_prediction
+from janossy.orderings import RandomOrderings
+from janossy.orderings.rows import MAX_ROWS, Orderings, as_random, in_prediction
 from janossy.ragged import Ragged
 
 
@@ -61,9 +64,36 @@ def exact_outputs(network: nn.Module, sets: Ragged, context: Tensor | None) -> T
         return network(sets, context=context, generator=None)
 
 
+def orderings_for(network: JanossyNetwork, n: int) -> Orderings:
+    """What a prediction of a set of n elements averages over.
+
+    Of more rows than the orderings take it is what training draws, if it does: who has learnt from smaller sets is to
+    predict larger ones, which no set of training has told of.
+    """
+    orderings, drawn = in_prediction(network.pooling.orderings), network.pooling.orderings_train
+    too_many = orderings.num_rows(n) > getattr(orderings, "max_rows", MAX_ROWS)
+    return drawn if too_many and drawn is not None else orderings
+
+
+def drawn_for(network: nn.Module, n: int) -> RandomOrderings | None:
+    """What a prediction of a set of n elements averages over draws of; None if it draws nothing."""
+    return as_random(orderings_for(network, n), "predict") if isinstance(network, JanossyNetwork) else None
+
+
+@contextmanager
+def by(network: JanossyNetwork, orderings: Orderings) -> Iterator[None]:
+    """The network with these orderings in the place of its own, meanwhile."""
+    own = network.pooling.orderings
+    network.pooling.orderings = orderings
+    try:
+        yield
+    finally:
+        network.pooling.orderings = own
+
+
 def rows_of(network: nn.Module, n: int) -> float:
     """How many rows a prediction of a set of n elements takes; of a module that says nothing of it, its elements."""
-    return float(network.pooling.orderings.num_rows(n)) if isinstance(network, JanossyNetwork) else n
+    return float(orderings_for(network, n).num_rows(n)) if isinstance(network, JanossyNetwork) else n
 
 
 def seconds_of(network: nn.Module, sets: Ragged, orderings: Orderings | None = None) -> float:

@@ -1,0 +1,97 @@
+"""Ensembles: error bars of networks together, sets of too many rows to take all, and the temperature of draws."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from janossy import Ragged, predict
+from janossy.estimators.batches import Examples
+from janossy.estimators.calibration import WIDTH, temperature
+from janossy.estimators.ensemble import SEED, Ensemble
+from janossy.estimators.layout import Layout
+from janossy.estimators.strategies import build_network
+from janossy.estimators.tasks import Classification, Regression
+from tests.laws import close
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+LARGE = 100
+"""Rows, of which the networks here take no more at once."""
+
+
+def network(strategy: str, seed: int = 0, **settings) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return build_network(strategy, Layout((), 2), Layout(), 2, width=8, norm=False, **settings).eval()
+
+
+def limited(strategy: str, **settings) -> torch.nn.Module:
+    found = network(strategy, num_tuples=20, **settings)
+    found.pooling.orderings = replace(found.pooling.orderings, max_rows=LARGE)
+    return found
+
+
+def sets_of(sizes, seed: int = 0) -> Ragged:
+    values = torch.randn(sum(sizes), 2, generator=torch.Generator().manual_seed(seed))
+    return Ragged.from_sizes(values, sizes)
+
+
+@pytest.mark.parametrize("strategy", ["k2", "k3", "k2+features"])
+def test_of_sets_with_too_many_rows_some_are_drawn(strategy):
+    sizes, k = (3, 12, 15, 4, 0, 13, 5, 2), int(strategy[1])
+    sets, task = sets_of(sizes), Regression(2)
+    found = Ensemble([limited(strategy)], [1.0], task).predict(sets, None, 20)
+    exact = Ensemble([network(strategy)], [1.0], task).predict(sets, None, 20).mean
+    large = torch.tensor([math.perm(n, k) > LARGE for n in sizes])
+    assert large.tolist() == [n > 10 for n in sizes]
+    close(found.mean[~large], exact[~large])
+    assert not found.standard_error[~large].any() and (found.standard_error[large] > 0).all()
+    assert ((found.mean - exact).abs() <= 8 * found.standard_error + 1e-9).all()  # Student's t of 4 degrees: p < 0.002
+    alone = [Ensemble([limited(strategy)], [1.0], task).predict(sets[b : b + 1], None, 20).mean for b in range(8)]
+    close(torch.cat(alone), found.mean)
+
+
+@pytest.mark.parametrize(
+    ("strategies", "most"), [(("gru", "gru", "k1"), 1.25), (("k2", "k1"), 1.25), (("gru", "k2", "k1"), 2.0)]
+)
+def test_an_error_bar_of_several_networks_is_the_spread_over_seeds(strategies, most):
+    """Of 20 orders in 5 blocks, and of 5 groups of pairs: the mean square of 30 sets beside the variance by 60 seeds.
+
+    One seed makes the orders of one and the pairs of another from the same random numbers, though not block by block:
+    together their error bar may be too long.
+    """
+    sets = sets_of([6, 7, 9] * 10)
+    networks = [limited(name, exact=False) if name == "k2" else network(name, i) for i, name in enumerate(strategies)]
+    together = Ensemble(networks, [1 / len(networks)] * len(networks), Regression(2))
+    found = [together.predict(sets, None, 20, seed) for seed in range(60)]
+    spread = torch.stack([each.mean for each in found]).var(0).mean()
+    claimed = torch.stack([each.standard_error for each in found]).square().mean()
+    assert 0.8 < (claimed / spread).item() < most
+
+
+@pytest.mark.parametrize("strategy", ["gru", "k2", "k3"])
+def test_the_temperature_is_that_of_sets_one_by_one(strategy):
+    """Sets of a few orders have fewer draws than others, and of many pairs some are drawn."""
+    sizes = [1, 2, 3, 4, 5, 8, 12, 0] * 12
+    sets, task = sets_of(sizes), Classification(2)
+    net = network("gru") if strategy == "gru" else limited(strategy)
+    labels = torch.randint(2, (len(sizes),), generator=torch.Generator().manual_seed(1))
+    examples = Examples(sets, None, labels, torch.ones(len(sizes)))
+    found = temperature([([net], [1.0], torch.arange(len(sizes)))], examples, task, 20)
+
+    logits = []
+    for b in range(len(sizes)):
+        one = sets[b : b + 1]
+        if math.perm(sizes[b], min(sizes[b], 3 if strategy == "k3" else 2)) > LARGE and strategy != "gru":
+            drawing = limited(strategy, exact=False)
+            logits.append(predict(drawing, one, 20, seed=SEED, keep_outputs=True).outputs[0])
+        else:
+            logits.append(predict(net, one, 20, seed=SEED if strategy == "gru" else None, keep_outputs=True).outputs[0])
+
+    def surprise(t: float) -> float:
+        means = torch.stack([(each / t).softmax(-1).mean(0) for each in logits])
+        return math.log(t) ** 2 / (2 * WIDTH**2) + task.losses(means, labels).sum().item()
+
+    assert max(surprise(found * 1.02), surprise(found / 1.02)) > surprise(found)
+    assert surprise(found) <= min(surprise(math.exp(x / 20)) for x in range(-59, 60)) + 1e-3
