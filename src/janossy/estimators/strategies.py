@@ -36,7 +36,8 @@ class Settings:
     num_tuples: int | None = 256
     """At most so many pairs or triples of each set in a step of training, drawn anew; None for all."""
     exact: bool = True
-    """Whether a prediction averages over all pairs or triples, or over draws of ``num_tuples``, with error bars."""
+    """Whether a prediction averages over all pairs or triples, or over draws of ``num_tuples``, with error bars. Of a
+    set with more than 10^7 of them it draws in any case."""
     num_heads: int = 4
     """Of attention."""
     features: Mapping[str, Any] | None = None
