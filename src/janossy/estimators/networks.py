@@ -71,8 +71,9 @@ def orderings_for(network: JanossyNetwork, n: int) -> Orderings:
     predict larger ones, which no set of training has told of.
     """
     orderings, drawn = in_prediction(network.pooling.orderings), network.pooling.orderings_train
-    too_many = orderings.num_rows(n) > getattr(orderings, "max_rows", MAX_ROWS)
-    return drawn if too_many and drawn is not None else orderings
+    if drawn is None or orderings.num_rows(n) <= getattr(orderings, "max_rows", MAX_ROWS):
+        return orderings
+    return drawn
 
 
 def drawn_for(network: nn.Module, n: int) -> RandomOrderings | None:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,11 @@ def read_result(path: Path, schema: type) -> Result:
         raise ValueError("it is nested too deeply")
     check(result, schema)
     return result
+
+
+def defaults(settings: Any) -> dict[str, Any]:
+    """What a result from before a setting was there has of it, by name: of a dataclass, or one of its objects."""
+    return {field.name: field.default for field in fields(settings) if field.default is not MISSING}
 
 
 def set_aside(path: Path) -> Path:

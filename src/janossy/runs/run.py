@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, asdict, fields
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from janossy import __version__
-from janossy.runs.results import cell_path, printable, set_aside, write_json
+from janossy.runs.results import cell_path, defaults, printable, set_aside, write_json
 from janossy.runs.study import Study
 from janossy.runs.workers import JobsOf, Trial, Trials, name_of, one_by_one, work
 
@@ -36,9 +36,7 @@ def unfinished(
     for trial in trials:
         if trial.place not in finished:
             continue
-        # A result from before a setting was there has its default.
-        defaults = {field.name: field.default for field in fields(trial.settings) if field.default is not MISSING}
-        there, asked = _as_json(defaults) | finished[trial.place], _as_json(asdict(trial.settings))
+        there, asked = _as_json(defaults(trial.settings)) | finished[trial.place], _as_json(asdict(trial.settings))
         other = [f"{key}={there.get(key)!r} there, {v!r} asked for" for key, v in asked.items() if there.get(key) != v]
         if other:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, stdev
 from typing import Any
@@ -16,7 +16,7 @@ from rich.text import Text
 from janossy.paper.graphs.datasets import STAND_IN
 from janossy.paper.graphs.settings import NAMES, PAPER_ROWS, RECURRENT, STOPPED, Settings
 from janossy.paper.printed import Score, paper_tables
-from janossy.runs.results import Result
+from janossy.runs.results import Result, defaults
 
 MEASURES = {
     "curve": "micro-F1",
@@ -25,6 +25,8 @@ MEASURES = {
 }
 """By their keys in result files, the last two where a vertex has several labels. A label is predicted above ½, or if
 tuned above the probability that is best on the validation vertices."""
+
+DEFAULTS = defaults(Settings)
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,7 @@ def other_measures(results: Sequence[Result]) -> list[tuple[Column, str, list[Sc
 
 def setting(result: Result, name: str) -> Any:
     """A setting of a result; of one from before the setting was there, its default."""
-    return result["config"].get(name, _DEFAULTS.get(name))
-
-
-_DEFAULTS = {field.name: field.default for field in fields(Settings) if field.default is not MISSING}
+    return result["config"].get(name, DEFAULTS.get(name))
 
 
 def our_score(runs: Sequence[Result], key: str = "curve") -> Score:
