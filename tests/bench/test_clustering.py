@@ -93,6 +93,7 @@ def few(monkeypatch):
     module = import_module("janossy.bench.data.clustering")
     monkeypatch.setattr(module, "NUM_TRAINING", 4)
     monkeypatch.setattr(module, "NUM_TEST", 3)
+    monkeypatch.setattr(module, "AT_ONCE", 3)
     monkeypatch.setattr("janossy.bench.clustering.NUM_DRAWS", 2)
     return module.clustering()
 
