@@ -92,6 +92,20 @@ DESCRIPTIONS = {
     "a missing argument": (with_rho({"part": "Linear", "in_features": 3}), "arguments that build its parts"),
     "a wrong type": (with_rho(LINEAR | {"in_features": "3"}), "arguments that build its parts"),
     "a wrong type that builds": (with_rho(LINEAR | {"bias": 1.5}), "as describe makes it"),
+    "text for a number that torch does not check": (
+        with_rho({"part": "LeakyReLU", "negative_slope": "os.system", "inplace": False}),
+        "negative_slope as a finite number; got 'os.system'",
+    ),
+    "null for a number": (
+        with_rho({"part": "LayerNorm", "normalized_shape": [3], "eps": None, "elementwise_affine": False,
+                  "bias": False}),
+        "eps as a finite number; got None",
+    ),
+    "true for a number": (
+        with_rho({"part": "BatchNorm1d", "num_features": 3, "eps": 1e-5, "momentum": True, "affine": True,
+                  "track_running_stats": True}),
+        "momentum as a finite number; got True",
+    ),
     "a part for a number": (with_rho(LINEAR | {"in_features": {"part": "ReLU"}}), "arguments that build its parts"),
     "a part for a function": (
         lambda given: given | {"network": given["network"] | {"pooling": given["network"]["pooling"] | {

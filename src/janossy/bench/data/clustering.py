@@ -16,16 +16,17 @@ AT_ONCE = 5_000
 
 
 def clustering(data: Path | None = None) -> DataSet:
-    """100,000 sets, for one pass, so that none is seen twice; and 1,000 for the test. The target is for comparison only.
+    """100,000 sets, for one pass, so that none is seen twice; and 1,000 for the test.
 
-    The target of a set is the log-likelihood a point of what it was drawn from.
+    The target of a set, for comparison only, is the log-likelihood a point of what it was drawn from.
     """
     return DataSet(
         name="clustering",
         about="A set is 100 to 500 points of four Gaussians in the plane; a network says the mixture, whose "
         "log-likelihood a point is loss and score (Lee et al., 2019, Section 5.3). Ours and peers, among which "
-        "deepsets is the paper's rFF + Pooling, are as wide as there, and take 10,000 steps of 10 sets, where the paper "
-        "took 50,000: its figures are what more training gives. EM sees the sets, and so passes the true parameters",
+        "deepsets is the paper's rFF + Pooling, are as wide as there, and take 10,000 steps of 10 sets, where the "
+        "paper took 50,000: its figures are what more training gives. EM sees the sets, and so passes the true "
+        "parameters",
         task="mixtures",
         scores=("log-likelihood", "log-likelihood after EM", "of the true parameters"),
         num_folds=3,
