@@ -12,7 +12,7 @@ from janossy.estimators import Column, SetTable
 NUM_TRAINING, NUM_TEST = 100_000, 1_000
 
 AT_ONCE = 5_000
-"""Sets that are drawn together: what the draw needs beside them is eight times as large as they are."""
+"""Sets that are drawn together: to draw all 100,000 at once takes 5.9 GB."""
 
 
 def clustering(data: Path | None = None) -> DataSet:
