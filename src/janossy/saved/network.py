@@ -20,10 +20,6 @@ MOST_PARTS = 10_000
 MOST_DEPTH = 64
 """Of parts within parts, of a description that anybody may have written."""
 
-NUMBERS = ("eps", "negative_slope", "alpha", "beta", "threshold", "norm_type", "start_dim", "end_dim")
-NUMBERS_OR_NONE = ("momentum", "max_norm")
-"""Arguments of torch's parts that their constructors take as they are."""
-
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 REMEDY = "Save network.state_dict() by torch.save, and build the network by your own code"
@@ -201,7 +197,7 @@ class _Builder:
                     f"{self.num_tensors} tensors."
                 )
         for argument, given in arguments.items():
-            checked = argument in NUMBERS or (argument in NUMBERS_OR_NONE and given is not None)
+            checked = argument in part.numbers or (argument in part.numbers_or_none and given is not None)
             if checked and (isinstance(given, bool) or not isinstance(given, Real) or not isfinite(given)):
                 raise SavedModelError(f"a saved {name} expects {argument} as a finite number; got {given!r:.60}.")
         with torch.device("meta"):

@@ -54,12 +54,15 @@ class Part:
     ``build`` is its class, or makes one of keyword arguments. ``same``: those arguments that it keeps as attributes of
     the same name; ``read``: the others, each as a function of the part. A value is JSON, a part, or a list or a dict of
     them. ``repeats``: the arguments, numbers or lists, by which the part grows in memory before a weight is seen.
+    ``numbers``: those that must be finite numbers, where ``build`` takes whatever comes; ``numbers_or_none``: or null.
     """
 
     kind: type
     same: tuple[str, ...] = ()
     read: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     repeats: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    numbers_or_none: tuple[str, ...] = ()
     build: Callable[..., Any] | None = None
 
     def arguments(self, part: Any) -> dict[str, Any]:
@@ -108,6 +111,7 @@ def _given(modules: list[nn.Module]) -> list[nn.Module] | None:
 RECURRENCE = (
     "in_features", "hidden_features", "num_layers", "dropout", "bidirectional", "per_position", "unrolled"
 )  # fmt: skip
+BATCH_NORM = ("num_features", "eps", "momentum", "affine", "track_running_stats")
 
 PARTS: dict[str, Part] = {
     "JanossyNetwork": Part(JanossyNetwork, ("h", "pooling", "rho")),
@@ -193,7 +197,7 @@ PARTS: dict[str, Part] = {
         },
         ("hidden_features",),
     ),
-    "PooledNorm": Part(PooledNorm, ("num_features", "eps", "momentum", "affine", "track_running_stats")),
+    "PooledNorm": Part(PooledNorm, BATCH_NORM, numbers=("eps",), numbers_or_none=("momentum",)),
     "AttentionMean": Part(AttentionMean, ("features", "num_heads")),
     # torch's
     "Sequential": Part(nn.Sequential, read={"modules": list}, build=lambda modules: nn.Sequential(*modules)),
@@ -202,19 +206,23 @@ PARTS: dict[str, Part] = {
     "Embedding": Part(
         nn.Embedding,
         ("num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"),
+        numbers=("norm_type",),
+        numbers_or_none=("max_norm",),
     ),
-    "LayerNorm": Part(nn.LayerNorm, ("normalized_shape", "eps", "elementwise_affine"), {"bias": _has_bias}),
-    "BatchNorm1d": Part(nn.BatchNorm1d, ("num_features", "eps", "momentum", "affine", "track_running_stats")),
+    "LayerNorm": Part(
+        nn.LayerNorm, ("normalized_shape", "eps", "elementwise_affine"), {"bias": _has_bias}, numbers=("eps",)
+    ),
+    "BatchNorm1d": Part(nn.BatchNorm1d, BATCH_NORM, numbers=("eps",), numbers_or_none=("momentum",)),
     "Dropout": Part(nn.Dropout, ("p", "inplace")),
-    "Flatten": Part(nn.Flatten, ("start_dim", "end_dim")),
+    "Flatten": Part(nn.Flatten, ("start_dim", "end_dim"), numbers=("start_dim", "end_dim")),
     "Identity": Part(nn.Identity),
     "ReLU": Part(nn.ReLU, ("inplace",)),
-    "LeakyReLU": Part(nn.LeakyReLU, ("negative_slope", "inplace")),
-    "ELU": Part(nn.ELU, ("alpha", "inplace")),
+    "LeakyReLU": Part(nn.LeakyReLU, ("negative_slope", "inplace"), numbers=("negative_slope",)),
+    "ELU": Part(nn.ELU, ("alpha", "inplace"), numbers=("alpha",)),
     "GELU": Part(nn.GELU, ("approximate",)),
     "SiLU": Part(nn.SiLU, ("inplace",)),
     "Sigmoid": Part(nn.Sigmoid),
-    "Softplus": Part(nn.Softplus, ("beta", "threshold")),
+    "Softplus": Part(nn.Softplus, ("beta", "threshold"), numbers=("beta", "threshold")),
     "Tanh": Part(nn.Tanh),
 }
 
