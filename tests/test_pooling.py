@@ -8,8 +8,20 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from janossy import GRU, AllPermutations, Canonical, Distinct, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
+from janossy import (
+    GRU,
+    AllPermutations,
+    Canonical,
+    Distinct,
+    JanossyNetwork,
+    JanossyPooling,
+    Ragged,
+    Sampled,
+    TupleMLP,
+    Tuples,
+)
 from janossy.evaluate import Gather, Problem, Rates, choose
+from janossy.export import PaddedNetwork
 from tests.examples import FITTING, D, distinct_sets, drawing, generator, pooling, tied_sets
 from tests.laws import close, law_invariant, pooled
 
@@ -78,6 +90,30 @@ def test_append_the_logarithm_of_the_size():
     close(sizes, torch.tensor([4.0, 1.0, 2.0]).log())
     with pytest.raises(RuntimeError, match="append_size='log', and the state is of append_size=True"):
         layer.load_state_dict(JanossyPooling(layer.f, AllPermutations(), append_size=True).state_dict())
+
+
+@pytest.mark.parametrize("append_size", [True, "log"])
+@pytest.mark.parametrize("largest", [0, 2, 3, 9])
+def test_sizes_above_the_largest_count_as_it(append_size, largest):
+    sets = distinct_sets((3, 0, 1, 5, 2))
+    f = TupleMLP(2, D + 1, 4)
+    sizes = torch.tensor(sets.sizes).clamp(max=largest).double()
+    sizes = sizes.log1p() if append_size == "log" else sizes
+    told = sets.with_values(torch.cat((sets.values, sizes[sets.to_index()[1], None]), 1))
+    layer = JanossyPooling(f, Tuples(2), append_size=append_size, largest_size=largest)
+    close(layer(sets), JanossyPooling(f, Tuples(2))(told))
+    law_invariant(layer, tied_sets())
+    network = JanossyNetwork(None, layer, torch.nn.Identity())
+    x, mask = sets.to_padded()
+    close(PaddedNetwork(network)(x, mask), network(sets))
+
+
+def test_a_largest_size_is_a_number_of_elements():
+    with pytest.raises(ValueError, match="JanossyPooling expects largest_size >= 0; got largest_size=-1"):
+        JanossyPooling(GRU(2, 3), Canonical(), append_size=True, largest_size=-1)
+    with pytest.raises(RuntimeError, match="largest_size=None, and the state is of largest_size=4"):
+        of = JanossyPooling(GRU(2, 3), Canonical(), append_size=True, largest_size=4).state_dict()
+        JanossyPooling(GRU(2, 3), Canonical(), append_size=True).load_state_dict(of)
 
 
 def test_append_size_needs_vectors():

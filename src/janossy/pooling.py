@@ -14,7 +14,7 @@ from janossy.evaluate.rows.pool import apply
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.modes import untouched
 from janossy.orderings import Orderings, weighs_rows
-from janossy.orderings.arguments import check_flag, check_generator
+from janossy.orderings.arguments import check_flag, check_generator, check_integer
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import check_orderings, exhausting, in_prediction, modules_of
 from janossy.orderings.sorting import key_name
@@ -38,6 +38,8 @@ class JanossyPooling(StatesItsMeaning):
             chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
             then takes d + 1 features. "log" for log(1 + |h|), which keeps sizes of any order in range.
+        largest_size: sizes above this one are given to f as this one; such as the largest of training, where what is
+            learnt does not go with the size.
         orderings_train: those in training mode, such as ``Distinct(256, k=2)`` beside ``Tuples(2)``: each step then
             costs at most 256 pairs a set, and predictions average over all of them.
 
@@ -67,6 +69,7 @@ class JanossyPooling(StatesItsMeaning):
         *,
         memory_budget: int = MEMORY_BUDGET,
         append_size: bool | str = False,
+        largest_size: int | None = None,
         orderings_train: Orderings | None = None,
     ) -> None:
         super().__init__()
@@ -86,12 +89,14 @@ class JanossyPooling(StatesItsMeaning):
         check_memory_budget("JanossyPooling", memory_budget)
         if append_size != "log":
             check_flag("JanossyPooling", "append_size", append_size)
+        check_integer("JanossyPooling", "largest_size", largest_size, 0, optional=True)
         self.f = f
         self.orderings = orderings
         self.choice = Choice(evaluate)
         self.reduce = reduce
         self.memory_budget = memory_budget
         self.append_size = append_size
+        self.largest_size = largest_size
         self.orderings_train = orderings_train
         if modules := [*modules_of(orderings), *modules_of(orderings_train)]:
             self.of_orderings = nn.ModuleList(modules)  # so that they are moved, saved and trained with the layer
@@ -164,6 +169,7 @@ class JanossyPooling(StatesItsMeaning):
             "key": None if key is None else key_name(key),
             "reduce": self.reduce,
             "append_size": self.append_size,
+            "largest_size": self.largest_size,
         }
 
     def _weighted(self, problem: Problem) -> Tensor:
@@ -243,10 +249,14 @@ class JanossyPooling(StatesItsMeaning):
 
     def size_feature(self, sizes: Tensor) -> Tensor:
         """What ``append_size`` appends of sets of these sizes."""
+        if self.largest_size is not None:
+            sizes = sizes.clamp(max=self.largest_size)
         return torch.log1p(sizes) if self.append_size == "log" else sizes
 
     def extra_repr(self) -> str:
         size = f", append_size={self.append_size}" if self.append_size else ""
+        if self.largest_size is not None:
+            size += f", largest_size={self.largest_size}"
         if self.orderings_train is not None:
             size += f", orderings_train={self.orderings_train}"
         return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"

@@ -130,7 +130,7 @@ def test_columns_and_context(tmp_path):
     h = ColumnEmbedding([4, 3], 1, scaled=True)
     rho = Readout(5, 4, 2, embed=ColumnEmbedding([3], 2, embedding_features=2))
     f, some = TupleMLP(2, h.out_features + 1, 5), Distinct(3, k=2)
-    net = network(f, Tuples(2), h, rho, append_size="log", memory_budget=10**6, orderings_train=some)
+    net = network(f, Tuples(2), h, rho, append_size="log", largest_size=1, memory_budget=10**6, orderings_train=some)
     assert load(save(net, tmp_path / "first")).pooling.orderings_train == some
     table = torch.tensor([[1.0, 2.0, 0.5], [3.0, 0.0, -1.0], [2.0, 2.0, 0.0]])
     law_comes_back(net, tmp_path / "model", Ragged.from_sizes(table, [2, 0, 1]), torch.ones(3, 3))

@@ -23,6 +23,7 @@ from janossy.estimators.ensemble import SEED, Ensemble, Outcome
 from janossy.estimators.forms import as_sets
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.larger import largest_told
 from janossy.estimators.lists import leaf_names
 from janossy.estimators.networks import draws, explained
 from janossy.estimators.search import Limits, Part, Search
@@ -154,6 +155,8 @@ class SetEstimator(BaseEstimator):
             sets, targets, weights = sets[used], targets[torch.from_numpy(used)], weights[used]
         self.encoder_ = TableEncoder().fit(sets)
         encoded = self.encoder_.transform(sets)
+        sizes = torch.tensor(encoded.elements.sizes)
+        largest = largest_told(targets, sizes, int(sizes.max()))
         examples = Examples(
             encoded.elements,
             encoded.context if encoded.context.shape[1] else None,
@@ -165,7 +168,7 @@ class SetEstimator(BaseEstimator):
                 examples,
                 splits(targets, self.validation, np.random.default_rng(seed)),
                 task,
-                (self.encoder_.element_layout, self.encoder_.context_layout),
+                (replace(self.encoder_.element_layout, largest_told=largest), self.encoder_.context_layout),
                 limits,
                 num_permutations=self.num_permutations,
                 seed=seed,

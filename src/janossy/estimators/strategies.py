@@ -59,7 +59,8 @@ def build_network(
     - "attention": "k1" with attention in the place of the mean (``GatedAttention``);
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD.
 
-    f is told the logarithm of each set's size, which a mean forgets. Pooled vectors are normalised over the batch, and
+    f is told the logarithm of each set's size, which a mean forgets; of a larger set than ``largest_told`` of the
+    layout, that one's, but by recurrences, which count by themselves. Pooled vectors are normalised over the batch, and
     ρ reads the context beside them.
 
     ``settings``: those of ``Settings`` that are not to be the strategy's own.
@@ -135,8 +136,8 @@ def _tuples(k: int, reduce: str = "mean") -> "Build":
         fast = isinstance(f, TupleMLP) and of.depth == 1  # evaluators build no tuple
         some = None if k == 1 or fast or of.num_tuples is None else Distinct(of.num_tuples, k)
         if some is not None and not of.exact:
-            return JanossyPooling(f, some, reduce=reduce, append_size="log")
-        return JanossyPooling(f, Tuples(k), reduce=reduce, append_size="log", orderings_train=some)
+            return JanossyPooling(f, some, reduce=reduce, **_size(layout))
+        return JanossyPooling(f, Tuples(k), reduce=reduce, orderings_train=some, **_size(layout))
 
     return build
 
@@ -148,7 +149,7 @@ def _sum(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
 
 def _attention(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
     f = GatedAttention(_mlp(1, of, layout, h), of.width, of.num_heads, of.width)
-    return JanossyPooling(f, Tuples(1), append_size="log")
+    return JanossyPooling(f, Tuples(1), **_size(layout))
 
 
 def _recurrence(cell: type[GRU] | type[LSTM]) -> "Build":
@@ -157,6 +158,11 @@ def _recurrence(cell: type[GRU] | type[LSTM]) -> "Build":
         return JanossyPooling(f, Sampled(of.num_permutations), append_size="log")
 
     return build
+
+
+def _size(layout: Layout) -> dict[str, Any]:
+    """How f is told the size of a set."""
+    return {"append_size": "log", "largest_size": layout.largest_told}
 
 
 def _mlp(k: int, of: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP | FeaturedMLP:

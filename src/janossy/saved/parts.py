@@ -117,7 +117,7 @@ PARTS: dict[str, Part] = {
     "JanossyNetwork": Part(JanossyNetwork, ("h", "pooling", "rho")),
     "JanossyPooling": Part(
         JanossyPooling,
-        ("f", "orderings", "reduce", "memory_budget", "append_size", "orderings_train"),
+        ("f", "orderings", "reduce", "memory_budget", "append_size", "largest_size", "orderings_train"),
         {"evaluate": lambda pooling: "auto" if pooling.choice.asked is None else pooling.choice.asked},
     ),
     # orderings

@@ -15,6 +15,7 @@ from janossy.estimators.clock import now
 from janossy.estimators.encoder import TableEncoder
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.larger import largest_told
 from janossy.estimators.search import Found, Limits, Search
 from janossy.estimators.splits import MOST_SETS, PART, splits
 from janossy.estimators.streams.checkpoint import Checkpoint
@@ -97,7 +98,8 @@ def fit_stream(
     left_out = stream.part(scanned.left_out)
     examples = examples_of(left_out).to(device)
     seconds = {"scan": now() - began}
-    layouts = encoder.element_layout, encoder.context_layout
+    largest = largest_told(examples.targets, torch.tensor(examples.sets.sizes), scanned.largest)
+    layouts = replace(encoder.element_layout, largest_told=largest), encoder.context_layout
     tell = asked.tell if processes.rank == 0 else _say_nothing
     if "candidate" not in prepared:
         chosen, trials = asked.tried[0], list[Trial]()
