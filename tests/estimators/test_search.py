@@ -12,7 +12,7 @@ from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.clock import time_by
 from janossy.estimators.layout import Layout
-from janossy.estimators.search import Limits, Search
+from janossy.estimators.search import KEPT, Limits, Search
 from janossy.estimators.splits import folds, splits
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
@@ -128,12 +128,15 @@ def test_what_is_no_strategy(strategy, error, message):
 
 # Searches
 
+MORE = [Candidate("k1", {"width": width}) for width in (2, 3, 4, 6, 8, 16)]
+"""One more than a search ends with."""
+
 
 def test_the_best_of_a_rung_go_on():
     told = []
-    found = search(Limits(max_epochs=2), tell=told.append).run([Candidate("k1", {"width": w}) for w in (2, 4, 8, 16)])
+    found = search(Limits(max_epochs=2), tell=told.append).run(MORE)
     by_rung = {r: [t for t in found.trials if t.rung == r] for r in (0, 1)}
-    assert len(by_rung[0]) == 4 and len(by_rung[1]) == 3
+    assert len(by_rung[0]) == len(MORE) and len(by_rung[1]) == KEPT
     worst = max(by_rung[0], key=lambda trial: trial.loss)
     assert worst.settings not in [trial.settings for trial in by_rung[1]]
     assert sum(trial.weight for trial in found.trials) == pytest.approx(1)
@@ -152,10 +155,11 @@ def test_what_has_been_judged_has_the_time_by_rank(monkeypatch):
 
     monkeypatch.setattr(module, "train", train)
     with time_by(lambda: 0.0):
-        found = search(Limits(seconds=80.0, max_epochs=2)).run([Candidate("k1", {"width": w}) for w in (2, 4, 8, 16)])
-    assert given_to[:4] == [(2, 10.0), (4, pytest.approx(40 / 3)), (8, 20.0), (16, 40.0)]
+        found = search(Limits(seconds=80.0, max_epochs=2)).run(MORE)
+    deadlines = [40 / left for left in (6, 5, 4, 3, 2, 1)]
+    assert given_to[:6] == [(c.settings["width"], pytest.approx(at)) for c, at in zip(MORE, deadlines, strict=True)]
     ranked = sorted((trial for trial in found.trials if trial.rung == 0), key=lambda trial: trial.loss)
-    assert given_to[4:] == [(trial.settings["width"], 80.0) for trial in ranked[:3]]
+    assert given_to[6:] == [(trial.settings["width"], 80.0) for trial in ranked[:KEPT]]
 
 
 def test_auto_is_a_search_of_two_rungs():

@@ -19,8 +19,8 @@ from janossy.estimators.tasks import Task
 from janossy.estimators.training import Plan, Trained, train
 from janossy.estimators.trials import Epoch, Progress, Trial
 
-KEPT, IN, LONGER = 3, 4, 8
-"""A rung keeps one candidate in four, three at least, and the next trains them eight times as long."""
+KEPT, IN, LONGER = 5, 4, 8
+"""A rung keeps one candidate in four, five at least, and the next trains them eight times as long."""
 
 FEW_SPLITS = 2
 """Before the last rung, candidates are judged by so many of the splits."""
