@@ -51,12 +51,12 @@ def root_key(x):
     return torch.stack((x[:, 1].sign(), x[:, 0].clamp(min=0).sqrt()), dim=1)
 
 
-def network(f, orderings=None, *, h=None, reduce="mean", append_size=False, out=2):
+def network(f, orderings=None, *, h=None, reduce="mean", out=2, **sizes):
     """As Ragged sets, by ``gather``: no kernel is compiled for it."""
     torch.manual_seed(1)
     orderings = orderings or Canonical()
     width = f(torch.zeros(1, getattr(orderings, "k", None) or 1, getattr(f, "in_features", 2))).shape[1]
-    pooling = JanossyPooling(f, orderings, "gather", reduce, append_size=append_size)
+    pooling = JanossyPooling(f, orderings, "gather", reduce, **sizes)
     return JanossyNetwork(h, pooling, nn.Sequential(nn.Linear(width, 5), nn.Tanh(), nn.Linear(5, out))).eval()
 
 
@@ -422,7 +422,12 @@ ONNX_TOLERANCE = {"atol": 1e-5, "rtol": 0}
         pytest.param(network(RNN(4, 8), h=nn.Embedding(9, 4)), None, marks=pytest.mark.only_all),  # as GRU
         (network(GRU(4, 8), Canonical(root_key), h=nn.Linear(2, 3), append_size=True), 2),
         (network(MinGRU(2, 8, num_layers=2)), 2),
-        (network(TupleMLP(3, 4, (8, 6)), Combinations(3, root_key), h=nn.Linear(2, 3), append_size=True), 2),
+        (
+            network(
+                TupleMLP(3, 4, (8, 6)), Combinations(3, root_key), h=nn.Linear(2, 3), append_size=True, largest_size=4
+            ),
+            2,
+        ),
     ],
     ids=["rnn_of_embedding", "gru_by_a_key", "min_gru", "combinations"],
 )

@@ -155,7 +155,7 @@ class SetEstimator(BaseEstimator):
             sets, targets, weights = sets[used], targets[torch.from_numpy(used)], weights[used]
         self.encoder_ = TableEncoder().fit(sets)
         encoded = self.encoder_.transform(sets)
-        sizes = torch.tensor(encoded.elements.sizes)
+        sizes = encoded.elements.offsets.diff()
         largest = largest_told(targets, sizes, int(sizes.max()))
         examples = Examples(
             encoded.elements,

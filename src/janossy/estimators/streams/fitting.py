@@ -98,7 +98,7 @@ def fit_stream(
     left_out = stream.part(scanned.left_out)
     examples = examples_of(left_out).to(device)
     seconds = {"scan": now() - began}
-    largest = largest_told(examples.targets, torch.tensor(examples.sets.sizes), scanned.largest)
+    largest = largest_told(examples.targets, examples.sets.offsets.diff(), scanned.largest)
     layouts = replace(encoder.element_layout, largest_told=largest), encoder.context_layout
     tell = asked.tell if processes.rank == 0 else _say_nothing
     if "candidate" not in prepared:
