@@ -1,8 +1,10 @@
 """Sets larger than all of training: whether their size is told."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
+from pyarrow import parquet
 
 from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators.larger import LEVEL, largest_told
@@ -17,6 +19,7 @@ def sizes_of(num: int, seed: int) -> torch.Tensor:
 DRAWS = {
     "noise": lambda n, random: random.normal(size=len(n)),
     "saturates below the median": lambda n, random: random.normal(np.minimum(n, 8), 1),
+    "a mean, whose spread falls": lambda n, random: random.normal(0, 1 / np.sqrt(n)),
     "several": lambda n, random: random.normal(size=(len(n), 3)),
     "classes": lambda n, random: random.integers(5, size=len(n)),
     "a rare class": lambda n, random: random.binomial(1, 0.02, size=len(n)),
@@ -47,6 +50,11 @@ def test_targets_that_do_not_go_with_the_size(name):
 @pytest.mark.parametrize("name", TRENDS)
 def test_targets_that_go_with_the_size(name):
     assert [told(TRENDS[name], 5000, seed) for seed in range(20)] == [None] * 20
+
+
+def test_of_few_sets_the_smaller_half_tells():
+    """Where the larger does not contradict: of 1000 such draws of 60 sums 13 were held."""
+    assert [told(TRENDS["a sum"], 60, seed) for seed in range(50)].count(LARGEST) <= 3
 
 
 def test_where_nothing_varies_the_largest_is_told():
@@ -81,3 +89,13 @@ def test_what_is_told_of_classes_recurrences_and_sums():
     for strategy, largest in {"k2": 6, "gru": None, "sum": None}.items():
         model = SetClassifier(strategy, max_epochs=1, random_state=0).fit(sets, labels)
         assert {network.pooling.largest_size for network in model.ensemble_.networks} == {largest}
+
+
+@pytest.mark.parametrize("target", [np.mean, np.sum])
+def test_sets_in_files(target, tmp_path):
+    random = np.random.default_rng(2)
+    sets = [random.normal(1, 1, n) for n in random.integers(1, 7, 400)]
+    parquet.write_table(pa.table({"x": sets, "y": [target(x) for x in sets]}), tmp_path / "sets.parquet")
+    model = SetRegressor("k1", max_epochs=1, validation=0.4, random_state=0).fit(tmp_path / "sets.parquet", "y")
+    expected = 6 if target is np.mean else None
+    assert [network.pooling.largest_size for network in model.ensemble_.networks] == [expected]

@@ -1,31 +1,48 @@
 """Sets larger than all of training: what a network is told of their size."""
 
+from math import hypot, inf
+
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import linregress, norm, rankdata
 from torch import Tensor
 
 LEVEL = 0.01
-"""Of the test: so often a size counts, by chance, where it does not."""
+"""Of the tests: so often a size counts, by chance, where it does not."""
 
 
 def largest_told(targets: Tensor, sizes: Tensor, largest: int) -> int | None:
     """The size that a network is told of larger sets too: the largest of training; None, to tell them as they are.
 
-    What a network makes of a size that training never showed is anybody's guess. Only where the targets still go with
-    the size, in the larger half of these sets, is a larger one told: by Spearman's correlation of the sizes with each
-    target, with its distance from the median, or with whether a set is of each class.
+    What a network makes of a size that training never showed is anybody's guess. So a larger one is told only where the
+    targets still go with the size in the larger half of the sets; or where they do in the smaller half, and nothing
+    says that this ends. Of numbers is looked at each, and at whether its spread rises; of classes at each by itself.
 
     Shapes: targets (B,) of classes, int64, or (B, t) numbers; sizes (B,).
     """
     y, n = targets.cpu().numpy(), sizes.cpu().numpy()
-    among_larger = n >= np.median(n)
-    y, n = y[among_larger], n[among_larger]
     if y.ndim == 1:
-        columns = (y[:, None] == np.unique(y)).T
+        columns = [(y == label, "two-sided") for label in np.unique(y)]
     else:
-        columns = np.concatenate((y, np.abs(y - np.median(y, 0))), axis=1).T
-    varying = [column for column in columns if np.ptp(column.astype(float)) > 0]
-    if np.ptp(n) == 0 or not varying:
-        return largest
-    least = min(spearmanr(n, column).pvalue for column in varying)
-    return None if least < LEVEL / len(varying) else largest
+        columns = [(column, "two-sided") for column in y.T]
+        columns += [(column, "greater") for column in np.abs(y - np.median(y, 0)).T]
+    level = LEVEL / len(columns)
+    return None if any(_goes_on(n, rankdata(of), alternative, level) for of, alternative in columns) else largest
+
+
+def _goes_on(n: np.ndarray, y: np.ndarray, alternative: str, level: float) -> bool:
+    """Whether y goes with n where n is large, as far as can be told at this level."""
+    middle = np.median(n)
+    (slope, error, chance), (of_larger, error_of_larger, chance_of_larger) = (
+        _trend(n[half], y[half], alternative) for half in (n <= middle, n >= middle)
+    )
+    if chance_of_larger < level or chance >= level:
+        return chance_of_larger < level
+    return abs(slope - of_larger) < norm.isf(level / 2) * hypot(error, error_of_larger)
+
+
+def _trend(n: np.ndarray, y: np.ndarray, alternative: str) -> tuple[float, float, float]:
+    """The slope of y over n, its standard error, and how probable as steep a one is by chance."""
+    if len(n) < 3 or np.ptp(n) == 0:
+        return 0.0, inf, 1.0
+    found = linregress(n, y, alternative)
+    return found.slope, found.stderr, found.pvalue
