@@ -23,10 +23,10 @@ def largest_told(targets: Tensor, sizes: Tensor, largest: int) -> int | None:
     if y.ndim == 1:
         columns = [(y == label, "two-sided") for label in np.unique(y)]
     else:
-        columns = [(column, "two-sided") for column in y.T]
-        columns += [(column, "greater") for column in np.abs(y - np.median(y, 0)).T]
+        columns = [(rankdata(column), "two-sided") for column in y.T]
+        columns += [(rankdata(column), "greater") for column in np.abs(y - np.median(y, 0)).T]
     level = LEVEL / len(columns)
-    return None if any(_goes_on(n, rankdata(of), alternative, level) for of, alternative in columns) else largest
+    return None if any(_goes_on(n, of, alternative, level) for of, alternative in columns) else largest
 
 
 def _goes_on(n: np.ndarray, y: np.ndarray, alternative: str, level: float) -> bool:
