@@ -22,6 +22,9 @@ from janossy.estimators.trials import Epoch, Progress, Trial
 KEPT, IN, LONGER = 5, 4, 8
 """A rung keeps one candidate in four, five at least, and the next trains them eight times as long."""
 
+AT_ONCE = 3
+"""Up to so many candidates are trained to the end at once; of more, a shorter rung tells which have the time first."""
+
 FEW_SPLITS = 2
 """Before the last rung, candidates are judged by so many of the splits."""
 
@@ -121,7 +124,7 @@ class Search:
         """
         left = dict(enumerate(candidates)) if len(candidates) == 1 else self._worth_trying(candidates)
         num_rungs = 1
-        while len(left) > KEPT * IN ** (num_rungs - 1):
+        while len(left) > AT_ONCE * IN ** (num_rungs - 1):
             num_rungs += 1
         results: dict[int, _Result] = {}
         for number in range(num_rungs):
