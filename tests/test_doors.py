@@ -297,6 +297,7 @@ DOORS = {
             "reduce": (*CHOICE, None),
             "memory_budget": BYTES,
             "append_size": (*FLAG, "linear"),
+            "largest_size": (-1, 2.5, True, "3", nan, torch.tensor(3)),
             "orderings_train": ORDERINGS[1:],
         },
     ),
