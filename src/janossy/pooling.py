@@ -250,7 +250,7 @@ class JanossyPooling(StatesItsMeaning):
     def size_feature(self, sizes: Tensor) -> Tensor:
         """What ``append_size`` appends of sets of these sizes."""
         if self.largest_size is not None:
-            sizes = sizes.clamp(max=self.largest_size)
+            sizes = sizes.clamp(max=min(self.largest_size, torch.iinfo(sizes.dtype).max))
         return torch.log1p(sizes) if self.append_size == "log" else sizes
 
     def extra_repr(self) -> str:
