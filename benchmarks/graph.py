@@ -1,4 +1,4 @@
-"""Graphs: GraphSAGE against a loop over vertices, a layer of whole neighbourhoods against PyG's, drawing neighbours.
+"""Graphs: GraphSAGE against a loop over vertices, layers of whole neighbourhoods against PyG's, drawing neighbours.
 
 Float32, forward and backward. The loop, in the style of the paper's released code, embeds one vertex at a time, anew
 for each use; both sides have the same weights and read the same sampled neighbours. Its graph has as many vertices
@@ -13,10 +13,11 @@ from typing import cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import LSTMAggregation
+from torch_geometric.nn import LSTMAggregation, SAGEConv
 
 from benchmarks.harness import Row, backward, torch_module
-from janossy import LSTM
+from janossy import GRU, LSTM
+from janossy.graph import JanossyAggregation, JanossySAGEConv
 from janossy.graph.layers import InOrder, PoolingLayer
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
 from janossy.graph.sage import GraphSAGE
@@ -29,9 +30,10 @@ PPI_DEGREES = (
 
 
 def rows() -> Iterator[Row]:
-    """A training step, a layer of whole neighbourhoods, drawing neighbours, and their canonical order."""
+    """A training step, layers of whole neighbourhoods, drawing neighbours, and their canonical order."""
     yield step_row(*cora_like(), sparse=True)
     yield whole_row()
+    yield in_place_row()
     yield sampling_row()
 
 
@@ -125,15 +127,20 @@ class LoopedSAGE:
         return torch.cat((layer.own(own), layer.neighbours(last)), dim=1)
 
 
-def whole_row(num_vertices: int = 2373) -> Row:
-    """LSTM(64, 64) over whole neighbourhoods, of as many neighbours as PPI's, in random order, as in a layer."""
+def ppi_like(num_vertices: int) -> Neighbourhoods:
+    """Neighbours at random, as many as PPI's vertices have."""
     points = (np.arange(num_vertices) + 0.5) / num_vertices
     degrees = np.interp(points, *PPI_DEGREES).astype(int)
     degrees[-1] = PPI_DEGREES[1][-1]
     degrees = torch.from_numpy(np.random.default_rng(0).permutation(degrees))
-    graph = Neighbourhoods(
-        nn.functional.pad(degrees.cumsum(0), (1, 0)), torch.randint(num_vertices, (int(degrees.sum()),))
-    )
+    offsets = nn.functional.pad(degrees.cumsum(0), (1, 0))
+    return Neighbourhoods(offsets, torch.randint(num_vertices, (int(degrees.sum()),)))
+
+
+def whole_row(num_vertices: int = 2373) -> Row:
+    """LSTM(64, 64) over whole neighbourhoods, of as many neighbours as PPI's, in random order, as in a layer."""
+    graph = ppi_like(num_vertices)
+    largest = int(graph.degrees.max())
     x = torch.randn(num_vertices, 64, requires_grad=True)
     pool = InOrder(LSTM(64, 64))
     aggregation = LSTMAggregation(64, 64)
@@ -144,13 +151,32 @@ def whole_row(num_vertices: int = 2373) -> Row:
         sets = graph.sample(vertices, None)
         return backward(aggregation(x[sets.values], sets.to_index()[1], dim_size=num_vertices))
 
-    name = f"LSTM(64, 64), {num_vertices} whole neighbourhoods, PPI's degrees (largest {int(degrees.max())})"
+    name = f"LSTM(64, 64), {num_vertices} whole neighbourhoods, PPI's degrees (largest {largest})"
     return Row(
         f"{name}, against PyG's LSTMAggregation",
         lambda: backward(pool(x, graph.sample(vertices, None))),
         reference,
         agree=False,  # each draws its orders, and LSTMAggregation reads padding
     )
+
+
+def in_place_row(num_vertices: int = 2373) -> Row:
+    """A layer beside the mean on as many neighbours as PPI's, vertices read in place against a copy an edge."""
+    graph = ppi_like(num_vertices)
+    edges = torch.stack((graph.neighbours, torch.arange(len(graph)).repeat_interleave(graph.degrees)))
+    x = torch.randn(len(graph), 128, requires_grad=True)
+    layers = [kind(128, 128, aggr=["mean", JanossyAggregation(GRU(128, 128))]) for kind in (JanossySAGEConv, SAGEConv)]
+    layers[1].load_state_dict(layers[0].state_dict())
+
+    def step(layer: SAGEConv) -> Tensor:
+        layer.zero_grad()
+        torch.manual_seed(0)
+        return torch.cat([backward(layer(x, edges)).flatten(), *(p.grad.flatten() for p in layer.parameters())])
+
+    name = (
+        f"JanossySAGEConv of the mean and a GRU(128, 128), {len(graph)} vertices, {edges.shape[1]} edges, PPI's degrees"
+    )
+    return Row(f"{name}, against SAGEConv", lambda: step(layers[0]), lambda: step(layers[1]))
 
 
 def sampling_row(num_vertices: int = 20_000, k: int = 25) -> Row:

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks import step
 from benchmarks.distinct import gradient_row
-from benchmarks.graph import cora_like, step_row, whole_row
+from benchmarks.graph import cora_like, in_place_row, step_row, whole_row
 from benchmarks.harness import Row, measure, record, table
 from benchmarks.recurrent import as_packed, as_pyg, power_law_row
 from benchmarks.run import BENCHMARKS, RESULTS
@@ -21,7 +21,14 @@ from janossy.paper.arithmetic.models import MODELS
 NAMES = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"] for name in BENCHMARKS}
 """Of each benchmark's rows; the rows themselves hold half a gigabyte."""
 
-LARGE = ("2000 sets of power-law sizes", "GraphSAGE on a graph", "2373 whole neighbourhoods", "B=64 n=100 LSTM", "silu")
+LARGE = (
+    "JanossySAGEConv",
+    "2000 sets of power-law sizes",
+    "GraphSAGE on a graph",
+    "2373 whole neighbourhoods",
+    "B=64 n=100 LSTM",
+    "silu",
+)
 LARGE += ("batch 1024", "2 threads", "100000 sets", "15 networks")
 """Rows that take seconds. ``make test`` runs the same code on less, but for one that is ``gather`` against itself; silu
 needs kernels in float32 that no other test does. Of auto's rows it runs a fifth: the laws compare evaluators too."""
@@ -32,6 +39,7 @@ LESS = {
     "LSTM on 50 sets, gradients by the weights": lambda: power_law_row(as_packed, 50, by_elements=False),
     "a step of GraphSAGE on 16 vertices": lambda: step_row(*cora_like(), sparse=True, num_vertices=16, k=3),
     "100 whole neighbourhoods": lambda: whole_row(100),
+    "JanossySAGEConv on 100 vertices": lambda: in_place_row(100),
     "a long table of 100 sets": lambda: long_row(100),
     "a long table of 100 sets, of polars": lambda: long_row(100, pl.from_pandas),
     "all tuples of 300 sets": lambda: gradient_row("k=2", 2, TupleMLP(2, 50, 30), 128, num_sets=300),

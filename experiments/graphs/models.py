@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, JumpingKnowledge, MessagePassing, SAGEConv
 
 from janossy import GRU, LSTM, TupleMLP, Tuples
-from janossy.graph import JanossyAggregation
+from janossy.graph import JanossyAggregation, JanossySAGEConv
 
 
 class FirstNeighbours(SAGEConv):
@@ -40,12 +40,12 @@ BASELINES: dict[str, Callable[[int], MessagePassing]] = {
 """torch_geometric's own, (N, d) -> (N, d). Its LSTM reads each neighbourhood in the order of its edges."""
 
 OURS: dict[str, Callable[[int], MessagePassing]] = {
-    "Janossy LSTM": lambda d: SAGEConv(d, d, aggr=JanossyAggregation(LSTM(d, d))),
-    "Janossy GRU": lambda d: SAGEConv(d, d, aggr=JanossyAggregation(GRU(d, d))),
-    "Janossy pairs": lambda d: SAGEConv(d, d, aggr=_pairs(d)),
-    "mean, Janossy pairs": lambda d: SAGEConv(d, d, aggr=["mean", _pairs(d)]),
-    "mean, 16 Janossy pairs": lambda d: SAGEConv(d, d, aggr=["mean", _pairs(d, 16)]),
-    "mean, Janossy GRU": lambda d: SAGEConv(d, d, aggr=["mean", JanossyAggregation(GRU(d, d))]),
+    "Janossy LSTM": lambda d: JanossySAGEConv(d, d, aggr=JanossyAggregation(LSTM(d, d))),
+    "Janossy GRU": lambda d: JanossySAGEConv(d, d, aggr=JanossyAggregation(GRU(d, d))),
+    "Janossy pairs": lambda d: JanossySAGEConv(d, d, aggr=_pairs(d)),
+    "mean, Janossy pairs": lambda d: JanossySAGEConv(d, d, aggr=["mean", _pairs(d)]),
+    "mean, 16 Janossy pairs": lambda d: JanossySAGEConv(d, d, aggr=["mean", _pairs(d, 16)]),
+    "mean, Janossy GRU": lambda d: JanossySAGEConv(d, d, aggr=["mean", JanossyAggregation(GRU(d, d))]),
 }
 """LSTM and GRU by π-SGD: one random permutation of a neighbourhood a pass. Pairs are exact, of d hidden units or 16."""
 

@@ -47,7 +47,7 @@ PLANS = {
         (Architecture(128, 2, 0.0, residual=True, jump="cat"),),
         Schedule(0.01, 0.0, 30, 30),
         num_tuning_seeds=1,
-        num_seeds=2,
+        num_seeds=10,
         slow=(),
         models=("SAGE mean", "mean, 16 Janossy pairs", "GCN", "GAT", "SAGE mean, max", "mean, Janossy GRU"),
     ),

@@ -14,12 +14,12 @@ HEADER = (
 ABOUT = """\
 # Beyond the paper: the best micro-F1
 
-Ours in bold: `SAGEConv` with a `JanossyAggregation`, beside torch_geometric's convolutions in the same network, trained
-by the same loop on the same splits. Each model takes, of the same few settings (`PLANS`), the one with the best mean
-validation micro-F1 over the first seeds. Means (standard deviations over seeds) of micro-F1 on validation and test
-vertices; a sampled model's is that of one pass and of the mean probabilities of 20. Setting: layers × width. Seconds
-are those of a training on part of a busy core. A new seed is a new split of Cora and PubMed; of PPI-GO only new
-weights.
+Ours in bold: `JanossySAGEConv`, beside torch_geometric's convolutions in the same network, trained by the same loop on
+the same splits. Each model takes, of the same few settings (`PLANS`), the one with the best mean validation micro-F1
+over the first seeds. Means (standard deviations over seeds) of micro-F1 on validation and test vertices; a sampled
+model's is that of one pass and of the mean probabilities of 20. Setting: layers × width. Seconds are those of a
+training on part of a busy core; most of ours by `SAGEConv` with a `JanossyAggregation`, which is the same network, and
+slower. A new seed is a new split of Cora and PubMed; of PPI-GO only new weights.
 
 torch_geometric's LSTM pads every neighbourhood to the longest: on whole neighbourhoods a step took 7 seconds on Cora
 (width 64), where ours took 0.2, and on PubMed more than 20 GB. "SAGE LSTM" therefore reads the first ten neighbours, in

@@ -10,10 +10,12 @@ from janossy.inference.passes import predict_passes
 if TYPE_CHECKING:
     from janossy.graph.aggregation import JanossyAggregation
     from janossy.graph.centrality import neighbour_keys
+    from janossy.graph.conv import JanossySAGEConv
 
 __all__ = [
     "GraphSAGE",
     "JanossyAggregation",
+    "JanossySAGEConv",
     "Neighbourhoods",
     "TwoHops",
     "neighbour_keys",
@@ -21,7 +23,7 @@ __all__ = [
     "two_hops",
 ]
 
-LATE = {"JanossyAggregation": "aggregation", "neighbour_keys": "centrality"}
+LATE = {"JanossyAggregation": "aggregation", "JanossySAGEConv": "conv", "neighbour_keys": "centrality"}
 """What imports torch_geometric, which takes seconds, and networkx; the others do without."""
 
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from janossy.evaluate import Evaluator, Function
+from janossy.evaluate.lookup import Lookup
 from janossy.orderings import Orderings, Sampled
 from janossy.orderings.arguments import check_integer
 from janossy.orderings.rows import check_orderings
@@ -126,6 +127,15 @@ class JanossyAggregation(Aggregation):
         heads = elements.shape[1:-1]
         # PyG's layers view what they get.
         return pooled.view(*heads, len(sets), pooled.shape[-1]).movedim(len(heads), dim).contiguous()
+
+    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")
+    def read(self, x: Tensor, sources: Tensor, targets: Tensor, dim_size: int) -> Tensor:
+        """A call's result for the elements x[sources] (E, d) and index ``targets``, each row of x projected once.
+
+        Shapes: x (V, d), sources and targets (E,) -> (dim_size, c).
+        """
+        sets = Ragged.from_index(sources, targets, dim_size)
+        return self.pooling(Lookup(x, sets), orderings=None if self.training else self.orderings_eval)
 
     def __repr__(self) -> str:
         # A layer keeps this as its attribute `aggr`, so it stays one line, whatever f is.

@@ -1,0 +1,100 @@
+"""JanossySAGEConv: torch_geometric's SAGEConv, projecting what f reads once a vertex and not once an edge."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import MessagePassing, SAGEConv
+from torch_geometric.nn.aggr import Aggregation, MultiAggregation
+
+from janossy.functions.structure import hooked
+from janossy.graph.aggregation import JanossyAggregation
+
+
+class JanossySAGEConv(SAGEConv):
+    """W_1 x_v + W_2 f̄(neighbours of v): ``SAGEConv`` of a ``JanossyAggregation``, the same numbers in half of the time.
+
+    ``SAGEConv`` copies a vertex's features to each edge that starts at it, and f's first projection, half of a
+    recurrence's arithmetic or more, is made of every copy. Here ``JanossyAggregation`` reads the vertices where they
+    are, and each is projected once. Parameters, their names and initial values, draws of permutations and results
+    (up to rounding) are those of ``SAGEConv`` of the same arguments, whose ``state_dict`` it takes.
+
+    Args: as ``SAGEConv``; ``aggr`` is a ``JanossyAggregation``, or a list of aggregations with one among them. The
+        others get the copies.
+
+    Whatever is more than edges (2, E) of vertices (V, d), E >= 2 V, goes by ``SAGEConv``'s way: an ``EdgeIndex``, a
+    sparse matrix, ``flow="target_to_source"``, a part of the layer that is hooked, explained, or overridden.
+
+    Shapes: x (V, in_channels), or those of sources and of targets (S, d_1), (V, d_2); edge_index (2, E), in any order
+        -> (V, out_channels).
+    Invariance: as ``JanossyAggregation``'s.
+    Raises: what ``SAGEConv`` raises.
+
+    Example:
+        >>> conv = JanossySAGEConv(8, 16, aggr=["mean", JanossyAggregation(GRU(8, 8))])
+        >>> conv(torch.randn(6, 8), torch.randint(6, (2, 20))).shape
+        torch.Size([6, 16])
+    """
+
+    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")
+    def propagate(self, edge_index: Any, size: Any = None, **given: Any) -> Tensor:
+        x, of_targets = given["x"]
+        num_targets = 0 if of_targets is None else len(of_targets)
+        if not self._reads_in_place(x, num_targets, edge_index, size):
+            return super().propagate(edge_index, size=size, **given)
+        sources, targets = edge_index
+        aggregation = self.aggr_module
+        if isinstance(aggregation, JanossyAggregation):
+            return aggregation.read(x, sources, targets, num_targets)
+        messages = x.index_select(0, sources)
+        return aggregation.combine(
+            [
+                part.read(x, sources, targets, num_targets)
+                if isinstance(part, JanossyAggregation)
+                else part(messages, targets, dim_size=num_targets)
+                for part in aggregation.aggrs
+            ]
+        )
+
+    def _reads_in_place(self, x: Tensor, num_targets: int, edges: Any, size: Any) -> bool:
+        return (
+            type(edges) is Tensor
+            and edges.layout == torch.strided
+            and edges.dtype == torch.int64
+            and edges.dim() == 2
+            and len(edges) == 2
+            and x.dim() == 2
+            and x.layout == torch.strided
+            and (size is None or tuple(size) == (len(x), num_targets))
+            and 0 < 2 * len(x) <= edges.shape[1]
+            and not self._does_more()
+            and _within(edges[0], len(x))
+            and _within(edges[1], num_targets)
+        )
+
+    def _does_more(self) -> bool:
+        """Whether there is more to propagating than to aggregate the neighbours' features."""
+        aggregation = self.aggr_module
+        parts: list[Aggregation] = (
+            list(aggregation.aggrs) if isinstance(aggregation, MultiAggregation) else [aggregation]
+        )
+        hooks = (f"_{step}_forward_{when}" for step in STEPS for when in ("pre_hooks", "hooks"))
+        return (
+            self.flow != "source_to_target"
+            or bool(self.explain)
+            or self.decomposed_layers > 1
+            or any(getattr(self, name) for name in hooks)
+            or type(self).message is not SAGEConv.message
+            or any(getattr(type(self), name) is not getattr(MessagePassing, name) for name in ("aggregate", "update"))
+            or any(map(hooked, {aggregation, *parts}))
+            or not any(isinstance(part, JanossyAggregation) for part in parts)
+        )
+
+
+STEPS = ("propagate", "message", "aggregate")
+"""Those of torch_geometric's layers that take hooks."""
+
+
+def _within(vertices: Tensor, num: int) -> bool:
+    low, high = vertices.aminmax()
+    return bool(low >= 0) and bool(high < num)
