@@ -12,6 +12,7 @@ from tests.laws import close
 pytest.importorskip("torch_geometric")
 
 from torch_geometric import EdgeIndex
+from torch_geometric.explain import Explainer, GNNExplainer, ModelConfig
 from torch_geometric.nn import SAGEConv
 
 from janossy.graph import JanossyAggregation, JanossySAGEConv
@@ -132,11 +133,35 @@ def test_a_subclass_may_override_the_messages(reads):
         def message(self, x_j):
             return 2 * x_j
 
+    class Same(JanossySAGEConv):
+        pass
+
     ours, twice = (kind(D, 4, aggr=AGGREGATIONS["lstm"](), root_weight=False) for kind in (JanossySAGEConv, Twice))
     twice.load_state_dict(ours.state_dict())
     x, edges = torch.randn(V, D), edges_among(V, V)
     close(twice(x, edges), ours(2 * x, edges))
     assert reads == [V]  # by ours alone
+    Same(D, 4, aggr=AGGREGATIONS["lstm"]())(x, edges)
+    assert reads == [V, V]
+
+
+def test_edges_are_explained():
+    torch.manual_seed(0)
+    theirs, ours = pair("lstm", {})
+    x, edges = torch.randn(V, D), edges_among(V, V)
+    task = ModelConfig(mode="multiclass_classification", task_level="node", return_type="raw")
+
+    def masks(model) -> tuple[torch.Tensor, torch.Tensor]:
+        torch.manual_seed(1)
+        algorithm = GNNExplainer(epochs=5)
+        explained = Explainer(model, algorithm, "model", task, node_mask_type="attributes", edge_mask_type="object")(
+            x, edges, index=2
+        )
+        return explained.edge_mask, explained.node_mask
+
+    for got, want in zip(masks(ours), masks(theirs), strict=True):
+        close(got, want)
+    close(ours(x, edges), theirs(x, edges))
 
 
 def test_other_forms_of_edges():

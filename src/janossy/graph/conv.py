@@ -36,12 +36,16 @@ class JanossySAGEConv(SAGEConv):
         torch.Size([6, 16])
     """
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.propagate = cls.propagate  # type: ignore[method-assign]  # an inherited one is replaced by generated code
+
     @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")
     def propagate(self, edge_index: Any, size: Any = None, **given: Any) -> Tensor:
         x, of_targets = given["x"]
         num_targets = 0 if of_targets is None else len(of_targets)
         if not self._reads_in_place(x, num_targets, edge_index, size):
-            return super().propagate(edge_index, size=size, **given)
+            return MessagePassing.propagate(self, edge_index, size=size, **given)  # SAGEConv's own may be generated
         sources, targets = edge_index
         aggregation = self.aggr_module
         if isinstance(aggregation, JanossyAggregation):
