@@ -218,7 +218,11 @@ def test_ranks_by_their_definitions():
     assert found.statistic == pytest.approx(friedman)
     assert ranks(summarise(cells)[:1]) is None
     without = [cell for cell in cells if (cell["data"], cell["model"]) != ("web", "trees")]
-    assert ranks(summarise(without)).data_left_out == ["web"]  # 4 × 4 are more than 3 × 5
+    assert ranks(summarise(without)).data_left_out == ["web"]  # 4 × 4 × 2 folds are more than 3 × 5 × 2
+    once = [a_cell(name, "gru") for name in data]
+    assert ranks(summarise(cells[:-2] + once)).models_left_out == ["gru"]  # 5 × 5 × 1 are fewer than 4 × 5 × 2
+    assert ranks(summarise([cell for cell in cells[:-2] if cell["fold"] == 0] + once)).models_left_out == []
+    assert ranks(summarise([cell for cell in cells if cell["model"] in models[:2]])) is None
 
 
 def test_nemenyis_difference_is_that_of_the_printed_table():

@@ -34,12 +34,12 @@ class Ranks:
 
 
 def ranks(summaries: Sequence[Result]) -> Ranks | None:
-    """Of the largest block of data sets and models in which all models were run on all, by the folds that they share.
+    """Of the models and data sets by which the most fits are compared: of folds that all of these models share.
 
-    None where it has fewer than two data sets, or three models.
+    None where there are fewer than two such data sets, or three models.
     """
     compared, chosen = _block(summaries)
-    if len(chosen) < 2 or len(compared) < 3:
+    if not compared:
         return None
     scores = np.array([_means(summary, compared) for summary in chosen])
     each = rankdata(-scores, axis=1)
@@ -76,20 +76,29 @@ def groups(ranked: Sequence[float], difference: float) -> list[tuple[int, int]]:
 
 
 def _block(summaries: Sequence[Result]) -> tuple[list[str], list[Result]]:
-    """The models and data sets, each of these models run on each of these, of which there are the most pairs."""
-    run = {model: sum(1 << i for i, summary in enumerate(summaries) if folds_of(summary, model)) for model in MODELS}
-    best: tuple[list[str], list[Result]] = ([], [])
-    most = 0
-    for some in range(1, 1 << len(summaries)):
-        models = [model for model, on in run.items() if on & some == some]
-        if len(models) * some.bit_count() > most:
-            most = len(models) * some.bit_count()
-            best = models, [summary for i, summary in enumerate(summaries) if some >> i & 1]
-    return best
+    """Those models and data sets; none where there are too few."""
+    folds = {model: [folds_of(summary, model) for summary in summaries] for model in MODELS}
+    models = [model for model in MODELS if any(folds[model])]
+    columns = [(i, fold) for i in range(len(summaries)) for fold in set().union(*(folds[m][i] for m in models))]
+    shared = np.ones((1, len(columns)), dtype=bool)
+    for model in models:  # row s: the folds that all models share whose bits are 1 in s
+        has = np.array([fold in folds[model][i] for i, fold in columns])
+        shared = np.concatenate((shared, shared & has))
+    of_data = [shared[:, [i == j for j, _ in columns]].sum(1) for i in range(len(summaries))]
+    num_models = np.bitwise_count(np.arange(len(shared)))
+    enough = (num_models >= 3) & (np.sign(of_data).sum(0) >= 2)
+    fits = np.where(enough, num_models * np.sum(of_data, axis=0), 0)
+    best = int(fits.argmax())
+    if not fits[best]:
+        return [], []
+    return (
+        [model for bit, model in enumerate(models) if best >> bit & 1],
+        [summary for summary, num in zip(summaries, of_data, strict=True) if num[best]],
+    )
 
 
 def _means(summary: Result, models: Sequence[str]) -> list[float]:
-    """The mean score of each, larger the better, over the folds that all have, if there are any."""
+    """The mean score of each, larger the better, over the folds that all have."""
     scores = {model: folds_of(summary, model) for model in models}
     shared = set.intersection(*(set(folds) for folds in scores.values()))
-    return [sign(summary) * fmean([scores[model][fold] for fold in shared or scores[model]]) for model in models]
+    return [sign(summary) * fmean([scores[model][fold] for fold in shared]) for model in models]
