@@ -145,6 +145,21 @@ def test_a_subclass_may_override_the_messages(reads):
     assert reads == [V, V]
 
 
+def test_an_aggregation_may_override_its_call(reads):
+    class Doubled(JanossyAggregation):
+        def forward(self, *given, **options):
+            return 2 * super().forward(*given, **options)
+
+    once, twice = (
+        JanossySAGEConv(D, D, aggr=kind(LSTM(D, D), orderings=Canonical()), root_weight=False, bias=False)
+        for kind in (JanossyAggregation, Doubled)
+    )
+    twice.load_state_dict(once.state_dict())
+    x, edges = torch.randn(V, D), edges_among(V, V)
+    close(twice(x, edges), 2 * once(x, edges))
+    assert reads == [V]
+
+
 def test_edges_are_explained():
     torch.manual_seed(0)
     theirs, ours = pair("lstm", {})

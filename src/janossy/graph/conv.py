@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.nn import MessagePassing, SAGEConv
 from torch_geometric.nn.aggr import Aggregation, MultiAggregation
 
-from janossy.functions.structure import hooked
+from janossy.functions.structure import hooked, overridden
 from janossy.graph.aggregation import JanossyAggregation
 
 
@@ -82,6 +82,7 @@ class JanossySAGEConv(SAGEConv):
         parts: list[Aggregation] = (
             list(aggregation.aggrs) if isinstance(aggregation, MultiAggregation) else [aggregation]
         )
+        ours = [part for part in parts if isinstance(part, JanossyAggregation)]
         hooks = (f"_{step}_forward_{when}" for step in STEPS for when in ("pre_hooks", "hooks"))
         return (
             self.flow != "source_to_target"
@@ -91,7 +92,8 @@ class JanossySAGEConv(SAGEConv):
             or type(self).message is not SAGEConv.message
             or any(getattr(type(self), name) is not getattr(MessagePassing, name) for name in ("aggregate", "update"))
             or any(map(hooked, {aggregation, *parts}))
-            or not any(isinstance(part, JanossyAggregation) for part in parts)
+            or any(overridden(part, JanossyAggregation.forward) for part in ours)
+            or not ours
         )
 
 
