@@ -153,8 +153,8 @@ def test_version_and_help(monkeypatch, capsys):
 
 def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(tmp_path):
     out = tmp_path / "out"
-    arguments = ["reproduce", "arithmetic", "--preset", "smoke", "--tasks", "sum", "--models", "k1-linear,k2-linear"]
-    arguments += ["--seeds", "4", "--workers", "1", "--out", str(out)]
+    arguments = ["reproduce", "arithmetic", "--preset", "smoke", "--tasks", "sum", "--models", "k1-linear,lstm-mlp"]
+    arguments += ["--seeds", "4", "--workers", "1", "--stack", "1", "--out", str(out)]
     process = subprocess.Popen(
         [*COMMAND, *arguments],
         stdout=subprocess.PIPE,
