@@ -9,21 +9,24 @@ REPRODUCE_OUT := results/arithmetic-quick
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help reproduce test test-all test-triton test-cuda lint-and-kernels lint format bench bench-cuda constraints clean check-python
+.PHONY: help reproduce test test-studies test-all test-triton test-cuda lint-and-kernels lint format bench bench-cuda constraints clean check-python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 reproduce: $(VENV)/.installed-cli  ## The paper's arithmetic tasks, quick preset, with the report
-	$(BIN)/janossy reproduce arithmetic --preset quick --resume --out $(REPRODUCE_OUT)
+	$(BIN)/python -m studies reproduce arithmetic --preset quick --resume --out $(REPRODUCE_OUT)
 
 # pytest's workers would each compile the kernels; --dist=worksteal keeps both at work to the end.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
 
-test: lint-and-kernels test-triton  ## Everything CI checks: lint, types, import rules, a covering of the tests' cases
-	$(PYTEST)
+test: lint-and-kernels test-triton  ## Lint, types, import rules, and a covering of the tests of the library and its commands
+	$(PYTEST) --ignore=tests/studies
 
-test-all: lint-and-kernels test-triton  ## The same with every case of every test, as CI does nightly
+test-studies: $(VENV)/.installed-dev  ## The tests of studies/
+	$(PYTEST) tests/studies
+
+test-all: lint-and-kernels test-triton  ## Every case of every test, as CI does nightly
 	$(PYTEST) --all
 
 # A process of its own: Triton reads once whether it is to interpret kernels.
@@ -68,7 +71,7 @@ constraints: check-python  ## Regenerate constraints.txt in a throwaway environm
 
 clean:  ## Remove environments, builds and caches (results stay)
 	rm -rf $(VENV) $(VENV)-constraints build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests benchmarks experiments examples docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks studies examples docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \

@@ -29,7 +29,7 @@ from janossy.evaluate.gpu import SPECIALS, Gpu, gpu_of
 from janossy.evaluate.spectral import TOLERANCE
 from janossy.graph import GraphSAGE, two_hops
 from janossy.kernels.expansions import num_harmonics
-from janossy.paper.arithmetic.models import MODELS
+from studies.paper.arithmetic.models import MODELS
 
 BOUND = 8.0
 """Pre-activations reach about so far in the case of ``spectral``."""

@@ -18,7 +18,7 @@ import torch
 from benchmarks.harness import about_here
 from benchmarks.step import NAMES, NUM_STEPS, TASK, authors, on, our_steps, their_steps
 from janossy import Combinations, JanossyPooling, Ragged, TupleMLP
-from janossy.paper.arithmetic.models import F_FEATURES, MODELS, Model
+from studies.paper.arithmetic.models import F_FEATURES, MODELS, Model
 
 NUM_SETS, ROUNDS = 128, 25
 RESULTS = Path(__file__).parent / "results"

@@ -25,12 +25,13 @@ from pyarrow import parquet
 
 from benchmarks.harness import about_here
 from benchmarks.scale_table import write_table
-from janossy.batch import SetPredictor
-from janossy.estimators import SetRegressor, SetStream, save
-from janossy.estimators.streams.files import open_files
-from janossy.runs import on_ray, workers
-from janossy.workflow.grouping import group
-from janossy.workflow.parts import Part, parts
+from janossy.batch import SetPredictor, workers
+from janossy.cli.workflow.grouping import group
+from janossy.cli.workflow.parts import Part, parts
+from janossy.estimators import SetRegressor, save
+from janossy.tables import SetStream
+from janossy.tables.files import open_files
+from studies.runs import on_ray
 
 RESULTS = Path(__file__).parent / "results"
 COMMAND = "python -m benchmarks.ray_workers"

@@ -4,7 +4,7 @@
 
 On one thread, at the batches that the study trains with: steps of ``first_order``, each replica with its own examples,
 order, permutations and state of Adam, beside the loop of the benchmark ``step`` on as large batches. Writes
-src/janossy/paper/replicas.json, of which the study's report makes a table.
+studies/paper/replicas.json, of which the study's report makes a table.
 """
 
 import json
@@ -18,14 +18,14 @@ import torch
 
 from benchmarks.harness import about_here
 from benchmarks.step import NUM_STEPS, authors, their_steps
-from janossy.paper.arithmetic.first_order import Together
-from janossy.paper.arithmetic.models import MODELS, Model
-from janossy.paper.arithmetic.names import TABLE_3
-from janossy.paper.arithmetic.settings import PROTOCOLS, Settings
-from janossy.paper.arithmetic.tasks import TASKS, Task
-from janossy.paper.arithmetic.train import replica
+from studies.paper.arithmetic.first_order import Together
+from studies.paper.arithmetic.models import MODELS, Model
+from studies.paper.arithmetic.names import TABLE_3
+from studies.paper.arithmetic.settings import PROTOCOLS, Settings
+from studies.paper.arithmetic.tasks import TASKS, Task
+from studies.paper.arithmetic.train import replica
 
-OUT = Path("src/janossy/paper/replicas.json")
+OUT = Path("studies/paper/replicas.json")
 STACKS = (1, 5, 15)
 NUM_ROUNDS, EPOCH = 7, 100_000
 """How often ``NUM_STEPS`` are timed, and the examples of an epoch."""

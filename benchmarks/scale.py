@@ -20,10 +20,11 @@ from statistics import median
 from pyarrow import parquet
 
 from benchmarks.scale_table import write_table
-from experiments.record import Record
-from janossy.estimators import SetRegressor, SetStream, load, save
+from janossy.estimators import SetRegressor, load, save
 from janossy.estimators.batches import EPOCH_SETS
 from janossy.estimators.clock import time_by
+from janossy.tables import SetStream
+from studies.experiments.record import Record
 
 RESULTS = Path(__file__).parent / "results"
 ROWS = (1_000_000, 10_000_000)

@@ -3,7 +3,7 @@
 A step indexes a batch, runs forward, loss and backward, updates the weights by Adam, and logs the loss. The task is the
 variance of 10 integers, by the released protocol (sums, L1). Theirs makes all combinations of the sorted sequences in
 advance, or shuffles the sequences of the batch, and uses torch's layers and stock Adam; ours is given the sequences
-sorted, and takes ``janossy.adam.Adam``, whose steps are those of ``torch.optim.Adam(fused=True)``. Both sides have the
+sorted, and takes ``studies.adam.Adam``, whose steps are those of ``torch.optim.Adam(fused=True)``. Both sides have the
 same weights, see the same batches in the same orders, and get the same numbers.
 """
 
@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from benchmarks.harness import Row, torch_module
 from janossy import JanossyNetwork, Ragged
-from janossy.adam import Adam
-from janossy.paper.arithmetic.models import MODELS, Model
-from janossy.paper.arithmetic.tasks import TASKS, Task
+from studies.adam import Adam
+from studies.paper.arithmetic.models import MODELS, Model
+from studies.paper.arithmetic.tasks import TASKS, Task
 
 NAMES = ("k1-linear", "k2-linear", "k3-linear", "lstm-linear", "gru-linear")
 TASK = TASKS["variance"]
@@ -56,7 +56,7 @@ def on(num_threads: int, steps: Callable[[], Tensor]) -> Tensor:
 
 
 def our_steps(network: JanossyNetwork, batch_size: int) -> Callable[[], Tensor]:
-    """As ``janossy.paper.arithmetic.train`` does."""
+    """As ``studies.paper.arithmetic.train`` does."""
     (x, y), generator = TASK.draw(NUM_EXAMPLES, 0), torch.Generator().manual_seed(1)
     optimizer = Adam(trainable(network), lr=LEARNING_RATE)
     options = {"generator": generator}

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from benchmarks.harness import Row
 from janossy import Ragged
-from janossy.estimators import TableEncoder, as_sets
+from janossy.tables import TableEncoder, as_sets
 
 NUMBERS = ["pt", "eta", "phi", "mass"]
 

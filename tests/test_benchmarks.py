@@ -16,7 +16,7 @@ from benchmarks.run import BENCHMARKS, RESULTS
 from benchmarks.stacks import stack_row
 from benchmarks.tables import chosen_row, long_row
 from janossy import TupleMLP
-from janossy.paper.arithmetic.models import MODELS
+from studies.paper.arithmetic.models import MODELS
 
 NAMES = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"] for name in BENCHMARKS}
 """Of each benchmark's rows; the rows themselves hold half a gigabyte."""

@@ -16,24 +16,22 @@ from torch import nn
 
 import janossy
 from janossy import (
-    audit,
     batch,
     density,
     estimators,
     evaluate,
     functions,
     graph,
-    groups,
-    history,
     inference,
-    objective,
-    order_loss,
+    losses,
     orderings,
-    saved,
-    tabular,
+    saving,
+    tables,
     testing,
 )
+from janossy import nn as layers
 from janossy.estimators import strategies as named_networks
+from janossy.nn import groups
 from tests import examples
 
 SOURCE = Path(janossy.__file__).parent
@@ -110,19 +108,18 @@ PUBLIC = {
     **{name: janossy for name in janossy.__all__},
     **dict.fromkeys(sorted(EXAMPLES["evaluate"]), evaluate),
     **dict.fromkeys(("ControlVariate", "Prediction", "fit_control_variate", "predict_passes"), inference),
-    **dict.fromkeys(("Estimand", "RobbinsMonro"), objective),
-    **dict.fromkeys(audit.__all__, audit),
+    **dict.fromkeys(("InteractionOrder", "Sensitivity", "interaction_order", "sensitivity"), inference),
+    **dict.fromkeys(("Estimand", "OrderLoss", "RobbinsMonro"), losses),
     **dict.fromkeys(("GraphSAGE", "Neighbourhoods", "TwoHops", "neighbour_keys", "two_hops"), graph),
     **dict.fromkeys(groups.__all__, groups),
     **dict.fromkeys(density.__all__, density),
-    "HistoryPooling": history,
     **dict.fromkeys(("FeaturedMLP", "GatedAttention", "MonotoneLattice", "Recurrence", "TupleFeatures"), functions),
     "OrderWeights": orderings,
     "Learned": orderings,
-    "OrderLoss": order_loss,
-    **dict.fromkeys(tabular.__all__, tabular),
-    **dict.fromkeys(sorted({*estimators.__all__} - {"Layout"}), estimators),
-    **dict.fromkeys(("load", "save"), saved),
+    **dict.fromkeys(layers.__all__, layers),
+    **dict.fromkeys(estimators.__all__, estimators),
+    **dict.fromkeys(sorted({*tables.__all__} - {"Layout"}), tables),
+    **dict.fromkeys(("load", "save"), saving),
     "SetPredictor": batch,
     "build_network": named_networks,
     "assert_invariant": testing,
@@ -167,7 +164,7 @@ def test_the_examples_in_docstrings_run(name):
     names = {
         "np": np,
         "pa": pa,
-        "Layout": estimators.Layout,
+        "Layout": tables.Layout,
         "torch": torch,
         "nn": nn,
         "tempfile": tempfile,

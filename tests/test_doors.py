@@ -39,7 +39,6 @@ from janossy import (
     export_onnx,
     predict,
 )
-from janossy.audit import interaction_order, sensitivity
 from janossy.evaluate import (
     DistinctTuples,
     Fused,
@@ -52,11 +51,11 @@ from janossy.evaluate import (
 )
 from janossy.functions import FeaturedMLP, GatedAttention, MonotoneLattice, TupleFeatures
 from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
-from janossy.groups import Group, GroupImages, GroupPooling, cyclic, dihedral, improper, reversal, symmetric
-from janossy.history import HistoryPooling
-from janossy.inference import ControlVariate, fit_control_variate, predict_passes
-from janossy.objective import RobbinsMonro
-from janossy.tabular import AttentionMean, ColumnEmbedding, Readout
+from janossy.inference import ControlVariate, fit_control_variate, interaction_order, predict_passes, sensitivity
+from janossy.losses.permutation_loss import RobbinsMonro
+from janossy.nn import AttentionMean, ColumnEmbedding, Readout
+from janossy.nn.cached_mean import CachedMean
+from janossy.nn.groups import Group, GroupImages, GroupPooling, cyclic, dihedral, improper, reversal, symmetric
 from janossy.testing import assert_invariant
 
 D = 3
@@ -492,13 +491,13 @@ DOORS = {
             "generator": GENERATOR,
         },
     ),
-    "HistoryPooling": Door(
-        HistoryPooling,
+    "CachedMean": Door(
+        CachedMean,
         lambda: {"f": TupleMLP(1, D, 4), "num_elements": 10, "features": 4},
         {"f": (None, 3, TupleMLP), "num_elements": COUNT, "features": COUNT, "num": COUNT},
     ),
-    "a HistoryPooling's call": Door(
-        lambda **given: HistoryPooling(TupleMLP(1, D, 4), 10, 4)(**given),
+    "a CachedMean's call": Door(
+        lambda **given: CachedMean(TupleMLP(1, D, 4), 10, 4)(**given),
         lambda: {"sets": sets(), "ids": torch.arange(6)},
         {
             "sets": (*SETS, *ELEMENTS),

@@ -27,10 +27,10 @@ from janossy import (
     predict,
 )
 from janossy.graph import GraphSAGE, TwoHops
-from janossy.order_loss import OrderLoss
+from janossy.losses.order_loss import OrderLoss
 from janossy.orderings import Learned
 from janossy.stack import clip_grad_norm_, scale_steps
-from janossy.uploads import upload
+from janossy.transfer import upload
 from tests.examples import D, Transformer, distinct_sets
 from tests.standin import OnCuda, TwoDevices, Waited, cuda, numbers, on_cuda
 

@@ -26,8 +26,8 @@ from janossy import (
     Tuples,
     predict,
 )
+from janossy.nn import Readout
 from janossy.stack import clip_grad_norm_, scale_steps
-from janossy.tabular import Readout
 from tests.examples import Transformer
 from tests.laws import close
 

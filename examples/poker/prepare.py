@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from janossy.bench.data.poker import PLACE, URL, WORTHS, read, worths
-from janossy.bench.files import file_at
+from studies.bench.data.poker import PLACE, URL, WORTHS, read, worths
+from studies.bench.files import file_at
 
 SUITS = ("hearts", "spades", "diamonds", "clubs")
 

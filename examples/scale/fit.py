@@ -5,7 +5,8 @@ from pathlib import Path
 
 from torch import distributed
 
-from janossy.estimators import SetRegressor, SetStream, save
+from janossy.estimators import SetRegressor, save
+from janossy.tables import SetStream
 
 
 def fit(sets: str, out: str, checkpoint: str) -> None:

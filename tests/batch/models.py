@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from janossy.estimators import SetClassifier, SetRegressor, as_sets, save
+from janossy.estimators import SetClassifier, SetRegressor, save
+from janossy.tables import as_sets
 
 STRATEGIES = {"classes": "gru", "numbers": "k2", "pair": ["gru", "k1"]}
 """Of the models by name: classes and "pair", two targets, draw orders; numbers is exact."""

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from janossy.batch import SetPredictor
-from janossy.estimators import SetClassifier, as_sets, load, save
-from janossy.saved import SavedModelError
+from janossy.estimators import SetClassifier, load, save
+from janossy.saving import SavedModelError
+from janossy.tables import as_sets
 from tests.batch.models import STRATEGIES, saved, table
 
 TABLE = table(50, seed=1)

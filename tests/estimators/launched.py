@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 from torch import distributed
 
-from janossy.estimators import SetRegressor, SetStream
+from janossy.estimators import SetRegressor
+from janossy.tables import SetStream
 from tests.estimators.two_processes import FITS, OPTIONS
 
 folder = Path(sys.argv[1])

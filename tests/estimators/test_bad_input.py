@@ -12,7 +12,7 @@ import torch
 from scipy.sparse import csr_array, dok_matrix
 
 from janossy import Ragged
-from janossy.estimators import as_sets
+from janossy.tables import as_sets
 
 LONG = {"id": [1, 1, 2], "x": [0.5, 1.0, 2.0], "store": ["a", "b", "a"], "label": [0, 1, 1]}
 LISTS = {"pt": [[1.0], [2.0, 3.0]], "label": [0, 1]}

@@ -10,9 +10,9 @@ from janossy import Ragged, predict
 from janossy.estimators.batches import Examples
 from janossy.estimators.calibration import WIDTH, temperature
 from janossy.estimators.ensemble import SEED, Ensemble
-from janossy.estimators.layout import Layout
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
+from janossy.tables.layout import Layout
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")

@@ -7,13 +7,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from janossy.audit import Sensitivity
-from janossy.estimators import GroupRows, SetClassifier, SetRegressor, as_sets, ensemble, importance
+from janossy.estimators import GroupRows, SetClassifier, SetRegressor, ensemble, importance
 from janossy.functions import TupleMLP
-from janossy.network import JanossyNetwork
+from janossy.inference import Sensitivity
+from janossy.nn.network import JanossyNetwork
+from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Sampled
-from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
+from janossy.tables import as_sets
 from tests.estimators.sets import bags, sums
 
 QUICK = {"max_epochs": 3, "validation": 0.25, "random_state": 0}

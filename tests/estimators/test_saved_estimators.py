@@ -9,13 +9,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from janossy import saved
+from janossy import saving
 from janossy.estimators import SetClassifier, SetRegressor, load, save
 from janossy.functions import TupleMLP
-from janossy.network import JanossyNetwork
+from janossy.nn.network import JanossyNetwork
+from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Tuples
-from janossy.pooling import JanossyPooling
-from janossy.saved import SavedModelError
+from janossy.saving import SavedModelError
 from tests.estimators.sets import bags, sums
 
 QUICK = {"max_epochs": 2, "random_state": 0}
@@ -111,7 +111,7 @@ def test_a_function_is_saved_by_its_name(tmp_path):
 def test_a_network_is_no_estimator(tmp_path):
     network = JanossyNetwork(None, JanossyPooling(TupleMLP(1, 2, 4), Tuples(1)), None)
     with pytest.raises(SavedModelError, match=r"expects a saved estimator; .* janossy\.saved\.load reads networks"):
-        load(saved.save(network, tmp_path / "model"))
+        load(saving.save(network, tmp_path / "model"))
 
 
 def edited(path: Path, *keys: str | int, value: Any) -> Path:

@@ -11,13 +11,13 @@ from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.clock import time_by
-from janossy.estimators.layout import Layout
 from janossy.estimators.search import KEPT, Limits, Search
 from janossy.estimators.splits import folds, splits
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
 from janossy.orderings import Tuples
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
+from janossy.tables.layout import Layout
 from tests.estimators.sets import bags
 
 

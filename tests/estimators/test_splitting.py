@@ -10,7 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 
 from janossy import Ragged
-from janossy.estimators import GroupRows, as_sets
+from janossy.estimators import GroupRows
+from janossy.tables import as_sets
 
 SIZES = [3, 0, 1, 2, 4, 0, 1, 2]
 VALUES = np.arange(float(sum(SIZES)))

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from janossy import Ragged, predict
-from janossy.estimators.layout import Layout
 from janossy.estimators.strategies import STRATEGIES, Settings, build_network, pair_features, settings_of
+from janossy.tables.layout import Layout
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")

@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from janossy.estimators import SetClassifier, SetRegressor, TableEncoder, as_sets
+from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators.batches import num_batches
 from janossy.estimators.streams import checkpoint as checkpoints
 from janossy.estimators.streams import order as orders
-from janossy.estimators.streams.files import open_files
 from janossy.estimators.streams.order import Order
 from janossy.estimators.streams.processes import Processes
 from janossy.estimators.streams.scan import scan
-from janossy.estimators.streams.stream import SetStream
 from janossy.estimators.streams.training import Training
+from janossy.tables import TableEncoder, as_sets
+from janossy.tables.files import open_files
+from janossy.tables.stream import SetStream
 
 
 def grouped(num: int = 60, seed: int = 0, empty: bool = True) -> pa.Table:

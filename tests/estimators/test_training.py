@@ -12,10 +12,10 @@ from janossy.estimators.batches import Batches, Examples, RandomBatches, num_bat
 from janossy.estimators.tasks import SquaredError
 from janossy.estimators.training import Plan, train
 from janossy.functions import TupleMLP
-from janossy.network import JanossyNetwork
+from janossy.nn.network import JanossyNetwork
+from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Distinct, Sampled, Tuples
-from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 def examples(num: int = 40, seed: int = 0) -> Examples:

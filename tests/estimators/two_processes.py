@@ -11,15 +11,16 @@ import torch
 import torch.multiprocessing as mp
 
 from janossy import Ragged
-from janossy.estimators import SetRegressor, SetStream
+from janossy.estimators import SetRegressor
 from janossy.estimators.batches import Examples
-from janossy.estimators.layout import Layout
 from janossy.estimators.strategies import build_network
 from janossy.estimators.streams import checkpoint, training
 from janossy.estimators.streams.order import Order
 from janossy.estimators.streams.processes import Processes
 from janossy.estimators.tasks import Regression
 from janossy.estimators.training import Plan
+from janossy.tables import SetStream
+from janossy.tables.layout import Layout
 
 STRATEGIES = ("k1", "k2", "k3", "k2+features", "attention", "max", "gru", "lstm")
 FITS = (("uneven", "gru"), ("one group", "k2"), ("half empty", "gru"))

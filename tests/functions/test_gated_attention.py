@@ -7,7 +7,7 @@ from torch import nn
 from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
 from janossy.functions import GatedAttention
 from janossy.functions.gated_attention import MOST
-from janossy.tabular import AttentionMean
+from janossy.nn import AttentionMean
 from tests.examples import distinct_sets, generator
 from tests.laws import close, law_batch_mates, law_invariant
 

@@ -1,4 +1,4 @@
-"""ControlVariate and HistoryPooling: unbiased, against the enumeration of every permutation and every subset."""
+"""ControlVariate and CachedMean: unbiased, against the enumeration of every permutation and every subset."""
 
 from dataclasses import replace
 from itertools import combinations, permutations
@@ -21,8 +21,8 @@ from janossy import (
     Tuples,
     predict,
 )
-from janossy.history import HistoryPooling
 from janossy.inference.control import ControlVariate, fit_control_variate
+from janossy.nn.cached_mean import CachedMean
 from janossy.orderings import Bucket, Rows
 from janossy.orderings.drawn import Drawn
 from tests.examples import distinct_sets, generator, tied_sets
@@ -291,14 +291,14 @@ def test_a_fit_of_another_type(change, message):
         fit_control_variate(**{"network": network(), "sets": distinct_sets((4, 5)), **change})
 
 
-# HistoryPooling
+# CachedMean
 
 NUM_ELEMENTS = 9
 
 
 def history_pooling(num=2):
     torch.manual_seed(5)
-    pool = HistoryPooling(TupleMLP(1, 2, 6, 3), NUM_ELEMENTS, 3, num)
+    pool = CachedMean(TupleMLP(1, 2, 6, 3), NUM_ELEMENTS, 3, num)
     pool.history.normal_()
     return pool
 
@@ -328,7 +328,7 @@ class Given:
 
 def law_history_unbiased(pool, samples, monkeypatch) -> None:
     """The mean over these samples of 5 elements is the mean of f, and its gradient is the gradient's."""
-    monkeypatch.setattr("janossy.history.Sampled", Given(samples))
+    monkeypatch.setattr("janossy.nn.cached_mean.Sampled", Given(samples))
     one = distinct_sets((5,))
     sets = Ragged.cat([one] * len(samples))
     value = pool(sets, ids_of(one).repeat(len(samples))).mean(0)
@@ -409,7 +409,7 @@ def test_history_does_not_depend_on_batch_mates():
 
 
 def test_the_history_is_saved():
-    pool, again = history_pooling(), HistoryPooling(TupleMLP(1, 2, 6, 3), NUM_ELEMENTS, 3)
+    pool, again = history_pooling(), CachedMean(TupleMLP(1, 2, 6, 3), NUM_ELEMENTS, 3)
     assert not again.history.any()
     again.load_state_dict(pool.state_dict())
     sets = distinct_sets(SETS)
@@ -441,6 +441,6 @@ def test_history_errors(ids, message):
     with pytest.raises(ValueError, match=message):
         pool(sets, ids)
     with pytest.raises(ValueError, match="num=0"):
-        HistoryPooling(pool.f, 3, 3, num=0)
+        CachedMean(pool.f, 3, 3, num=0)
     with pytest.raises(ValueError, match=r"to \(4, 5\); got \(4, 3\). Match features"):
-        HistoryPooling(pool.f, NUM_ELEMENTS, 5)(sets, torch.arange(5))
+        CachedMean(pool.f, NUM_ELEMENTS, 5)(sets, torch.arange(5))

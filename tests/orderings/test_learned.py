@@ -10,7 +10,7 @@ from torch import nn
 from torch.autograd import gradcheck
 
 from janossy import GRU, JanossyEquivariant, JanossyNetwork, JanossyPooling, PermutationLoss, Ragged, Stack, predict
-from janossy.audit import sensitivity
+from janossy.inference import sensitivity
 from janossy.orderings import Learned
 from tests.examples import D, distinct_sets, generator, tied_sets
 from tests.laws import close, law_invariant

@@ -401,7 +401,7 @@ def test_above_sixteen_elements_designs_are_stratified():
 def test_designs_vary_less_than_independent_permutations():
     """By the model that they are optimised for, and at n = 2 a pair of reverses leaves nothing at all."""
     pytest.importorskip("numba")
-    variance = pytest.importorskip("experiments.sampling.designs").variance
+    variance = pytest.importorskip("studies.experiments.sampling.designs").variance
     rng = np.random.default_rng(0)
     for n, designs in DESIGNS.items():
         independent = np.mean([variance(rng.permuted(np.tile(np.arange(n), (8, 1)), axis=1)) for _ in range(40)])

@@ -10,12 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from janossy.estimators import SetClassifier, SetRegressor, as_sets, load
+from janossy.checks import check_integer
+from janossy.estimators import SetClassifier, SetRegressor, load
 from janossy.estimators.ensemble import SEED
-from janossy.estimators.lists import holds_lists, leaf_names
 from janossy.estimators.predictions import beside_ids, prediction_schema, predictions
-from janossy.orderings.arguments import check_integer
-from janossy.saved import SavedModelError, digest
+from janossy.saving import SavedModelError, digest
+from janossy.tables import as_sets
+from janossy.tables.lists import holds_lists, leaf_names
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,10 @@ from typing import Annotated
 import typer
 
 from janossy import __version__
-from janossy.cli.bench import bench
 from janossy.cli.fit import fit
 from janossy.cli.group import group
 from janossy.cli.inspect import inspect
 from janossy.cli.predict import predict
-from janossy.paper.commands import report, reproduce
 
 # Plain help: rich takes longer to load than all the rest.
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -23,9 +21,6 @@ app.command()(group)
 app.command()(fit)
 app.command()(predict)
 app.command()(inspect)
-app.add_typer(bench, name="bench")
-app.add_typer(reproduce, name="reproduce")
-app.command()(report)
 
 
 @app.callback(invoke_without_command=True)

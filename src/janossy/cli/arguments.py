@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from janossy.refusal import BadArgument
+from janossy.cli.errors import BadArgument
 
 SECONDS = {"s": 1, "m": 60, "h": 3600}
 

@@ -1,7 +1,8 @@
-"""The door of the command line: one line for whatever goes wrong, also without the extra ``cli``."""
+"""The door of a command line: one line for whatever goes wrong, also without the extra ``cli``."""
 
 import os
 import sys
+from importlib import import_module
 from io import TextIOWrapper
 
 EXTRAS = {
@@ -15,54 +16,66 @@ EXTRAS = {
 
 
 def main() -> None:
-    """Run the command line. Bad arguments give one line and exit code 2; what fails later, one line and 1."""
+    """Runs the command ``janossy``."""
+    run("janossy.cli.app", "janossy")
+
+
+def run(module: str, program: str) -> None:
+    """Runs the typer application ``app`` of a module, and exits.
+
+    Bad arguments print one line and exit with code 2. Later failures print one line and exit with code 1.
+
+    Args:
+        module: the dotted name of the module, imported here so that a missing package is one line too.
+        program: the name that begins each line of error.
+    """
     _mend_streams()
-    code = _run()
+    code = _run(module, program)
     try:
         sys.stdout.flush()
     except OSError as error:
         # Else the interpreter tries again as it ends, and prints a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not code and not isinstance(error, BrokenPipeError):
-            _say(str(error))
+            _say(program, str(error))
         code = code or 1
     sys.exit(code)
 
 
-def _run() -> int:
+def _run(module: str, program: str) -> int:
     """The exit code."""
     try:
         import typer
 
-        from janossy.cli.app import app
+        app = import_module(module).app
     except ImportError as error:
-        return _failed(error)
+        return _failed(error, program)
     except KeyboardInterrupt:
         return 130
     try:
         return app(standalone_mode=False) or 0
     except typer.TyperException as error:
-        _say(error.format_message())
+        _say(program, error.format_message())
         return error.exit_code
     except BrokenPipeError:
         return 1
     except (ImportError, OSError, FloatingPointError) as error:
-        return _failed(error)
+        return _failed(error, program)
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except SystemExit as stopped:  # rich's, when the reader of a pipe has gone
         return int(stopped.code or 0)
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, program: str) -> int:
     """Say why, and which extra would help. An error of our own doors has the package's name in its cause."""
     lacking = next((each for each in (error.__cause__, error) if isinstance(each, ImportError)), None)
     for extra, packages in EXTRAS.items():
         if lacking is not None and (lacking.name or "").partition(".")[0] in packages:
             who = "the command line" if extra == "cli" else "this command"
-            _say(f"{who} needs the extra {extra}: pip install 'janossy[{extra}]' ({lacking})")
+            _say(program, f"{who} needs the extra {extra}: pip install 'janossy[{extra}]' ({lacking})")
             return 1
-    _say(str(error) if isinstance(error, FloatingPointError) else f"{error} (what was finished is kept)")
+    _say(program, str(error) if isinstance(error, FloatingPointError) else f"{error} (what was finished is kept)")
     return 1
 
 
@@ -76,6 +89,6 @@ def _mend_streams() -> None:
             stream.reconfigure(errors=errors)
 
 
-def _say(message: str) -> None:
+def _say(program: str, message: str) -> None:
     if message:
-        print(f"janossy: {' '.join(message.split())}", file=sys.stderr)
+        print(f"{program}: {' '.join(message.split())}", file=sys.stderr)

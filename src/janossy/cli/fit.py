@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from janossy.cli.arguments import check_new, check_tables, names, seconds
-from janossy.refusal import BadArgument
+from janossy.cli.errors import BadArgument
 
 COLUMNS = "Several with commas between, or the option again."
 STRATEGIES = ("k1", "k2", "k3", "k2+features", "k3+features", "sum", "max", "attention", "gru", "lstm")
@@ -112,8 +112,8 @@ def fit(
         raise BadArgument("several targets are numbers, one regression; classes are one --target.")
     columns = [tuple(dict.fromkeys(each)) for each in (set_id, target)]
     columns += [names(each) for each in (set_columns, numeric, categorical, drop)]
-    from janossy.workflow.fitting import Request, fit
-    from janossy.workflow.recipe import Recipe
+    from janossy.cli.workflow.fitting import Request, fit
+    from janossy.cli.workflow.recipe import Recipe
 
     fit(Request(tuple(tables), Recipe(*columns), out, task, balanced, settings, stream))
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from janossy.cli.arguments import check_new, names
-from janossy.refusal import BadArgument
+from janossy.cli.errors import BadArgument
 
 
 def group(
@@ -41,7 +41,7 @@ def group(
     of_sets = names(set_columns)
     if twice := set(of_sets) & set(set_id):
         raise BadArgument(f"--set-id and --set-columns both name {min(twice)!r}. Leave one out.")
-    from janossy.workflow.grouping import group
+    from janossy.cli.workflow.grouping import group
 
     num_sets = group(tables, tuple(dict.fromkeys(set_id)), of_sets, out, memory)
     print(f"wrote {out}: {num_sets:,} sets")

@@ -13,6 +13,6 @@ def inspect(
 ) -> None:
     """Show a model's columns, sizes, strategies, scores and versions."""
     check_model(model)
-    from janossy.workflow.inspecting import inspect
+    from janossy.cli.workflow.inspecting import inspect
 
     inspect(model)

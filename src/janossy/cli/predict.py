@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from janossy.cli.arguments import check_model, check_new, check_tables
-from janossy.refusal import BadArgument
+from janossy.cli.errors import BadArgument
 
 ENDINGS = (".parquet", ".csv", ".arrow", ".feather")
 
@@ -52,7 +52,7 @@ def predict(
     ids = tuple(dict.fromkeys(set_id))
     if not out.suffix:
         check_model(model)
-        from janossy.workflow.predicting_parts import predict_parts
+        from janossy.cli.workflow.predicting_parts import predict_parts
 
         predict_parts(model, tables, out, ids, num_permutations, engine, workers)
         return
@@ -63,6 +63,6 @@ def predict(
     check_model(model)
     check_tables(tables)
     check_new(out)
-    from janossy.workflow.predicting import predict
+    from janossy.cli.workflow.predicting import predict
 
     predict(model, tables, out, ids, num_permutations)

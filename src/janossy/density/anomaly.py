@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from janossy.checks import check_integer
 from janossy.density.exchangeable import NUM_ORDERS, ExchangeableDensity
-from janossy.orderings.arguments import check_integer
-from janossy.ragged import Ragged, check_ragged
+from janossy.sets import Ragged, check_ragged
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
+from janossy.checks import check_integer
 from janossy.density.head import Head
 from janossy.density.sequence import SequenceDensity
-from janossy.modes import untouched
-from janossy.orderings.arguments import check_integer
+from janossy.nn.modes import untouched
 
 REMEDY = (
     "A recurrence is one with per_position=True and one direction, such as GRU({features}, 64, per_position=True); a "

@@ -8,7 +8,7 @@ import torch
 from janossy.density.head import Head
 from janossy.density.sizes import Sizes
 from janossy.orderings.rows import check_orderings, weighs_rows
-from janossy.ragged import Ragged, check_ragged
+from janossy.sets import Ragged, check_ragged
 
 
 def check_elements(q: Any, sets: Any, owner: str) -> None:

@@ -7,12 +7,12 @@ from math import log
 import torch
 from torch import Tensor
 
+from janossy.checks import check_generator, check_integer
 from janossy.density.checks import check_elements, check_sizes
 from janossy.density.drawing import drawing_by
 from janossy.density.exchangeable import ExchangeableDensity
-from janossy.modes import evaluating
-from janossy.orderings.arguments import check_generator, check_integer
-from janossy.ragged import Ragged
+from janossy.nn.modes import evaluating
+from janossy.sets import Ragged
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from janossy.inference.error_bars import Sample
 from janossy.orderings.rows import RandomOrderings
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 @dataclass(frozen=True, eq=False)

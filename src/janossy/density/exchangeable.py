@@ -6,6 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from janossy.checks import check_generator, check_integer
 from janossy.density.all_orders import log_mean_over_orders
 from janossy.density.autoregressive import Autoregressive
 from janossy.density.checks import check_elements, check_orders, check_sizes
@@ -14,12 +15,11 @@ from janossy.density.estimate import Estimate, log_mean_exp
 from janossy.density.sequence import SequenceDensity
 from janossy.density.sizes import Sizes, whole_sizes
 from janossy.evaluate.problem import MEMORY_BUDGET
-from janossy.modes import evaluating
+from janossy.nn.modes import evaluating
+from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import AllPermutations, Sampled
-from janossy.orderings.arguments import check_generator, check_integer
 from janossy.orderings.rows import Orderings, by_size, exhausting
-from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 MOST_EXACT = 8
 """The most elements of a set that is averaged over all orders: 8 have 69,281 beginnings, 9 have nine times as many."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.distributions import Categorical, NegativeBinomial
 from torch.nn.functional import softplus
 
-from janossy.orderings.arguments import check_integer, check_number
+from janossy.checks import check_integer, check_number
 
 
 class CategoricalSizes(nn.Module):

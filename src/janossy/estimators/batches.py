@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 EPOCH_SETS = 100_000
 """An epoch is a pass over the training sets, or so many of them, after which one looks at the validation sets."""

@@ -14,7 +14,7 @@ from janossy.estimators.networks import by, drawn_for, exact_outputs
 from janossy.estimators.search import Part
 from janossy.estimators.tasks import Classification
 from janossy.inference import predict
-from janossy.network import JanossyNetwork
+from janossy.nn.network import JanossyNetwork
 
 MOST_SETS = 5_000
 """One number needs no more."""

@@ -6,12 +6,12 @@ from typing import Any
 
 from torch import nn
 
-from janossy.estimators.layout import Layout
 from janossy.estimators.networks import check_set_network, drawn_in_training, seconds_of
 from janossy.estimators.strategies import STRATEGIES, build_network, settings_of
-from janossy.modes import untouched
+from janossy.nn.modes import untouched
 from janossy.orderings.rows import Orderings
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
+from janossy.tables.layout import Layout
 
 Factory = Callable[[Layout, Layout, int], nn.Module]
 """The layouts of the elements and of the context, and the number of outputs -> a network."""

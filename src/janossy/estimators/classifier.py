@@ -17,8 +17,8 @@ from janossy.estimators.search import Part
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
-from janossy.estimators.targets import check_none_missing
 from janossy.estimators.tasks import Classification
+from janossy.tables.targets import check_none_missing
 
 
 class SetClassifier(ClassifierMixin, SetEstimator):
@@ -61,7 +61,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         classes_: the labels, in the order of ``predict_proba``'s columns.
         trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
         sensitivity_: how much single orders of validation sets matter to the main network that draws orders
-            (``janossy.audit.Sensitivity``); None if none does.
+            (``janossy.inference.Sensitivity``); None if none does.
         left_out_, scan_, seconds_: of a fit to files, the sets that were left out, with their targets; what the first
             pass has found; and the seconds of "scan" and "training", of which "reading" is what training waited for.
         interrupted_: whether Ctrl-C ended the search: predictions are then of the best so far. A second ends at once.

@@ -10,9 +10,9 @@ from janossy.estimators.networks import by, drawn_for, exact_outputs, rows_of
 from janossy.estimators.tasks import Task
 from janossy.inference import Prediction, predict
 from janossy.inference.error_bars import Sample
-from janossy.network import JanossyNetwork
+from janossy.nn.network import JanossyNetwork
 from janossy.orderings import RandomOrderings
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 BLOCKS = 5
 """Independent blocks of permutations that an error bar is made from."""

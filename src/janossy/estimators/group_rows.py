@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from janossy.estimators.forms import as_sets
-from janossy.estimators.table import SetTable
+from janossy.tables.forms import as_sets
+from janossy.tables.table import SetTable
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin

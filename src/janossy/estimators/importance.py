@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from janossy.estimators.ensemble import Ensemble
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

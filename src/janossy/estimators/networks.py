@@ -8,11 +8,11 @@ from typing import TypeGuard
 import torch
 from torch import Tensor, nn
 
-from janossy.modes import evaluating
-from janossy.network import JanossyNetwork, check_network
+from janossy.nn.modes import evaluating
+from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
 from janossy.orderings.rows import MAX_ROWS, Orderings, as_random, in_prediction
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 def check_set_network(network: object, owner: str) -> None:

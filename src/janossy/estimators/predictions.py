@@ -8,7 +8,7 @@ import pyarrow as pa
 from janossy.estimators.classifier import SetClassifier
 from janossy.estimators.ensemble import SEED
 from janossy.estimators.regressor import SetRegressor
-from janossy.estimators.table import SetTable
+from janossy.tables.table import SetTable
 
 
 def prediction_schema(model: SetClassifier | SetRegressor, targets: Sequence[str] = ()) -> pa.Schema:

@@ -12,15 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from janossy.estimators.classifier import SetClassifier
-from janossy.estimators.encoder import TableEncoder
 from janossy.estimators.ensemble import Ensemble
-from janossy.estimators.layout import Layout
 from janossy.estimators.regressor import SetRegressor
 from janossy.estimators.tasks import Classification, Regression
 from janossy.estimators.trials import Trial
-from janossy.network import JanossyNetwork
-from janossy.saved import SavedModelError, describe, read_model, rebuild, weights, write_model
-from janossy.tabular import ColumnEmbedding, Readout
+from janossy.nn import ColumnEmbedding, Readout
+from janossy.nn.network import JanossyNetwork
+from janossy.saving import SavedModelError, describe, read_model, rebuild, weights, write_model
+from janossy.tables.encoder import TableEncoder
+from janossy.tables.layout import Layout
 
 KINDS: dict[str, type[SetClassifier] | type[SetRegressor]] = {
     "SetClassifier": SetClassifier,
@@ -39,7 +39,7 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
     appears whole or not at all.
 
     Raises: TypeError for what is no SetClassifier or SetRegressor, or one with another network than a JanossyNetwork;
-        NotFittedError before fit; ValueError for a network of parts that are not ours (``janossy.saved``), or labels
+        NotFittedError before fit; ValueError for a network of parts that are not ours (``janossy.saving``), or labels
         that are neither text nor numbers; FileExistsError if there is something at the path, unless it is a saved model
         and overwrite is True.
 
@@ -101,7 +101,7 @@ def load(path: str | PathLike[str]) -> SetClassifier | SetRegressor:
     found = model.description
     if "estimator" not in found:
         raise SavedModelError(
-            f"{path} expects a saved estimator; got another model. janossy.saved.load reads networks."
+            f"{path} expects a saved estimator; got another model. janossy.saving.load reads networks."
         )
     try:
         return _estimator(found, model.tensors)

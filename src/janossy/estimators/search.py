@@ -14,10 +14,10 @@ from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_t
 from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts
-from janossy.estimators.layout import Layout
 from janossy.estimators.tasks import Task
 from janossy.estimators.training import Plan, Trained, train
 from janossy.estimators.trials import Epoch, Progress, Trial
+from janossy.tables.layout import Layout
 
 KEPT, IN, LONGER = 5, 4, 8
 """A rung keeps one candidate in four, five at least, and the next trains them eight times as long."""

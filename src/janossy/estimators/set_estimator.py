@@ -15,28 +15,28 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from janossy.audit import Sensitivity, sensitivity
+from janossy.checks import check_integer, check_number
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import candidates
-from janossy.estimators.encoder import TableEncoder
 from janossy.estimators.ensemble import SEED, Ensemble, Outcome
-from janossy.estimators.forms import as_sets
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
-from janossy.estimators.larger import largest_told
-from janossy.estimators.lists import leaf_names
 from janossy.estimators.networks import draws, explained
 from janossy.estimators.search import Limits, Part, Search
+from janossy.estimators.size_extrapolation import largest_told
 from janossy.estimators.splits import splits
-from janossy.estimators.streams.files import open_files
 from janossy.estimators.streams.fitting import Asked, Fitted, Targets, fit_stream
 from janossy.estimators.streams.scan import Scan
-from janossy.estimators.streams.stream import Labelled, SetStream
-from janossy.estimators.table import SetTable
 from janossy.estimators.tasks import Task
 from janossy.estimators.trials import Progress, Trial
-from janossy.orderings.arguments import check_integer, check_number
-from janossy.ragged import Ragged
+from janossy.inference import Sensitivity, sensitivity
+from janossy.sets import Ragged
+from janossy.tables.encoder import TableEncoder
+from janossy.tables.files import open_files
+from janossy.tables.forms import as_sets
+from janossy.tables.lists import leaf_names
+from janossy.tables.stream import Labelled, SetStream
+from janossy.tables.table import SetTable
 
 MOST_AUDITED = 500
 """Sets whose sensitivity to the order is measured."""

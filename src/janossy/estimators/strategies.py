@@ -7,13 +7,13 @@ from typing import Any
 
 from torch import nn
 
-from janossy.estimators.layout import Layout
+from janossy.checks import check_integer
 from janossy.functions import GRU, LSTM, FeaturedMLP, GatedAttention, TupleFeatures, TupleMLP
-from janossy.network import JanossyNetwork
+from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, Readout
+from janossy.nn.network import JanossyNetwork
+from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Distinct, Sampled, Tuples
-from janossy.orderings.arguments import check_integer
-from janossy.pooling import JanossyPooling
-from janossy.tabular import AttentionMean, ColumnEmbedding, PooledNorm, Readout
+from janossy.tables.layout import Layout
 
 
 @dataclass(frozen=True)

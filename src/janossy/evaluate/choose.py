@@ -19,7 +19,7 @@ from janossy.evaluate.sampled_prefixes import SampledPrefixes
 from janossy.evaluate.shared_prefixes import SharedPrefixes
 from janossy.evaluate.spectral import Spectral
 from janossy.orderings.drawn import Drawn
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 class Evaluator(Protocol):

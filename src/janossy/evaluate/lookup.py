@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.structure import hooked, overridden
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 class Lookup(Ragged):

@@ -21,7 +21,7 @@ from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.pieces import Piece, batches_of, pieces_of, with_zero
 from janossy.functions.structure import Recurrent, Structure
 from janossy.orderings.rows import Rows, averages_every_arrangement
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)

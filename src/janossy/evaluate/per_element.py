@@ -18,8 +18,8 @@ from janossy.evaluate.rows.recompute import with_weights_of_now
 from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import Rows
 from janossy.orderings.sorting import first_of_equals
-from janossy.ragged import Ragged
-from janossy.uploads import upload
+from janossy.sets import Ragged
+from janossy.transfer import upload
 
 
 def per_element(problem: Problem) -> Tensor:

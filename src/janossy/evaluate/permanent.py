@@ -15,7 +15,7 @@ from janossy.evaluate.tuples.every_tuple import in_order, in_place, is_increasin
 from janossy.evaluate.tuples.operators import PRODUCT_MEANS
 from janossy.evaluate.tuples.product_means import product_means
 from janossy.functions.structure import Product
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 MAX_K = 10
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from janossy.functions.structure import Structure, structure
 from janossy.orderings.rows import MAX_ROWS, Orderings, Rows
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 Function = Callable[[Tensor], Tensor]
 """f, mapping rows (T, L, *features) to (T, c); usually an ``nn.Module``."""

@@ -10,7 +10,7 @@ from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.pool import pool_rows
 from janossy.evaluate.rows.steps import cost_of_projections, of_projections, why_no_projections
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.pieces import chunks_of, positions_of, with_zero
 from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import Bucket, Orderings, SharedBeginnings
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)

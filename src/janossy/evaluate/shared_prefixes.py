@@ -9,6 +9,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
+from janossy.checks import check_flag
 from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
 from janossy.evaluate.cells.pool import Grove, Part, pool_forests
 from janossy.evaluate.cells.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
@@ -16,11 +17,10 @@ from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.every_tuple import in_order
 from janossy.functions.structure import Recurrent
-from janossy.orderings.arguments import check_flag
 from janossy.orderings.rows import MAX_ROWS, EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
-from janossy.ragged import Ragged
-from janossy.uploads import upload
+from janossy.sets import Ragged
+from janossy.transfer import upload
 
 SET = 6e-6
 """Seconds that finding its tree takes for each set, beside the steps."""

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from janossy.checks import check_integer
 from janossy.export.padded import PaddedNetwork
-from janossy.modes import evaluating
-from janossy.network import JanossyNetwork
+from janossy.nn.modes import evaluating
+from janossy.nn.network import JanossyNetwork
 from janossy.orderings import Sampled
-from janossy.orderings.arguments import check_integer
-from janossy.ragged import Ragged, as_sets
+from janossy.sets import Ragged, as_sets
 
 
 def export_onnx(

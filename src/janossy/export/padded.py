@@ -6,14 +6,14 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate.misfits import misfits_explained
 from janossy.evaluate.reduce import widened
-from janossy.export.places import columns, flat, gather, sorted_places
+from janossy.evaluate.validation import misfits_explained
+from janossy.export.indices import columns, flat, gather, sorted_places
 from janossy.export.recurrence import last_hidden
 from janossy.export.tuples import MOST_ELEMENTS, over_tuples
 from janossy.functions.checks import check_sequences
 from janossy.functions.structure import Recurrent, hooked, structure
-from janossy.network import JanossyNetwork, takes
+from janossy.nn.network import JanossyNetwork, takes
 from janossy.orderings import Canonical, Combinations, Sampled, Tuples, weighs_rows
 from janossy.orderings.rows import check_budget
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 
-from janossy.export.places import gather
+from janossy.export.indices import gather
 from janossy.functions.structure import Direction, Recurrent, State
 
 Stepped = tuple[State, Tensor]  # here, as torch.export cannot trace it where it is used

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate import Function
-from janossy.export.places import flat, gather
+from janossy.export.indices import flat, gather
 from janossy.functions.structure import ACTIVATIONS, Additive, Product, structure
 
 MOST_ELEMENTS = 4

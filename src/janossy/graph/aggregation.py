@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
+from janossy.checks import check_integer
 from janossy.evaluate import Evaluator, Function
 from janossy.evaluate.lookup import Lookup
+from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Orderings, Sampled
-from janossy.orderings.arguments import check_integer
 from janossy.orderings.rows import check_orderings
-from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 try:
     from torch_geometric.nn.aggr import Aggregation

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from janossy.evaluate import Gather, Packed, Problem
 from janossy.functions import GRU, LSTM, TupleMLP
+from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Tuples
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import build_rows
-from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 class MeanLayer(nn.Module):

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from janossy.orderings.arguments import check_flag, check_generator, check_integer
+from janossy.checks import check_flag, check_generator, check_integer
 from janossy.orderings.source import Source, arrangements
-from janossy.ragged import Ragged
-from janossy.uploads import upload
+from janossy.sets import Ragged
+from janossy.transfer import upload
 
 
 class Neighbourhoods:

@@ -1,20 +1,26 @@
-"""Predicting: means over permutations, how sure they are, and ways to less variance."""
+"""Predicting: means over permutations and their error bars, ways to less variance, questions to a trained network."""
 
 from janossy.inference.control import ControlVariate, fit_control_variate
+from janossy.inference.interaction import InteractionOrder, interaction_order
 from janossy.inference.links import LINKS, Link, named_link
 from janossy.inference.passes import predict_passes
 from janossy.inference.predict import predict
 from janossy.inference.prediction import Prediction
-from janossy.modes import evaluating
+from janossy.inference.sensitivity import Sensitivity, sensitivity
+from janossy.nn.modes import evaluating
 
 __all__ = [
     "LINKS",
     "ControlVariate",
+    "InteractionOrder",
     "Link",
     "Prediction",
+    "Sensitivity",
     "evaluating",
     "fit_control_variate",
+    "interaction_order",
     "named_link",
     "predict",
     "predict_passes",
+    "sensitivity",
 ]

@@ -6,18 +6,18 @@ from math import inf
 import torch
 from torch import Tensor, nn
 
+from janossy.checks import check_generator, check_integer, check_number
 from janossy.evaluate import Function
 from janossy.functions import TupleMLP
 from janossy.inference.draws import mean_of_draws
 from janossy.inference.links import Link, named_link
-from janossy.modes import evaluating
-from janossy.network import JanossyNetwork, check_module, check_network
+from janossy.nn.modes import evaluating
+from janossy.nn.network import JanossyNetwork, check_module, check_network
+from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Bucket, Orderings, RandomOrderings, Rows, Tuples
-from janossy.orderings.arguments import check_generator, check_integer, check_number
 from janossy.orderings.drawn import Drawn, draws_of
 from janossy.orderings.rows import as_random, in_prediction
-from janossy.pooling import JanossyPooling
-from janossy.ragged import Ragged, check_ragged
+from janossy.sets import Ragged, check_ragged
 
 SETS_A_STEP = 64
 """The sets in one step of the fit of a ``ControlVariate``."""

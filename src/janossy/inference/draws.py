@@ -11,12 +11,12 @@ from torch import Tensor
 from janossy.evaluate.packed import most_shared
 from janossy.functions.structure import structure
 from janossy.inference.error_bars import Sample
-from janossy.network import JanossyNetwork
+from janossy.nn.network import JanossyNetwork
 from janossy.orderings import RandomOrderings, Rows
 from janossy.orderings.drawn import Drawn, independent_draws
 from janossy.orderings.rows import exhausting, takes_all
-from janossy.ragged import Ragged
-from janossy.uploads import upload
+from janossy.sets import Ragged
+from janossy.transfer import upload
 
 FIRST_LOOK, NEXT_LOOK = 4, 1.75
 """Blocks before the first look whether a set is finished, and the factor to the next look."""

@@ -8,8 +8,8 @@ import scipy
 import torch
 from torch import Tensor
 
-from janossy.orderings.arguments import check_number
-from janossy.uploads import upload
+from janossy.checks import check_number
+from janossy.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,10 @@ from math import inf
 import torch
 from torch import Tensor
 
+from janossy.checks import check_flag, check_integer
 from janossy.inference.error_bars import Sample
 from janossy.inference.links import Link, change_probability, named_link
 from janossy.inference.prediction import Prediction
-from janossy.orderings.arguments import check_flag, check_integer
 
 
 @torch.no_grad()

@@ -6,19 +6,19 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from janossy.evaluate.misfits import check_context
+from janossy.checks import check_flag, check_generator, check_integer, check_number
+from janossy.evaluate.validation import check_context
 from janossy.inference.draws import Control, Draws, until
 from janossy.inference.error_bars import check_confidence
 from janossy.inference.links import Link, change_probability, named_link
 from janossy.inference.prediction import Prediction, exact, of_members, together
-from janossy.modes import evaluating
-from janossy.network import JanossyNetwork, check_network
+from janossy.nn.modes import evaluating
+from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
-from janossy.orderings.arguments import check_flag, check_generator, check_integer, check_number
 from janossy.orderings.rows import MAX_ROWS, as_random, in_prediction
-from janossy.ragged import Ragged, check_ragged
+from janossy.sets import Ragged, check_ragged
 from janossy.stack import Stack
-from janossy.uploads import upload
+from janossy.transfer import upload
 
 NUM_PERMUTATIONS = 20
 """The default for a network that is trained with one permutation."""

@@ -18,7 +18,7 @@ from janossy.orderings.rows import (
 from janossy.orderings.sorting import Key, check_keys_to_sort_by, sort_positions
 from janossy.orderings.ties import remark_on_ties, ties_of
 from janossy.orderings.weights import OrderWeights
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)

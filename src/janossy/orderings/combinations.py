@@ -11,7 +11,7 @@ from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, che
 from janossy.orderings.sorting import Key, check_keys_to_sort_by, is_sorted, sort_positions
 from janossy.orderings.templates import increasing_tuples
 from janossy.orderings.ties import remark_on_ties
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from janossy.orderings.arguments import check_integer
+from janossy.checks import check_integer
 from janossy.orderings.rows import MAX_ROWS, Rows, check_budget, check_k, check_max_rows
 from janossy.orderings.source import Source, arrangements, drawn_rows
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 MOST_RANKS = 2**62
 """In a larger population two arrangements of a draw coincide less than once in 2^63 pairs, and are not looked for."""

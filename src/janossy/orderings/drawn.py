@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from janossy.orderings.rows import Bucket, RandomOrderings, Rows, takes_all
-from janossy.ragged import Ragged
-from janossy.uploads import upload
+from janossy.sets import Ragged
+from janossy.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from janossy.orderings.arguments import check_generator, check_integer, check_number
+from janossy.checks import check_generator, check_integer, check_number
 from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, check_budget, check_k, check_max_rows, first_of, whole_sets
 from janossy.orderings.source import Source, gumbel
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 Weights = Callable[[Tensor], Tensor]
 """Maps the elements (N, *features) to how readily each is drawn, (N,) numbers >= 0; only ratios within a set count."""

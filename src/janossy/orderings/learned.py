@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from janossy.orderings.arguments import check_flag, check_generator, check_integer
+from janossy.checks import check_flag, check_generator, check_integer
 from janossy.orderings.rows import (
     MAX_ROWS,
     Bucket,
@@ -21,7 +21,7 @@ from janossy.orderings.rows import (
 )
 from janossy.orderings.sorting import sort_positions
 from janossy.orderings.source import Source, gumbel
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 Scorer = Callable[[Tensor], Tensor]
 """Maps the elements (N, *features) to scores (N,) or (N, 1)."""
@@ -33,7 +33,7 @@ class Learned:
 
     In training ``num`` orders of each set are drawn; in evaluation, and by ``predict``, each set is sorted, the highest
     score first, which is the most probable order. The scorer's parameters are the layer's. A loss of the layer's output
-    alone sends them no gradient, as an order is not differentiable: ``janossy.order_loss.OrderLoss`` does, by the score
+    alone sends them no gradient, as an order is not differentiable: ``janossy.losses.OrderLoss`` does, by the score
     function, a straight-through relaxation, or a search.
 
     Args:

@@ -14,9 +14,9 @@ from typing import Any, Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from janossy.orderings.arguments import check_integer
-from janossy.ragged import Ragged
-from janossy.uploads import upload
+from janossy.checks import check_integer
+from janossy.sets import Ragged
+from janossy.transfer import upload
 
 MAX_ROWS = 10_000_000
 """The default budget of rows in one batch."""

@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from janossy.orderings.arguments import check_integer
+from janossy.checks import check_integer
 from janossy.orderings.rows import MAX_ROWS, Rows, check_budget, check_k, check_max_rows
 from janossy.orderings.schemes import SCHEMES, block_sizes, draw, draw_together
 from janossy.orderings.source import Source, drawn_rows
 from janossy.orderings.templates import injective_tuples
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 CHOICES = ("auto", *SCHEMES)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from janossy.orderings.source import Source, ordered
 from janossy.orderings.templates import MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS, design, designs
-from janossy.uploads import upload
+from janossy.transfer import upload
 
 
 class Scheme(Protocol):
@@ -161,8 +161,9 @@ class Sobol:
 class Designed:
     """Permutations optimised to make a good mean together, of elements named at random; stratified above 16 elements.
 
-    Found by annealing for the order-sensitivity of trained recurrences (``experiments/sampling/designs.py``), which is
-    mostly: which of two elements comes first, which two come last, and how far from the middle an element stands.
+    Found by annealing for the order-sensitivity of trained recurrences (``studies/experiments/sampling/designs.py``),
+    which is mostly: which of two elements comes first, which two come last, and how far from the middle an element
+    stands.
     """
 
     def most(self, n: int) -> int | None:
@@ -196,7 +197,7 @@ FEW = 6
 """Larger designs of so few elements have means of a few values only: several would not show their spread well.
 
 Of 95 % intervals from five blocks of four, 92 and 93.5 % hold at n = 5 and 6 on untrained recurrences; of ten pairs,
-94.5 % (experiments/sampling/small.py).
+94.5 % (studies/experiments/sampling/small.py).
 """
 
 

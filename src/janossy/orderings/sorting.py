@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from janossy.orderings.arguments import check_function, check_integer
-from janossy.ragged import Ragged
+from janossy.checks import check_function, check_integer
+from janossy.sets import Ragged
 
 Key = Callable[[Tensor], Tensor]
 """Maps the elements (N, *features) to numbers to sort by: (N,), or (N, j) to sort by column 0, then 1, and so on."""

@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.orderings.arguments import check_generator
+from janossy.checks import check_generator
 from janossy.orderings.rows import Rows, build_rows
 from janossy.orderings.sorting import sort_positions
 from janossy.orderings.templates import kept
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 class Source:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from janossy.compiling import constant_when_compiled
-from janossy.uploads import constant, upload
+from janossy.transfer import constant, upload
 
 KEEP_ELEMENTS = 2**16
 """Larger templates are built at every call rather than kept (half a megabyte each)."""

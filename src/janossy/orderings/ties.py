@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from janossy.orderings.sorting import Key, in_columns, key_columns, key_name, sort_positions
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 def ties_of(keys: Ragged, key: Key | int | None) -> Tensor:

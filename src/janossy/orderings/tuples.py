@@ -8,7 +8,7 @@ import torch
 
 from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_max_rows
 from janossy.orderings.templates import injective_tuples
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)

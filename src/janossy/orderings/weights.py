@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from janossy.orderings.arguments import check_integer
+from janossy.checks import check_integer
 
 
 class OrderWeights(nn.Module):

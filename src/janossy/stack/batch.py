@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.lookup import Lookup
-from janossy.evaluate.misfits import check_sets
+from janossy.evaluate.validation import check_sets
 from janossy.functions.structure import hooked, overridden
-from janossy.ragged import Ragged
-from janossy.uploads import upload
+from janossy.sets import Ragged
+from janossy.transfer import upload
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from janossy.evaluate.on_kernels import lanes, on_kernels_eagerly, on_threads
 from janossy.functions.structure import Recurrent
 from janossy.kernels.limits import CELL_KINDS, NUMBERS_KEPT
 from janossy.stack.schedule import Schedule
-from janossy.uploads import upload
+from janossy.transfer import upload
 
 
 def run(

@@ -15,7 +15,7 @@ from janossy.orderings.rows import Bucket, Rows, weighs_rows
 from janossy.stack.cells import run
 from janossy.stack.maps import linear
 from janossy.stack.schedule import schedule
-from janossy.uploads import upload
+from janossy.transfer import upload
 
 EVALUATORS = ("gather", "packed")
 """What a network by itself may choose, for its rows to be run here: both run every row."""

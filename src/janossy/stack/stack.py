@@ -7,15 +7,15 @@ from typing import Any, Self, cast
 import torch
 from torch import Tensor, nn
 
+from janossy.checks import check_generator
 from janossy.evaluate.lookup import Lookup
-from janossy.evaluate.misfits import misfits_explained
+from janossy.evaluate.validation import misfits_explained
 from janossy.functions.recurrent import Recurrence
 from janossy.functions.tuple_mlp import TupleMLP
-from janossy.modes import untouched
-from janossy.network import JanossyNetwork
-from janossy.orderings.arguments import check_generator
+from janossy.nn.modes import untouched
+from janossy.nn.network import JanossyNetwork
 from janossy.orderings.rows import modules_of
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 from janossy.stack import maps, recurrences, tuples
 from janossy.stack.batch import Batch, as_batch, is_table, looked_up, split
 from janossy.stack.weights import apart, bind, check_alike, kept, stacked

@@ -7,7 +7,7 @@ from itertools import zip_longest
 import torch
 from torch import Tensor, nn
 
-from janossy.network import JanossyNetwork, check_network
+from janossy.nn.network import JanossyNetwork, check_network
 
 
 def check_alike(networks: Sequence[JanossyNetwork]) -> None:

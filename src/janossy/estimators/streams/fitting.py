@@ -12,20 +12,20 @@ from torch import Tensor
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.clock import now
-from janossy.estimators.encoder import TableEncoder
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts
-from janossy.estimators.larger import largest_told
 from janossy.estimators.search import Found, Limits, Search
+from janossy.estimators.size_extrapolation import largest_told
 from janossy.estimators.splits import MOST_SETS, PART, splits
 from janossy.estimators.streams.checkpoint import Checkpoint
 from janossy.estimators.streams.order import Order, seed_of
 from janossy.estimators.streams.processes import Processes
 from janossy.estimators.streams.scan import Scan, scan
-from janossy.estimators.streams.stream import Labelled, SetStream
 from janossy.estimators.streams.training import Reader, Training
 from janossy.estimators.tasks import Task
 from janossy.estimators.trials import Epoch, Progress, Trial
+from janossy.tables.encoder import TableEncoder
+from janossy.tables.stream import Labelled, SetStream
 
 SAMPLE = 20_000
 """Of several candidates the best is chosen by training on so many sets, in memory and in half of the time."""

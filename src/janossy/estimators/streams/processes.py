@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from janossy.tabular import PooledNorm
+from janossy.nn import PooledNorm
 
 PATIENCE = timedelta(hours=12)
 """The first of them may search for as long, while the others wait."""

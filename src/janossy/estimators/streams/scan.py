@@ -8,10 +8,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from janossy.estimators.encoder import TableEncoder
 from janossy.estimators.streams.processes import Processes
-from janossy.estimators.streams.seen import Seen
-from janossy.estimators.streams.stream import SetStream
+from janossy.tables.encoder import TableEncoder
+from janossy.tables.running_statistics import Seen
+from janossy.tables.stream import SetStream
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,8 @@ from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import HALF, REDUCTIONS, widened
 from janossy.evaluate.rows.recompute import with_weights_of_now
 from janossy.functions.structure import Recurrent
-from janossy.ragged import Ragged
-from janossy.uploads import upload
+from janossy.sets import Ragged
+from janossy.transfer import upload
 
 
 @dataclass(frozen=True)

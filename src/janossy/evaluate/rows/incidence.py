@@ -9,7 +9,7 @@ from torch import Tensor
 
 from janossy.orderings.rows import Bucket, Rows, by_size
 from janossy.orderings.templates import increasing_tuples, injective_tuples
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 MOST_CODES = 2**62
 """A tuple is told from others by one number below this."""

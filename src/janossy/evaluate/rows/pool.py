@@ -13,7 +13,7 @@ from janossy.evaluate.reduce import HALF, REDUCTIONS, Reduction, widened
 from janossy.evaluate.rows.pieces import chunks_of, positions_of
 from janossy.evaluate.rows.recompute import with_weights_of_now
 from janossy.orderings.rows import Bucket, Rows
-from janossy.ragged import Ragged
+from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from janossy.compiling import constant_when_compiled
-from janossy.uploads import upload
+from janossy.transfer import upload
 
 Terms = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """A sum of products: the states that they are added to, those of the left factors, those of the right ones."""

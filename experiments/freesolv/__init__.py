@@ -1,6 +1,0 @@
-"""Energies of hydration from a molecule's bonds, angles and torsions: docs/freesolv.md says what was found.
-
-    python -m experiments.freesolv.study --data FOLDER    # with freesolv/ in it; else it is downloaded once
-
-Needs the extra ``chemistry`` (RDKit).
-"""

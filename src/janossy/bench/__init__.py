@@ -1,1 +1,0 @@
-"""Ours beside peers, on real data and on made ones: ``janossy bench``."""

@@ -1,0 +1,84 @@
+"""What the columns of sets, and the target, are taken as: for the screen and the report."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from janossy.tables import Column, SetTable
+
+SHOWN = 4
+"""Categories that are named."""
+
+FEW = 20
+"""So few different whole numbers may be codes, or classes."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A column in words: whose it is, elements' or sets', of which kind, with which values; what to look at."""
+
+    name: str
+    owner: str
+    kind: str
+    values: str
+    missing: int
+    hint: str = ""
+
+
+def describe(sets: SetTable) -> Iterator[Described]:
+    """The columns of the elements, then those of the sets."""
+    for owner, columns in (("element", sets.elements), ("set", sets.context)):
+        for name, column in columns.items():
+            hint = ""
+            if owner == "element" and _is_constant(column, sets):
+                hint = f"one value in each set: --set-columns {name}?"
+            elif column.kind == "numeric" and _num_codes(column) is not None:
+                hint = f"codes, not amounts: --categorical {name}?"
+            yield Described(name, owner, column.kind, values_of(column), int(column.missing().sum()), hint)
+
+
+def values_of(column: Column) -> str:
+    """Which values a column has, in a few words."""
+    there = column[~column.missing()]
+    if len(there) == 0:
+        return "all missing"
+    if column.kind == "categorical":
+        counts = np.bincount(there.values, minlength=len(column.categories))
+        names = [str(column.categories[code]) for code in np.argsort(-counts, kind="stable")[:SHOWN]]
+        more = ", …" if (counts > 0).sum() > SHOWN else ""
+        return f"{(counts > 0).sum():,} different: {', '.join(names)}{more}"
+    if column.kind == "boolean":
+        return f"{there.numbers().mean():.1%} true"
+    if column.kind == "date":
+        return f"{there.values.min().astype('datetime64[s]')} to {there.values.max().astype('datetime64[s]')}"
+    different = _num_codes(column)
+    whole = f", {different} different" if different else ""
+    return f"{there.values.min():.6g} to {there.values.max():.6g}{whole}"
+
+
+def sizes_of(sets: SetTable) -> str:
+    """How many sets of how many elements."""
+    sizes = sets.sizes
+    low, middle, high = sizes.min(), np.median(sizes), sizes.max()
+    each = f"{low:,} each" if low == high else f"{low:,} to {high:,}, median {middle:,.0f}"
+    return f"{len(sets):,} sets of {sets.num_elements:,} elements: {each}"
+
+
+def _num_codes(column: Column) -> int | None:
+    """How many different values a column of few whole numbers has; None of others."""
+    values = column.values[~column.missing()]
+    if column.kind != "numeric" or len(values) == 0 or not np.array_equal(values, np.round(values)):
+        return None
+    different = len(np.unique(values))
+    return different if 2 < different <= FEW else None
+
+
+def _is_constant(column: Column, sets: SetTable) -> bool:
+    """Whether each set has one value only, and some have it more than once, and not all the same."""
+    sizes = sets.sizes
+    if sizes.max() < 2 or len(column) == 0:
+        return False
+    first = column.values[np.repeat(sets.offsets[:-1], sizes)]
+    missing = column.missing()
+    return bool((column.values == first)[~missing].all() and (column.values != column.values[0])[~missing].any())

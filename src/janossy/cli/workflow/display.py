@@ -1,0 +1,127 @@
+"""The screen of a fit: what the columns are, a line for each candidate that was tried, and one that lives."""
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import inf, isfinite
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+from rich.text import Text
+
+from janossy.cli.workflow.describing import Described
+from janossy.cli.workflow.record import shown
+from janossy.estimators import Progress
+
+
+def screen() -> Console:
+    """Standard output; wide where it is no terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def show_columns(console: Console, columns: Sequence[Described]) -> None:
+    """What each column is taken as, and what to look at."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("column", "of each", "kind", "values", "missing"):
+        table.add_column(title, overflow="fold")
+    for column in columns:
+        missing = f"{column.missing:,}" if column.missing else ""
+        table.add_row(*map(escape, (column.name, column.owner, column.kind, column.values, missing)))
+    console.print(table)
+    for column in columns:
+        if column.hint:
+            say(console, f"  {column.name} seems to hold {column.hint}", style="yellow")
+
+
+def say(console: Console, line: str, style: str | None = None) -> None:
+    """A line that holds names of the user's own, which are no markup."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
+
+
+@contextmanager
+def warnings_said(console: Console) -> Iterator[None]:
+    """Each warning of ours as a line; others not."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(str(w.message) for w in found if issubclass(w.category, UserWarning)):
+                say(console, text, style="yellow")
+
+
+class _TimeLeft(ProgressColumn):
+    """The time until the search ends at the latest, which goes on between epochs."""
+
+    def render(self, task: Task) -> Text:
+        left = task.fields["end"] - monotonic()
+        return Text(f"at most {duration(max(0.0, left))} left" if left < inf else duration(task.elapsed or 0.0))
+
+
+class FitDisplay:
+    """Shows a search as it goes: used as ``with``, and as the estimator's ``progress``."""
+
+    def __init__(self, console: Console, score: str) -> None:
+        self.console, self.score = console, score
+        self.best: tuple[float, str] | None = None
+        self.bars = Bars(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            _TimeLeft(),
+            console=console,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        self.bars.__enter__()
+        self.task = self.bars.add_task("the first epoch", total=None, end=inf)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bars.__exit__(kind, error, trace)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show where the search is."""
+        if progress.trial is not None:
+            self._tried(progress)
+        of = f", network {progress.network + 1} of {progress.num_networks}" if progress.num_networks > 1 else ""
+        where = f"round {progress.rung + 1} of {progress.num_rungs}: {progress.candidate}{of}"
+        epoch = progress.epoch
+        total = progress.seconds + progress.seconds_left
+        self.bars.update(
+            self.task,
+            description=f"{where}, epoch {epoch.number}, loss {epoch.train_loss:.4f}, in validation "
+            f"{epoch.valid_loss:.4f}",
+            completed=progress.seconds,
+            total=total if total < inf else None,
+            end=monotonic() + progress.seconds_left,
+        )
+
+    def _tried(self, progress: Progress) -> None:
+        trial = progress.trial
+        assert trial is not None
+        is_best = isfinite(trial.loss) and (self.best is None or trial.loss < self.best[0])
+        if is_best:
+            self.best = trial.loss, progress.candidate
+        note = f"  ({trial.note})" if trial.note else ""
+        say(
+            self.console,
+            f"{duration(progress.seconds):>9}  round {progress.rung + 1} of {progress.num_rungs}  "
+            f"{progress.candidate:<28}  loss {trial.loss:.4f}  {self.score} {shown(trial.score)}"
+            f"{'  best so far' if is_best else ''}{note}",
+        )
+
+
+def duration(seconds: float) -> str:
+    """0:45; 12:05; 3:20:00."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -1,0 +1,203 @@
+"""What a model says of sets that its networks have not seen: predictions, scores, and what it got most wrong."""
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.metrics import mean_absolute_error, r2_score, recall_score, root_mean_squared_error
+
+from janossy.cli.workflow.target import TaskName
+from janossy.estimators import SetClassifier, SetRegressor
+from janossy.tables import Column, SetTable
+
+Model = SetClassifier | SetRegressor
+
+
+FEW_SETS = 2_000
+"""As many tell how the score grows with permutations."""
+
+NUMBERS = (1, 2, 5, 10, 20)
+"""Of permutations, as far as the model averages so many."""
+
+MOST_WRONG = 6
+MOST_ELEMENTS = 200
+"""Sets of more are not taken apart: that takes as many predictions as they have elements."""
+
+SHOWN_ELEMENTS = 8
+SHOWN_COLUMNS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """V sets, each predicted by networks that left it out in training.
+
+    Shapes: sets (V,), their numbers; targets and predictions (V,): labels, or numbers, or (V, t) of several targets;
+    probabilities (V, C) of the classes, None of numbers.
+    """
+
+    sets: np.ndarray
+    targets: np.ndarray
+    predictions: np.ndarray
+    probabilities: np.ndarray | None
+
+    @property
+    def right(self) -> np.ndarray:
+        """Whether the class is right, (V,)."""
+        return self.predictions == self.targets
+
+    def losses(self, classes: np.ndarray | None) -> np.ndarray:
+        """How wrong each prediction is, (V,): what the true class lacks in probability, or the error's size.
+
+        Of several targets the size of the largest error, in standard deviations of its target.
+        """
+        if self.probabilities is None:
+            return self.errors().max(1)
+        assert classes is not None
+        return 1 - self.probabilities[np.arange(len(self.sets)), np.searchsorted(classes, self.targets)]
+
+    def errors(self) -> np.ndarray:
+        """The size of the error of each number, (V, t), in standard deviations where there are several."""
+        errors = np.abs(self.predictions - self.targets).reshape(len(self.sets), -1)
+        if errors.shape[1] == 1:
+            return errors
+        spread = self.targets.std(0)
+        return errors / np.where(spread > 0, spread, 1)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A set that was predicted wrong: ``elements`` are those that mattered most, each with the prediction's change.
+
+    ``largest``: the largest change of any of them. ``of``: which of several targets, whose error is the largest, they
+    mattered to. ``note``: why it was not taken apart.
+    """
+
+    name: str
+    target: str
+    prediction: str
+    elements: list[tuple[str, float]]
+    largest: float
+    num_elements: int
+    of: str = ""
+    note: str = ""
+
+
+def task_of(model: Model) -> TaskName:
+    """What it predicts."""
+    return "classification" if isinstance(model, SetClassifier) else "regression"
+
+
+def judge(model: Model, sets: SetTable, targets: np.ndarray) -> Judged:
+    """Predict the sets that were left out, each by the networks that did not learn from it."""
+    numbers, predictions, probabilities = [], [], []
+    for part, some in model.as_of_new_sets():
+        numbers.append(some)
+        if isinstance(part, SetClassifier):
+            probabilities.append(part.predict_proba(sets[some]))
+            predictions.append(part.classes_[probabilities[-1].argmax(1)])
+        else:
+            predictions.append(part.predict(sets[some]))
+    chosen = np.concatenate(numbers)
+    return Judged(
+        chosen,
+        targets[chosen],
+        np.concatenate(predictions),
+        np.concatenate(probabilities) if probabilities else None,
+    )
+
+
+def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: Sequence[str] = ()) -> dict[str, float]:
+    """Scores by name, the main one first. Classes weigh alike in the balanced accuracy, however rare.
+
+    Of several targets, called ``names``: the mean of their R², and the scores of each.
+    """
+    if targets.ndim == 2:
+        each = {
+            name: scores(targets[:, j], predictions[:, j], task)
+            for j, name in enumerate(names or map(str, range(targets.shape[1])))
+        }
+        mean = {"R²": float(np.mean([found["R²"] for found in each.values()]))}
+        return mean | {f"{score} of {name}": value for name, found in each.items() for score, value in found.items()}
+    if task == "classification":
+        recall = recall_score(targets, predictions, labels=np.unique(targets), average="macro", zero_division=0)
+        return {"accuracy": float((targets == predictions).mean()), "balanced accuracy": float(recall)}
+    return {
+        "R²": float(r2_score(targets, predictions)) if len(targets) > 1 else float("nan"),
+        "root mean squared error": float(root_mean_squared_error(targets, predictions)),
+        "mean absolute error": float(mean_absolute_error(targets, predictions)),
+    }
+
+
+def by_permutations(model: Model, sets: SetTable, targets: np.ndarray) -> list[tuple[int, float]]:
+    """The main score for several numbers of permutations; none of a model that draws no orders."""
+    if model.sensitivity_ is None:
+        return []
+    found = []
+    for num in sorted({*(num for num in NUMBERS if num < model.num_permutations), model.num_permutations}):
+        said: list[np.ndarray] = []
+        true: list[np.ndarray] = []
+        for part, some in model.as_of_new_sets():
+            few = some[: max(1, FEW_SETS // len(model.parts_))]
+            of_num = copy(part).set_params(num_permutations=num)
+            said.append(of_num.predict(sets[few]))
+            true.append(targets[few])
+        main = next(iter(scores(np.concatenate(true), np.concatenate(said), task_of(model)).values()))
+        found.append((num, main))
+    return found
+
+
+def most_wrong(model: Model, sets: SetTable, judged: Judged, targets: Sequence[str]) -> Iterator[Wrong]:
+    """The sets that the model got most wrong, and which of their elements mattered to what it said.
+
+    ``targets``: what they are called, of which only several are named.
+    """
+    classes = model.classes_ if isinstance(model, SetClassifier) else None
+    losses = judged.losses(classes)
+    wrong = losses > 0 if judged.probabilities is None else ~judged.right
+    order = np.argsort(-losses, kind="stable")
+    chosen = [int(v) for v in order[:MOST_WRONG] if wrong[v]]
+    parts = list(model.as_of_new_sets())
+    for v in chosen:
+        b = int(judged.sets[v])
+        one = sets[[b]]
+        said, true = (
+            _numbers(values[v], targets) if judged.probabilities is None else str(values[v])
+            for values in (judged.predictions, judged.targets)
+        )
+        if judged.probabilities is not None:
+            said += f" ({judged.probabilities[v].max():.2f})"
+        told = {"name": sets.place_of_set(b), "target": true, "prediction": said}
+        size, worst = one.num_elements, 0
+        if judged.probabilities is None and len(targets) > 1:
+            worst = int(judged.errors()[v].argmax())
+            told["of"] = targets[worst]
+        if size > MOST_ELEMENTS:
+            yield Wrong(**told, elements=[], largest=0, num_elements=size, note=f"more than {MOST_ELEMENTS} elements")
+            continue
+        part = next(part for part, some in parts if b in some)
+        changes = part.element_importance(one)[0].reshape(size, -1)[:, worst] if size else np.zeros(0)
+        mattered = np.argsort(-np.abs(changes), kind="stable")[:SHOWN_ELEMENTS]
+        elements = [(_element(one, int(i)), float(changes[i])) for i in mattered]
+        yield Wrong(**told, elements=elements, largest=float(np.abs(changes).max(initial=0)), num_elements=size)
+
+
+def _element(one: SetTable, i: int) -> str:
+    """An element in words: its first columns."""
+    shown = [f"{name} {_value(column, i)}" for name, column in list(one.elements.items())[:SHOWN_COLUMNS]]
+    return ", ".join(shown) + (", …" if len(one.elements) > SHOWN_COLUMNS else "")
+
+
+def _value(column: Column, i: int) -> str:
+    return "missing" if column.missing()[i] else _number(column.decoded()[i])
+
+
+def _numbers(values: np.ndarray, names: Sequence[str]) -> str:
+    """The number, or several with their names."""
+    if values.ndim == 0:
+        return _number(values[()])
+    return ", ".join(f"{name} {_number(value)}" for name, value in zip(names, values, strict=True))
+
+
+def _number(value: object) -> str:
+    return f"{value:.5g}" if isinstance(value, float | np.floating) else str(value)

@@ -1,0 +1,225 @@
+"""What ``janossy fit`` does: from tables to the folder of a model, with a report."""
+
+import os
+import platform
+import shlex
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+
+from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.describing import describe, sizes_of
+from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
+from janossy.cli.workflow.evaluation import Model, judge, scores
+from janossy.cli.workflow.recipe import Read, Recipe, sets_to_fit, stream_to_fit
+from janossy.cli.workflow.record import NAME, Record, in_words
+from janossy.cli.workflow.report import report, str_of
+from janossy.cli.workflow.target import TaskName, taken_as
+from janossy.cli.workflow.values import is_text
+from janossy.estimators import SetClassifier, SetRegressor, save
+from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.streams.processes import Processes
+from janossy.saving.atomic import beside, write_whole
+from janossy.saving.reading import version_of
+
+FOLDS = 5
+"""Of few sets, unless ``validation`` says otherwise."""
+
+LARGEST = 1e30
+"""Of a target: predictions are in float32, and errors are squared."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``janossy fit`` is asked for."""
+
+    files: tuple[Path, ...]
+    recipe: Recipe
+    out: Path
+    task: TaskName | None
+    balanced: bool
+    settings: dict[str, Any]
+    """Of the estimator."""
+    stream: bool = False
+    """Whether the files are read piece by piece."""
+
+
+def fit(request: Request) -> None:
+    """Read the tables, fit, and write the folder of the model: whole, or not at all.
+
+    Raises: BadArgument for what is wrong in the tables; OSError; FloatingPointError if training diverges;
+        typer.Exit(130) after an interrupt, when the best so far is written; KeyboardInterrupt after one before there is
+        anything to write, or a second.
+    """
+    rank = Processes.found(request.settings["device"]).rank if request.stream else 0
+    console = screen() if rank == 0 else Console(quiet=True)
+    _check_device(request.settings["device"])
+    request.out.parent.mkdir(parents=True, exist_ok=True)
+    with beside(request.out) as part:
+        part.mkdir()  # if there is no place for it, one knows before training
+        read, targets, task = _read(request, console)
+        with Interrupts() as interrupts:
+            record = _written(request, read, targets, task, part, console, interrupts, rank == 0)
+    if record is None:
+        return
+    say(console, f"{in_words(record.scores)}, on {record.num_judged:,} sets that were left out.")
+    say(console, f"wrote {request.out}, with {request.out / 'report.html'}")
+    if interrupts.came:
+        say(console, "Stopped before the end: this is the best so far.")
+        raise typer.Exit(130)
+
+
+def _written(
+    request: Request,
+    read: Read,
+    targets: np.ndarray,
+    task: TaskName,
+    part: Path,
+    console: Console,
+    interrupts: Interrupts,
+    writes: bool,
+) -> Record | None:
+    """Fit, and write the model, with what is told of it, if this process is the one that writes."""
+    sets = read.sets
+    model, seconds = _trained(request, read, targets, task, console)
+    if not writes:
+        return None
+    about = sets.num_elements, int(sets.sizes.min()), int(sets.sizes.max())
+    num_sets, schema = len(sets), read.ids.schema
+    if read.stream is not None:
+        scan, sets, labelled = model.scan_, model.left_out_.sets, model.left_out_.targets
+        assert labelled is not None
+        targets = labelled if task == "classification" else labelled.astype(np.float64)
+        sizes = (*sets.sizes, scan.smallest, scan.largest)
+        about = scan.num_elements + sets.num_elements, int(min(sizes)), int(max(sizes))
+        num_sets, schema = len(read.stream), read.stream.files.schema
+    interrupts.came = interrupts.came or model.interrupted_
+    if interrupts.came:
+        say(console, "Stopped; the best so far is being written. Ctrl-C again leaves at once.")
+    judged = judge(model, sets, targets)
+    found = scores(judged.targets, judged.predictions, task, request.recipe.target)
+    record = Record(
+        request.recipe,
+        task,
+        tuple(map(str, request.files)),
+        num_sets,
+        *about,
+        len(judged.sets),
+        {name: value if isfinite(value) else None for name, value in found.items()},
+        seconds,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        shlex.join(["janossy", *sys.argv[1:]]),
+        tuple(name for name in request.recipe.set_id if name in schema.names and is_text(schema.field(name).type)),
+    )
+    folder = save(model, part / "model")
+    write_whole(folder / NAME, record.to_json())
+    try:
+        told = {"ended": "by Ctrl-C, with the best so far"} if interrupts.came else {}
+        write_whole(folder / "report.html", report(model, sets, judged, record, told | _told(model)))
+    finally:  # rather a model without a report than none
+        folder.rename(request.out)
+    return record
+
+
+def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskName]:
+    """The sets, their targets, and what these are."""
+    if request.stream:
+        read = stream_to_fit(request.files, request.recipe)
+    else:
+        read = sets_to_fit(request.files, request.recipe, request.task == "classification")
+    names, files = request.recipe.target, ", ".join(map(str, request.files))
+    targets, task = read.targets, request.task
+    assert targets is not None
+    if read.sets.num_elements == 0:
+        raise BadArgument(f"{files}: all sets are empty. Are these the right columns of lists?")
+    taken = taken_as(targets)
+    if targets.dtype.kind == "M":
+        raise BadArgument(f"{files}: the target {names[0]!r} holds dates. Make numbers of them, such as days.")
+    if task == "regression" and targets.dtype.kind not in "iufb":
+        raise BadArgument(
+            f"{files}: the target {names[0]!r} is text, which no regression can predict. Leave --task out."
+        )
+    piece = "" if read.stream is None else f"{len(read.stream):,} sets, of which the first "
+    say(console, f"{files}: {piece}{sizes_of(read.sets)}")
+    show_columns(console, list(describe(read.sets)))
+    reason = "as --task says" if task else f"{taken.reason}; --task overrules it"
+    task = task or taken.task
+    columns = dict(zip(names, targets.reshape(len(targets), -1).T, strict=True))
+    for name, values in columns.items():
+        if read.stream is None and (values == values[0]).all():
+            raise BadArgument(f"{files}: the target {name!r} has one value only, {values[0]}. Is it the right column?")
+    if task == "regression" and request.balanced:
+        raise BadArgument(f"--balanced is of classes, and the target {names[0]!r} is taken as numbers, {reason}.")
+    _check_enough(request.settings.get("validation"), len(read.sets), files)
+    if task == "classification":
+        different, counts = np.unique(targets, return_counts=True)
+        say(console, f"target {names[0]}: {len(different)} classes, {reason}")
+        rare = [str(each) for each, count in zip(different, counts, strict=True) if count < FOLDS]
+        if rare:
+            say(console, f"  fewer than {FOLDS} sets are of {', '.join(rare[:10])}", style="yellow")
+        return read, targets, task
+    for name, values in columns.items():
+        if (largest := np.abs(values.astype(np.float64)).max()) > LARGEST:
+            raise BadArgument(f"{files}: the target {name!r} has values as large as {largest:.3g}. Divide them.")
+        say(console, f"target {name}: numbers from {values.min():.6g} to {values.max():.6g}, {reason}")
+    return read, targets.astype(np.float64), task
+
+
+def _check_device(name: str) -> None:
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise BadArgument(f"--device {name} is not there: {str(error).splitlines()[0]}") from None
+
+
+def _check_enough(validation: float | int | None, num_sets: int, files: str) -> None:
+    folds = validation if isinstance(validation, int) else FOLDS if validation is None else 2
+    if num_sets < folds:
+        raise BadArgument(f"{files}: {folds} folds of validation need {folds} sets or more; got {num_sets}.")
+
+
+def _trained(
+    request: Request, read: Read, targets: np.ndarray, task: TaskName, console: Console
+) -> tuple[Model, float]:
+    model: Model
+    if task == "classification":
+        model = SetClassifier(**request.settings, class_weight="balanced" if request.balanced else None)
+    else:
+        model = SetRegressor(**request.settings)
+    began = monotonic()
+    with warnings_said(console), FitDisplay(console, "accuracy" if task == "classification" else "R²") as display:
+        model.set_params(progress=display)
+        try:
+            if read.stream is None:
+                model.fit(read.sets, targets)
+            else:
+                model.fit(read.stream)
+        except (TypeError, ValueError) as error:
+            raise BadArgument(str(error)) from error
+    model.set_params(progress=None)
+    if not any(trial.epochs for trial in model.trials_):
+        raise BadArgument("--time-budget was over before the first epoch of training. Give more.")
+    used = [str_of(trial) for trial in model.trials_ if trial.weight]
+    say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")
+    return model, monotonic() - began
+
+
+def _told(model: Model) -> dict[str, str]:
+    """Settings and versions, for the report."""
+    settings = {
+        name: str(value)
+        for name, value in model.get_params().items()
+        if value is not None and value != () and name != "verbose"
+    }
+    versions = {name: version_of(name) for name in ("janossy", "torch", "scikit-learn", "skorch", "numpy", "pyarrow")}
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return settings | versions | {"machine": machine}

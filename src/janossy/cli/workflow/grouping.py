@@ -1,0 +1,194 @@
+"""What ``janossy group`` does: from tables of one row an element, in any order, to a Parquet file of one row a set."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from janossy.cli.errors import BadArgument
+from janossy.saving.atomic import beside
+from janossy.tables.files import FORMATS, Files, open_files
+from janossy.tables.sorted_ids import begins
+
+try:
+    import duckdb
+except ImportError as error:
+    raise ImportError("janossy group needs duckdb: pip install 'janossy[group]'", name="duckdb") from error
+
+READ = {**FORMATS, ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
+"""What is read, by the ends of files' names."""
+
+CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
+ROW = "janossy_row"
+"""The number of each row, by which those of a set keep their order."""
+
+BATCH = 2**16
+GROUP = 2**17
+"""Elements of a row group: what a reader of the file holds at a time is a few of them."""
+
+
+def group(
+    paths: Sequence[str], set_id: Sequence[str], set_columns: Sequence[str], out: Path, memory: str | None = None
+) -> int:
+    """Write one row a set, in the order of their ids: these, ``set_columns``, and lists of all others in step.
+
+    DuckDB sorts the rows, by id and then as they stand, and spills to disk beside ``out`` what exceeds ``memory``, such
+    as "4GB" (by default four fifths of the machine's); its own function that makes lists would not spill
+    (https://duckdb.org/docs/stable/guides/performance/how_to_tune_workloads). Returns the number of sets.
+
+    Raises: BadArgument for files that are not there or not alike, columns that there are not, a row without an id, or a
+        column of a set that is not constant in it; OSError. Of the file is then nothing there.
+    """
+    if tables := [path for path in paths if str(path).endswith(CSV)]:
+        raise BadArgument(
+            f"{tables[0]} is CSV, whose types are a guess: ids such as 007 and 7 become one. Write it as Parquet, and "
+            f"look at them: duckdb.sql(\"COPY (FROM '{tables[0]}') TO 'rows.parquet'\") in Python."
+        )
+    try:
+        files = open_files(paths, READ)
+    except (ValueError, FileNotFoundError) as error:
+        raise BadArgument(str(error)) from error
+    for name in (*set_id, *set_columns):
+        if name not in files.schema.names:
+            raise BadArgument(f"{files.names[0]} has no column {name!r}; it has {', '.join(files.schema.names)}.")
+    rows = _Rows(files, set_id)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with beside(out) as part, beside(out) as spilled, duckdb.connect() as connection:
+        connection.execute(f"SET temp_directory = {_quoted(spilled, mark=chr(39))}")
+        try:
+            if memory is not None:
+                connection.execute(f"SET memory_limit = {_quoted(memory, mark=chr(39))}")
+            num_sets = _write(connection, rows, set_id, set_columns, part)
+        except duckdb.Error as error:
+            raise BadArgument(f"DuckDB cannot sort the rows: {str(error).splitlines()[0]}") from error
+        part.rename(out)
+    return num_sets
+
+
+class _Rows:
+    """The rows of the files, one after the other, with their numbers."""
+
+    def __init__(self, files: Files, set_id: Sequence[str]) -> None:
+        self.files, self.set_id = files, set_id
+        self.ends: list[int] = []
+        self.wrong: BadArgument | None = None
+        """What ended the reading, which DuckDB would say in other words."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        row = 0
+        for fragment in self.files.fragments:
+            begin = row
+            for batch in fragment.to_batches(self.files.schema, batch_size=BATCH, batch_readahead=2):
+                for name in self.set_id:
+                    if (column := batch.column(name)).null_count:
+                        at = row - begin + int(column.is_null().to_numpy(zero_copy_only=False).argmax())
+                        self.wrong = BadArgument(
+                            f"--set-id {name} expects an id in every row; got none in {fragment.path}, row {at + 1}."
+                        )
+                        raise self.wrong
+                yield batch.append_column(ROW, pa.array(np.arange(row, row + len(batch))))
+                row += len(batch)
+            self.ends.append(row)
+
+    def place(self, row: int) -> str:
+        """What a row is called in errors, from 1 on."""
+        number = int(np.searchsorted(self.ends, row, side="right"))
+        return f"{self.files.names[number]}, row {row - (self.ends[number - 1] if number else 0) + 1}"
+
+
+def _write(connection: Any, rows: _Rows, set_id: Sequence[str], set_columns: Sequence[str], part: Path) -> int:
+    schema = rows.files.schema.append(pa.field(ROW, pa.int64()))
+    table = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, rows.batches()))
+    order = ", ".join(_quoted(name) for name in (*set_id, ROW))
+    num_sets = 0
+    writer: parquet.ParquetWriter | None = None
+    try:
+        for sets in _groups(_whole_sets(table.order(order).to_arrow_reader(BATCH), set_id), rows, set_id, set_columns):
+            writer = writer or parquet.ParquetWriter(part, sets.schema)
+            writer.write_table(sets)
+            num_sets += len(sets)
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise (rows.wrong or error) from None
+    finally:
+        if writer is not None:
+            writer.close()
+    if not num_sets:
+        raise BadArgument(f"{rows.files.names[0]} has columns, and no row.")
+    return num_sets
+
+
+def _whole_sets(batches: Iterator[pa.RecordBatch], set_id: Sequence[str]) -> Iterator[tuple[pa.Table, np.ndarray]]:
+    """The sorted rows again, cut where a set ends, and where in them sets begin."""
+    waiting: list[pa.Table] = []
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        last = waiting[-1].slice(len(waiting[-1]) - 1) if waiting else table.slice(0, 0)
+        firsts = begins(pa.concat_tables([last, table]).select(list(set_id))) - len(last)
+        cut = int(firsts[-1])
+        if cut > 0 or (cut == 0 and waiting):
+            whole = pa.concat_tables([*waiting, table.slice(0, cut)])
+            yield whole, begins(whole.select(list(set_id)))
+            waiting = []
+        waiting.append(table.slice(max(cut, 0)))
+    if waiting:
+        whole = pa.concat_tables(waiting)
+        yield whole, begins(whole.select(list(set_id)))
+
+
+def _groups(
+    pieces: Iterator[tuple[pa.Table, np.ndarray]], rows: _Rows, set_id: Sequence[str], set_columns: Sequence[str]
+) -> Iterator[pa.Table]:
+    """One row a set, of so many elements together as a row group is to have."""
+    waiting: list[pa.Table] = []
+    num = 0
+    for table, firsts in pieces:
+        waiting.append(_as_lists(table.combine_chunks(), firsts, rows, set_id, set_columns))
+        num += len(table)
+        if num >= GROUP:
+            yield pa.concat_tables(waiting).combine_chunks()
+            waiting, num = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
+def _as_lists(
+    table: pa.Table, firsts: np.ndarray, rows: _Rows, set_id: Sequence[str], set_columns: Sequence[str]
+) -> pa.Table:
+    offsets = pa.array(np.append(firsts, len(table)), pa.int32())
+    columns: dict[str, Any] = {}
+    for name in rows.files.schema.names:
+        values = table[name].combine_chunks()
+        if name in set_columns:
+            _check_constant(values, firsts, name, table, rows, set_id)
+        one_a_set = name in set_id or name in set_columns
+        columns[name] = values.take(pa.array(firsts)) if one_a_set else pa.ListArray.from_arrays(offsets, values)
+    return pa.table(columns)
+
+
+def _check_constant(
+    values: pa.Array, firsts: np.ndarray, name: str, table: pa.Table, rows: _Rows, set_id: Sequence[str]
+) -> None:
+    """Raise a BadArgument, naming two rows, unless the values of each set are one."""
+    first = values.take(pa.array(np.repeat(firsts, np.diff(np.append(firsts, len(values))))))
+    alike = pc.or_(pc.fill_null(pc.equal(values, first), False), pc.and_(values.is_null(), first.is_null()))
+    if pa.types.is_floating(values.type):
+        alike = pc.or_(alike, pc.fill_null(pc.and_(pc.is_nan(values), pc.is_nan(first)), False))
+    if pc.all(alike).as_py():
+        return
+    at = int(np.argmin(alike.to_numpy(zero_copy_only=False)))
+    begin = int(firsts[np.searchsorted(firsts, at, side="right") - 1])
+    here, there = (rows.place(table[ROW][row].as_py()) for row in (begin, at))
+    ids = ", ".join(str(table[each][at]) for each in set_id)
+    raise BadArgument(
+        f"column {name!r} expects one value a set; got {values[begin]} in {here} and {values[at]} in {there}, both of "
+        f"set {ids}. Correct the rows, or leave the column out of --set-columns."
+    )
+
+
+def _quoted(text: object, mark: str = '"') -> str:
+    return mark + str(text).replace(mark, 2 * mark) + mark

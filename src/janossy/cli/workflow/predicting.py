@@ -1,0 +1,65 @@
+"""What ``janossy predict`` does: from a model and tables to a table of predictions."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, feather, parquet
+
+from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.display import say, screen, warnings_said
+from janossy.cli.workflow.evaluation import Model, scores, task_of
+from janossy.cli.workflow.model import load_model
+from janossy.cli.workflow.recipe import Recipe, sets_to_predict
+from janossy.cli.workflow.record import Record, in_words
+from janossy.estimators.predictions import beside_ids, predictions
+from janossy.saving.atomic import beside
+
+WRITERS = {
+    ".parquet": parquet.write_table,
+    ".csv": csv.write_csv,
+    ".arrow": feather.write_feather,
+    ".feather": feather.write_feather,
+}
+
+
+def predict(
+    folder: Path, files: Sequence[Path], out: Path, set_id: tuple[str, ...], num_permutations: int | None
+) -> None:
+    """Read a model and tables, predict each set, and write the predictions: whole, or not at all.
+
+    Raises: BadArgument for what is wrong in the tables or the model; OSError.
+    """
+    console = screen()
+    model, record = load_model(folder), Record.read(folder)
+    if num_permutations is not None:
+        model.set_params(num_permutations=num_permutations)
+    recipe = Recipe() if record is None else record.recipe
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with warnings_said(console):
+        read = sets_to_predict(files, model.encoder_, recipe, set_id, () if record is None else record.text_ids)
+        try:
+            columns = predictions(model, read.sets, recipe.target)
+        except ValueError as error:
+            raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
+    ids = read.ids if read.ids.num_columns else pa.table({"set": np.arange(len(read.sets))})
+    table = pa.Table.from_arrays([*ids.columns, *columns.columns], schema=beside_ids(ids.schema, columns.schema))
+    with beside(out) as part:
+        WRITERS[out.suffix](table, str(part))
+        part.rename(out)
+    say(console, f"wrote {out}: {len(read.sets):,} sets, columns {', '.join(table.column_names)}")
+    if read.targets is not None:
+        names = " and ".join(map(repr, recipe.target))
+        several = "s" if len(recipe.target) > 1 else ""
+        found = [columns[name].to_numpy() for name in columns.column_names if name.startswith("prediction")]
+        predicted = found[0] if read.targets.ndim == 1 else np.stack(found, 1)
+        say(console, f"compared with the column{several} {names}: {_compared(read.targets, predicted, model, recipe)}")
+
+
+def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: Recipe) -> str:
+    """The scores, or why there are none."""
+    like, kinds = (targets.dtype.kind, predicted.dtype.kind), ("biuf", "OU")
+    if not any(set(like) <= set(kind) for kind in kinds):
+        return f"it holds other values than in training, as {targets[0]!s}"
+    return in_words(scores(targets, predicted, task_of(model), recipe.target))

@@ -1,0 +1,167 @@
+"""The report of a fit: one self-contained page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from janossy.cli.pages import Plot, data_uris, fill
+from janossy.cli.workflow import figures
+from janossy.cli.workflow.describing import describe, sizes_of
+from janossy.cli.workflow.evaluation import Judged, Model, by_permutations, most_wrong, task_of
+from janossy.cli.workflow.record import Record, shown
+from janossy.estimators import SetClassifier, Trial
+from janossy.tables import SetTable
+
+MOST_CURVES = 6
+"""Candidates whose learning curves are drawn: those of the prediction, and the next best."""
+
+FEW_RIGHT = 30
+"""Of fewer sets a calibration curve says nothing."""
+
+
+def report(model: Model, sets: SetTable, judged: Judged, record: Record, told: Mapping[str, str]) -> bytes:
+    """The page as HTML. ``told``: further settings and versions, by name."""
+    task = task_of(model)
+    numbers = by_permutations(model, sets, _of_all(judged, len(sets)))
+    plots = dict(_plots(model, judged, numbers, record))
+    context = {
+        "record": record,
+        "is_classifier": task == "classification",
+        "scores": {name: "–" if value is None else shown(value) for name, value in record.scores.items()},
+        "main": next(iter(record.scores)),
+        "lead": _lead(judged, record),
+        "num_judged": len(judged.sets),
+        "sizes": sizes_of(sets),
+        "columns": list(describe(sets)),
+        "trials": [_trial_line(trial) for trial in sorted(model.trials_, key=_place)],
+        "used": [str_of(trial) for trial in model.trials_ if trial.weight],
+        "classes": _classes(model.classes_, judged) if isinstance(model, SetClassifier) else [],
+        "target": "" if isinstance(model, SetClassifier) else _ranges(judged.targets, record.recipe.target),
+        "wrong": list(most_wrong(model, sets, judged, record.recipe.target)),
+        "sensitivity": model.sensitivity_,
+        "numbers": numbers,
+        "images": {name: data_uris(plot) for name, plot in plots.items()},
+        "of_targets": _of_targets(record.recipe.target),
+        "told": told,
+    }
+    return fill(__package__, "report.html.j2", context)
+
+
+def str_of(trial: Trial) -> str:
+    """A candidate in words: its strategy, and the settings in which it differs from that."""
+    settings = ", ".join(f"{name}={value}" for name, value in trial.settings.items())
+    return f"{trial.strategy} ({settings})" if settings else trial.strategy
+
+
+def _plots(
+    model: Model, judged: Judged, numbers: Sequence[tuple[int, float]], record: Record
+) -> Iterator[tuple[str, Plot]]:
+    curves = _curves(model.trials_)
+    if curves:
+        yield "curves", partial(figures.learning_curves, curves)
+    if isinstance(model, SetClassifier):
+        counts = _confusion(model.classes_, judged)
+        yield "confusion", partial(figures.confusion, counts, [str(name) for name in model.classes_])
+        if len(judged.sets) >= FEW_RIGHT and judged.probabilities is not None:
+            yield "calibration", partial(figures.confidence, judged.probabilities.max(1), judged.right)
+    else:
+        for j, suffix in enumerate(_of_targets(record.recipe.target)):
+            said, true = (x.reshape(len(judged.sets), -1)[:, j] for x in (judged.predictions, judged.targets))
+            yield f"residuals{suffix}", partial(figures.residuals, said, true)
+            if len(judged.sets) >= FEW_RIGHT:
+                yield f"calibration{suffix}", partial(figures.means, said, true)
+    if len(numbers) > 1:
+        nums, values = zip(*numbers, strict=True)
+        yield "permutations", partial(figures.by_permutations, nums, values, next(iter(record.scores)))
+
+
+def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
+    """The last rung of each candidate, those of the prediction first, then by loss."""
+    last: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.epochs and (str_of(trial) not in last or not last[str_of(trial)].weight):
+            last[str_of(trial)] = trial
+    chosen = sorted(last.values(), key=lambda trial: (-trial.weight, trial.loss))[:MOST_CURVES]
+    return [
+        figures.Curve(str_of(trial), [row["train_loss"] for row in history], [row["valid_loss"] for row in history])
+        for trial in chosen
+        for history in trial.history
+        if history
+    ]
+
+
+def _confusion(classes: np.ndarray, judged: Judged) -> np.ndarray:
+    counts = np.zeros((len(classes), len(classes)), np.int64)
+    np.add.at(counts, (np.searchsorted(classes, judged.targets), np.searchsorted(classes, judged.predictions)), 1)
+    return counts
+
+
+def _classes(classes: np.ndarray, judged: Judged) -> list[tuple[str, int, str, str]]:
+    """Of each class: its name, its sets, the share of them that is found, and of those predicted so that is right."""
+    counts = _confusion(classes, judged)
+    true, said, found = counts.sum(1), counts.sum(0), counts.diagonal()
+    return [
+        (str(name), int(true[c]), _share(found[c], true[c]), _share(found[c], said[c]))
+        for c, name in enumerate(classes)
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "–"
+
+
+def _lead(judged: Judged, record: Record) -> str:
+    """How good it is in a sentence, beside the best constant prediction."""
+    num = len(judged.sets)
+    of = f"on {num:,} sets, each predicted by networks that had not learnt from it"
+    if record.task == "classification":
+        accuracy = judged.right.mean()
+        error = (accuracy * (1 - accuracy) / num) ** 0.5
+        names, counts = np.unique(judged.targets, return_counts=True)
+        often = f"always saying {names[counts.argmax()]!s} is right in {counts.max() / num:.1%}"
+        return f"Accuracy {accuracy:.4f} (standard error {error:.4f}) {of}; {often}."
+    if judged.targets.ndim == 2:
+        main = next(iter(record.scores.values()))
+        num_targets = judged.targets.shape[1]
+        return f"R² {shown(main or 0.0)}, the mean of {num_targets} targets, {of}; always saying the mean has 0."
+    error = np.square(judged.targets - judged.predictions).mean() ** 0.5
+    return f"Root mean squared error {error:.4g} {of}; always saying the mean has {judged.targets.std():.4g}."
+
+
+def _of_all(judged: Judged, num_sets: int) -> np.ndarray:
+    """The targets by set number, (B,): those of sets that were not judged are not looked at."""
+    targets = np.empty((num_sets, *judged.targets.shape[1:]), judged.targets.dtype)
+    targets[judged.sets] = judged.targets
+    return targets
+
+
+def _ranges(targets: np.ndarray, names: Sequence[str]) -> str:
+    columns = targets.reshape(len(targets), -1).T
+    ranges = [f"{values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}" for values in columns]
+    if len(ranges) == 1:
+        return ranges[0]
+    return "; ".join(f"{name} {each}" for name, each in zip(names, ranges, strict=True))
+
+
+def _of_targets(names: Sequence[str]) -> list[str]:
+    """What tells the figures of several targets apart."""
+    return [f" of {name}" for name in names] if len(names) > 1 else [""]
+
+
+def _place(trial: Trial) -> tuple[float, float]:
+    return -trial.weight, trial.loss
+
+
+def _trial_line(trial: Trial) -> dict[str, str]:
+    tried = trial.epochs > 0
+    return {
+        "name": str_of(trial),
+        "round": str(trial.rung + 1),
+        "epochs": str(trial.epochs) if tried else "–",
+        "seconds": f"{trial.seconds:.1f}" if tried else "–",
+        "loss": f"{trial.loss:.4f}" if tried else "–",
+        "score": shown(trial.score) if tried else "–",
+        "weight": f"{trial.weight:.2f}" if trial.weight else "",
+        "note": trial.note,
+    }

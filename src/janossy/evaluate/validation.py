@@ -1,0 +1,90 @@
+"""What layers are given that does not fit, told before torch does, or in other words than torch's."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from janossy.sets import Ragged, check_ragged
+
+
+def check_function(f: Any, owner: str, outputs: str) -> None:
+    """Raise a TypeError unless f can be called on rows."""
+    if not callable(f) or isinstance(f, type):
+        raise TypeError(f"{owner} expects f to be a module that maps rows (T, L, d) to {outputs}; got {f!r}.")
+
+
+def check_sets(sets: Any, owner: str) -> None:
+    """Raise a TypeError if these are no sets, and a ValueError if they hold no numbers."""
+    check_ragged(sets, owner)
+    if sets.device.type == "meta":
+        raise ValueError(f"{owner} expects sets on a device that holds numbers; got 'meta'. Use .to('cpu').")
+
+
+def check_keys(keys: Any, sets: Ragged, owner: str) -> None:
+    """Raise a TypeError if these keys are no sets, and a ValueError if they are not where the sets are."""
+    check_ragged(keys, f"{owner}(keys=)")
+    if keys.device != sets.device:
+        raise ValueError(
+            f"{owner} expects keys on the sets' device, {sets.device}; got {keys.device}. Move them with .to()."
+        )
+
+
+def check_context(context: Any, sets: Ragged, owner: str) -> None:
+    """Raise a TypeError if this context is no tensor, and a ValueError if it is not a row for each of these sets."""
+    if context is None:
+        return
+    expected = f"{owner} expects context (B, *any)"
+    if not isinstance(context, Tensor):
+        raise TypeError(f"{expected} as a tensor; got {type(context).__name__}. torch.as_tensor makes one.")
+    check_ragged(sets, owner)
+    if context.dim() == 0 or len(context) != len(sets):
+        raise ValueError(
+            f"{expected}, a row for each of these {len(sets)} sets; got {tuple(context.shape)}. Give one for every set."
+        )
+    if context.device != sets.device:
+        raise ValueError(f"{expected} on the sets' device, {sets.device}; got {context.device}. Move it with .to().")
+
+
+def misfits_explained(
+    name: str, module: Any, elements: Tensor, memory_budget: int | None = None
+) -> AbstractContextManager[None]:
+    """What torch says of elements in another dtype, or on another device, than a module's weights, in our words.
+
+    And of too little memory on a GPU, for what computes in chunks by ``memory_budget``.
+    """
+    # torch.compile cannot look into an error.
+    return nullcontext() if torch.compiler.is_compiling() else _explained(name, module, elements, memory_budget)
+
+
+@contextmanager
+def _explained(name: str, module: Any, elements: Tensor, memory_budget: int | None) -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        if memory_budget is None:
+            raise
+        raise torch.OutOfMemoryError(
+            f"pooling by {name}, a {type(module).__name__}, expects room on {elements.device} for what it computes at "
+            f"once, an estimate of memory_budget={memory_budget} bytes, and for its results; got too little. Give a "
+            f"smaller memory_budget, smaller batches, or orderings of fewer rows, such as Sampled. torch says: {error}"
+        ) from error
+    except RuntimeError as error:
+        weights = list(module.parameters()) if isinstance(module, nn.Module) else []
+        devices = {weight.device for weight in weights}
+        dtypes = {weight.dtype for weight in weights}
+        what = f"{name}, a {type(module).__name__},"
+        if weights and elements.device not in devices:
+            raise ValueError(
+                f"{what} expects elements on {', '.join(map(str, devices))}, where its weights are; got "
+                f"{elements.device}. Move the sets, or {name}, with .to()."
+            ) from error
+        of_dtypes = "type" in str(error) or isinstance(error, NotImplementedError)
+        if weights and elements.dtype not in dtypes and of_dtypes:
+            raise ValueError(
+                f"{what} expects elements in {', '.join(map(str, dtypes))}, as its weights are; got {elements.dtype}. "
+                f"Convert the sets, or {name}, with .to()."
+            ) from error
+        raise

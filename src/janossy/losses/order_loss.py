@@ -1,0 +1,159 @@
+"""OrderLoss: how the orders of ``Learned`` are trained, by the score function, a relaxation, or a search."""
+
+from dataclasses import replace
+from math import isfinite
+
+import torch
+from torch import Tensor, nn
+
+from janossy.checks import check_generator, check_integer, check_number
+from janossy.evaluate.validation import check_context, check_sets
+from janossy.losses.permutation_loss import Loss, PermutationLoss
+from janossy.nn.network import JanossyNetwork, check_network
+from janossy.orderings import Learned
+from janossy.orderings.drawn import Drawn
+from janossy.orderings.rows import whole_sets
+from janossy.orderings.source import Source, gumbel
+from janossy.sets import Ragged
+
+FEWEST = {"score": 2, "straight_through": 1, "search": 2}
+"""The orders that each estimator needs of a set."""
+
+
+class OrderLoss(nn.Module):
+    """A loss of m learned orders of each set, whose gradient reaches the scorer of ``Learned`` too.
+
+    With π_1 … π_m drawn by the scores, p(π) their Plackett–Luce probability and L_s = loss(network of π_s, y):
+
+    - "score": mean_s L_s, with the gradient mean_s (L_s − b_s) ∇log p(π_s), b_s the mean of the other draws' losses
+      (Williams, 1992; Kool, van Hoof & Welling, 2019). Unbiased for E_π[L] and its gradient, for any loss and scorer.
+    - "straight_through": mean_s L_s, where f reads the elements in the drawn order, and gradients pass to the scores as
+      if it had read SoftSort's mixtures of them (Prillo & Eisenschlos, ICML 2020), softmax(−|z_(t) − z| / T), z the
+      scores with the Gumbel noise that made the order (Grover et al., ICLR 2019). Of less variance, and biased.
+    - "search": min_s L_s, of the order that the network likes best, and the scorer follows that order: the gradient of
+      −log p of it (the search of Vinyals, Bengio & Kudlur, ICLR 2016, for orders of what is read). Biased: the choice
+      looks at the target, which a prediction cannot, so f may come to rely on it.
+
+    Values are those of the losses alone; the scorer's part has the value 0.
+
+    Args:
+        loss: any torch loss with reduction="none", or such a function of (predictions, target); None for squared loss.
+        estimator: "score", "straight_through" or "search".
+        num_orders: m, the orders of each set, drawn anew at every call; the network's own ``num`` does not count.
+        temperature: T of "straight_through", in units of the scores.
+
+    Shapes: sets of B, target (B, *any) -> scalar.
+    Invariance: that of E_π[L], which is invariant: p depends on the elements alone.
+    Cost: m·B rows; h once. "straight_through" takes n² numbers a row besides.
+    Raises: TypeError for an argument, a network or sets of another type, or a network whose orderings are not
+        ``Learned``; ValueError for an unknown estimator, too few orders, a temperature that is not above 0, elements
+        that are no vectors, scores that are not finite, or what ``PermutationLoss`` refuses.
+
+    Example:
+        >>> orders = Learned(nn.Linear(3, 1))
+        >>> network = JanossyNetwork(None, JanossyPooling(GRU(3, 8), orders), nn.Linear(8, 1))
+        >>> sets = Ragged.from_sets([torch.randn(5, 3), torch.randn(2, 3)])
+        >>> OrderLoss(num_orders=8)(network, sets, torch.tensor([[1.0], [0.0]])).backward()
+        >>> orders.scorer.weight.grad.shape
+        torch.Size([1, 3])
+    """
+
+    def __init__(
+        self,
+        loss: Loss | None = None,
+        estimator: str = "score",
+        *,
+        num_orders: int = 4,
+        temperature: float = 1.0,
+    ) -> None:
+        super().__init__()
+        if not isinstance(estimator, str) or estimator not in FEWEST:
+            known = ", ".join(map(repr, FEWEST))
+            error: type[Exception] = ValueError if isinstance(estimator, str) else TypeError
+            raise error(f"OrderLoss expects an estimator among {known}; got {estimator!r}.")
+        check_integer("OrderLoss", "num_orders", num_orders, FEWEST[estimator], f"of estimator={estimator!r}")
+        check_number("OrderLoss", "temperature", temperature, 1.0)
+        if not (isfinite(temperature) and temperature > 0):
+            raise ValueError(f"OrderLoss expects a temperature > 0; got temperature={temperature}. Write 1.0.")
+        self.loss = PermutationLoss(loss)
+        self.estimator = estimator
+        self.num_orders = num_orders
+        self.temperature = temperature
+
+    def forward(
+        self,
+        network: JanossyNetwork,
+        sets: Ragged,
+        target: Tensor,
+        *,
+        context: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The objective on these sets, of fresh orders; ``context`` and ``generator`` as of ``PermutationLoss``."""
+        check_network(network, "OrderLoss")
+        check_sets(sets, "OrderLoss")
+        check_context(context, sets, "OrderLoss")
+        if not isinstance(target, Tensor):
+            raise TypeError(f"OrderLoss expects a tensor as target; got {type(target).__name__}.")
+        check_generator("OrderLoss", generator, sets.device)
+        orders = network.pooling.orderings
+        if not isinstance(orders, Learned):
+            raise TypeError(
+                f"OrderLoss expects a network whose orderings are Learned(scorer); got {orders}. Use PermutationLoss "
+                "for orders that are drawn, and the loss itself for others."
+            )
+        drawn = replace(orders, num=self.num_orders, sample=True)
+        if self.estimator == "straight_through":
+            return self._each(self._relaxed(network, drawn, sets, context, generator), target).mean()
+        rows = drawn.enumerate(sets, generator)
+        apart = Drawn(rows, sets.sizes, orders.k).apart(lambda n: 1)
+        losses = self._each(network(sets, apart, context=context), target)
+        log_p = drawn.log_probabilities(sets, rows).unflatten(0, losses.shape)
+        by_scores = log_p - log_p.detach()  # 0, with the gradient of log p
+        if self.estimator == "score":
+            others = (losses.sum(1, keepdim=True) - losses) / (self.num_orders - 1)
+            return losses.mean() + ((losses - others).detach() * by_scores).mean()
+        best = losses.detach().argmin(1, keepdim=True)
+        return losses.gather(1, best).mean() - by_scores.gather(1, best).mean()
+
+    def extra_repr(self) -> str:
+        temperature = f", temperature={self.temperature:g}" if self.estimator == "straight_through" else ""
+        return f"estimator={self.estimator!r}, num_orders={self.num_orders}{temperature}"
+
+    def _each(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The losses (B, m) of outputs (B·m, *out)."""
+        return self.loss.each(outputs.unflatten(0, (-1, self.num_orders)), target)
+
+    def _relaxed(
+        self,
+        network: JanossyNetwork,
+        orders: Learned,
+        sets: Ragged,
+        context: Tensor | None,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        """The outputs (B·m, *out) of drawn orders, differentiable in the scores."""
+        m, elements = self.num_orders, network.elements(sets).values
+        if elements.dim() != 2:
+            raise ValueError(
+                f"estimator='straight_through' mixes vectors (N, d), after h; got {tuple(elements.shape)}. Flatten "
+                "them in h, or use estimator='score'."
+            )
+        scores, source, whole = orders.scores(sets), Source(sets.device, generator), whole_sets(sets)
+        parts = []
+        for bucket in whole.buckets:
+            places = bucket.positions()[:, 0]
+            of_sets = scores[places][:, None].expand(-1, m, -1)
+            noisy = of_sets + gumbel(source, of_sets.shape).to(scores.dtype)
+            parts.append(self._sorted(elements[places], noisy).flatten(1, 2))
+        many = Ragged.from_sizes(whole.join(parts), [n for n in sets.sizes for _ in range(m)])
+        pooled = network.pooling(many, Drawn(whole_sets(many, k=orders.k), many.sizes, orders.k))
+        return network.read_out(pooled, None if context is None else context.repeat_interleave(m, 0))
+
+    def _sorted(self, x: Tensor, noisy: Tensor) -> Tensor:
+        """x (S, n, d) in the falling orders of ``noisy`` (S, m, n): (S, m, n, d), differentiable in both."""
+        ordered, order = noisy.sort(2, descending=True)
+        mixing = (-(ordered[..., :, None] - noisy[..., None, :]).abs() / self.temperature).softmax(3)
+        mixed = mixing.to(x.dtype) @ x.detach()[:, None]
+        exactly = x[torch.arange(len(x), device=x.device)[:, None, None], order]
+        return exactly + (mixed - mixed.detach())

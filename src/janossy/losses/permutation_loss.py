@@ -1,0 +1,346 @@
+"""PermutationLoss: what a loss of sampled permutations estimates (Section 2.3); RobbinsMonro: steps that converge."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import isfinite, log
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from janossy.checks import check_function, check_generator, check_integer, check_number
+from janossy.evaluate.validation import check_sets
+from janossy.nn.network import JanossyNetwork, check_network
+from janossy.orderings import Orderings, RandomOrderings
+from janossy.orderings.drawn import draws_of
+from janossy.orderings.rows import as_random
+from janossy.sets import Ragged
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Estimand:
+    """What a ``PermutationLoss`` estimates: ``of``, in the symbols of its docstring; ``text`` says it in words.
+
+    Shapes: none. ``unbiased``: whether the expectation over the draw of the permutations, and so that of the gradient,
+    is exactly ``of``.
+    """
+
+    of: str
+    unbiased: bool
+    text: str
+
+
+OBJECTIVES = {
+    "average_loss": Estimand("J̄", True, "the mean over permutations of the loss (π-SGD), for every loss"),
+    "exact_squared": Estimand("L̄", True, "the squared loss of the average prediction, which it may undershoot"),
+    "average_output": Estimand(
+        "L̄", False, "the loss of the average prediction, from above: between L̄ and J̄ for a convex loss"
+    ),
+}
+
+
+def _log_mean_softmax(outputs: Tensor) -> Tensor:
+    return outputs.log_softmax(-1).logsumexp(1) - log(outputs.shape[1])
+
+
+def _logit_mean_sigmoid(outputs: Tensor) -> Tensor:
+    # log p̄ − log(1 − p̄): neither is formed as 1 minus the other, so no probability rounds to 0 or to 1.
+    return nn.functional.logsigmoid(outputs).logsumexp(1) - nn.functional.logsigmoid(-outputs).logsumexp(1)
+
+
+AVERAGES: dict[str | None, Callable[[Tensor], Tensor]] = {
+    None: lambda outputs: outputs.mean(1),
+    "sigmoid": _logit_mean_sigmoid,
+    "softmax": _log_mean_softmax,
+}
+
+
+ELEMENTWISE = (
+    nn.MSELoss,
+    nn.L1Loss,
+    nn.SmoothL1Loss,
+    nn.HuberLoss,
+    nn.BCELoss,
+    nn.BCEWithLogitsLoss,
+    nn.SoftMarginLoss,
+)
+"""torch's losses of a number and its target, which would broadcast, or fail in words of their own."""
+
+
+class PermutationLoss(nn.Module):
+    """A loss of m draws of each set's permutations, which says what it estimates.
+
+    With f_π = network(x) for one draw π of its orderings, which is ρ(f(h(x)_π)) for one permutation and ρ of the mean
+    over num of them otherwise, ŷ = E_π[f_π] and D = E‖f_π − f_π′‖² for independent π and π′, ‖·‖² a mean over outputs:
+
+    - J̄ = E_π[loss(f_π, y)] is what π-SGD minimises (Eq. 10);
+    - L̄ = loss(ŷ, y) is the loss of what ``predict`` returns. The paper's L̄ has ρ of the average of f in the place of
+      ŷ, which is the same if ρ is affine.
+
+    Objectives, with e_s = y − f_s the errors of m draws:
+
+    - "average_loss": mean_s loss(f_s, y). Unbiased for J̄, for every loss and m >= 1.
+    - "exact_squared": mean_{s≠s′} e_s·e_s′. Unbiased for the squared loss's L̄ = J̄ − D/2, for m >= 2. It can be
+      negative. The draws must be independent, and are made so whatever the network's scheme: antithetic or distinct
+      permutations would make it biased.
+    - "average_output": loss(mean_s f_s, y), m >= 2. Unbiased for neither. If the loss is convex in the prediction its
+      expectation lies between L̄ and J̄; for independent permutations it falls from J̄ (m = 1) to L̄ (m → ∞).
+
+    Penalty: λ·mean_{s≠s′}‖f_s − f_s′‖², unbiased for λ·D (fraternal; Zolna et al., 2017), of outputs before any link,
+    from m >= 2 independent draws. Losses, squares and penalty are means over the outputs and over the sets, as
+    torch's are, so that for squared loss "average_loss" with penalty −½ equals "exact_squared" in every draw.
+
+    The expectations are over permutations: dropout in f and ρ is drawn with them, and in h once for all m.
+
+    Args:
+        loss: any torch loss with reduction="none", or such a function of (predictions, target); None for squared loss.
+            Class weights multiply, and ignored targets count as zero: the mean is a plain one.
+        objective: "average_loss", "exact_squared" (squared loss only) or "average_output".
+        num_permutations: m, the draws of each set; None for the fewest that will do, 1 or 2. Each is of the num
+            permutations of the network's orderings.
+        penalty: λ, which may be negative.
+        link: of "average_output", applied before averaging. The loss is given the average in the log domain:
+            "softmax", log-probabilities, for ``NLLLoss``; "sigmoid", logits, for ``BCEWithLogitsLoss``; a function,
+            the mean of what it returns, such as torch.sigmoid for ``BCELoss``.
+
+    Shapes: sets of B, target (B, *any) -> scalar.
+    Invariance: unbiased for a permutation-invariant objective, or a bound of one: see ``estimates``.
+    Cost: m·num·B rows; h is computed once. All objectives are O(m).
+    Raises: TypeError for an argument, a network or sets of another type; ValueError for an unknown objective or link,
+        too few permutations, a loss that reduces or broadcasts, a target that does not fit the outputs, a network whose
+        orderings draw nothing or have a seed, or a generator or target of another device.
+
+    Example:
+        >>> network = JanossyNetwork(nn.Embedding(10, 4), JanossyPooling(GRU(4, 8), Sampled()), nn.Linear(8, 1))
+        >>> loss = PermutationLoss(objective="exact_squared")
+        >>> sets = Ragged.from_sets([torch.tensor([3, 1, 4]), torch.tensor([1, 5])])
+        >>> loss(network, sets, torch.tensor([[8.0], [6.0]])).shape
+        torch.Size([])
+        >>> loss.estimates.of, loss.estimates.unbiased
+        ('L̄', True)
+    """
+
+    def __init__(
+        self,
+        loss: Loss | None = None,
+        objective: str = "average_loss",
+        *,
+        num_permutations: int | None = None,
+        penalty: float = 0.0,
+        link: str | Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        super().__init__()
+        check_function("PermutationLoss", "loss", loss, "Write nn.L1Loss(reduction='none').")
+        if not isinstance(objective, str) or objective not in OBJECTIVES:
+            known = ", ".join(map(repr, OBJECTIVES))
+            error: type[Exception] = ValueError if isinstance(objective, str) else TypeError
+            raise error(f"PermutationLoss expects an objective among {known}; got {objective!r}.")
+        reduction = getattr(loss, "reduction", "none")
+        if reduction != "none":
+            raise ValueError(f"PermutationLoss expects a loss with reduction='none'; got {loss}, of {reduction!r}.")
+        if objective == "exact_squared" and not (loss is None or isinstance(loss, nn.MSELoss)):
+            raise ValueError(
+                f"objective='exact_squared' expects loss=None, squared loss; got {loss}. Use 'average_output', which "
+                "bounds L̄ for any convex loss."
+            )
+        if not callable(link) and not (isinstance(link, str | None) and link in AVERAGES):
+            known = ", ".join(map(repr, AVERAGES))
+            wrong = ValueError if isinstance(link, str) else TypeError
+            raise wrong(f"PermutationLoss expects a link among {known} or a function; got {link!r}.")
+        if link is not None and objective != "average_output":
+            raise ValueError(f"link belongs to objective='average_output'; got {objective!r}. Put it into loss or rho.")
+        if link == "sigmoid" and isinstance(loss, nn.BCELoss):
+            raise ValueError("link='sigmoid' returns logits, and BCELoss expects none; use BCEWithLogitsLoss.")
+        check_number("PermutationLoss", "penalty", penalty, 0.1)
+        if not isfinite(penalty):
+            raise ValueError(f"PermutationLoss expects a finite penalty; got {penalty}.")
+        self.loss = nn.MSELoss(reduction="none") if loss is None else loss
+        self.objective = objective
+        self.penalty = penalty
+        self.link = link
+        self.fewest = 1 if objective == "average_loss" and not penalty else 2
+        self.num_permutations = self.fewest if num_permutations is None else num_permutations
+        self._check_number(self.num_permutations)
+
+    def forward(
+        self,
+        network: JanossyNetwork,
+        sets: Ragged,
+        target: Tensor,
+        *,
+        context: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The objective on these sets, of fresh permutations.
+
+        ``context``: what the network's ρ takes of each set as a whole. ``generator``: the source of the permutations,
+        on the sets' device.
+        """
+        check_network(network, "PermutationLoss")
+        check_sets(sets, "PermutationLoss")
+        if not isinstance(target, Tensor):
+            raise TypeError(f"PermutationLoss expects a tensor as target; got {type(target).__name__}.")
+        check_generator("PermutationLoss", generator, sets.device)
+        orderings = _random(network.pooling.orderings)
+        independent = self.objective == "exact_squared" or bool(self.penalty)
+        drawn = draws_of(orderings, self.num_permutations, sets, generator, independent=independent)
+        outputs = network(sets, drawn.apart(orderings.num_rows), context=context)
+        return self.of_outputs(outputs.unflatten(0, (len(sets), self.num_permutations)), target)
+
+    def of_outputs(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The objective of given outputs, those of m draws of each set, of whatever network.
+
+        Shapes: outputs (B, m, *out), target (B, *any) -> scalar.
+        """
+        if outputs.dim() < 2 or target.dim() < 1 or len(outputs) != len(target):
+            raise ValueError(
+                "PermutationLoss expects outputs (B, m, *out) and one target a set, (B, *any); "
+                f"got {tuple(outputs.shape)} and {tuple(target.shape)}."
+            )
+        if outputs.device != target.device:
+            raise ValueError(
+                f"PermutationLoss expects a target on the outputs' device, {outputs.device}; got {target.device}. "
+                "Move it with .to()."
+            )
+        self._check_number(outputs.shape[1])
+        value = self._objective(outputs, target)
+        # Over pairs s ≠ s′, the mean of (f_s − f_s′)² is twice the unbiased variance.
+        return value + self.penalty * 2 * outputs.var(1).mean() if self.penalty else value
+
+    def each(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The loss of each of m draws of each set, a mean over its outputs, without objective and penalty.
+
+        Shapes: outputs (B, m, *out), target (B, *any) -> (B, m).
+        """
+        m = outputs.shape[1]
+        losses = self._losses(outputs.flatten(0, 1), target.repeat_interleave(m, 0))
+        return losses.reshape(len(losses), -1).mean(1).unflatten(0, (-1, m))
+
+    @property
+    def estimates(self) -> Estimand:
+        """What the value, and the gradient, estimate."""
+        estimand = OBJECTIVES[self.objective]
+        if not self.penalty:
+            return estimand
+        sign, size = "−" if self.penalty < 0 else "+", f"{abs(self.penalty):g}"
+        text = f"{estimand.text}; {sign} {size} times the mean squared difference of two permutations"
+        return replace(estimand, of=f"{estimand.of} {sign} {size}·D", text=text)
+
+    def extra_repr(self) -> str:
+        penalty = f", penalty={self.penalty:g}" if self.penalty else ""
+        link = "" if self.link is None else f", link={self.link!r}"
+        bias = "unbiased" if self.estimates.unbiased else "biased"
+        return (
+            f"objective={self.objective!r}, num_permutations={self.num_permutations}{penalty}{link}, "
+            f"estimates {self.estimates.of} ({bias})"
+        )
+
+    def _objective(self, outputs: Tensor, target: Tensor) -> Tensor:
+        m = outputs.shape[1]
+        if self.objective == "average_output":
+            average = self.link(outputs).mean(1) if callable(self.link) else AVERAGES[self.link](outputs)
+            return self._losses(average, target).mean()
+        if self.objective == "average_loss":
+            return self._losses(outputs.flatten(0, 1), target.repeat_interleave(m, 0)).mean()
+        _check_elementwise(outputs[:, 0], target)
+        errors = target[:, None] - outputs
+        # Σ_{s′<s} e_s·e_s′ by running sums: O(m), and, unlike (Σe)² − Σe², without squares that cancel.
+        pairs = (errors[:, 1:] * errors.cumsum(1)[:, :-1]).sum(1)
+        return pairs.mean() * 2 / (m * (m - 1))
+
+    def _losses(self, predictions: Tensor, target: Tensor) -> Tensor:
+        if type(self.loss) in ELEMENTWISE:
+            _check_elementwise(predictions, target)
+        losses = self.loss(predictions, target)
+        if losses.shape == predictions.shape:
+            _check_elementwise(predictions, target)
+        elif losses.shape not in (predictions.shape[:1], predictions.shape[:1] + predictions.shape[2:]):
+            raise ValueError(
+                "PermutationLoss expects a loss that returns one number for each prediction, or for each of its "
+                f"outputs, for predictions {tuple(predictions.shape)} and target {tuple(target.shape)}; got "
+                f"{tuple(losses.shape)}. Use reduction='none', and a target of the predictions' shape."
+            )
+        return losses
+
+    def _check_number(self, num_permutations: int) -> None:
+        check_integer("PermutationLoss", "num_permutations", num_permutations)
+        if num_permutations < self.fewest:
+            penalty = " with a penalty" if self.penalty else ""
+            raise ValueError(
+                f"objective={self.objective!r}{penalty} expects num_permutations >= {self.fewest}; "
+                f"got {num_permutations}."
+            )
+
+
+def _random(orderings: Orderings) -> RandomOrderings:
+    """These orderings, which must draw anew at every call."""
+    random = as_random(orderings, "PermutationLoss")
+    if random is None:
+        raise ValueError(
+            f"PermutationLoss expects a network whose orderings draw, such as Sampled; got {orderings}, which leaves "
+            "nothing to sample. Use loss(network(sets), target)."
+        )
+    if random.seed is not None:
+        raise ValueError(
+            f"PermutationLoss expects permutations drawn anew at every call; got seed={random.seed}, which fixes "
+            "them. Drop the seed; forward takes a generator."
+        )
+    return random
+
+
+def _check_elementwise(predictions: Tensor, target: Tensor) -> None:
+    if target.shape != predictions.shape:
+        raise ValueError(
+            f"PermutationLoss expects a target of the shape of the predictions, {tuple(predictions.shape)}; got "
+            f"{tuple(target.shape)}, which would be broadcast. Reshape it, such as by target[:, None]."
+        )
+
+
+class RobbinsMonro(LRScheduler):
+    """η_t = η_0 / (1 + t/τ)^p, at step t, of every parameter group: rates for which π-SGD converges (Prop. 2.2).
+
+    1/2 < p <= 1 makes Σ η_t = ∞, so that every point can be reached, and Σ η_t² < ∞, so that the noise dies out
+    (Robbins & Monro, 1951). With p < 1, the mean of the iterates converges at the best rate (Polyak & Juditsky, 1992).
+
+    Args:
+        optimizer: whose rates are η_0, such as ``torch.optim.SGD``.
+        tau: τ, the number of steps at almost the first rate.
+        power: p.
+
+    Shapes: none. One ``step()`` for each of the optimizer's.
+    Raises: TypeError for an argument of another type; ValueError unless tau > 0 and 1/2 < power <= 1.
+
+    Example:
+        >>> optimizer = torch.optim.SGD(nn.Linear(3, 1).parameters(), lr=0.1)
+        >>> schedule = RobbinsMonro(optimizer, tau=100)
+        >>> for _ in range(100):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> schedule.get_last_lr()
+        [0.05]
+    """
+
+    def __init__(self, optimizer: Optimizer, tau: float = 1000.0, power: float = 1.0, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"RobbinsMonro expects a torch.optim.Optimizer; got {type(optimizer).__name__}. "
+                "Write torch.optim.SGD(network.parameters(), lr=0.1)."
+            )
+        check_number("RobbinsMonro", "tau", tau, 1000)
+        check_number("RobbinsMonro", "power", power, 1)
+        if not 0 < tau < float("inf"):
+            raise ValueError(f"RobbinsMonro expects a finite tau > 0; got {tau}.")
+        if not 0.5 < power <= 1:
+            raise ValueError(
+                f"RobbinsMonro expects 1/2 < power <= 1; got {power}: the rates would "
+                f"{'stop short' if power > 1 else 'leave noise that does not die out'}. Use power=1."
+            )
+        self.tau = tau
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float | Tensor]:
+        return [rate / (1 + self.last_epoch / self.tau) ** self.power for rate in self.base_lrs]

@@ -1,0 +1,124 @@
+"""CachedMean: the mean over large sets from a few of their elements, and what the others gave last time."""
+
+import torch
+from torch import Tensor, nn
+
+from janossy.checks import check_generator, check_integer
+from janossy.evaluate import Function
+from janossy.evaluate.validation import check_function, check_sets, misfits_explained
+from janossy.orderings import Sampled
+from janossy.sets import Ragged
+
+
+class CachedMean(nn.Module):
+    """mean_{i∈S}(f(h_i) − f̄_i) + mean_i f̄_i: the mean of f over each set (k = 1), from a random S of num elements.
+
+    f̄_i is what f gave for element i when it was last drawn (Chen, Zhu & Song, 2018, stochastic training of graph
+    convolutional networks). Elements have identities, which sets can share, as the vertices of a graph that are in many
+    neighbourhoods; the same identity means the same element. S is drawn without replacement, anew at every call, and
+    the history of its elements is updated after it is used.
+
+    Given the history, the value is unbiased for the mean of f over the set, and its gradient, mean_{i∈S} ∇f(h_i), for
+    the gradient of that mean; through a ρ or loss that is not affine neither is. The value's variance is 1/num − 1/n
+    times that of f(h_i) − f̄_i within the set, and falls as f settles; the gradient's is that of plain sampling. The
+    history is zero at first, which is plain sampling too.
+
+    In evaluation mode the value is the exact mean, at n evaluations, and no history is used or updated.
+
+    Args:
+        f: maps rows (T, 1, d) to (T, features), as a ``TupleMLP(1, …)`` does.
+        num_elements: how many identities there are.
+        features: c, the width of what f returns.
+        num: how many elements are drawn from each set; all of a smaller one, whose value is then exact.
+
+    Shapes: sets.values (N, d), ids (N,), int64 in [0, num_elements) -> (B, c). ``history``, a buffer of the state_dict,
+        (num_elements, c).
+    Invariance: unbiased in training; exact in evaluation. An empty set's value is f(0), as with ``Tuples(1)``.
+    Cost: f on num·B rows in one call, and the sum of N remembered vectors.
+    Raises: TypeError for an argument of another type; ValueError if num, num_elements or features < 1, for ids of
+        another shape, dtype or range, elements that f does not take, or an f that does not return (T, features).
+
+    Example:
+        >>> pool = CachedMean(TupleMLP(1, 4, 8), num_elements=100, features=8, num=2)
+        >>> pool(Ragged.from_sizes(torch.randn(5, 4), [3, 2]), torch.tensor([7, 42, 99, 42, 0])).shape
+        torch.Size([2, 8])
+    """
+
+    history: Tensor
+
+    def __init__(self, f: Function, num_elements: int, features: int, num: int = 2) -> None:
+        super().__init__()
+        check_function(f, "CachedMean", "(T, features)")
+        for name, number in {"num_elements": num_elements, "features": features, "num": num}.items():
+            check_integer("CachedMean", name, number, 1)
+        self.f = f
+        self.num = num
+        self.register_buffer("history", torch.zeros(num_elements, features))
+
+    def forward(self, sets: Ragged, ids: Ragged | Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """The mean of f over each set. ``ids``: the identity of each element; ``generator``: the source of S."""
+        check_sets(sets, "CachedMean")
+        check_generator("CachedMean", generator, sets.device)
+        ids = ids.values if isinstance(ids, Ragged) else ids
+        self._check(sets, ids)
+        n = sets.offsets.diff()
+        if not self.training:
+            y, of_zero = self._evaluate(sets, sets.values)
+            return _means(y, n).where(n[:, None] > 0, of_zero)
+        # A sample without replacement is how a uniform permutation begins.
+        num = max(1, min(self.num, max(sets.sizes, default=1)))
+        rows = Sampled(1, k=num).enumerate(sets, generator)
+        positions = rows.join([bucket.positions() for bucket in rows.buckets])
+        drawn = positions[positions >= 0]
+        y, of_zero = self._evaluate(sets, sets.values[drawn])
+        remembered = self.history[ids]
+        value = _means(y - remembered[drawn], n.clamp_max(num)) + _means(remembered, n)
+        with torch.no_grad():
+            self.history[ids[drawn]] = y.detach().to(self.history.dtype)
+        return value.where(n[:, None] > 0, of_zero)
+
+    def reset_history(self) -> None:
+        """Forget everything."""
+        self.history.zero_()
+
+    def _evaluate(self, sets: Ragged, elements: Tensor) -> tuple[Tensor, Tensor]:
+        """f of the elements (T, c); and of the zero vector (1, c), or nothing where no set is empty."""
+        if 0 not in sets.sizes:
+            y = self._checked(elements)
+            return y, y.new_zeros(1, y.shape[1])
+        y = self._checked(torch.cat((elements, elements.new_zeros(1, *elements.shape[1:]))))
+        return y[:-1], y[-1:]
+
+    def _checked(self, elements: Tensor) -> Tensor:
+        with misfits_explained("f", self.f, elements):
+            y = self.f(elements[:, None])
+        if y.shape != (len(elements), self.history.shape[1]):
+            raise ValueError(
+                f"CachedMean expects an f that maps rows {tuple(elements[:, None].shape)} to "
+                f"({len(elements)}, {self.history.shape[1]}); got {tuple(y.shape)}. Match features to f's."
+            )
+        return y
+
+    def _check(self, sets: Ragged, ids: Tensor) -> None:
+        expected = f"CachedMean expects int64 ids of shape ({len(sets.values)},), one an element"
+        if not isinstance(ids, Tensor):
+            raise TypeError(f"{expected}; got {type(ids).__name__}. Give them as a tensor, or as a Ragged.")
+        if ids.dtype != torch.int64 or ids.shape != sets.values.shape[:1]:
+            raise ValueError(f"{expected}; got {ids.dtype} of shape {tuple(ids.shape)}.")
+        low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)
+        if low < 0 or high >= len(self.history):
+            raise ValueError(
+                f"CachedMean expects ids from 0 to num_elements - 1 = {len(self.history) - 1}; got {low} to {high}."
+            )
+
+    def extra_repr(self) -> str:
+        num_elements, features = self.history.shape
+        return f"num_elements={num_elements}, features={features}, num={self.num}"
+
+
+def _means(values: Tensor, counts: Tensor) -> Tensor:
+    """The means of counts[b] values for set b, one set behind the other: (B, c); 0 for no values."""
+    owners = torch.arange(len(counts), device=values.device)
+    owners = owners.repeat_interleave(counts, output_size=len(values))
+    sums = values.new_zeros(len(counts), values.shape[1]).index_add(0, owners, values)
+    return sums / counts[:, None].clamp_min(1)

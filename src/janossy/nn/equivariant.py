@@ -1,0 +1,78 @@
+"""JanossyEquivariant: an output for each element, averaged over orderings."""
+
+import torch
+from torch import nn
+
+from janossy.checks import check_generator
+from janossy.evaluate import MEMORY_BUDGET, Function, Problem
+from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.per_element import per_element
+from janossy.evaluate.validation import check_function, check_keys, check_sets, misfits_explained
+from janossy.orderings import Orderings, weighs_rows
+from janossy.orderings.rows import check_orderings, exhausting, in_prediction, modules_of
+from janossy.sets import Ragged
+
+
+class JanossyEquivariant(nn.Module):
+    """f̄(h)_i = the mean over orderings π of f(h_π) at the place where π puts element i: f̄(h_π) = f̄(h)_π.
+
+    Each element's output is put back where the element came from. With a bidirectional recurrence it depends on the
+    whole set; in one direction, on the elements that come before in each ordering.
+
+    Args:
+        f: maps rows (T, L, d) to (T, L, c), an output for each position: ``GRU(d, H, bidirectional=True,
+            per_position=True)``, or any module, such as a Transformer encoder with positions.
+        orderings: of whole sets: AllPermutations, Canonical, or Sampled without k (which in evaluation gives all orders
+            of a set that has no more than num).
+        memory_budget: in bytes; rows that need more are computed in chunks, and once more in backward.
+
+    Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets.
+    Invariance: equivariant, exactly or in expectation as the orderings are invariant. Sorted orders (``Canonical``, a
+        seed) cannot tell equal elements apart: these share the mean of their outputs. A set's outputs do not depend on
+        its batch-mates. A recurrence sees no padding, and projects each element once.
+    Cost: f on every row.
+    Raises: TypeError or ValueError for arguments of another type or range, orderings of k elements or with weights, or
+        an f that does not fit the elements or return (T, L, c).
+
+    Example:
+        >>> f = GRU(4, 16, bidirectional=True, per_position=True)
+        >>> outputs = JanossyEquivariant(f, Sampled(5))(Ragged.from_sets([torch.randn(3, 4), torch.randn(0, 4)]))
+        >>> outputs.values.shape, outputs.sizes
+        (torch.Size([3, 32]), (3, 0))
+    """
+
+    def __init__(self, f: Function, orderings: Orderings, *, memory_budget: int = MEMORY_BUDGET) -> None:
+        super().__init__()
+        check_function(f, "JanossyEquivariant", "(T, L, c)")
+        check_orderings(orderings, "JanossyEquivariant")
+        if getattr(orderings, "k", None) is not None:
+            raise ValueError(
+                f"JanossyEquivariant expects orderings of whole sets, as every element has an output; got {orderings}. "
+                "Use AllPermutations(), Canonical() or Sampled(num)."
+            )
+        if weighs_rows(orderings):
+            raise ValueError(
+                f"JanossyEquivariant expects orderings that count alike; got {type(orderings).__name__}, which weighs "
+                "them. Use Sampled(num)."
+            )
+        check_memory_budget("JanossyEquivariant", memory_budget)
+        self.f = f
+        self.orderings = orderings
+        self.memory_budget = memory_budget
+        if modules := modules_of(orderings):
+            self.of_orderings = nn.ModuleList(modules)
+
+    def forward(self, sets: Ragged, *, keys: Ragged | None = None, generator: torch.Generator | None = None) -> Ragged:
+        """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""
+        check_sets(sets, "JanossyEquivariant")
+        if keys is None:
+            keys = sets
+        check_keys(keys, sets, "JanossyEquivariant")
+        check_generator("JanossyEquivariant", generator, sets.device)
+        orderings = self.orderings if self.training else exhausting(in_prediction(self.orderings))
+        problem = Problem(self.f, orderings, sets, keys, None, generator, self.memory_budget)
+        with misfits_explained("f", self.f, sets.values):
+            return sets.with_values(per_element(problem))
+
+    def extra_repr(self) -> str:
+        return f"orderings={self.orderings}"

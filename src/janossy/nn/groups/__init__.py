@@ -1,0 +1,7 @@
+"""Means over a finite group's images of given tuples: bonds, angles, torsions, rings, hyperedges."""
+
+from janossy.nn.groups.group import Group, cyclic, dihedral, improper, reversal, symmetric
+from janossy.nn.groups.images import GroupImages
+from janossy.nn.groups.pooling import GroupPooling
+
+__all__ = ["Group", "GroupImages", "GroupPooling", "cyclic", "dihedral", "improper", "reversal", "symmetric"]

@@ -1,0 +1,159 @@
+"""JanossyNetwork: ρ ∘ pooling ∘ h (Eq. 4)."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from inspect import signature
+
+import torch
+from torch import Tensor, nn
+
+from janossy.evaluate.lookup import looked_up
+from janossy.evaluate.validation import check_context, check_sets, misfits_explained
+from janossy.nn.modes import untouched
+from janossy.nn.pooling import JanossyPooling
+from janossy.orderings import Orderings
+from janossy.orderings.drawn import Drawn
+from janossy.sets import Ragged
+
+
+class JanossyNetwork(nn.Module):
+    """y(x) = ρ(f̄(h(x))) (Eq. 4).
+
+    With exact orderings this is L̄'s prediction, ρ of the average. With ``Sampled(1)``, fresh permutations at every
+    call, training it by any loss is π-SGD (Def. 2.3); ``predict`` then averages ρ∘f over permutations (Remark 2.2).
+
+    Canonical and seeded orders are those of the input x, not of h(x): a canonical order is a function of the data and
+    not of learnable parameters (Section 2.1).
+
+    Args:
+        h: maps elements (N, *features) to (N, d), such as ``nn.Embedding`` for sets of integers; None for identity.
+        pooling: a ``JanossyPooling``.
+        rho: maps pooled vectors (B, c) to outputs; None for identity. For sets that come with a ``context``, what is
+            known of each as a whole, it takes that too: rho(pooled, context).
+
+    Shapes: sets.values (N, *features), context (B, *any) -> (B, out).
+    Invariance: that of the pooling's orderings.
+
+    Example:
+        >>> pooling = JanossyPooling(TupleMLP(2, 8, 30), Tuples(2))
+        >>> network = JanossyNetwork(nn.Embedding(100, 8), pooling, nn.Linear(30, 1))
+        >>> network(Ragged.from_sets([torch.tensor([3, 1, 4]), torch.tensor([1, 5])])).shape
+        torch.Size([2, 1])
+    """
+
+    def __init__(self, h: nn.Module | None, pooling: JanossyPooling, rho: nn.Module | None) -> None:
+        super().__init__()
+        if not isinstance(pooling, JanossyPooling):
+            raise TypeError(
+                f"JanossyNetwork expects pooling to be a JanossyPooling; got {type(pooling).__name__}. "
+                "Its arguments are h, pooling, rho."
+            )
+        check_module("JanossyNetwork", "h", h)
+        check_module("JanossyNetwork", "rho", rho)
+        self.h = nn.Identity() if h is None else h
+        self.pooling = pooling
+        self.rho = nn.Identity() if rho is None else rho
+
+    def forward(
+        self,
+        sets: Ragged,
+        orderings: Orderings | None = None,
+        *,
+        context: Tensor | None = None,
+        elements: Ragged | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """ρ(f̄(h(x))) of each set, (B, out).
+
+        ``orderings``: others than the pooling's own. ``context``: what is known of each set as a whole, (B, *any),
+        which ρ takes beside the pooled vector. ``elements``: h(x), where it is known already.
+        """
+        check_context(context, sets, "JanossyNetwork")
+        elements = self.elements(sets) if elements is None else elements
+        pooled = self.pooling(elements, orderings, keys=sets, generator=generator)
+        if context is not None and isinstance(orderings, Drawn) and orderings.rows.owners is not None:
+            context = context[orderings.rows.owners]  # several draws of a set, each reduced by itself
+        return self.read_out(pooled, context)
+
+    def rows(
+        self,
+        sets: Ragged,
+        orderings: Orderings | None = None,
+        *,
+        context: Tensor | None = None,
+        elements: Ragged | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Ragged:
+        """ρ(f(h(x)_π)) for each ordering π, before any are averaged: (T, out), the rows of each set.
+
+        ``orderings``: others than the pooling's own, such as more permutations than it is trained with. ``context`` and
+        ``elements``: as for a call.
+        """
+        check_context(context, sets, "JanossyNetwork")
+        elements = self.elements(sets) if elements is None else elements
+        rows = self.pooling.rows(elements, orderings, keys=sets, generator=generator)
+        of_rows = None if context is None else context[rows.to_index()[1]]
+        return rows.with_values(self.read_out(rows.values, of_rows))
+
+    def read_out(self, pooled: Tensor, context: Tensor | None = None) -> Tensor:
+        """ρ of vectors (T, c), and of the context (T, *any) of each, if there is one: (T, out)."""
+        given = (pooled,) if context is None else (pooled, context)
+        with _arguments_explained(self.rho, given):
+            return self.rho(*given)
+
+    def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
+        """What ``JanossyPooling.explain`` says of h(x)."""
+        with untouched(self):
+            elements = self.elements(sets)
+        return self.pooling.explain(elements, orderings, keys=sets)
+
+    def elements(self, sets: Ragged) -> Ragged:
+        """h(x): the same sets, of what f reads; of an embedding a ``Lookup``, so that f projects each id once."""
+        check_sets(sets, "JanossyNetwork")
+        with misfits_explained("h", self.h, sets.values):
+            found = looked_up(self.h, sets)
+            return sets.with_values(self.h(sets.values)) if found is None else found
+
+
+def takes(rho: nn.Module, num_arguments: int) -> bool:
+    """Whether the module can be called with so many tensors."""
+    try:
+        signature(rho.forward).bind(*range(num_arguments))
+    except TypeError:
+        return False
+    except ValueError:  # of code that is not Python's
+        return True
+    return True
+
+
+def _arguments_explained(rho: nn.Module, given: tuple[Tensor, ...]) -> AbstractContextManager[None]:
+    # torch.compile cannot look into an error.
+    return nullcontext() if torch.compiler.is_compiling() else _explained(rho, given)
+
+
+@contextmanager
+def _explained(rho: nn.Module, given: tuple[Tensor, ...]) -> Iterator[None]:
+    """What Python says of a context too many, or too few, in our words."""
+    try:
+        yield
+    except TypeError as error:
+        if takes(rho, len(given)):
+            raise
+        expected, got = "a context, which its rho takes", "none. Give context=, a row for each set"
+        if len(given) == 2:
+            expected = "a rho that takes a context where one is given, rho(pooled, context)"
+            got = f"a rho of type {type(rho).__name__}. Give another rho, or no context"
+        raise TypeError(f"JanossyNetwork expects {expected}; got {got}.") from error
+
+
+def check_module(owner: str, name: str, module: object) -> None:
+    """Raise a TypeError unless it is a module, or None."""
+    if module is not None and not isinstance(module, nn.Module):
+        raise TypeError(f"{owner} expects {name} to be a module or None; got {type(module).__name__}.")
+
+
+def check_network(network: object, owner: str) -> None:
+    """Raise a TypeError unless it is a ``JanossyNetwork``."""
+    if not isinstance(network, JanossyNetwork):
+        remedy = "JanossyNetwork(h, pooling, rho), of which h and rho may be None"
+        raise TypeError(f"{owner} expects a JanossyNetwork; got {type(network).__name__}. Write {remedy}.")

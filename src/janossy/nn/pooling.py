@@ -1,0 +1,278 @@
+"""JanossyPooling: orderings + function + evaluator + reduce (Eq. 3)."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from janossy.checks import check_flag, check_generator, check_integer
+from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
+from janossy.evaluate.cost import Cost, check_memory_budget
+from janossy.evaluate.lookup import Lookup
+from janossy.evaluate.rows.pool import apply
+from janossy.evaluate.validation import check_function, check_keys, check_sets, misfits_explained
+from janossy.functions.meaning import StatesItsMeaning
+from janossy.nn.modes import untouched
+from janossy.orderings import Orderings, weighs_rows
+from janossy.orderings.drawn import Drawn
+from janossy.orderings.rows import check_orderings, exhausting, in_prediction, modules_of
+from janossy.orderings.sorting import key_name
+from janossy.sets import Ragged
+
+AVERAGES = ("mean", "logmeanexp")
+"""The reductions whose scale does not depend on how many orderings there are."""
+
+
+class JanossyPooling(StatesItsMeaning):
+    """f̄(h) = the mean of f(h_π) over the orderings π (Eq. 3).
+
+    Args:
+        f: WHAT is applied to a sequence: any module mapping rows (T, L, d) to (T, c).
+        orderings: WHICH sequences are averaged: AllPermutations, Tuples, Combinations, Sampled, Canonical, ….
+        evaluate: HOW: "auto" for the cheapest evaluator that applies, the name of one, or one, such as
+            ``Spectral(tolerance=1e-7)``.
+        reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities). ``rows``
+            keeps them all.
+        memory_budget: the bytes that an estimate of what is held at once may come to; what needs more is computed in
+            chunks, and once more in backward.
+        append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
+            then takes d + 1 features. "log" for log(1 + |h|), which keeps sizes of any order in range.
+        largest_size: sizes above this one are given to f as this one; such as the largest of training, where what is
+            learnt does not go with the size.
+        orderings_train: those in training mode, such as ``Distinct(256, k=2)`` beside ``Tuples(2)``: each step then
+            costs at most 256 pairs a set, and predictions average over all of them.
+
+    In evaluation, sets that have no more orders than a ``Sampled`` draws (n! <= num) give each once: their mean is
+    exact. A sum or a maximum is of num draws, as in training.
+
+    Shapes: sets.values (N, d) -> (B, c).
+    Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
+        matrix product's blocking. An empty set has one row: of length 0 and value 0, or, for k elements, f(0, …, 0).
+    Cost: see ``explain``.
+    Raises: TypeError or ValueError for arguments of another type or range, an evaluator that was asked for and does not
+        apply, too many rows, or an f that does not fit the elements; RuntimeError for the state of a layer with other
+        orderings or another reduce.
+
+    Example:
+        >>> pool = JanossyPooling(GRU(4, 16), Sampled(num=5))
+        >>> pool(Ragged.from_sets([torch.randn(3, 4), torch.randn(0, 4)])).shape
+        torch.Size([2, 16])
+    """
+
+    def __init__(
+        self,
+        f: Function,
+        orderings: Orderings,
+        evaluate: str | Evaluator = "auto",
+        reduce: str = "mean",
+        *,
+        memory_budget: int = MEMORY_BUDGET,
+        append_size: bool | str = False,
+        largest_size: int | None = None,
+        orderings_train: Orderings | None = None,
+    ) -> None:
+        super().__init__()
+        check_function(f, "JanossyPooling", "(T, c)")
+        check_orderings(orderings, "JanossyPooling")
+        reductions = [name for name in REDUCTIONS if name is not None]
+        if reduce not in reductions:
+            kept = "; .rows(sets) keeps the rows" if reduce is None else ""
+            raise ValueError(f"reduce expects one of {', '.join(map(repr, reductions))}; got {reduce!r}{kept}.")
+        if orderings_train is not None:
+            check_orderings(orderings_train, "JanossyPooling")
+            if reduce not in AVERAGES:
+                raise ValueError(
+                    f"JanossyPooling expects, with orderings_train, a reduce among {', '.join(AVERAGES)}, whose scale "
+                    f"does not depend on how many there are; got {reduce!r}."
+                )
+        check_memory_budget("JanossyPooling", memory_budget)
+        if append_size != "log":
+            check_flag("JanossyPooling", "append_size", append_size)
+        check_integer("JanossyPooling", "largest_size", largest_size, 0, optional=True)
+        self.f = f
+        self.orderings = orderings
+        self.choice = Choice(evaluate)
+        self.reduce = reduce
+        self.memory_budget = memory_budget
+        self.append_size = append_size
+        self.largest_size = largest_size
+        self.orderings_train = orderings_train
+        if modules := [*modules_of(orderings), *modules_of(orderings_train)]:
+            self.of_orderings = nn.ModuleList(modules)  # so that they are moved, saved and trained with the layer
+
+    def forward(
+        self,
+        sets: Ragged,
+        orderings: Orderings | None = None,
+        *,
+        keys: Ragged | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The pooled vector of each set, (B, c).
+
+        ``orderings``: others than the layer's own, such as rows that have been drawn (``Drawn``), or more permutations.
+        ``keys``: the same sets of other elements, which canonical and seeded orders look at instead, such as the
+        network's raw input. ``generator``: the source of the permutations, on the sets' device.
+        """
+        problem = self.problem(sets, keys, orderings, self.reduce, generator)
+        return cast(Tensor, self._weighted(problem) if weighs_rows(problem.orderings) else self._pool(problem))
+
+    def rows(
+        self,
+        sets: Ragged,
+        orderings: Orderings | None = None,
+        *,
+        keys: Ragged | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Ragged:
+        """f of each ordering, before any are averaged: (T, c), the rows of each set.
+
+        ``orderings``, ``keys`` and ``generator``: as for a call.
+        """
+        return cast(Ragged, self._pool(self.problem(sets, keys, orderings, None, generator)))
+
+    def explain(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> str:
+        """Which evaluator computes these sets, what each would cost, and why one does not apply.
+
+        The seconds are a rough estimate, forward and backward, on two cores, or on CUDA by the device's properties. f
+        is tried on one row, in evaluation.
+        Raises: what a call would raise.
+        """
+        problem = self.problem(sets, keys, orderings, self.reduce, None)
+        self._check_weighted(problem)
+        text = self.choice.explain(problem)
+        self._try(problem)
+        return text
+
+    def cost(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> Cost:
+        """What the evaluator that is chosen for these sets is estimated to take.
+
+        Raises: what a call would raise of orderings and evaluators.
+        """
+        problem = self.problem(sets, keys, orderings, self.reduce, None)
+        chosen = self.choice(problem)
+        chosen.check_rows(problem)
+        return chosen.cost(problem)
+
+    def in_evaluation(self, orderings: Orderings) -> Orderings:
+        """These orderings as evaluation takes them: as learned, and all of a set's where no more than are drawn."""
+        orderings = in_prediction(orderings)
+        return orderings if self.reduce in ("sum", "max") else exhausting(orderings)
+
+    def meaning(self) -> dict[str, Any]:
+        """The orderings whose mean it is, and the reduction; how many are drawn, and how, is another matter."""
+        key = getattr(self.orderings, "key", None)
+        return {
+            "orderings": getattr(self.orderings, "averages", type(self.orderings).__name__),
+            "k": getattr(self.orderings, "k", None),
+            "key": None if key is None else key_name(key),
+            "reduce": self.reduce,
+            "append_size": self.append_size,
+            "largest_size": self.largest_size,
+        }
+
+    def _weighted(self, problem: Problem) -> Tensor:
+        """The mean or the sum of the rows, each times its weight."""
+        self._check_weighted(problem)
+        drawn = problem.orderings.enumerate(problem.keys, problem.generator)
+        given = replace(
+            problem,
+            orderings=Drawn(drawn, problem.keys.sizes, getattr(problem.orderings, "k", None)),
+            reduce=None,
+            generator=None,
+        )
+        rows = cast(Ragged, self._pool(given))
+        weights = cast(Tensor, drawn.weights()).to(rows.dtype)
+        total = rows.values.new_zeros(len(rows), rows.values.shape[1])
+        total = total.index_add(0, rows.to_index()[1], rows.values * weights)
+        return total if problem.reduce == "sum" else total / rows.offsets.diff()[:, None]
+
+    def _pool(self, problem: Problem) -> Tensor | Ragged:
+        with misfits_explained("f", problem.f, problem.values, problem.memory_budget):
+            result = self.choice(problem)(problem)
+        if torch.is_grad_enabled() and not any(problem.elements.sizes):
+            return _reaching(result, problem)
+        return result
+
+    def _check_weighted(self, problem: Problem) -> None:
+        if weighs_rows(problem.orderings) and problem.reduce not in ("mean", "sum"):
+            raise ValueError(
+                f"{type(problem.orderings).__name__} weighs its rows, which reduce={problem.reduce!r} cannot; "
+                "use reduce='mean' or 'sum'."
+            )
+
+    def _try(self, problem: Problem) -> None:
+        """f on one row of these elements, as a call would apply it; what it raises is raised."""
+        values, n = problem.values, max(problem.elements.sizes, default=0)
+        # Without elements too: f of a zero vector then tells the width of the result.
+        row = values.new_zeros(1, max(1, problem.orderings.row_length(n)), *values.shape[1:])
+        with untouched(self), misfits_explained("f", problem.f, values):
+            apply(problem.f, row)
+
+    def problem(
+        self,
+        sets: Ragged,
+        keys: Ragged | None,
+        orderings: Orderings | None,
+        reduce: str | None,
+        generator: torch.Generator | None,
+    ) -> Problem:
+        """What an evaluator is given for these sets; ``reduce`` None asks for the rows.
+
+        Raises: TypeError or ValueError for what a call does not take.
+        """
+        check_sets(sets, "JanossyPooling")
+        if keys is not None:
+            check_keys(keys, sets, "JanossyPooling")
+        if orderings is None:
+            trains = self.training and self.orderings_train is not None
+            orderings = cast(Orderings, self.orderings_train) if trains else self.orderings
+        elif not isinstance(orderings, Drawn):
+            check_orderings(orderings, "JanossyPooling")
+        if not self.training:
+            orderings = self.in_evaluation(orderings)
+        check_generator("JanossyPooling", generator, sets.device)
+        elements = self._elements(sets)
+        elements, table = (elements.places, elements.table) if isinstance(elements, Lookup) else (elements, None)
+        keys = sets if keys is None else keys
+        return Problem(self.f, orderings, elements, keys, reduce, generator, self.memory_budget, table)
+
+    def _elements(self, sets: Ragged) -> Ragged:
+        if not self.append_size:
+            return sets
+        if sets.values.dim() != 2:
+            raise ValueError(f"append_size expects elements (N, d); got {tuple(sets.values.shape)}.")
+        owners = sets.to_index()[1]
+        sizes = self.size_feature(sets.offsets.diff()).to(sets.dtype)[owners, None]
+        return sets.with_values(torch.cat((sets.values, sizes), dim=1))
+
+    def size_feature(self, sizes: Tensor) -> Tensor:
+        """What ``append_size`` appends of sets of these sizes."""
+        if self.largest_size is not None:
+            sizes = sizes.clamp(max=min(self.largest_size, torch.iinfo(sizes.dtype).max))
+        return torch.log1p(sizes) if self.append_size == "log" else sizes
+
+    def extra_repr(self) -> str:
+        size = f", append_size={self.append_size}" if self.append_size else ""
+        if self.largest_size is not None:
+            size += f", largest_size={self.largest_size}"
+        if self.orderings_train is not None:
+            size += f", orderings_train={self.orderings_train}"
+        return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"
+
+
+def _reaching(result: Tensor | Ragged, problem: Problem) -> Tensor | Ragged:
+    """The result of sets without elements, with a gradient, of 0, for all that f and the elements are computed from.
+
+    An evaluator that has nothing to compute knows of none, and what waits for every gradient, as
+    ``DistributedDataParallel`` does, would wait for ever.
+    """
+    parameters = problem.f.parameters() if isinstance(problem.f, torch.nn.Module) else ()
+    learnt = [x for x in (problem.values, *parameters) if x.requires_grad]
+    if not learnt:
+        return result
+    nothing = torch.stack([x.flatten()[:0].sum().float() for x in learnt]).sum()
+    if isinstance(result, Ragged):
+        return result.with_values(result.values + nothing.to(result.dtype))
+    return result + nothing.to(result.dtype)

@@ -1,0 +1,451 @@
+"""Ragged: a batch of variable-size sets."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from numbers import Integral, Real
+from operator import index as whole
+from types import EllipsisType
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.transfer import upload
+
+MOST_SETS_AN_ELEMENT = 10
+"""``Ragged.from_index`` takes an index with more sets than this for raw ids."""
+
+
+class Ragged:
+    """A batch of B variable-size sets, stored end to end.
+
+    Set b is ``values[offsets[b] : offsets[b + 1]]``. Empty sets, and batches of no sets, are legal.
+    The sizes are also kept on the host, because the shapes of everything that follows depend on them.
+
+    Shapes: values (N, *features), any dtype; offsets (B + 1,), int64, from 0 up to N.
+    Raises: TypeError or ValueError if the offsets do not describe N elements.
+
+    ``sizes`` skips the check of ``offsets`` and the read from their device: pass it only when known to be right.
+
+    Example:
+        >>> sets = Ragged.from_sets([torch.ones(3, 2), torch.zeros(0, 2)])
+        >>> sets.sizes
+        (3, 0)
+    """
+
+    def __init__(self, values: Tensor, offsets: Tensor, *, sizes: Sequence[int] | None = None) -> None:
+        if sizes is None:
+            _check_tensor(values, "Ragged", "values (N, *features)")
+            if not isinstance(offsets, Tensor):
+                raise TypeError(
+                    f"Ragged expects offsets as an integer tensor (B + 1,); got {type(offsets).__name__}. "
+                    "Ragged.from_sizes takes the sizes of the sets as numbers."
+                )
+            _check_tensor(offsets, "Ragged", "integer offsets (B + 1,)", scalar=True)
+            offsets = offsets.to(device=values.device)
+            sizes = _checked_sizes(values, offsets)
+            offsets = offsets.long()
+        self.values = values
+        self.offsets = offsets
+        self.sizes = tuple(sizes)
+
+    # Constructors
+
+    @classmethod
+    def from_sets(cls, sets: Sequence[Any]) -> Self:
+        """Batch tensors, arrays or nested lists of shapes (n_b, *features), alike in all but the first dimension.
+
+        Arrays keep their dtype. Lists have none: they take that of the tensors and arrays beside them, and by
+        themselves torch's default where one of them holds a float, else int64; an empty list takes the features of the
+        others. Usable as a ``collate_fn`` of ``torch.utils.data.DataLoader``.
+        """
+        if not isinstance(sets, Iterable):
+            raise TypeError(f"Ragged.from_sets expects a sequence of sets; got {type(sets).__name__}.")
+        sets = _as_tensors(list(sets))
+        if not sets:
+            raise ValueError("Ragged.from_sets needs at least one tensor, to know the feature shape; got none.")
+        features, dtype, device = sets[0].shape[1:], sets[0].dtype, sets[0].device
+        for b, x in enumerate(sets):
+            if x.dim() == 0 or x.shape[1:] != features:
+                raise ValueError(
+                    f"Ragged.from_sets expects every set of shape (n, {_dims(features)}), as set 0; "
+                    f"set {b} has shape {tuple(x.shape)}. Give an empty set the shape (0, {_dims(features)})."
+                )
+            if x.dtype != dtype or x.device != device:
+                raise ValueError(
+                    f"Ragged.from_sets expects every set in {dtype} on {device}, as set 0; "
+                    f"set {b} is {x.dtype} on {x.device}. Convert it with .to()."
+                )
+        return cls.from_sizes(torch.cat(sets), [len(x) for x in sets])
+
+    @classmethod
+    def from_sizes(cls, values: Tensor, sizes: Sequence[int]) -> Self:
+        """Batch values (N, *features) by the sizes of the sets, B numbers that sum to N."""
+        _check_tensor(values, "Ragged.from_sizes", "values (N, *features)")
+        sizes = _whole_numbers(sizes)
+        offsets = upload(torch.tensor([0, *sizes], dtype=torch.long).cumsum(0), values.device)
+        if min(sizes, default=0) < 0 or sum(sizes) != len(values):
+            raise ValueError(
+                f"Ragged.from_sizes expects sizes >= 0 that sum to the number of elements, {len(values)}; "
+                f"got a sum of {sum(sizes)} and a smallest of {min(sizes, default=0)}."
+            )
+        return cls(values, offsets, sizes=sizes)
+
+    @classmethod
+    def from_padded(cls, x: Tensor, mask: Tensor | None = None) -> Self:
+        """Batch x (B, n, *features), keeping the elements where mask (B, n) is True; all of them without a mask."""
+        _check_tensor(x, "Ragged.from_padded", "x (B, n, *features)")
+        if x.dim() < 2:
+            raise ValueError(f"Ragged.from_padded expects x of shape (B, n, *features); got {tuple(x.shape)}.")
+        num_sets, n = x.shape[:2]
+        if mask is None:
+            offsets = torch.arange(num_sets + 1, device=x.device) * n
+            return cls(x.flatten(0, 1), offsets, sizes=(n,) * num_sets)
+        _check_tensor(mask, "Ragged.from_padded", "a mask (B, n)")
+        if mask.dtype != torch.bool or mask.shape != x.shape[:2]:
+            raise ValueError(
+                f"Ragged.from_padded expects a bool mask of shape {tuple(x.shape[:2])}, True where real; "
+                f"got {mask.dtype} of shape {tuple(mask.shape)}."
+            )
+        mask = mask.to(x.device)
+        return cls.from_sizes(x[mask], mask.sum(1).tolist())
+
+    @overload
+    @classmethod
+    def from_index(
+        cls, x: Tensor, index: Tensor, num_sets: int | None = None, *, return_ids: Literal[False] = False
+    ) -> Self: ...
+
+    @overload
+    @classmethod
+    def from_index(
+        cls, x: Tensor, index: Tensor, num_sets: int | None = None, *, return_ids: Literal[True]
+    ) -> tuple[Self, Tensor]: ...
+
+    @classmethod
+    def from_index(
+        cls, x: Tensor, index: Tensor, num_sets: int | None = None, *, return_ids: bool = False
+    ) -> Self | tuple[Self, Tensor]:
+        """Batch x (N, *features) by the set number of each element, index (N,), in any order.
+
+        Elements of one set keep their order. Sets without elements are empty; num_sets defaults to max(index) + 1,
+        which is refused where nearly all sets would be empty. With ``return_ids=True`` the index may hold any integers,
+        such as the ids of a database: each that occurs is one set, and the result is the sets and their ids (B,),
+        both in ascending order of the ids.
+        """
+        _check_tensor(x, "Ragged.from_index", "x (N, *features)")
+        _check_tensor(index, "Ragged.from_index", "an integer index (N,)")
+        if index.dim() != 1 or len(index) != len(x) or not _is_integer(index):
+            raise ValueError(
+                f"Ragged.from_index expects an integer index of shape ({len(x)},), one set number an element; "
+                f"got {index.dtype} of shape {tuple(index.shape)}."
+            )
+        if num_sets is not None and (return_ids or not isinstance(num_sets, Integral) or num_sets < 0):
+            raise ValueError(
+                "Ragged.from_index expects num_sets as a whole number >= 0, and none beside return_ids=True, which "
+                f"counts the ids; got num_sets={num_sets!r} and return_ids={return_ids}. Leave one out."
+            )
+        index = index.to(x.device).long()
+        if return_ids:
+            ids, index = index.unique(return_inverse=True)
+            num_sets = len(ids)
+        if num_sets is None:
+            num_sets = int(index.max()) + 1 if len(index) else 0
+            if num_sets > MOST_SETS_AN_ELEMENT * len(index) + 1000:
+                raise ValueError(
+                    f"Ragged.from_index expects set numbers 0, 1, 2, …; got {len(index)} elements numbered up to "
+                    f"{num_sets - 1}, which look like raw ids: nearly all sets would be empty. "
+                    "Pass return_ids=True, which factorizes them, or num_sets= if so many sets are meant."
+                )
+        # One trip to the host tells the sizes and, first and last, how many numbers are too low and too high.
+        counted = index.clamp(-1, num_sets) + 1
+        counts = index.new_zeros(num_sets + 2).scatter_add(0, counted, torch.ones_like(counted))
+        below, *sizes, above = counts.tolist()
+        if below or above:
+            raise ValueError(
+                f"Ragged.from_index expects set numbers from 0 to num_sets - 1 = {num_sets - 1}; "
+                f"got {int(index.min())} to {int(index.max())}. Raise num_sets (an aggregation's dim_size) or drop "
+                "those elements."
+            )
+        sets = cls(x[torch.argsort(index, stable=True)], counts[:-1].cumsum(0), sizes=sizes)
+        return (sets, ids) if return_ids else sets
+
+    @classmethod
+    def from_ptr(cls, x: Tensor, ptr: Tensor) -> Self:
+        """Batch x (N, *features) by the boundaries ptr (B + 1,), as in CSR: set b is x[ptr[b]:ptr[b + 1]]."""
+        return cls(x, ptr)
+
+    @classmethod
+    def from_nested(cls, nt: Tensor) -> Self:
+        """Batch a ``torch.nested`` tensor of layout ``torch.jagged`` and shape (B, jagged, *features)."""
+        if not isinstance(nt, Tensor):
+            raise TypeError(f"Ragged.from_nested expects a nested tensor; got {type(nt).__name__}.")
+        if not nt.is_nested or nt.layout != torch.jagged:
+            raise ValueError(
+                f"Ragged.from_nested expects a nested tensor of layout torch.jagged; got layout {nt.layout}. "
+                "Build it with torch.nested.nested_tensor(tensors, layout=torch.jagged)."
+            )
+        return cls.from_sets(nt.unbind()) if len(nt) else cls.from_sizes(nt.values()[:0], [])
+
+    # Conversions back
+
+    def to_sets(self) -> list[Tensor]:
+        """The sets as a list of tensors (n_b, *features), views of ``values``."""
+        return list(self.values.split(list(self.sizes)))
+
+    def to_padded(self, fill: float = 0) -> tuple[Tensor, Tensor]:
+        """x (B, max n, *features), filled behind each set, and the mask (B, max n), True where real."""
+        if not isinstance(fill, Real) or (not float(fill).is_integer() and not _holds_fractions(self.dtype)):
+            raise ValueError(f"to_padded expects a fill that {self.dtype} holds; got {fill!r}. Choose another number.")
+        n = max(self.sizes, default=0)
+        mask = torch.arange(n, device=self.device) < self.offsets.diff()[:, None]
+        x = self.values.new_full((len(self), n, *self.values.shape[1:]), fill)
+        x[mask] = self.values
+        return x, mask
+
+    def to_index(self) -> tuple[Tensor, Tensor]:
+        """The values (N, *features) and the set number of each element (N,)."""
+        index = torch.arange(len(self), device=self.device)
+        return self.values, index.repeat_interleave(self.offsets.diff(), output_size=len(self.values))
+
+    def to_ptr(self) -> tuple[Tensor, Tensor]:
+        """The values (N, *features) and the boundaries (B + 1,)."""
+        return self.values, self.offsets
+
+    def to_nested(self) -> Tensor:
+        """A ``torch.nested`` tensor of layout ``torch.jagged``, sharing the values."""
+        return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
+
+    # The same sets with other values
+
+    def with_values(self, values: Tensor) -> "Ragged":
+        """The same sets of other elements: values (N, *any features)."""
+        _check_tensor(values, "with_values", "values (N, *features)", meta=True)
+        if len(values) != len(self.values):
+            raise ValueError(
+                f"with_values expects {len(self.values)} elements, one for each of these sets'; got {len(values)}."
+            )
+        return Ragged(values, self.offsets, sizes=self.sizes)
+
+    def to(self, *args: Any, **kwargs: Any) -> "Ragged":
+        """Move or convert the values as ``torch.Tensor.to`` does; the offsets follow the device."""
+        values = self.values.to(*args, **kwargs)
+        return Ragged(values, upload(self.offsets, values.device), sizes=self.sizes)
+
+    def pin_memory(self) -> "Ragged":
+        """Copy to page-locked memory, as ``DataLoader(pin_memory=True)`` asks for."""
+        return Ragged(self.values.pin_memory(), self.offsets.pin_memory(), sizes=self.sizes)
+
+    def detach(self) -> "Ragged":
+        """The same sets, cut from the graph of gradients."""
+        return self.with_values(self.values.detach())
+
+    # Choosing and joining sets
+
+    @overload
+    def __getitem__(self, key: int) -> Tensor: ...
+
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | Tensor) -> "Ragged": ...
+
+    def __getitem__(self, key: int | slice | Sequence[int] | Tensor) -> "Tensor | Ragged":
+        """One set (n, *features) for an int; the chosen sets for a slice, a list, or an int or bool array or tensor."""
+        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], EllipsisType):
+            key = key[0]  # scikit-learn's splitting asks for sets[chosen, ...]
+        if isinstance(key, int | Integral) or (isinstance(key, Tensor) and key.dim() == 0):
+            b = int(_chosen([int(key)], len(self)))
+            start = sum(self.sizes[:b])
+            return self.values[start : start + self.sizes[b]]
+        chosen = _chosen(key, len(self))
+        sizes = tuple(map(self.sizes.__getitem__, chosen.tolist()))
+        chosen = upload(chosen, self.device)
+        starts, ends = self.offsets[chosen], self.offsets[chosen + 1]
+        offsets = torch.cat((starts.new_zeros(1), (ends - starts).cumsum(0)))
+        shift = (starts - offsets[:-1]).repeat_interleave(ends - starts, output_size=sum(sizes))
+        return Ragged(self.values[torch.arange(len(shift), device=self.device) + shift], offsets, sizes=sizes)
+
+    @staticmethod
+    def cat(batches: Sequence["Ragged"]) -> "Ragged":
+        """The sets of several batches, in order, as one batch."""
+        if not isinstance(batches, Iterable):
+            raise TypeError(f"Ragged.cat expects a sequence of batches; got {type(batches).__name__}.")
+        batches = list(batches)
+        if not batches:
+            raise ValueError("Ragged.cat needs at least one batch; got none.")
+        for i, batch in enumerate(batches):
+            check_ragged(batch, f"Ragged.cat, for batch {i},")
+            if batch.values.shape[1:] != batches[0].values.shape[1:] or batch.device != batches[0].device:
+                raise ValueError(
+                    f"Ragged.cat expects the features of batch 0 on its device, {batches[0]!r}; batch {i} is {batch!r}."
+                )
+        values = torch.cat([batch.values for batch in batches])
+        return Ragged.from_sizes(values, [n for batch in batches for n in batch.sizes])
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.to_sets())
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(B,): scikit-learn counts, and splits, what has a shape by its first dimension."""
+        return (len(self),)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.values.device
+
+    def __repr__(self) -> str:
+        low, high = min(self.sizes, default=0), max(self.sizes, default=0)
+        each = f"{low}" if low == high else f"{low} to {high}"
+        return (
+            f"Ragged({len(self)} sets of {each} elements, {len(self.values)} in all, "
+            f"features {tuple(self.values.shape[1:])}, {self.dtype}, {self.device})"
+        )
+
+
+def check_ragged(sets: Any, owner: str) -> None:
+    """Raise a TypeError if these are not sets as ``owner`` takes them."""
+    if not isinstance(sets, Ragged):
+        got = f"a tensor of shape {tuple(sets.shape)}" if isinstance(sets, Tensor) else type(sets).__name__
+        raise TypeError(
+            f"{owner} expects a Ragged batch of sets; got {got}. "
+            "Ragged.from_padded(x, mask) makes one of a dense batch, Ragged.from_sets of a list of tensors."
+        )
+
+
+def as_sets(example: Any, owner: str) -> Ragged:
+    """The sets of an example: a Ragged, or x and mask in a tuple.
+
+    Raises: TypeError for what is neither, in the name of ``owner``.
+    """
+    if isinstance(example, Ragged):
+        return example
+    if not isinstance(example, tuple) or len(example) != 2:
+        raise TypeError(
+            f"{owner} expects as example a Ragged, or x and mask in a tuple; got {type(example).__name__}. "
+            "Ragged.from_sets makes one of a list of tensors."
+        )
+    return Ragged.from_padded(*example)
+
+
+def _checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
+    if offsets.dim() != 1 or len(offsets) == 0 or not _is_integer(offsets):
+        raise ValueError(
+            "Ragged expects integer offsets of shape (B + 1,), starting with 0; "
+            f"got {offsets.dtype} of shape {tuple(offsets.shape)}."
+        )
+    bounds = offsets.tolist()
+    sizes = [end - start for start, end in pairwise(bounds)]
+    if bounds[0] != 0 or bounds[-1] != len(values) or min(sizes, default=0) < 0:
+        raise ValueError(
+            f"Ragged expects offsets that rise from 0 to the number of elements, {len(values)}; "
+            f"got {bounds if len(bounds) < 10 else f'{bounds[0]} … {bounds[-1]}'}"
+            + (", which falls somewhere." if min(sizes, default=0) < 0 else ".")
+        )
+    return sizes
+
+
+def _chosen(key: slice | Sequence[int] | Tensor, num_sets: int) -> Tensor:
+    """The numbers of the chosen sets, int64, on the host."""
+    if isinstance(key, slice):
+        return torch.from_numpy(np.arange(num_sets)[key].copy())
+    try:
+        key = key if isinstance(key, Tensor) else torch.as_tensor(key, dtype=None if len(key) else torch.long)
+        flat = key.reshape(-1).cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"Ragged is indexed by a set number, a slice, or a list or tensor of set numbers or flags; got {key!r}."
+        ) from None
+    if flat.dtype == torch.bool:
+        if len(flat) != num_sets:
+            raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got {len(flat)}.")
+        return flat.nonzero()[:, 0]
+    if not _is_integer(flat) or bool(((flat < -num_sets) | (flat >= num_sets)).any()):
+        got = flat.tolist() if len(flat) < 10 else f"{flat.min().item()} to {flat.max().item()}"
+        raise IndexError(f"expected set numbers from {-num_sets} to {num_sets - 1}; got {got}.")
+    flat = flat.long()
+    return torch.where(flat < 0, flat + num_sets, flat)
+
+
+def _as_tensors(sets: list[Any]) -> list[Tensor]:
+    """These sets as tensors: lists in the dtype, on the device and, if empty, with the features of the others."""
+    given = [x for x in sets if isinstance(x, Tensor | np.ndarray)]
+    tensors = [_as_tensor(x, b) for b, x in enumerate(sets)]
+    if len(given) == len(sets):
+        return tensors
+    others = [x for x, given in zip(tensors, sets, strict=True) if not _is_empty_list(given)]
+    if not others:
+        raise ValueError(
+            "Ragged.from_sets needs at least one set that is no empty list, to know the feature shape; "
+            f"got {len(sets)} empty lists. Give them as tensors (0, *features)."
+        )
+    if given:
+        like = tensors[next(b for b, x in enumerate(sets) if isinstance(x, Tensor | np.ndarray))]
+        dtype, device = like.dtype, like.device
+    else:
+        dtype, device = others[0].dtype, others[0].device
+        for x in others:
+            dtype = torch.promote_types(dtype, x.dtype)
+    for b, x in enumerate(sets):
+        if _is_empty_list(x):
+            tensors[b] = torch.zeros(0, *others[0].shape[1:], dtype=dtype, device=device)
+        elif not isinstance(x, Tensor | np.ndarray) and torch.can_cast(tensors[b].dtype, dtype):
+            tensors[b] = tensors[b].to(dtype=dtype, device=device)
+    return tensors
+
+
+def _as_tensor(x: Any, b: int) -> Tensor:
+    if isinstance(x, Tensor):
+        _check_tensor(x, "Ragged.from_sets", f"set {b} as (n, *features)", scalar=True)
+        return x
+    try:
+        return torch.tensor(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise TypeError(
+            f"Ragged.from_sets expects every set as a tensor, an array or a nested list of numbers (n, *features); "
+            f"set {b}, {type(x).__name__}, is none: {reason}. Make it one."
+        ) from None
+
+
+def _is_empty_list(x: Any) -> bool:
+    return isinstance(x, list | tuple) and len(x) == 0
+
+
+def _check_tensor(x: Any, owner: str, expected: str, *, scalar: bool = False, meta: bool = False) -> None:
+    """Raise if x is no tensor of one dimension or more that holds numbers."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{owner} expects {expected} as a tensor; got {type(x).__name__}. torch.as_tensor makes one.")
+    if x.is_meta and not meta:
+        raise ValueError(f"{owner} expects {expected} with numbers; got a meta tensor. Make it on another device.")
+    if x.dim() == 0 and not scalar:
+        raise ValueError(f"{owner} expects {expected}; got a scalar. x[None] is one element.")
+
+
+def _whole_numbers(sizes: Any) -> list[int]:
+    try:
+        return [whole(n) for n in (sizes.tolist() if isinstance(sizes, Tensor | np.ndarray) else sizes)]
+    except (TypeError, RuntimeError):
+        raise TypeError(
+            f"Ragged.from_sizes expects sizes as a sequence of whole numbers, one a set; got {sizes!r}. "
+            "Ragged.from_ptr takes boundaries, Ragged.from_index set numbers."
+        ) from None
+
+
+def _is_integer(x: Tensor) -> bool:
+    return not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
+
+
+def _holds_fractions(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def _dims(features: torch.Size) -> str:
+    return ", ".join(map(str, features))

@@ -1,0 +1,228 @@
+"""How one column becomes numbers of a network: standardised, or as codes of categories; fitted, and as plain data."""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from janossy.tables.columns import KINDS, Category, Column, Kind, Where
+
+MOST_CODES = 2**24
+"""Codes are whole numbers in float32, which holds them exactly up to this."""
+
+TURNS = ((-np.pi, np.pi), (0.0, 2 * np.pi), (-180.0, 180.0), (0.0, 360.0))
+"""Where angles lie."""
+
+MOST_GAP = 0.05
+"""Angles leave no larger part of the turn empty."""
+
+FEWEST_ANGLES = 100
+"""Of fewer values nothing is concluded."""
+
+ROUNDING = 4 * np.finfo(np.float64).eps
+"""A column that varies by no more than this, relative to its largest value, is constant but for rounding."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A numeric, boolean or date column: (x - mean) / scale, the mean for what is missing, and whether it is missing.
+
+    ``scale`` is 0 for a column that is constant in training: it is encoded as 0 whatever it holds, as training says
+    nothing of what it means. ``missing``: values were missing in training, and a second column is 1 where one is.
+    ``period``: 2π or 360 where values lie all around a turn, in radians or degrees, else 0.
+    """
+
+    name: str
+    kind: Kind
+    mean: float
+    scale: float
+    missing: bool
+    period: float = 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, f"{self.name} missing") if self.missing else (self.name,)
+
+    @classmethod
+    def fit(cls, column: Column, name: str, where: Where) -> "Number":
+        """The mean and standard deviation of the values there are, in float64; 0 and 0 of none."""
+        numbers, missing = column.numbers(), column.missing()
+        if np.isinf(numbers).any():
+            raise _not_finite(name, int(np.isinf(numbers).argmax()), where)
+        there = numbers[~missing] if missing.any() else numbers
+        largest = float(np.abs(there).max(initial=0))
+        if largest == 0:
+            return cls(name, column.kind, 0.0, 0.0, bool(missing.any()))
+        power = int(np.frexp(largest)[1])
+        there = np.ldexp(there, -power)  # below 1, so that squares neither overflow nor vanish
+        mean = there.mean()
+        scale = np.sqrt(np.square(there - mean).mean())
+        mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
+        period = Turns.of(np.ldexp(there, power)).period if column.kind == "numeric" else 0.0
+        return cls(name, column.kind, mean, scale, bool(missing.any()), period)
+
+    def encode(self, column: Column, out: np.ndarray, where: Where, standardize: bool) -> None:
+        """Write the numbers to out (N, 1 or 2), float32."""
+        numbers, missing = column.numbers(), column.missing()
+        if missing.any():
+            numbers = np.where(missing, self.mean, numbers)
+        with np.errstate(over="ignore"):
+            if standardize:
+                numbers = (numbers - self.mean) / self.scale if self.scale else np.where(np.isinf(numbers), numbers, 0)
+            out[:, 0] = numbers
+        if not np.isfinite(out[:, 0]).all():
+            raise _not_finite(self.name, int(np.isfinite(out[:, 0]).argmin()), where)
+        if self.missing:
+            out[:, 1] = missing
+
+    def state(self) -> dict[str, Any]:
+        return vars(self).copy()
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How numbers lie in each of ``TURNS``: how many, the least, the largest, and which parts of it they fill."""
+
+    num: int = 0
+    least: float = np.inf
+    largest: float = -np.inf
+    filled: tuple[frozenset[int], ...] = (frozenset(),) * len(TURNS)
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Turns":
+        """Of finite numbers (N,)."""
+        if not len(values):
+            return cls()
+        least, largest = float(values.min()), float(values.max())
+        filled = []
+        for low, high in TURNS:
+            inside = _within(least, largest, low, high)
+            places = np.floor((values - low) / (MOST_GAP * (high - low))) if inside else np.zeros(0)
+            filled.append(frozenset(np.unique(places.clip(0, round(1 / MOST_GAP) - 1)).astype(int).tolist()))
+        return cls(len(values), least, largest, tuple(filled))
+
+    def and_(self, other: "Turns") -> "Turns":
+        """Of these and others."""
+        filled = tuple(mine | theirs for mine, theirs in zip(self.filled, other.filled, strict=True))
+        least, largest = min(self.least, other.least), max(self.largest, other.largest)
+        return Turns(self.num + other.num, least, largest, filled)
+
+    @property
+    def period(self) -> float:
+        """The turn that they fill all around, 2π or 360, if they lie in one; else 0."""
+        for (low, high), filled in zip(TURNS, self.filled, strict=True):
+            turn = high - low
+            wide = _within(self.least, self.largest, low, high) and self.largest - self.least > (1 - MOST_GAP) * turn
+            if wide and self.num >= FEWEST_ANGLES:
+                return turn if len(filled) == round(1 / MOST_GAP) else 0.0
+        return 0.0
+
+
+def _within(least: float, largest: float, low: float, high: float) -> bool:
+    slack = 1e-6 * (high - low)  # of angles in float32
+    return least >= low - slack and largest <= high + slack
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A categorical column as codes: 0 for what training had not, 1, 2, … for its categories in ascending order.
+
+    ``missing``: values were missing in training, and are a category of their own, the last.
+    """
+
+    name: str
+    categories: tuple[Category, ...]
+    missing: bool
+    kind: Kind = "categorical"
+
+    @property
+    def num_codes(self) -> int:
+        return 1 + len(self.categories) + self.missing
+
+    @classmethod
+    def fit(cls, column: Column, name: str) -> "Categories":
+        """The categories that occur."""
+        occur = np.bincount(column.values.astype(np.int64) + 1, minlength=len(column.categories) + 1) > 0
+        found = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
+        found.sort(key=lambda x: (isinstance(x, str), x))
+        if len(found) + 2 > MOST_CODES:
+            raise ValueError(f"column {name!r} expects at most {MOST_CODES - 2:,} categories; got {len(found):,}.")
+        return cls(name, tuple(found), bool(occur[0]))
+
+    def and_(self, other: "Categories") -> "Categories":
+        """Those of both."""
+        found = sorted({*self.categories, *other.categories}, key=lambda x: (isinstance(x, str), x))
+        if len(found) + 2 > MOST_CODES:
+            raise ValueError(f"column {self.name!r} expects at most {MOST_CODES - 2:,} categories; got more.")
+        return Categories(self.name, tuple(found), self.missing or other.missing)
+
+    def encode(self, column: Column, out: np.ndarray) -> int:
+        """Write the codes to out (N,), float32; the number of zeros among them."""
+        words = {isinstance(x, str) for x in self.categories}, {isinstance(x, str) for x in column.categories}
+        if all(words) and words[0].isdisjoint(words[1]):
+            text, number = ("numbers", "text") if words[1] == {True} else ("text", "numbers")
+            raise ValueError(f"column {self.name!r} expects categories that are {text}, as in training; got {number}.")
+        codes = {x: code for code, x in enumerate(self.categories, 1)}
+        table = np.array([codes.get(x, 0) for x in column.categories] + [self.num_codes - 1 if self.missing else 0])
+        out[:] = table.astype(np.float32)[column.values]
+        return len(out) - int(np.count_nonzero(out))
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "kind": self.kind, "categories": list(self.categories), "missing": self.missing
+        }  # fmt: skip
+
+
+Code = Number | Categories
+
+
+def code_from_state(state: Any) -> Code:
+    """What ``state()`` wrote.
+
+    Raises: ValueError for anything else.
+    """
+    if not isinstance(state, dict) or state.get("kind") not in KINDS:
+        raise ValueError(f"a saved column expects a kind among {', '.join(KINDS)}; got {str(state)[:60]}.")
+    kind: Kind = state["kind"]
+    fields = {"name", "kind", "missing"} | ({"categories"} if kind == "categorical" else {"mean", "scale", "period"})
+    if set(state) != fields:
+        raise ValueError(f"a saved {kind} column expects {sorted(fields)}; got {sorted(map(str, state))[:8]}.")
+    name, missing = state["name"], state["missing"]
+    if not isinstance(name, str) or not isinstance(missing, bool):
+        raise ValueError(
+            "a saved column expects a name that is text and missing as true or false; "
+            f"got {str(name)[:60]!r} and {str(missing)[:60]!r}."
+        )
+    if kind == "categorical":
+        found = state["categories"]
+        if (
+            not isinstance(found, list)
+            or len(found) + 2 > MOST_CODES
+            or not all(isinstance(x, str | bool) or _is_number(x) for x in found)
+            or len(set(found)) != len(found)
+        ):
+            raise ValueError(
+                f"the saved column {name!r} expects categories, each text or a finite number, all different."
+            )
+        return Categories(name, tuple(found), missing)
+    mean, scale, period = state["mean"], state["scale"], state["period"]
+    for x in (mean, scale, period):
+        if isinstance(x, bool) or not _is_number(x):
+            raise ValueError(
+                f"the saved column {name!r} expects mean, scale and period as finite numbers; got {str(x)[:60]!r}."
+            )
+    if scale < 0 or period < 0:
+        raise ValueError(f"the saved column {name!r} expects scale and period >= 0; got {scale} and {period}.")
+    return Number(name, kind, float(mean), float(scale), missing, float(period))
+
+
+def _is_number(x: Any) -> bool:
+    return (isinstance(x, float) and isfinite(x)) or (isinstance(x, int) and abs(x) < 2**1023)
+
+
+def _not_finite(name: str, row: int, where: Where) -> ValueError:
+    return ValueError(
+        f"column {name!r} expects finite numbers that float32 holds after scaling; got infinity, or one too large, in "
+        f"{where(row)}. Make it missing, or correct it."
+    )

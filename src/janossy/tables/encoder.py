@@ -1,0 +1,212 @@
+"""TableEncoder: columns of every kind as the numbers that a network reads, by what training sets held."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from warnings import warn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.sets import Ragged
+from janossy.tables.codes import Categories, Code, Number, code_from_state
+from janossy.tables.columns import Column, Where
+from janossy.tables.layout import Layout
+from janossy.tables.table import SetTable
+
+FORMAT, VERSION = "janossy.TableEncoder", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """What a network reads: numbers of the elements, and of the sets themselves, each in its ``Layout``.
+
+    ``unseen``: how many values of a categorical column were unknown in training, and have code 0, where any were.
+
+    Shapes: elements (N, c), context (B, e), float32; e is 0 where sets have no columns of their own.
+    """
+
+    elements: Ragged
+    context: Tensor
+    unseen: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+
+class TableEncoder:
+    """Columns as numbers, fitted on training sets: categories as codes, numbers standardised.
+
+    Numbers, booleans and dates (as days) lose the mean of the training elements and are divided by their standard
+    deviation (population), in float64; a missing one becomes the mean. A column that lacks values in training has an
+    indicator beside it, 1 where one is missing; one that lacks them only later has none, as nothing was learnt of it. A
+    column that is constant in training is 0 for ever. Categories have codes 1, 2, …; what training had not is 0, and
+    counted; missing ones are a category of their own if training had any, else 0. Columns of the sets likewise, each
+    set counting once. A set is encoded alike whatever else is in its table.
+
+    Args:
+        standardize: False leaves numbers as they are, but for missing ones.
+
+    Shapes: a ``SetTable`` of B sets of N elements -> elements (N, c), context (B, e): float32, by ``element_layout``
+        and ``context_layout``; what their columns are called: ``element_names``, ``context_names``.
+    Raises: ValueError for infinities, and for columns other than those of training, in whatever order.
+
+    Example:
+        >>> encoder = TableEncoder().fit(as_sets([["a", "b"], ["a"]]))
+        >>> encoder.transform(as_sets([["b", "a"]])).elements.values
+        tensor([[2.],
+                [1.]])
+    """
+
+    def __init__(self, standardize: bool = True) -> None:
+        self.standardize = standardize
+        self.elements: tuple[Code, ...] = ()
+        self.context: tuple[Code, ...] = ()
+        self._told: set[str] = set()
+
+    def fit(self, sets: SetTable) -> "TableEncoder":
+        """Learn means, standard deviations and categories of these sets."""
+        self._told = set()
+        self.elements, self.context = (
+            tuple(
+                Categories.fit(column, name) if column.kind == "categorical" else Number.fit(column, name, where)
+                for name, column in columns.items()
+            )
+            for columns, where in ((sets.elements, sets.place), (sets.context, sets.place_of_set))
+        )
+        return self
+
+    def transform(self, sets: SetTable) -> Encoded:
+        """The sets as numbers. Warns of values that training had not, once for each column."""
+        if not self.elements:
+            raise ValueError("TableEncoder expects fit(sets) before transform(sets); got no fit.")
+        unseen: dict[str, int] = {}
+        elements = self._encoded(self.elements, sets.elements, sets.num_elements, sets.place, unseen)
+        context = self._encoded(self.context, sets.context, len(sets), sets.place_of_set, unseen)
+        for name, num in unseen.items():
+            if name not in self._told:
+                warn(
+                    f"column {name!r} holds values that training had not ({num:,}): they are encoded as unknown, and "
+                    "Encoded.unseen counts them.",
+                    stacklevel=2,
+                )
+        self._told |= unseen.keys()
+        ragged = Ragged(torch.from_numpy(elements), torch.tensor(sets.offsets), sizes=sets.sizes.tolist())
+        return Encoded(ragged, torch.from_numpy(context), unseen)
+
+    def fit_transform(self, sets: SetTable) -> Encoded:
+        """Fit, and encode the same sets."""
+        return self.fit(sets).transform(sets)
+
+    def _encoded(
+        self, codes: tuple[Code, ...], columns: Mapping[str, Column], num: int, where: Where, unseen: dict[str, int]
+    ) -> np.ndarray:
+        check_columns(codes, columns)
+        layout = layout_of(codes)
+        out = np.empty((num, layout.num_columns), np.float32)
+        code_at, number_at = 0, len(layout.vocabularies)
+        for code in codes:
+            column = columns[code.name].to_kind(code.kind, code.name, where)
+            if isinstance(code, Categories):
+                unknown = code.encode(column, out[:, code_at])
+                code_at += 1
+                if unknown:
+                    unseen[code.name] = unknown
+            else:
+                end = number_at + len(code.names)
+                code.encode(column, out[:, number_at:end], where, self.standardize)
+                number_at = end
+        return out
+
+    @property
+    def element_layout(self) -> Layout:
+        return layout_of(self.elements)
+
+    @property
+    def context_layout(self) -> Layout:
+        return layout_of(self.context)
+
+    @property
+    def element_names(self) -> tuple[str, ...]:
+        """What the columns of the encoded elements are called."""
+        return names_of(self.elements)
+
+    @property
+    def context_names(self) -> tuple[str, ...]:
+        """What the columns of the encoded context are called."""
+        return names_of(self.context)
+
+    def state(self) -> dict[str, Any]:
+        """All that was fitted, as plain data for JSON, in which it keeps every bit."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "standardize": self.standardize,
+            "elements": [code.state() for code in self.elements],
+            "context": [code.state() for code in self.context],
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> "TableEncoder":
+        """The encoder that ``state()`` described.
+
+        Raises: ValueError for data that it cannot have written.
+        """
+        if not isinstance(state, dict) or state.get("format") != FORMAT:
+            raise ValueError(
+                f"TableEncoder.from_state expects what state() gave, of format {FORMAT!r}; got other data."
+            )
+        if state.get("version") != VERSION:
+            raise ValueError(
+                f"TableEncoder.from_state reads version {VERSION}; got version {str(state.get('version'))[:20]}. "
+                "Load it with the version of janossy that wrote it."
+            )
+        if not isinstance(state.get("standardize"), bool):
+            raise ValueError("TableEncoder.from_state expects standardize as true or false; got neither.")
+        encoder = cls(state["standardize"])
+        encoder.elements, encoder.context = _codes(state.get("elements")), _codes(state.get("context"))
+        names = [code.name for code in (*encoder.elements, *encoder.context)]
+        if len(set(names)) < len(names) or not encoder.elements:
+            raise ValueError(
+                "TableEncoder.from_state expects columns of the elements, all of different names; got others."
+            )
+        return encoder
+
+
+def layout_of(codes: tuple[Code, ...]) -> Layout:
+    """The columns that these are encoded in."""
+    numbers = [code for code in codes if isinstance(code, Number)]
+    return Layout(
+        tuple(code.num_codes for code in codes if isinstance(code, Categories)),
+        sum(len(code.names) for code in numbers),
+        names_of(codes),
+        tuple(scale for code in numbers for scale in (code.scale, *[1.0] * code.missing)),
+        tuple(period for code in numbers for period in (code.period, *[0.0] * code.missing)),
+    )
+
+
+def names_of(codes: tuple[Code, ...]) -> tuple[str, ...]:
+    """What these columns are called: those of codes first, then those of numbers."""
+    numbers = [name for code in codes if isinstance(code, Number) for name in code.names]
+    return (*(code.name for code in codes if isinstance(code, Categories)), *numbers)
+
+
+def check_columns(codes: tuple[Code, ...], columns: Mapping[str, Column]) -> None:
+    """Raise a ValueError unless these are the columns of training, in whatever order."""
+    expected = {code.name for code in codes}
+    if expected != columns.keys():
+        missing, more = (
+            ", ".join(sorted(names)[:8]) + (", …" if len(names) > 8 else "") if names else "none"
+            for names in (expected - columns.keys(), columns.keys() - expected)
+        )
+        raise ValueError(
+            f"TableEncoder expects the columns of training; got sets in which these are missing: {missing}; and these "
+            f"are too many: {more}. Name or drop columns as in training."
+        )
+
+
+def _codes(states: Any) -> tuple[Code, ...]:
+    if not isinstance(states, list):
+        raise ValueError("TableEncoder.from_state expects columns as lists; got none.")
+    return tuple(map(code_from_state, states))

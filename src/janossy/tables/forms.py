@@ -1,0 +1,267 @@
+"""as_sets: the one door through which everything enters, whatever form it has."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+import numpy as np
+from torch import Tensor
+
+from janossy.sets import Ragged
+from janossy.tables.columns import Column, Kind, Where
+from janossy.tables.grouping import Grouping, ids_of, unique_ids
+from janossy.tables.lists import (
+    Lists,
+    array_columns,
+    check_in_step,
+    check_new,
+    lists_from_python,
+    lists_from_ragged,
+    to_numpy,
+)
+from janossy.tables.sources import Source, list_column, named_columns
+from janossy.tables.table import SetTable
+from janossy.tables.targets import (
+    Targets,
+    check_known,
+    taken_by_name,
+    targets_of,
+    with_targets,
+    without_target,
+)
+
+Names = str | int | Iterable[str | int]
+
+
+@overload
+def as_sets(
+    X: Any,
+    y: None = None,
+    *,
+    set_id: str | Sequence[str] | None = None,
+    set_columns: Names | None = None,
+    numeric: Names = (),
+    categorical: Names = (),
+    drop: Names = (),
+    where: Where = "row {}".format,
+) -> SetTable: ...
+
+
+@overload
+def as_sets(
+    X: Any,
+    y: Any,
+    *,
+    set_id: str | Sequence[str] | None = None,
+    set_columns: Names | None = None,
+    numeric: Names = (),
+    categorical: Names = (),
+    drop: Names = (),
+    where: Where = "row {}".format,
+) -> tuple[SetTable, np.ndarray]: ...
+
+
+def as_sets(
+    X: Any,
+    y: Any = None,
+    *,
+    set_id: str | Sequence[str] | None = None,
+    set_columns: Names | None = None,
+    numeric: Names = (),
+    categorical: Names = (),
+    drop: Names = (),
+    where: Where = "row {}".format,
+) -> SetTable | tuple[SetTable, np.ndarray]:
+    """The sets of X, in whatever form it holds them, and with y their targets, one row a set.
+
+    - A list of arrays or tensors (n, d) or (n,), or of nested lists; a ``Ragged``.
+    - A table with columns of lists, one row a set: a pandas or polars frame, whatever else gives itself as Arrow, a
+      dict of columns. Several such columns are in step; a list of structs has a column for each field. Other columns
+      are of the set. An awkward array, of records or numbers.
+    - With ``set_id``, a table without them, one row an element: rows of one id are a set. Sets stand in the order in
+      which their ids appear first, elements in that of their rows. DuckDB's relations, and readers of batches, are
+      tables too.
+    - An array (B, d), or a table without lists: sets of one element.
+    - A ``SetTable``: itself.
+
+    Numbers, booleans and dates are not copied where they stand in one piece and without nulls.
+
+    Args:
+        y: the targets: the name of a column of X, or a list of names; values, one a row of X (a pandas Series with
+            X's index, or one that counts its rows); or, with ``set_id``, a dict, a pandas Series indexed by id, or a
+            table with the column ``set_id``; of several such columns an id is a tuple. Of a table with one row an
+            element they must be constant in each set, and a set that only y knows by its id is empty.
+        set_id: the column that tells sets apart, or a list of several, whose values together do; of a table with one
+            row a set, the column of their names.
+        set_columns: the columns of the sets; by default, beside columns of lists, all others. Of a table with one row
+            an element they must be constant in each set.
+        numeric, categorical: columns, by name or by position, whose kind is not as their dtype has it: codes that are
+            numbers, numbers that are text.
+        drop: columns of a table to leave out, but for the one that y names; the table need not have them.
+        where: what errors call a row of a table, by its number; a file, perhaps, and the row in it.
+
+    Shapes: B sets -> a ``SetTable`` of length B, and with y an array (B,), or (B, t) for several targets.
+
+    Raises: TypeError or ValueError, naming column and row, for what is none of these forms.
+
+    Example:
+        >>> long = {"hand": [7, 7, 3], "rank": [1, 13, 5], "suit": ["H", "S", "H"], "won": [1, 1, 0]}
+        >>> sets, won = as_sets(long, "won", set_id="hand")
+        >>> sets
+        SetTable(2 sets of 1 to 2 elements, 3 in all
+          elements: rank numeric, suit categorical (2))
+        >>> sets.ids, won
+        (array([7, 3]), array([1, 0]))
+    """
+    if hasattr(X, "toarray"):  # before Mapping: scipy has a sparse matrix that is a dict
+        raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
+    kinds = _kinds(numeric, categorical)
+    dropped = set(_listed(drop)) - {y if isinstance(y, str) else None}
+    ids = tuple(_listed(set_id))
+    columns = None if isinstance(X, SetTable) else named_columns(X, ids, dropped)
+    if columns is None:
+        if (ids or set_columns is not None) and not isinstance(X, SetTable):
+            raise TypeError(
+                f"set_id and set_columns expect X to be a table with names of columns; got {type(X).__name__}. "
+                "Leave them out, or give a frame, an Arrow table or a dict of columns."
+            )
+        sets = X if isinstance(X, SetTable) else _of_arrays(X)
+        targets, by_element = None if y is None else targets_of(y, ids, X, len(sets)), False
+    else:
+        targets = None
+        if y is not None and columns:
+            num_rows = len(next(iter(columns.values())))
+            targets = taken_by_name(y, columns, num_rows) or targets_of(y, ids, X, num_rows)
+        by_element = bool(ids) and not any(isinstance(column, Lists) for column in columns.values())
+        sets, targets = _of_table(columns, targets, ids, set_columns, kinds, where)
+    if len(sets) == 0:
+        raise ValueError("as_sets expects one set or more; got none: Found array with 0 sample(s).")
+    sets = _overruled(sets, kinds)
+    return sets if targets is None else with_targets(sets, targets, by_element, where)
+
+
+def _of_arrays(X: Any) -> SetTable:
+    """Sets of what is no table: a Ragged, a list of sets, a column of lists, an array."""
+    if isinstance(X, Tensor) and X.is_nested:
+        X = Ragged.from_nested(X)
+    if isinstance(X, Ragged):
+        return _of_lists({"x": lists_from_ragged(X, "x")})
+    if isinstance(X, list | tuple):
+        return _of_lists({"x": lists_from_python(X, "x")} if X else {"x": Lists(np.zeros(1, np.int64), {})})
+    if isinstance(X, Tensor):
+        X = to_numpy(X)
+    elif not isinstance(X, np.ndarray):
+        lists = list_column(X)
+        if lists is not None:
+            return _of_lists({"x": lists})
+        if not hasattr(X, "__array__"):
+            raise TypeError(
+                "as_sets expects a list of arrays, a Ragged, a table (pandas, polars, Arrow, a dict of columns), an "
+                f"awkward array or an array (B, d); got {type(X).__name__}. Convert it (collect() a LazyFrame)."
+            )
+        X = np.asarray(X)
+    if X.ndim == 1 and X.dtype.kind == "O":
+        return _of_arrays(X.tolist())
+    if X.ndim < 2:
+        raise ValueError(
+            f"as_sets expects an array (B, d), each row a set of one element; got shape {X.shape}. Reshape your data: "
+            "X.reshape(-1, 1) has one column; a list of arrays has sets of any size."
+        )
+    if X.ndim > 2:
+        raise ValueError(
+            f"as_sets expects an array (B, d), each row a set of one element; got shape {X.shape}, maybe padded. "
+            "Ragged.from_padded(x, mask) says what is real; without a mask all is."
+        )
+    return SetTable(np.arange(len(X) + 1), array_columns(X, "x"), {})
+
+
+def _of_table(
+    columns: dict[str, Source],
+    targets: Targets | None,
+    set_id: Sequence[str],
+    set_columns: Names | None,
+    kinds: Mapping[str | int, Kind],
+    where: Where,
+) -> tuple[SetTable, Targets | None]:
+    """Sets of a table, and their targets, one a set."""
+    if not columns:
+        raise ValueError("as_sets expects a table of one column or more; got 0 feature(s).")
+    ids: dict[str, Column] = {}
+    for name in set_id:
+        check_known(name, columns, "set_id")
+        column = columns.pop(name)
+        if isinstance(column, Lists):
+            raise TypeError(f"set_id={name!r} expects a column of numbers or text; got lists.")
+        ids[name] = column
+    lists = {name: column for name, column in columns.items() if isinstance(column, Lists)}
+    plain = {
+        name: column.to_kind(kinds.get(name, column.kind), name, where)
+        for name, column in columns.items()
+        if isinstance(column, Column)
+    }
+    names = list(plain) if lists and set_columns is None else _listed(set_columns)
+    for name in names:
+        check_known(name, plain, "set_columns")
+    context = {name: plain[name] for name in names}
+    elements = {name: column for name, column in plain.items() if name not in context}
+    if lists:
+        sets = _of_lists(lists, context, where)
+        return (replace(sets, ids=unique_ids(ids, where)) if ids else sets), targets
+    if not elements:
+        raise ValueError("as_sets expects a column of the elements; got columns of the sets only. Shorten set_columns.")
+    if not ids:
+        num_rows = len(next(iter(elements.values())))
+        return SetTable(np.arange(num_rows + 1), elements, context), targets
+    group = Grouping.by(ids, where)
+    if targets is not None and targets.ids is None:
+        targets.check_length(int(group.offsets[-1]), "row")
+        for column in targets.columns.values():
+            if column.missing().any():
+                row = int(column.missing().argmax())
+                raise without_target(ids_of([each[[row]] for each in ids.values()])[0], where(row))
+        targets = Targets({n: group.one_a_set(c, n, where) for n, c in targets.columns.items()}, targets.flat)
+    sets = SetTable(
+        group.offsets,
+        {name: column[group.order] for name, column in elements.items()},
+        {name: group.one_a_set(column, name, where) for name, column in context.items()},
+        group.ids,
+    )
+    return sets, targets
+
+
+def _of_lists(
+    lists: dict[str, Lists], context: dict[str, Column] | None = None, where: Where = "row {}".format
+) -> SetTable:
+    offsets = check_in_step(lists, where)
+    elements: dict[str, Column] = {}
+    for column in lists.values():
+        for name, values in column.columns.items():
+            check_new(name, elements | (context or {}))
+            elements[name] = values
+    return SetTable(offsets, elements, context or {})
+
+
+def _kinds(numeric: Names, categorical: Names) -> dict[str | int, Kind]:
+    kinds: dict[str | int, Kind] = dict.fromkeys(_listed(numeric), "numeric")
+    for name in _listed(categorical):
+        if name in kinds:
+            raise ValueError(f"numeric and categorical expect different columns; got {name!r} in both. Drop one.")
+        kinds[name] = "categorical"
+    return kinds
+
+
+def _overruled(sets: SetTable, kinds: Mapping[str | int, Kind]) -> SetTable:
+    """The same sets, of columns whose kinds are these; a number is the position of a column of the elements."""
+    elements, context, places = dict(sets.elements), dict(sets.context), list(sets.elements)
+    for key, kind in kinds.items():
+        name = places[key] if isinstance(key, int) and -len(places) <= key < len(places) else str(key)
+        check_known(name, elements | context, kind)
+        if name in elements:
+            elements[name] = elements[name].to_kind(kind, name, sets.place)
+        else:
+            context[name] = context[name].to_kind(kind, name, sets.place_of_set)
+    return replace(sets, elements=elements, context=context) if kinds else sets
+
+
+def _listed(names: Names | None) -> list[Any]:
+    return [] if names is None else [names] if isinstance(names, str | int) else list(names)

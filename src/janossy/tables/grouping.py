@@ -1,0 +1,118 @@
+"""Long tables, one row an element: which rows make each set."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from janossy.tables.columns import Column, Where
+from janossy.tables.table import offsets_of, set_name, tuples
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """The rows of each set, sets in the order in which their ids appear first, rows in theirs.
+
+    ``order`` (N,) lists the rows set by set, or is a slice of all where they are so already; ``ids`` (B,).
+    """
+
+    order: np.ndarray | slice
+    offsets: np.ndarray
+    ids: np.ndarray
+
+    @classmethod
+    def by(cls, columns: Mapping[str, Column], where: Where) -> "Grouping":
+        """Group by columns of ids: numbers, text or dates. A set is what is alike in all of them.
+
+        Raises: ValueError for a missing id, naming its row.
+        """
+        codes, first = _numbered(columns, where)
+        ids = ids_of([column[first] for column in columns.values()])
+        in_order = bool((codes[1:] >= codes[:-1]).all())
+        # torch sorts whole numbers four times as fast as numpy.
+        order = slice(None) if in_order else torch.tensor(codes).argsort(stable=True).numpy()
+        return cls(order, offsets_of(np.bincount(codes, minlength=len(ids))), ids)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The number of rows of each set (B,)."""
+        return np.diff(self.offsets)
+
+    def one_a_set(self, column: Column, name: str, where: Where) -> Column:
+        """A column that is constant in each set, as one value a set.
+
+        Raises: ValueError, naming the set and two rows, where it is not.
+        """
+        values, missing = column.values[self.order], column.missing()[self.order]
+        first = np.repeat(self.offsets[:-1], self.sizes)
+        differs = (values != values[first]) & ~(missing & missing[first])
+        if differs.any():
+            places = [first[int(differs.argmax())], int(differs.argmax())]
+            here, there = Column(column.kind, values[places], column.categories).decoded().tolist()
+            rows = np.arange(len(column))[self.order][places].tolist()
+            b = int(np.searchsorted(self.offsets, places[1], side="right")) - 1
+            raise ValueError(
+                f"column {name!r} expects one value a set; got {here!r} in {where(rows[0])} and {there!r} in "
+                f"{where(rows[1])}, both of set {set_name(self.ids[b])}. Correct the rows, or leave the column out of "
+                "set_columns and y."
+            )
+        return Column(column.kind, values[self.offsets[:-1]], column.categories)
+
+
+def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
+    """The ids of a table of one row a set.
+
+    Raises: ValueError for an id that is missing, or occurs twice.
+    """
+    codes, first = _numbered(columns, where)
+    ids = ids_of(list(columns.values()))
+    again = first[codes] != np.arange(len(codes))
+    if again.any():
+        row = int(first[codes[again.argmax()]])
+        raise ValueError(
+            f"set_id={_named(columns)} expects an id of its own in each row, as the rows hold lists and are sets; got "
+            f"{set_name(ids[row])} twice, first in {where(row)}. Without lists, rows of one id would be a set."
+        )
+    return ids
+
+
+def ids_of(columns: Sequence[Column]) -> np.ndarray:
+    """Ids as numbers, text or, to the microsecond, dates; of several columns, as tuples of them."""
+    values = [
+        column.decoded().astype("datetime64[us]") if column.kind == "date" else column.decoded() for column in columns
+    ]
+    return values[0] if len(values) == 1 else tuples(zip(*(column.tolist() for column in values), strict=True))
+
+
+def _numbered(columns: Mapping[str, Column], where: Where) -> tuple[np.ndarray, np.ndarray]:
+    """The number of each row's set, in the order in which they appear first, (N,), and that row of each set, (B,).
+
+    Raises: ValueError, naming the row, where an id is missing.
+    """
+    for name, column in columns.items():
+        if (missing := column.missing()).any():
+            raise ValueError(
+                f"set_id={name!r} expects an id in every row; got none in {where(int(missing.argmax()))}. "
+                "Drop the row, or give it an id."
+            )
+    codes = reduce(_both, (_codes(column.values) for column in columns.values()))
+    first = np.empty(codes.max(initial=-1) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of rows with one number the last that is written stays
+    return codes, first
+
+
+def _codes(values: np.ndarray) -> np.ndarray:
+    """Arrow numbers values in the order in which they appear first."""
+    return pa.array(values).dictionary_encode().indices.to_numpy()
+
+
+def _both(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The numbers of pairs of numbers."""
+    return _codes(codes * (others.max(initial=0) + np.int64(1)) + others)
+
+
+def _named(columns: Mapping[str, Column]) -> str:
+    return repr(next(iter(columns))) if len(columns) == 1 else repr(list(columns))

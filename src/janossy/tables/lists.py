@@ -1,0 +1,207 @@
+"""Columns of lists, one list a set: the elements of all sets end to end, and where each set begins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from janossy.sets import Ragged
+from janossy.tables.columns import Column, Where, from_arrow, from_numpy, one_chunk
+from janossy.tables.table import offsets_of
+
+LIST_TYPES = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """The columns (N,) of the elements of B lists, and where each list begins, (B + 1,)."""
+
+    offsets: np.ndarray
+    columns: dict[str, Column]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def null_list(name: str, row: int) -> ValueError:
+    """What is wrong with a null where a list belongs."""
+    return ValueError(
+        f"column {name!r} expects a list in every row; got null in row {row}. "
+        "A set without elements is an empty list; drop the row if there is no set."
+    )
+
+
+def holds_lists(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds a list in each row."""
+    return any(is_it(kind) for is_it in LIST_TYPES)
+
+
+def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
+    """The elements of a column of lists: of plain values one column, of structs one for each field.
+
+    Raises: ValueError for a null where a list belongs; TypeError for lists within lists.
+    """
+    values = one_chunk(values)
+    if values.null_count:
+        raise null_list(name, int(values.is_null().to_numpy(zero_copy_only=False).argmax()))
+    kind = values.type
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        return Lists(offsets_of(values.sizes.to_numpy()), _element_columns(values.flatten(), name))
+    if pa.types.is_fixed_size_list(kind):
+        return Lists(np.arange(len(values) + 1) * kind.list_size, _element_columns(values.flatten(), name))
+    offsets = values.offsets.to_numpy().astype(np.int64, copy=False)
+    elements = values.values.slice(offsets[0], offsets[-1] - offsets[0])
+    return Lists(offsets - offsets[0] if offsets[0] else offsets, _element_columns(elements, name))
+
+
+def _element_columns(elements: pa.Array, name: str) -> dict[str, Column]:
+    kind = elements.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _element_columns(elements.storage, name)
+    if pa.types.is_struct(kind):
+        columns: dict[str, Column] = {}
+        for field, values in zip(kind, elements.flatten(), strict=True):
+            for key, column in _element_columns(values, field.name).items():
+                check_new(key, columns)
+                columns[key] = column
+        return columns
+    if pa.types.is_fixed_size_list(kind) and not elements.null_count:
+        inner = from_arrow(_innermost(elements.flatten(), name), name)
+        rows = inner.values.reshape(-1, kind.list_size)
+        return {f"{name}{j}": Column(inner.kind, rows[:, j], inner.categories) for j in range(kind.list_size)}
+    return {name: from_arrow(_innermost(elements, name), name)}
+
+
+def leaf_names(field: pa.Field) -> list[str]:
+    """What the columns are called that a column of a table gives to the sets or to their elements."""
+    return _leaf_names(field.name, field.type.value_type) if holds_lists(field.type) else [field.name]
+
+
+def _leaf_names(name: str, kind: pa.DataType) -> list[str]:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _leaf_names(name, kind.storage_type)
+    if pa.types.is_struct(kind):
+        return [leaf for field in kind for leaf in _leaf_names(field.name, field.type)]
+    return [f"{name}{j}" for j in range(kind.list_size)] if pa.types.is_fixed_size_list(kind) else [name]
+
+
+def _innermost(elements: pa.Array, name: str) -> pa.Array:
+    if holds_lists(elements.type):
+        raise TypeError(
+            f"column {name!r} expects lists of numbers, text or structs, one list a set; got lists within them, "
+            f"{elements.type}. Flatten them, or make of each inner value a column of its own."
+        )
+    return elements
+
+
+def lists_from_ragged(sets: Ragged, name: str) -> Lists:
+    """The columns of sets of elements (N,) or (N, d), sharing their memory."""
+    if sets.values.dim() > 2:
+        raise ValueError(
+            f"as_sets expects a Ragged of elements (N,) or (N, d); got features {tuple(sets.values.shape[1:])}. "
+            "Flatten them: sets.with_values(sets.values.flatten(1))."
+        )
+    return Lists(to_numpy(sets.offsets), array_columns(to_numpy(sets.values), name))
+
+
+def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
+    """The elements of a list of sets: arrays or tensors (n,) or (n, d), or nested lists.
+
+    Raises: TypeError or ValueError for a set that is none, or unlike the others.
+    """
+    arrays = [_array(x, b) for b, x in enumerate(sets)]
+    parts = [x for x in arrays if x is not None]
+    if len(parts) < len(sets):
+        try:
+            return lists_from_arrow(pa.array(sets, from_pandas=True), name)
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+            raise TypeError(
+                "a list of sets expects in each set elements of one kind: numbers alike in length, text, or dicts of "
+                f"columns; got others. Arrow says: {str(error).splitlines()[0]}"
+            ) from error
+    like = next((x for x in parts if x.shape != (0,)), parts[0])
+    parts = [x if x.shape != (0,) else np.zeros((0, *like.shape[1:]), like.dtype) for x in parts]
+    for b, x in enumerate(parts):
+        if x.ndim not in (1, 2) or x.shape[1:] != like.shape[1:]:
+            d = "d" if like.ndim != 2 else like.shape[1]
+            raise ValueError(
+                f"a list of sets expects arrays (n, {d}), or (n,), alike in all sets, and got one of shape {x.shape} "
+                f"as set {b}. Give every set the same columns; an empty one has shape (0, {d})."
+            )
+        if (x.dtype.kind in "biuf") != (like.dtype.kind in "biuf") or (x.dtype.kind == "V" and x.dtype != like.dtype):
+            raise TypeError(
+                f"a list of sets expects elements of one kind, {like.dtype} as in the first; got {x.dtype} in set {b}. "
+                "Convert it."
+            )
+    offsets = offsets_of(np.array([len(x) for x in parts]))
+    return Lists(offsets, array_columns(np.concatenate(parts) if len(parts) > 1 else parts[0], name))
+
+
+def array_columns(values: np.ndarray, name: str) -> dict[str, Column]:
+    """The columns of an array: (N,), (N, d), or (N,) with named fields. They are views of it."""
+    if values.dtype.names is not None:
+        return {field: from_numpy(values[field], field) for field in values.dtype.names}
+    if values.ndim == 1:
+        return {name: from_numpy(values, name)}
+    if values.shape[1] == 0:
+        raise ValueError(
+            f"the elements have 0 feature(s) (shape={values.shape}) while a minimum of 1 is required. Give a column."
+        )
+    return {f"{name}{j}": from_numpy(values[:, j], f"{name}{j}") for j in range(values.shape[1])}
+
+
+def check_in_step(lists: dict[str, Lists], where: Where) -> np.ndarray:
+    """The offsets of all of these columns of lists, which must be the same.
+
+    Raises: ValueError, naming two columns and the row, where they are not.
+    """
+    for (a, one), (b, other) in pairwise(lists.items()):
+        if not np.array_equal(one.offsets, other.offsets):
+            sizes = np.diff(one.offsets), np.diff(other.offsets)
+            row = int((sizes[0] != sizes[1]).argmax())
+            raise ValueError(
+                f"columns {a!r} and {b!r} expect lists of one length in each row, as they describe the same elements; "
+                f"got {sizes[0][row]} and {sizes[1][row]} in {where(row)}. Correct it, or leave one column out."
+            )
+    return next(iter(lists.values())).offsets
+
+
+def check_new(name: str, known: Any) -> None:
+    """Raise a ValueError if there is a column of this name already."""
+    if name in known:
+        raise ValueError(f"every column expects a name of its own; got two called {name!r}. Rename one.")
+
+
+def _array(x: Any, b: int) -> np.ndarray | None:
+    """This set as an array, or None for a list of anything but numbers, which Arrow reads."""
+    if isinstance(x, list | tuple):
+        try:
+            x = np.asarray(x) if len(x) else np.zeros(0)
+        except ValueError:
+            return None
+        return x if x.dtype.kind in "biuf" else None
+    if isinstance(x, Tensor):
+        x = to_numpy(x)
+    if not isinstance(x, np.ndarray) or x.ndim == 0:
+        raise TypeError(
+            f"a list of sets expects each set as an array (n, d), a tensor or a nested list; got {type(x).__name__} "
+            f"as set {b}. Tables, one a set, are to be joined to one, with set_id=."
+        )
+    return x
+
+
+def to_numpy(x: Tensor) -> np.ndarray:
+    """The numbers of a tensor, sharing its memory where it is on the host and numpy has its dtype."""
+    x = x.detach().cpu()
+    return (x.float() if x.dtype == torch.bfloat16 else x).numpy()

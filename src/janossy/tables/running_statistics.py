@@ -1,0 +1,139 @@
+"""What a pass over pieces tells: of columns all that their encoding rests on, of targets their classes or spread."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from math import hypot, sqrt
+
+import numpy as np
+
+from janossy.tables.codes import ROUNDING, Categories, Number, Turns
+from janossy.tables.columns import Column, Where
+from janossy.tables.encoder import TableEncoder
+from janossy.tables.table import SetTable
+
+MOST_CLASSES = 10_000
+"""Of a target. What has more different values is no class."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What is known of numbers: how many there are, and what ``Number`` keeps of them, which two of these add up to."""
+
+    code: Number
+    num: int
+    largest: float
+    turns: Turns
+
+    @classmethod
+    def of(cls, column: Column, name: str, where: Where) -> "Numbers":
+        code = Number.fit(column, name, where)
+        numbers = column.numbers()[~column.missing()]
+        turns = Turns.of(numbers) if column.kind == "numeric" else Turns()
+        return cls(code, len(numbers), float(np.abs(numbers).max(initial=0)), turns)
+
+    def and_(self, other: "Numbers") -> "Numbers":
+        """Of both together: means and deviations by Chan, Golub and LeVeque (1979), which no large mean spoils."""
+        num = self.num + other.num
+        part = other.num / num if num else 0.0
+        apart = other.code.mean - self.code.mean
+        spread = (sqrt(1 - part) * self.code.scale, sqrt(part) * other.code.scale, sqrt(part * (1 - part)) * apart)
+        code = replace(
+            self.code,
+            mean=self.code.mean + part * apart,
+            scale=hypot(*spread),
+            missing=self.code.missing or other.code.missing,
+        )
+        return Numbers(code, num, max(self.largest, other.largest), self.turns.and_(other.turns))
+
+    def fitted(self) -> Number:
+        constant = self.code.scale <= ROUNDING * self.largest
+        return replace(self.code, scale=0.0 if constant else self.code.scale, period=self.turns.period)
+
+
+@dataclass
+class Seen:
+    """Columns, targets and sizes of sets, of as many pieces as were added, by one process or several."""
+
+    elements: dict[str, Numbers | Categories] = field(default_factory=dict)
+    context: dict[str, Numbers | Categories] = field(default_factory=dict)
+    targets: list[Numbers] = field(default_factory=list)
+    classes: Counter = field(default_factory=Counter)
+    num_sets: int = 0
+    num_elements: int = 0
+    smallest: int = 0
+    largest: int = 0
+
+    def add(self, sets: SetTable, targets: np.ndarray, classes: bool, where: Where) -> None:
+        """A piece more. ``classes``: of the targets their values count, else their spread."""
+        sizes = sets.sizes
+        self.join(
+            Seen(
+                {name: _seen(column, name, sets.place) for name, column in sets.elements.items()},
+                {name: _seen(column, name, sets.place_of_set) for name, column in sets.context.items()},
+                [] if classes else _spreads(targets, where),
+                Counter(dict(zip(*_counted(targets), strict=True))) if classes else Counter(),
+                len(sets),
+                sets.num_elements,
+                int(sizes.min()),
+                int(sizes.max()),
+            )
+        )
+
+    def join(self, other: "Seen") -> None:
+        """What another has seen.
+
+        Raises: ValueError for targets of too many values to be classes.
+        """
+        if not other.num_sets:
+            return
+        if self.num_sets:
+            self.elements = {name: _both(mine, other.elements[name]) for name, mine in self.elements.items()}
+            self.context = {name: _both(mine, other.context[name]) for name, mine in self.context.items()}
+            self.targets = [mine.and_(theirs) for mine, theirs in zip(self.targets, other.targets, strict=True)]
+            self.smallest = min(self.smallest, other.smallest)
+        else:
+            self.elements, self.context, self.targets = other.elements, other.context, other.targets
+            self.smallest = other.smallest
+        self.classes.update(other.classes)
+        self.num_sets += other.num_sets
+        self.num_elements += other.num_elements
+        self.largest = max(self.largest, other.largest)
+        if len(self.classes) > MOST_CLASSES:
+            raise ValueError(
+                f"classes expect at most {MOST_CLASSES:,} different values of y; got more. SetRegressor takes numbers."
+            )
+
+    def encoder(self) -> TableEncoder:
+        """What ``TableEncoder().fit`` would have learnt of all these sets, but for rounding."""
+        encoder = TableEncoder()
+        encoder.elements, encoder.context = (
+            tuple(each.fitted() if isinstance(each, Numbers) else each for each in columns.values())
+            for columns in (self.elements, self.context)
+        )
+        return encoder
+
+
+def _seen(column: Column, name: str, where: Where) -> Numbers | Categories:
+    if column.kind == "categorical":
+        return Categories.fit(column, name)
+    return Numbers.of(column, name, where)
+
+
+def _both(one: Numbers | Categories, other: Numbers | Categories) -> Numbers | Categories:
+    if isinstance(one, Numbers) and isinstance(other, Numbers):
+        return one.and_(other)
+    assert isinstance(one, Categories) and isinstance(other, Categories)
+    return one.and_(other)
+
+
+def _spreads(targets: np.ndarray, where: Where) -> list[Numbers]:
+    """Of each target, as one column."""
+    if targets.dtype.kind not in "iufb":
+        raise ValueError(f"a regression expects targets that are numbers; got {targets.dtype}, as {targets[0]!r}.")
+    columns = targets.reshape(len(targets), -1).astype(np.float64).T
+    return [Numbers.of(Column("numeric", column), "y", where) for column in columns]
+
+
+def _counted(targets: np.ndarray) -> tuple[list, list[int]]:
+    values, counts = np.unique(targets, return_counts=True)
+    return values.tolist(), counts.tolist()

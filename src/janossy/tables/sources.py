@@ -1,0 +1,141 @@
+"""Tables of any library as columns by name: pandas, polars, Arrow, DuckDB, awkward, dicts, structured arrays."""
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from torch import Tensor
+
+from janossy.sets import Ragged
+from janossy.tables.columns import Column, from_arrow, from_numpy, one_chunk
+from janossy.tables.lists import (
+    Lists,
+    check_new,
+    holds_lists,
+    lists_from_arrow,
+    lists_from_python,
+    lists_from_ragged,
+    null_list,
+    to_numpy,
+)
+
+Source = Column | Lists
+
+
+def is_of(library: str, x: Any) -> bool:
+    """Whether the class of x, or one that it inherits from, belongs to this library, which is not imported."""
+    return any(kind.__module__.partition(".")[0] == library for kind in type(x).__mro__)
+
+
+def named_columns(x: Any, set_id: Sequence[str] = (), drop: Collection[str] = ()) -> dict[str, Source] | None:
+    """The columns of a table by name, but for those to drop, or None for what is no table.
+
+    ``set_id`` may also name the index of a pandas frame, or levels of it.
+    Raises: ValueError for two columns of one name, and columns of unequal length.
+    """
+    if is_of("pandas", x) and hasattr(x, "columns"):
+        pairs = [(str(name), x.iloc[:, i]) for i, name in enumerate(x.columns)]
+        levels = [name for name in set_id if name in x.index.names and name not in x.columns]
+        pairs += [(name, x.index.get_level_values(name).to_series()) for name in levels]
+    elif isinstance(x, Mapping):
+        pairs = [(str(name), values) for name, values in x.items()]
+    elif isinstance(x, np.ndarray) and x.dtype.names is not None:
+        pairs = [(name, x[name]) for name in x.dtype.names]
+    else:
+        table = _arrow(x)
+        if table is None or not pa.types.is_struct(table.type):
+            return None
+        table = one_chunk(table)
+        pairs = [(field.name, values) for field, values in zip(table.type, table.flatten(), strict=True)]
+    columns: dict[str, Source] = {}
+    for name, values in pairs:
+        if name not in drop:
+            check_new(name, columns)
+            columns[name] = source(values, name)
+    for (a, one), (b, other) in pairwise(columns.items()):
+        if len(one) != len(other):
+            raise ValueError(
+                f"a table expects columns of one length; got {len(one)} rows of {a!r} and {len(other)} of {b!r}. "
+                "Give every column a value in each row."
+            )
+    return columns
+
+
+def list_column(x: Any) -> Lists | None:
+    """A single column of lists: an awkward or Arrow array, a Series; None for whatever else."""
+    if is_of("pandas", x) or _arrow(x) is not None:
+        column = source(x, "x")
+        return column if isinstance(column, Lists) else None
+    return None
+
+
+def source(values: Any, name: str) -> Source:
+    """One column, of values or of lists.
+
+    Raises: TypeError for what is neither.
+    """
+    if isinstance(values, Ragged):
+        return lists_from_ragged(values, name)
+    if isinstance(values, Tensor):
+        values = to_numpy(values)
+    if is_of("pandas", values):
+        plain = isinstance(values.dtype, np.dtype)
+        values = values.to_numpy() if plain else _arrow(values, name)
+    elif not isinstance(values, np.ndarray | list | tuple):
+        found = _arrow(values, name)
+        values = np.asarray(values) if found is None and hasattr(values, "__array__") else found
+    if isinstance(values, list | tuple):
+        values = _objects(values)
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise TypeError(
+                f"column {name!r} expects one value or one list a row; got an array of shape {values.shape}. "
+                "Give each of its columns a name."
+            )
+        if values.dtype.kind == "O" and _holds_lists(values):
+            return _lists(values, name)
+        return from_numpy(values, name)
+    if values is None:
+        raise TypeError(f"column {name!r} expects an array, a list or a column of Arrow; got something else.")
+    kind = values.type.storage_type if isinstance(values.type, pa.BaseExtensionType) else values.type
+    return lists_from_arrow(values, name) if holds_lists(kind) else from_arrow(values, name)
+
+
+def _lists(values: np.ndarray, name: str) -> Lists:
+    """The column of an array of objects, each of which is a list or an array."""
+    for row, x in enumerate(values):
+        if x is None or isinstance(x, float):
+            raise null_list(name, row)
+    return lists_from_python(values.tolist(), name)
+
+
+def _holds_lists(values: np.ndarray) -> bool:
+    return isinstance(next((x for x in values if x is not None), None), list | tuple | np.ndarray | Tensor)
+
+
+def _objects(values: list | tuple) -> np.ndarray:
+    array = np.empty(len(values), object)
+    for row, x in enumerate(values):
+        array[row] = x
+    return array
+
+
+def _arrow(x: Any, name: str = "x") -> pa.ChunkedArray | pa.Array | None:
+    """What gives itself as Arrow, without a copy of its values: None for what does not."""
+    try:
+        if isinstance(x, pa.Array | pa.ChunkedArray):
+            return x
+        if isinstance(x, pa.RecordBatch | pa.Table):
+            return x.to_struct_array()
+        if is_of("pandas", x) or is_of("awkward", x):
+            return pa.array(x)
+        if hasattr(x, "__arrow_c_stream__"):
+            return pa.chunked_array(x)
+        return pa.array(x) if hasattr(x, "__arrow_c_array__") else None
+    except (ValueError, TypeError, NotImplementedError, pa.ArrowException) as error:
+        raise TypeError(
+            f"{name!r} expects what Arrow can hold; got {type(x).__name__}. Convert its columns to numbers, text, "
+            f"booleans or dates. Arrow says: {str(error).splitlines()[0][:150]}"
+        ) from error

@@ -1,0 +1,198 @@
+"""SetStream: sets in Parquet files, read a row group at a time and never all of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from janossy.tables.columns import Where
+from janossy.tables.files import Paths, open_files
+from janossy.tables.forms import Names, as_sets
+from janossy.tables.lists import holds_lists
+from janossy.tables.sorted_ids import FileIds, begins, check_apart
+from janossy.tables.table import SetTable, offsets_of
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Whole sets that are read together: some rows of one file, from row ``begin`` of the first of its row groups on.
+
+    ``num_elements`` is an estimate where a row is a set: what the file says of its columns of lists.
+    """
+
+    file: int
+    groups: tuple[int, ...]
+    begin: int
+    num_rows: int
+    first_row: int
+    """Of the file."""
+    num_sets: int
+    num_elements: int
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """The sets of a piece, with their targets if they have any: (B,), or (B, t) of several."""
+
+    sets: SetTable
+    targets: np.ndarray | None
+
+
+class SetStream:
+    """Sets in Parquet files that memory need not hold, for ``fit`` and ``predict`` of the estimators.
+
+    Rows are sets where columns hold lists, as ``janossy group`` writes them; else ``set_id`` says which rows are a set,
+    and these must ascend by it in each file. What is read at a time is a row group, with whole sets: one that goes on
+    in the next row group is read with the first. ``len`` is the number of sets.
+
+    Args:
+        paths: a file, a folder, a pattern such as "sets/part-*.parquet", or several. Folders called year=2024 give
+            their files a column.
+        y: the column of the targets, or several.
+        set_id, set_columns, numeric, categorical, drop: as of ``as_sets``.
+
+    Raises: FileNotFoundError for what is not there; ValueError, naming file, column and row, for files that are damaged
+        or unlike each other, columns that there are not, rows that do not ascend, and a set in two files (of files
+        whose ids ascend; others are not compared).
+
+    Shapes: B sets, in ``pieces``.
+
+    Example:
+        >>> from pyarrow import parquet, table
+        >>> folder = tempfile.mkdtemp()
+        >>> parquet.write_table(table({"x": [[1.0, 2.0], [3.0]], "y": [3.0, 3.0]}), f"{folder}/sets.parquet")
+        >>> stream = SetStream(folder, "y")
+        >>> stream.read(0).sets.sizes, stream.read(0).targets
+        (array([2, 1]), array([3., 3.]))
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        y: str | Sequence[str] | None = None,
+        *,
+        set_id: str | Sequence[str] | None = None,
+        set_columns: Names | None = None,
+        numeric: Names = (),
+        categorical: Names = (),
+        drop: Names = (),
+    ) -> None:
+        self.files = open_files(paths)
+        self.y = y
+        self.set_id = tuple(_listed(set_id))
+        self.options: dict[str, Any] = {"set_columns": set_columns, "numeric": numeric, "categorical": categorical}
+        schema, targets, dropped = self.files.schema, _listed(y), set(_listed(drop))
+        for name in (*self.set_id, *targets):
+            if name not in schema.names:
+                known = ", ".join(schema.names[:20]) + (", …" if len(schema) > 20 else "")
+                raise ValueError(f"{self.files.names[0]} has no column {name!r}; it has {known}.")
+        self.columns = [name for name in schema.names if name not in dropped or name in targets]
+        self.of_lists = any(holds_lists(schema.field(name).type) for name in self.columns if name not in targets)
+        if not self.of_lists and not self.set_id:
+            raise ValueError(
+                f"{self.files.names[0]} has no column of lists: set_id= names the column that tells which rows are a "
+                "set; janossy group makes lists of them."
+            )
+        self.pieces = tuple(self._pieces())
+        if not self.pieces:
+            raise ValueError(f"{self.files.names[0]} has columns, and no row.")
+        self._begins = offsets_of(np.array([piece.num_sets for piece in self.pieces]))
+
+    def __len__(self) -> int:
+        return int(self._begins[-1])
+
+    def table(self, i: int, ids: bool = False) -> pa.Table:
+        """The rows of a piece, as they are in the file; without ids that only name rows, unless they are asked for."""
+        piece = self.pieces[i]
+        columns = self.columns if ids or not self.of_lists else [x for x in self.columns if x not in self.set_id]
+        rows = self.files.fragments[piece.file].subset(row_group_ids=list(piece.groups))
+        try:
+            table = rows.to_table(self.files.schema, columns=columns)
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0][:200]
+            raise ValueError(f"{self.files.names[piece.file]} cannot be read: {reason}") from error
+        return table.slice(piece.begin, piece.num_rows)
+
+    def part(self, table: pa.Table, where: Where = "row {}".format) -> Labelled:
+        """The sets of rows such as ``table`` gives, and their targets if the stream has any."""
+        set_id = [name for name in self.set_id if name in table.column_names]
+        found = as_sets(table, self.y, set_id=set_id or None, where=where, **self.options)
+        return Labelled(*found) if isinstance(found, tuple) else Labelled(found, None)
+
+    def read(self, i: int, ids: bool = False) -> Labelled:
+        """The sets of a piece, with ``ids`` if they are asked for, and their targets.
+
+        Raises: ValueError, naming file, row and column, for what is wrong in them.
+        """
+        return self.part(self.table(i, ids), self.where(i))
+
+    def where(self, i: int) -> Where:
+        """What the rows of a piece are called in errors."""
+        piece = self.pieces[i]
+        return lambda row: f"{self.files.names[piece.file]}, row {piece.first_row + row + 1}"
+
+    def among(self, numbers: np.ndarray, i: int) -> np.ndarray:
+        """Those of a piece among sets that are told by numbers in the stream, ascending: their numbers in it."""
+        begin, end = np.searchsorted(numbers, self._begins[i : i + 2])
+        return numbers[begin:end] - self._begins[i]
+
+    def rows(self, table: pa.Table, sets: np.ndarray) -> pa.Table:
+        """The rows of these sets of a piece."""
+        if self.of_lists:
+            return table.take(pa.array(sets))
+        firsts = np.append(begins(table.select(list(self.set_id))), len(table))
+        return pa.concat_tables([table.slice(firsts[b], firsts[b + 1] - firsts[b]) for b in sets]).combine_chunks()
+
+    def __iter__(self) -> Iterator[Labelled]:
+        return (self.read(i) for i in range(len(self.pieces)))
+
+    def state(self) -> dict[str, Any]:
+        """What tells these files from others, as plain data."""
+        rows = [fragment.metadata.num_rows for fragment in self.files.fragments]
+        named = {"files": list(self.files.names), "rows": rows, "y": _listed(self.y), "set_id": list(self.set_id)}
+        return named | {"columns": self.columns, "options": repr(self.options)}
+
+    def _pieces(self) -> Iterator[Piece]:
+        schema = self.files.schema
+        ids = [FileIds(fragment, schema, self.set_id) for fragment in self.files.fragments] if self.set_id else []
+        for file in ids:
+            if file.descent is not None and not self.of_lists:
+                raise ValueError(
+                    f"rows of one element expect ids that ascend, {', '.join(self.set_id)}; got a lesser one in "
+                    f"{file.fragment.path}, row {file.descent + 1}. Sort it, or let janossy group make sets of it."
+                )
+        if ids and all(file.descent is None for file in ids):
+            check_apart(ids)
+        for number, fragment in enumerate(self.files.fragments):
+            yield from self._of_lists(number, fragment) if self.of_lists else _of_rows(number, ids[number])
+
+    def _of_lists(self, number: int, fragment: Any) -> Iterator[Piece]:
+        row = 0
+        for group in range(fragment.num_row_groups):
+            about = fragment.metadata.row_group(group)
+            num = about.num_rows
+            if num:
+                values = max(about.column(j).num_values for j in range(about.num_columns))
+                yield Piece(number, (group,), 0, num, row, num, values)
+            row += num
+
+
+def _of_rows(number: int, ids: FileIds) -> Iterator[Piece]:
+    """A piece for each row group in which sets begin, which ends where the next one begins."""
+    about = ids.fragment.metadata
+    ends = np.cumsum([about.row_group(group).num_rows for group in range(about.num_row_groups)])
+    starts = [firsts + ends[g] - about.row_group(g).num_rows for g, firsts in enumerate(ids.firsts)]
+    owners = [group for group, firsts in enumerate(starts) if len(firsts)]
+    for place, group in enumerate(owners):
+        begin = int(starts[group][0])
+        stop = int(starts[owners[place + 1]][0] if place + 1 < len(owners) else ends[-1])
+        last = int(np.searchsorted(ends, stop - 1, side="right"))
+        first = int(ends[group]) - about.row_group(group).num_rows
+        groups = tuple(range(group, last + 1))
+        yield Piece(number, groups, begin - first, stop - begin, begin, len(starts[group]), stop - begin)
+
+
+def _listed(names: Any) -> list[Any]:
+    return [] if names is None else [names] if isinstance(names, str) else list(names)

@@ -1,0 +1,152 @@
+"""SetTable: sets whose elements, and which themselves, have columns."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from janossy.tables.columns import Column
+
+
+@dataclass(frozen=True, eq=False)
+class SetTable:
+    """B sets of N elements in all: columns of the elements, end to end, and columns of the sets.
+
+    Set b has the elements ``offsets[b]`` to ``offsets[b + 1]`` of each column in ``elements``, and row b of each column
+    in ``context``. It is what ``as_sets`` gives. It counts as one row a set, and is chosen from by sets: by a slice, or
+    a list or array of ints or bools, as scikit-learn's splitting does; an int chooses a table of one set.
+
+    Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,), tuples
+        where they are of several columns, or None.
+    Raises: ValueError for columns of other lengths.
+
+    Example:
+        >>> table = as_sets([np.ones((3, 2)), np.zeros((0, 2))])
+        >>> table.sizes
+        array([3, 0])
+        >>> table[[1, 1]].shape
+        (2,)
+    """
+
+    offsets: np.ndarray
+    elements: Mapping[str, Column]
+    context: Mapping[str, Column]
+    ids: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for columns, length in ((self.elements, self.num_elements), (self.context, len(self))):
+            for name, column in columns.items():
+                if len(column) != length:
+                    raise ValueError(
+                        f"SetTable expects columns of {self.num_elements} elements and of {len(self)} sets, as its "
+                        f"offsets say; got {len(column)} values in {name!r}. as_sets makes tables."
+                    )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator["SetTable"]:
+        return (self[b] for b in range(len(self)))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(B,): scikit-learn counts, and splits, what has a shape by its first dimension."""
+        return (len(self),)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The number of elements of each set (B,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def num_elements(self) -> int:
+        """N, of all sets."""
+        return int(self.offsets[-1])
+
+    def place(self, row: int) -> str:
+        """Which element this row of the elements' columns is, for errors."""
+        b = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return f"element {row - self.offsets[b]} of {self.place_of_set(b)}"
+
+    def place_of_set(self, b: int) -> str:
+        """Which set this is, for errors."""
+        return f"set {b if self.ids is None else set_name(self.ids[b])}"
+
+    def __getitem__(self, key: Any) -> "SetTable":
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]  # scikit-learn's splitting asks for sets[chosen, ...]
+        sets = chosen(key, len(self))
+        if isinstance(sets, slice):
+            offsets = self.offsets[sets.start : sets.stop + 1]
+            rows: slice | np.ndarray = slice(offsets[0], offsets[-1])
+            offsets = offsets - offsets[0]
+        else:
+            sizes = self.sizes[sets]
+            offsets = offsets_of(sizes)
+            rows = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][sets] - offsets[:-1], sizes)
+        return SetTable(
+            offsets,
+            {name: column[rows] for name, column in self.elements.items()},
+            {name: column[sets] for name, column in self.context.items()},
+            None if self.ids is None else self.ids[sets],
+        )
+
+    def __repr__(self) -> str:
+        low, high = (self.sizes.min(), self.sizes.max()) if len(self) else (0, 0)
+        each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        lines = [f"SetTable({len(self):,} sets of {each} elements, {self.offsets[-1]:,} in all"]
+        for title, columns in (("elements", self.elements), ("sets", self.context)):
+            if columns:
+                lines.append(f"  {title}: " + ", ".join(f"{name} {_kind(column)}" for name, column in columns.items()))
+        return "\n".join(lines) + ")"
+
+
+def set_name(name: Any) -> str:
+    """An id as text, for errors."""
+    return f"({', '.join(map(str, name))})" if isinstance(name, tuple) else str(name)
+
+
+def tuples(values: Iterable[tuple]) -> np.ndarray:
+    """Tuples as an array of as many objects."""
+    listed = list(values)
+    array = np.empty(len(listed), object)
+    array[:] = listed
+    return array
+
+
+def offsets_of(sizes: np.ndarray) -> np.ndarray:
+    """Where each set begins, and the last one ends, (B + 1,)."""
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def chosen(key: Any, num_sets: int) -> slice | np.ndarray:
+    """A slice of step 1 with its ends, or the numbers of the sets.
+
+    Raises: TypeError or IndexError for what chooses none.
+    """
+    if isinstance(key, slice):
+        start, stop, step = key.indices(num_sets)
+        return slice(start, max(start, stop)) if step == 1 else np.arange(num_sets)[key]
+    numbers = np.asarray(key)
+    if numbers.size == 0:
+        numbers = numbers.astype(np.int64)
+    if numbers.ndim > 1 or numbers.dtype.kind not in "iub":
+        raise TypeError(
+            f"SetTable is indexed by a set number, a slice, or a list or array of set numbers or flags; got {key!r}. "
+            "Its columns are in .elements and .context."
+        )
+    if numbers.dtype.kind == "b" and numbers.shape != (num_sets,):
+        raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got shape {numbers.shape}.")
+    try:
+        return np.arange(num_sets)[np.atleast_1d(numbers)]
+    except IndexError:
+        raise IndexError(
+            f"expected set numbers from {-num_sets} to {num_sets - 1}; got {numbers.min()} to {numbers.max()}."
+        ) from None
+
+
+def _kind(column: Column) -> str:
+    return f"{column.kind} ({len(column.categories):,})" if column.kind == "categorical" else column.kind

@@ -1,0 +1,154 @@
+"""Targets: one, or several, for each set, told row by row, by id, or as columns of the table itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from torch import Tensor
+
+from janossy.tables.columns import Column, Where
+from janossy.tables.grouping import ids_of
+from janossy.tables.lists import Lists, array_columns, to_numpy
+from janossy.tables.sources import Source, is_of, named_columns, source
+from janossy.tables.table import SetTable, set_name, tuples
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Columns of targets; ``flat``, where they are one, and no matrix of one; ``ids``, where they are told by id."""
+
+    columns: dict[str, Column]
+    flat: bool
+    ids: list[Any] | None = None
+
+    def check_length(self, num: int, what: str) -> None:
+        """Raise a ValueError if these are not so many."""
+        for column in self.columns.values():
+            if len(column) != num:
+                raise ValueError(f"y expects one target a {what} of X, which has {num}; got {len(column)}.")
+
+
+def check_known(name: str, columns: Mapping[str, Any], owner: str) -> None:
+    """Raise a ValueError if there is no column of this name."""
+    if name not in columns:
+        names = ", ".join(list(columns)[:20]) + (", …" if len(columns) > 20 else "")
+        raise ValueError(f"{owner} expects the name of a column; got {name!r}. X has {names}.")
+
+
+def taken_by_name(y: Any, columns: dict[str, Source], num_rows: int) -> Targets | None:
+    """The columns that y names, taken out of the table; None where y is no name, and no list of names.
+
+    A list of as many words as the table has rows is data.
+    """
+    names = [y] if isinstance(y, str) else y
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        return None
+    if names is y and len(names) == num_rows:
+        return None
+    for name in names:
+        check_known(name, columns, "y")
+    return Targets({name: _plain(columns.pop(name), name) for name in dict.fromkeys(names)}, isinstance(y, str))
+
+
+def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
+    """Targets from data, row by row unless by id: a dict, a table with the columns ``set_id``, or a pandas Series or
+    frame whose index is not that of X and does not count its rows.
+
+    Raises: TypeError for what holds no values.
+    """
+    if set_id and isinstance(y, Mapping) and not any(name in y for name in set_id):
+        return Targets({"y": _column(list(y.values()))}, True, list(y))
+    if isinstance(y, str):
+        raise TypeError(f"y expects values, as X is no table with names of columns; got {y!r}. Give one for each set.")
+    ids = None
+    if is_of("pandas", y) and hasattr(y, "index"):
+        index = y.index
+        counts = len(index) == num_rows and getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
+        if set_id and not counts and not (is_of("pandas", X) and index.equals(X.index)):
+            ids = index.tolist()
+        if not hasattr(y, "columns"):
+            return Targets({"y": _column(y)}, True, ids)
+    columns = named_columns(y, set_id)
+    if columns is not None:
+        if set_id and all(name in columns for name in set_id):
+            ids = ids_of([_plain(columns.pop(name), name) for name in set_id]).tolist()
+        targets = {name: _plain(column, name) for name, column in columns.items()}
+        if not targets:
+            raise ValueError("y expects a column of targets beside that of ids; got none.")
+        return Targets(targets, len(targets) == 1, ids)
+    y = to_numpy(y) if isinstance(y, Tensor) else y
+    if getattr(y, "ndim", 1) == 2:
+        return Targets(array_columns(np.asarray(y), "y"), False)
+    return Targets({"y": _column(y)}, True)
+
+
+def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> tuple[SetTable, np.ndarray]:
+    """The sets, and the targets in their order, (B,), or (B, t) for several.
+
+    ``add``: sets that only the targets know follow, empty, and their own columns missing. ``where``: what the row of a
+    set is called.
+
+    Raises: ValueError for a set that has none.
+    """
+    ids: list[Any] = list(range(len(sets))) if sets.ids is None else sets.ids.tolist()
+    columns = targets.columns
+    if targets.ids is None:
+        targets.check_length(len(sets), "set")
+    else:
+        places = {name: row for row, name in enumerate(targets.ids)}
+        if len(places) < len(targets.ids):
+            twice = next(name for row, name in enumerate(targets.ids) if places[name] != row)
+            raise ValueError(f"y expects one target a set; got two for set {set_name(twice)}. Drop one.")
+        rows = [places.pop(name, -1) for name in ids]
+        if -1 in rows:
+            raise without_target(ids[rows.index(-1)])
+        if add and places:
+            sets, ids, rows = _followed_by(sets, list(places)), [*ids, *places], [*rows, *places.values()]
+        columns = {name: column[np.array(rows)] for name, column in columns.items()}
+    for column in columns.values():
+        if column.missing().any():
+            b = int(column.missing().argmax())
+            raise without_target(ids[b], where(b) if targets.ids is None else None)
+    arrays = [column.decoded() for column in columns.values()]
+    return sets, arrays[0] if targets.flat else np.stack(arrays, 1)
+
+
+def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
+    warn(
+        f"y has targets of {len(new):,} sets of which X has no element, such as set {set_name(new[0])}: taken as empty "
+        "sets. Drop them from y if they are not.",
+        stacklevel=4,
+    )
+    ids = [*([] if sets.ids is None else sets.ids.tolist()), *new]
+    return SetTable(
+        np.concatenate((sets.offsets, np.full(len(new), sets.num_elements))),
+        sets.elements,
+        {name: column.followed_by_missing(len(new)) for name, column in sets.context.items()},
+        tuples(ids) if isinstance(ids[0], tuple) else ids_of([_column(ids)]),
+    )
+
+
+def check_none_missing(y: np.ndarray) -> None:
+    """Raise a ValueError where one of these targets, as objects, is None or not a number."""
+    if y.dtype == object and (missing := _column(y).missing()).any():
+        raise without_target(int(missing.argmax()))
+
+
+def without_target(name: Any, place: str | None = None) -> ValueError:
+    """What is wrong with a set that has no target, in this row of the table if it is one of it."""
+    row = "" if place is None else f", in {place}"
+    return ValueError(
+        f"y expects a target for every set; got none for set {set_name(name)}{row}. Give it one, or drop the set."
+    )
+
+
+def _column(y: Any) -> Column:
+    return _plain(source(y, "y"), "y")
+
+
+def _plain(column: Source, name: str) -> Column:
+    if isinstance(column, Lists):
+        raise TypeError(f"y expects one value a set; got lists in {name!r}. Give several targets as columns.")
+    return column

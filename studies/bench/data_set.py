@@ -1,0 +1,50 @@
+"""What is measured on: sets with targets, split into what is learnt from and what is scored."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from janossy.tables import SetTable
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Sets, and the target of each, (B,)."""
+
+    sets: SetTable
+    targets: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """What is learnt from, and what is scored: "test", or several tests by name, such as one of each set size.
+
+    Tests are made when they are asked for: some are large.
+    """
+
+    train: Sample
+    tests: Mapping[str, Callable[[], Sample]]
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Data to measure on."""
+
+    name: str
+    about: str
+    """One sentence: what a set is, what is predicted, and where it comes from."""
+    task: Literal["classification", "regression", "mixtures"]
+    scores: tuple[str, ...]
+    """Names of scores, of which the first decides: accuracy, balanced accuracy, AUC, RMSE …"""
+    num_folds: int
+    """Of all repetitions: ten folds three times are 30."""
+    fold: Callable[[int], Fold]
+    """The fold of this number, the same whenever it is asked for."""
+    published: Mapping[str, str] = field(default_factory=dict)
+    """For orientation: others' results as they print them, by model."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of ``SetClassifier`` or ``SetRegressor`` that every user of such data would give."""
+    told: Mapping[str, Any] | None = None
+    """The strategy, with its settings, that somebody who knows the data would ask for."""

@@ -1,0 +1,29 @@
+"""The data sets that there are, by name."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from studies.bench.data import clustering, digits, freesolv, jets, mil, musk, orders, poker
+from studies.bench.data_set import DataSet
+
+LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
+    "poker": poker.poker,
+    **musk.LOADERS,
+    **mil.LOADERS,
+    "orders": orders.orders,
+    "jets": jets.jets,
+    "digits-sum": digits.digits_sum,
+    "digits-distinct": digits.digits_distinct,
+    "freesolv": freesolv.freesolv,
+    "clustering": clustering.clustering,
+}
+
+
+@lru_cache(maxsize=4)
+def load(name: str, data: Path | None = None) -> DataSet:
+    """The data set of this name, from files below the folder, or as its file says.
+
+    Raises: OSError if it cannot be had; ValueError if it is damaged.
+    """
+    return LOADERS[name](data)

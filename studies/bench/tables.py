@@ -1,0 +1,179 @@
+"""What the page shows of summaries: a table for each data set, and ours against peers and against "auto"."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, nan, sqrt
+from statistics import fmean, median_high, stdev
+
+from studies.bench.names import AUTO, OURS, SINGLE
+from studies.bench.scores import SMALLER
+from studies.runs.results import Result
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Of the folds, with its standard error and their standard deviation; None for a single fold."""
+
+    mean: float
+    error: float | None = None
+    spread: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Mean":
+        """The mean of these numbers; of none, NaN."""
+        if len(values) < 2:
+            return cls(values[0] if values else nan)
+        spread = stdev(values)
+        return cls(fmean(values), spread / sqrt(len(values)), spread)
+
+    def __str__(self) -> str:
+        if not isfinite(self.mean):
+            return "–"
+        return number(self.mean) if self.error is None else f"{number(self.mean)} ({number(self.error)})"
+
+    @property
+    def signed(self) -> str:
+        """With its sign, as a difference is written."""
+        return ("+" if self.mean >= 0 else "") + str(self)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model on a data set."""
+
+    model: str
+    ours: bool
+    scores: dict[str, Mean]
+    num_parameters: str
+    num_networks: int
+    fit_seconds: str
+    predict_milliseconds: str
+    num_folds: int
+    best: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """On a data set: the best of ours and of the peers, and "auto" against our best single strategy; None if not run.
+
+    Differences are paired over the folds that both have, and above zero where the first is the better.
+    """
+
+    name: str
+    score: str
+    ours: str
+    peer: str | None
+    against_peer: Mean | None
+    single: str | None
+    auto: Mean | None
+    num_folds: int
+
+    @property
+    def verdict(self) -> str:
+        """Whether "auto" is within noise of the best single strategy."""
+        if self.auto is None:
+            return ""
+        if self.auto.mean >= 0:
+            return "at or above it"
+        if self.auto.error is None:
+            return "below it, by one fold"
+        return "within two standard errors" if self.auto.mean >= -2 * self.auto.error else "below it"
+
+
+def number(value: float) -> str:
+    """Three digits behind the point; five of what is nearly one, and none of what is large."""
+    nearly = 0.9995 <= value < 1
+    return f"{value:.{5 if nearly else 3}f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def folds_of(summary: Result, model: str, score: str | None = None) -> dict[int, float]:
+    """A score of each fold of a model, the mean over tests; by default the score that decides. NaN is left out."""
+    score = score or summary["data_set"]["scores"][0]
+    of_model = summary["models"].get(model)
+    if of_model is None or not of_model["folds"]:
+        return {}
+    found = {}
+    for i, fold in enumerate(of_model["folds"]):
+        values = [of_test[score][i] for of_test in of_model["scores"].values()]
+        if all(value is not None and isfinite(value) for value in values):
+            found[fold] = fmean(values)
+    return found
+
+
+def sign(summary: Result) -> int:
+    """+1 where a larger score is the better, else -1."""
+    return -1 if summary["data_set"]["scores"][0] in SMALLER else 1
+
+
+def rows(summary: Result) -> list[Row]:
+    """The models that were run, in the order in which they are listed."""
+    means = {model: Mean.of([*folds_of(summary, model).values()]) for model in summary["models"]}
+    compared = {model: sign(summary) * means[model].mean for model in with_enough_folds(summary, [*means])}
+    found = []
+    for model, of_model in summary["models"].items():
+        if not of_model["folds"]:
+            continue
+        milliseconds = [
+            1000 * seconds / num
+            for seconds, num in zip(of_model["predict_seconds"], of_model["num_test"], strict=True)
+            if num
+        ]
+        found.append(
+            Row(
+                model,
+                model in OURS,
+                {
+                    score: Mean.of([*folds_of(summary, model, score).values()])
+                    for score in summary["data_set"]["scores"]
+                },
+                f"{fmean(of_model['num_parameters']):,.0f}",
+                round(fmean(of_model["num_networks"])),
+                f"{fmean(of_model['fit_seconds']):.1f}",
+                f"{Mean.of(milliseconds).mean:.3g}",
+                len(of_model["folds"]),
+                compared.get(model) == max(compared.values(), default=nan),
+            )
+        )
+    return found
+
+
+def comparison(summary: Result) -> Comparison | None:
+    """None where none of ours was run."""
+    ours = best(summary, OURS)
+    if ours is None:
+        return None
+    peer = best(summary, [model for model in summary["models"] if model not in OURS])
+    single = best(summary, SINGLE)
+    auto = paired(summary, AUTO, single) if single else None
+    return Comparison(
+        summary["name"],
+        summary["data_set"]["scores"][0],
+        ours,
+        peer,
+        paired(summary, ours, peer) if peer else None,
+        single,
+        auto,
+        len(folds_of(summary, AUTO)),
+    )
+
+
+def best(summary: Result, models: Sequence[str]) -> str | None:
+    """That of the best mean over the folds that those of ``with_enough_folds`` share."""
+    found = with_enough_folds(summary, models)
+    both = set.intersection(*map(set, found.values())) if found else set()
+    means = {model: fmean(folds[fold] for fold in both) for model, folds in found.items() if both}
+    return max(means, key=lambda model: sign(summary) * means[model], default=None)
+
+
+def with_enough_folds(summary: Result, models: Sequence[str]) -> dict[str, dict[int, float]]:
+    """The scores of those models that have them of as many folds as half of the models have, or of more."""
+    found = {model: folds for model in models if (folds := folds_of(summary, model))}
+    enough = median_high(map(len, found.values())) if found else 0
+    return {model: folds for model, folds in found.items() if len(folds) >= enough}
+
+
+def paired(summary: Result, first: str, second: str) -> Mean | None:
+    """How much better the first is than the second, over the folds that both have; None if there are none."""
+    a, b = folds_of(summary, first), folds_of(summary, second)
+    both = sorted(a.keys() & b.keys())
+    return Mean.of([sign(summary) * (a[fold] - b[fold]) for fold in both]) if both else None

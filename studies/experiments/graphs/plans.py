@@ -1,0 +1,73 @@
+"""What is run on each data set, and how a setting is chosen."""
+
+from dataclasses import dataclass
+from statistics import mean
+
+from studies.experiments.graphs.models import CONVOLUTIONS, Architecture
+from studies.experiments.graphs.training import Schedule
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run on a data set: every model with every setting from the first seeds, with the chosen one from all."""
+
+    settings: tuple[Architecture, ...]
+    schedule: Schedule
+    num_tuning_seeds: int
+    num_seeds: int
+    slow: tuple[str, ...] = ("SAGE LSTM", "Janossy LSTM", "mean, Janossy GRU")
+    """Models that are tuned on one seed and run from three."""
+    models: tuple[str, ...] = tuple(model for model in CONVOLUTIONS if "16" not in model)
+
+    def seeds(self, model: str) -> tuple[range, range]:
+        """Those of tuning, and the others."""
+        tuning, end = (1, min(3, self.num_seeds)) if model in self.slow else (self.num_tuning_seeds, self.num_seeds)
+        return range(tuning), range(tuning, end)
+
+
+def _heads(hidden_features: int, num_layers: int, dropouts: tuple[float, ...]) -> tuple[Architecture, ...]:
+    """Plain, and with residual connections and Jumping Knowledge, by dropout."""
+    return tuple(
+        Architecture(hidden_features, num_layers, dropout, residual=jump is not None, jump=jump)
+        for dropout in dropouts
+        for jump in (None, "cat")
+    )
+
+
+PLANS = {
+    "cora": Plan(_heads(64, 2, (0.5, 0.7)), Schedule(0.01, 5e-4, 200, 20), num_tuning_seeds=2, num_seeds=10),
+    "pubmed": Plan(
+        (Architecture(32, 2, 0.5, residual=True, jump="cat"),),
+        Schedule(0.03, 5e-4, 60, 15),
+        num_tuning_seeds=1,
+        num_seeds=10,
+        models=("GCN", "SAGE mean", "mean, Janossy pairs", "GAT", "SAGE mean, max", "Janossy pairs", "Janossy GRU"),
+    ),
+    "ppi-go": Plan(
+        (Architecture(128, 2, 0.0, residual=True, jump="cat"),),
+        Schedule(0.01, 0.0, 30, 30),
+        num_tuning_seeds=1,
+        num_seeds=10,
+        slow=(),
+        models=("SAGE mean", "mean, 16 Janossy pairs", "GCN", "GAT", "SAGE mean, max", "mean, Janossy GRU"),
+    ),
+}
+
+
+def chosen(cells: list[dict], dataset: str, model: str) -> int | None:
+    """The number of the setting with the best mean validation micro-F1 over the first seeds, once all have been run."""
+    plan = PLANS[dataset]
+    seeds, _ = plan.seeds(model)
+    scores = [
+        [cell["validation"] for cell in runs_of(cells, dataset, model, number) if cell["seed"] in seeds]
+        for number in range(len(plan.settings))
+    ]
+    if any(len(found) < len(seeds) for found in scores):
+        return None
+    return max(range(len(scores)), key=lambda number: mean(scores[number]))
+
+
+def runs_of(cells: list[dict], dataset: str, model: str, setting: int | None) -> list[dict]:
+    """By seed."""
+    key = {"dataset": dataset, "model": model, "setting": setting}.items()
+    return sorted((cell for cell in cells if key <= cell.items()), key=lambda cell: cell["seed"])

@@ -1,0 +1,62 @@
+"""What a result file of an arithmetic task holds."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from janossy.saving.schema import Count, OneOf, Seconds, Seed, Within
+from studies.paper.arithmetic.models import MODELS
+from studies.paper.arithmetic.settings import Settings
+from studies.paper.arithmetic.tasks import TASKS
+
+Accuracy = Annotated[float | None, Within(0, 1, or_nan=True)]
+Error = Annotated[float | None, Within(0, or_nan=True)]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of some predictions, null or NaN of a run that diverged."""
+
+    accuracy: Accuracy
+    rmse: Error
+    mae: Error
+
+
+@dataclass(frozen=True)
+class AfterEpoch(Scored):
+    """The scores on the validation set after an epoch, and what that took."""
+
+    epoch: Count
+    seconds: Seconds = 0.0
+
+
+@dataclass(frozen=True)
+class WithPermutations(Scored):
+    """The scores on the test set by the mean over so many permutations; null of a model that draws none."""
+
+    num_permutations: Count | None
+
+
+@dataclass(frozen=True)
+class OnCurve(Scored):
+    """The scores on the test set by the mean over 1, 2, … permutations."""
+
+    num_permutations: Count
+
+
+@dataclass(frozen=True)
+class ArithmeticResult:
+    """A trained (task, model, seed)."""
+
+    task: Annotated[str, OneOf(TASKS)]
+    model: Annotated[str, OneOf(MODELS)]
+    seed: Seed
+    config: Settings
+    num_trainable_parameters: Count
+    scores: list[WithPermutations]
+    curve: list[OnCurve]
+    history: list[AfterEpoch]
+    seconds: Seconds
+    versions: dict[str, Any]
+    finished: str = ""
+    stack: Count = 1
+    """How many replicas were trained together, it among them; its seconds are its share of theirs."""

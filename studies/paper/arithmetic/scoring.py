@@ -1,0 +1,58 @@
+"""A network with the scale of its targets, and what its predictions score."""
+
+from collections.abc import Mapping
+from math import inf, isfinite
+
+import torch
+from torch import Tensor
+
+from janossy import JanossyNetwork, Ragged, predict
+from studies.paper.arithmetic.tasks import Task
+
+EVALUATION_BATCH = 1000
+
+Examples = tuple[Tensor, Tensor]
+"""Integers (B, n) and targets (B,)."""
+
+
+class Scaled:
+    """A network, and the affine map from its outputs to targets."""
+
+    def __init__(self, network: JanossyNetwork, shift: float, scale: float) -> None:
+        self.network, self.shift, self.scale = network, shift, scale
+
+    def scaled(self, y: Tensor) -> Tensor:
+        """What the network is to predict, of targets."""
+        return (y - self.shift) / self.scale
+
+    def outputs(self, x: Tensor, num_permutations: int, generator: torch.Generator | None = None) -> Tensor:
+        """The prediction of each permutation, (B, num_permutations)."""
+        predictions = []
+        for batch in x.split(EVALUATION_BATCH):
+            sets = Ragged.from_padded(batch)
+            outputs = predict(self.network, sets, num_permutations, generator=generator, keep_outputs=True).outputs
+            assert outputs is not None
+            predictions.append(outputs[:, :, 0] * self.scale + self.shift)
+        return torch.cat(predictions)
+
+
+def score(outputs: Tensor, y: Tensor, vote: str, task: Task) -> dict[str, float]:
+    """Accuracy, RMSE and mean absolute error of the outputs (B, m), merged into one prediction each.
+
+    Predictions of integer targets are rounded first; so are the paper's, whose MAE is 0 where its accuracy is 1.
+    """
+    merged = outputs.mean(1) if vote == "mean" else outputs.round().mode(1).values
+    predictions = merged.round() if task.is_integer else merged
+    error = (predictions - y).double()
+    return {
+        "accuracy": (merged.round() == y).double().mean().item(),
+        "rmse": error.square().mean().sqrt().item(),
+        "mae": error.abs().mean().item(),
+    }
+
+
+def error_of(scores: Mapping[str, float], task: Task) -> float:
+    """What validation minimises: the paper's score of the task; of a network that diverged, infinity."""
+    if not isfinite(scores["rmse"]):
+        return inf
+    return 1 - scores["accuracy"] if task.is_integer else scores["rmse"]

@@ -1,0 +1,78 @@
+"""Whether our numbers are better than the paper's, equal, or short of them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan, sqrt
+from statistics import fmean, stdev
+
+from studies.paper.arithmetic.tables import PAPER_TASKS, ROWS, WIDE_ROWS, Row, metric_of, our_values, paper_score
+from studies.paper.printed import Score
+from studies.runs.results import Result
+
+PAPER_RUNS = 15
+FEW = 3
+"""Of fewer runs, the paper's standard deviation says more than ours."""
+CLEAR = 2.0
+"""Standard errors beyond which a difference counts."""
+WORDS = ("better", "equal", "short")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far ours is from the paper's, in standard errors of the difference, and positive where ours is better."""
+
+    difference: float
+    num_seeds: int
+
+    @property
+    def word(self) -> str:
+        """One of WORDS; a run that diverged falls short."""
+        return "better" if self.difference > CLEAR else "equal" if self.difference >= -CLEAR else "short"
+
+    def __str__(self) -> str:
+        far = "NaN" if isnan(self.difference) else f"{self.difference:+.1f}"
+        return f"{self.word} ({far}; {self.num_seeds})"
+
+
+Verdicts = list[tuple[Row, dict[str, Verdict | None]]]
+"""The rows of a table, each with its verdicts by task, None where there is no result."""
+
+
+def verdict(ours: Sequence[float], paper: Score, *, lower_is_better: bool) -> Verdict:
+    """Compare the scores of our runs with the paper's mean and standard deviation over 15.
+
+    The variance of a mean is that over runs by their number; to the paper's comes that of what was rounded off, and
+    with it to its standard deviation. With fewer than FEW runs of ours, theirs is taken for ours.
+    """
+    rounding = 10**-paper.digits / sqrt(12)
+    theirs = (paper.std or 0.0) ** 2 + rounding**2
+    mine = stdev(ours) ** 2 if len(ours) >= FEW and not any(map(isnan, ours)) else theirs
+    error = sqrt(mine / len(ours) + theirs / PAPER_RUNS + rounding**2)
+    sign = -1 if lower_is_better else 1
+    return Verdict(sign * (fmean(ours) - paper.mean) / error, len(ours))
+
+
+def verdicts(results: Sequence[Result], metric: str | None = None, *, wide: bool = False) -> Verdicts:
+    """Those of Table 3, with metric "mae" of Tables 4 and 5; ``wide``: of Tables 6 and 7."""
+    return [
+        (row, {task: _of(results, task, row, metric, wide) for task in PAPER_TASKS})
+        for row in (WIDE_ROWS if wide else ROWS)
+    ]
+
+
+def _of(results: Sequence[Result], task: str, row: Row, metric: str | None, wide: bool) -> Verdict | None:
+    values = our_values(results, task, row, metric)
+    if not values:
+        return None
+    paper = paper_score(task, row.base, row.num_permutations, metric, 100 if wide else None)
+    return verdict(values, paper, lower_is_better=(metric or metric_of(task)) != "accuracy")
+
+
+def counted(tables: Sequence[Verdicts]) -> str:
+    """Of the paper's 180 numbers, 80 are bettered, …"""
+    found = [each for table in tables for _, row in table for each in row.values()]
+    counts = Counter(each.word for each in found if each)
+    told = ", ".join(f"{counts[word]} {word}" for word in WORDS)
+    absent = sum(each is None for each in found)
+    return f"Of the paper's {len(found)} numbers ours are: {told}" + (f"; {absent} not run." if absent else ".")

@@ -1,0 +1,216 @@
+"""The graphs of Section 4.2 with their splits: Cora, PubMed, PPI, and the stand-in PPI-GO."""
+
+import errno
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.graph.neighbourhoods import Neighbourhoods
+from studies.paper.graphs.settings import NAMES
+
+FOLDERS = {"cora": "planetoid/Cora", "pubmed": "planetoid/PubMed", "ppi": "ppi", "ppi-go": "ppi"}
+"""Where each is, below the folder of the data: as torch_geometric lays them out, and ppi/ppi.npz."""
+
+SIZES = {"cora": (2708, 1433, 7), "pubmed": (19717, 500, 3), "ppi": (56944, 50, 121), "ppi-go": (56944, 50, 121)}
+"""Vertices, features and classes (Table 9)."""
+
+EDGES = {"cora": 10556, "pubmed": 88648, "ppi": 1587264, "ppi-go": 1587264}
+"""Each direction counts, loops do not. Of PPI's 1226368 are in training graphs, as torch_geometric's page says."""
+
+DIGESTS = {
+    "cora": "cc1b8c55366cf531e612d8d18cab808470063186217846fb99741e172510cb18",
+    "pubmed": "55e211286fbce9faed6e0244920fe4dc5ffd15d36581ed519d76d53b7e1da43d",
+    "ppi-go": "377808e2ba6342701129d35626cc8ccb430086f63301b89412f4aefd3b1f71d2",
+}
+"""SHA-256 of what is read, by ``_digest``. PPI's files could not be had, so that only its sizes are compared."""
+
+SPLIT = (1000, 500)
+"""Test and validation vertices of Cora and PubMed; the others are for training (Table 9)."""
+
+STAND_IN = (
+    "PPI-GO stands in for PPI: its graphs and features, but for labels the 121 largest Gene Ontology sets of MSigDB "
+    "C5 v6.1. Its numbers cannot be compared with the paper's."
+)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What the files of a data set hold: edges (2, E), and the ends of training and validation vertices, if fixed."""
+
+    x: Tensor
+    y: Tensor
+    edges: Tensor
+    ends: list[int] | None = None
+    parts: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class VertexData:
+    """A graph whose vertices have features and labels.
+
+    Shapes: x (V, d), sparse if mostly 0; y (V,), the class, or (V, c) of 0 and 1, any number of them (``multilabel``);
+    train, validation, test: vertices; parts (V,), the number of the graph that a vertex is of, where they are several.
+    """
+
+    name: str
+    x: Tensor
+    y: Tensor
+    graph: Neighbourhoods
+    train: Tensor
+    validation: Tensor
+    test: Tensor
+    parts: Tensor | None = None
+
+    @property
+    def multilabel(self) -> bool:
+        return self.y.dim() == 2
+
+    @property
+    def num_classes(self) -> int:
+        return SIZES[self.name][2]
+
+
+def load(name: str, folder: Path, seed: int = 0) -> VertexData:
+    """A data set, with the seed's random split of Cora and PubMed; PPI is split by graph, as published.
+
+    Cora, PubMed and PPI are read by torch_geometric, which fetches what is not in the folder and writes what it made of
+    it beside. Loops are dropped: each layer reads the vertex itself anyway. PPI's features are standardised on the
+    training vertices.
+
+    Raises: ValueError if the files there are damaged or incomplete; OSError if they are not there and cannot be
+        fetched, or the folder cannot be written; ImportError without torch_geometric.
+    """
+    root = folder / FOLDERS[name]
+    if name == "ppi-go" and not (root / "ppi.npz").is_file():
+        raise FileNotFoundError(f"PPI-GO expects the file {root / 'ppi.npz'}, which is not there. {STAND_IN}")
+    try:
+        files = _read(name, root)
+    except Exception as error:
+        # A damaged pickle may name modules that are nowhere.
+        if isinstance(error, ImportError) and (error.name or "").startswith("torch_geometric"):
+            raise ImportError("The graph data sets need torch_geometric: pip install janossy[graph]") from error
+        raise _explained(error, name, root) from error
+    x, y = files.x, files.y
+    graph = Neighbourhoods.from_edge_index(files.edges, len(x))
+    if files.ends is None:
+        order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+        test, validation, train = order.split([*SPLIT, len(x) - sum(SPLIT)])
+        return VertexData(name, x.to_sparse(), y, graph, train, validation, test)
+    train, validation, test = torch.arange(len(x)).tensor_split(files.ends)
+    mean, std = x[train].mean(0), x[train].std(0, correction=0)
+    return VertexData(name, (x - mean) / std.clamp_min(1e-6), y, graph, train, validation, test, files.parts)
+
+
+@lru_cache(maxsize=1)  # for one data set after another: many trials of each
+def _read(name: str, root: Path) -> _Files:
+    """What the files hold, without loops. Raises: what its reader raises; ValueError if it is not the data set."""
+    files = _READERS[name](root)
+    sources, targets = files.edges
+    files = replace(files, edges=files.edges[:, sources != targets])
+    classes = files.y.shape[1] if files.y.dim() == 2 else int(files.y.max()) + 1
+    got = f"{len(files.x)} vertices, {files.x.shape[1]} features, {classes} classes and {files.edges.shape[1]} edges"
+    expected = "{} vertices, {} features, {} classes and {} edges".format(*SIZES[name], EDGES[name])
+    if got != expected:
+        raise ValueError(f"expected {expected}, got {got}")
+    if not files.x.isfinite().all() or (files.y.dim() == 2 and not ((files.y == 0) | (files.y == 1)).all()):
+        raise ValueError("expected finite features, and labels of 0 and 1")
+    if name in DIGESTS and _digest(files) != DIGESTS[name]:
+        raise ValueError("the numbers are right, but not what is in them")
+    return files
+
+
+def _digest(files: _Files) -> str:
+    """The digest of features, labels, edges in whatever order, and the split."""
+    sources, targets = files.edges
+    parts = [files.x, files.y.float(), (sources * len(files.x) + targets).sort().values]
+    parts += [] if files.parts is None else [files.parts, torch.tensor(files.ends)]
+    digest = sha256()
+    for part in parts:
+        digest.update(part.contiguous().numpy())
+    return digest.hexdigest()
+
+
+_NOT_DAMAGE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC}
+
+_HINTS = {"ppi": " A stand-in with other labels, of which the library can read a file, is ppi-go."}
+
+
+def _explained(error: Exception, name: str, root: Path) -> Exception:
+    """What to do about it."""
+    reason = f"({type(error).__name__}: {error})"
+    if isinstance(error, OSError) and error.errno in _NOT_DAMAGE:
+        return OSError(
+            f"{NAMES[name]} in {root} could not be read, or what torch_geometric makes of it not be written beside it "
+            f"{reason}. Give the folder of a copy that can be written."
+        )
+    if name == "ppi-go":
+        return ValueError(f"{root / 'ppi.npz'} is damaged or incomplete {reason}; replace it.")
+    if any((root / "raw").glob("*")) or (root / "ppi.zip").exists():
+        everything = "raw and ppi.zip" if name == "ppi" else "raw"
+        return ValueError(
+            f"The files of {NAMES[name]} in {root} are damaged or incomplete {reason}; remove the folder processed "
+            f"there, which the next run makes again, and if that is not enough {everything}, which it fetches again."
+        )
+    return OSError(
+        f"{NAMES[name]} is not in {root} and could not be fetched {reason}. Copy its raw files into {root / 'raw'}, or "
+        f"give the folder that has {FOLDERS[name]}/raw.{_HINTS.get(name, '')}"
+    )
+
+
+def _planetoid(root: Path) -> _Files:
+    from torch_geometric.datasets import Planetoid  # noqa: PLC0415
+
+    class Checked(Planetoid):
+        def process(self) -> None:
+            # scipy writes wherever a damaged index points, which ends the process, and as much as a damaged shape says.
+            for path in self.raw_paths:
+                if path.endswith((".x", ".tx", ".allx")):
+                    with open(path, "rb") as file:
+                        matrix = pickle.load(file, encoding="latin1")
+                    matrix.check_format(full_check=True)
+                    if matrix.shape[1] != SIZES[root.name.lower()][1]:
+                        raise ValueError(f"{path} has rows of {matrix.shape[1]} features")
+            super().process()
+
+    data = Checked(str(root.parent), root.name)[0]
+    return _Files(data.x, data.y, data.edge_index)
+
+
+def _ppi(root: Path) -> _Files:
+    from torch_geometric.data import Batch  # noqa: PLC0415
+    from torch_geometric.datasets import PPI  # noqa: PLC0415
+
+    splits = [list(PPI(str(root), split)) for split in ("train", "val", "test")]
+    whole = Batch.from_data_list([graph for graphs in splits for graph in graphs])
+    sizes = [sum(graph.num_nodes for graph in graphs) for graphs in splits]
+    return _Files(whole.x, whole.y, whole.edge_index, [sizes[0], sizes[0] + sizes[1]], whole.batch)
+
+
+def read_ppi_go(root: Path) -> _Files:
+    """What ppi.npz holds, loops included; the edges are in order."""
+    with np.load(root / "ppi.npz") as file:
+        features, labels = (
+            torch.from_numpy(np.unpackbits(file[key], axis=1)[:, :width].astype(np.float32))
+            for key, width in (("features", 50), ("go_labels", 121))
+        )
+        pairs = torch.from_numpy(file["edges"].astype(np.int64))
+        ends, parts = file["split_ends"].tolist(), torch.from_numpy(file["graph"].astype(np.int64))
+    # As one number each: unique(dim=0) takes seconds.
+    numbers = (torch.cat((pairs, pairs.flip(1))) @ torch.tensor([len(features), 1])).unique()
+    edges = torch.stack((numbers // len(features), numbers % len(features)))
+    return _Files(features, labels, edges, ends[:2], parts)
+
+
+_READERS: dict[str, Callable[[Path], _Files]] = {
+    "cora": _planetoid,
+    "pubmed": _planetoid,
+    "ppi": _ppi,
+    "ppi-go": read_ppi_go,
+}

@@ -1,0 +1,34 @@
+"""The study of graphs as one record, and its trials."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from studies.paper.graphs.datasets import load
+from studies.paper.graphs.report import write_report
+from studies.paper.graphs.results import GraphResult
+from studies.paper.graphs.settings import NUM_RUNS, Precision, Preset, Row, settings_for
+from studies.paper.graphs.tables import print_table
+from studies.paper.graphs.trial import Trial
+from studies.runs.study import Study
+
+
+def trials(
+    datasets: Sequence[str],
+    rows: Sequence[str],
+    num_seeds: int | None,
+    preset: Preset,
+    folder: Path,
+    precision: Precision | None = None,
+) -> list[Trial]:
+    """All data sets by all rows, from so many seeds. Raises: ValueError, OSError if a data set cannot be had."""
+    found = []
+    for name in datasets:
+        num = num_seeds or (NUM_RUNS[name] if preset == "full" else 1)
+        for row in rows:
+            settings = settings_for(name, Row.named(row), preset, precision)
+            found += [Trial(name, row, seed, settings, folder) for seed in range(num)]
+        load(name, folder)  # here once, before workers all fetch it
+    return found
+
+
+GRAPHS = Study("graphs", ("dataset", "row", "seed"), GraphResult, print_table, write_report)

@@ -1,0 +1,114 @@
+"""What a results directory holds: Tables 9 and 10, the settings, what is missing, and how to run it again."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from shlex import quote
+
+from studies.paper.graphs.datasets import SIZES
+from studies.paper.graphs.settings import NUM_RUNS, PAPER_ROWS
+from studies.paper.graphs.tables import Column, grouped, label, setting
+from studies.paper.printed import paper_tables
+from studies.runs.results import Result
+
+CHARACTERISTICS = ("vertices", "average_degree", "features", "classes", "training_vertices", "test_vertices")
+
+CONTENTS: dict[str, tuple[float | None, ...]] = {
+    "cora": (2708, 10556 / 2708, 1433, 7, 1208, 1000),
+    "pubmed": (19717, 88648 / 19717, 500, 3, 18217, 1000),
+    "ppi": (SIZES["ppi"][0], None, *SIZES["ppi"][1:], None, None),
+    "ppi-go": (56944, 1587264 / 56944, 50, 121, 44906, 5524),
+}
+"""Table 9 of what ``load`` gave, from files that were at hand; of PPI, whose were not, what it insists on."""
+
+DEGREE_NOTE = (
+    "The average degree of PPI-GO counts no loops. With its 25084 loops counted at both of their ends it is 28.755, "
+    "the paper's number of PPI."
+)
+
+
+def table_9(datasets: Sequence[str]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Each characteristic: for each of the data sets, ours and the paper's as printed."""
+    paper = paper_tables()["table_9_graph_datasets"]
+    return [
+        (
+            name.replace("_", " "),
+            [(_plain(CONTENTS[dataset][i]), _plain(paper[dataset.removesuffix("-go")][name])) for dataset in datasets],
+        )
+        for i, name in enumerate(CHARACTERISTICS)
+    ]
+
+
+def table_10(results: Sequence[Result]) -> list[tuple[Column, str, str, str]]:
+    """For each data set and aggregation that was run, our number of trainable parameters and the paper's, or a dash."""
+    ours: dict[tuple[Column, str], set[int]] = defaultdict(set)
+    for column, rows in grouped(results).items():
+        for row, runs in rows.items():
+            ours[column, row.split("-")[0]] |= {run["num_trainable_parameters"] for run in runs}
+    paper = paper_tables()["table_10_graph_trainable_parameters"]
+    return [
+        (column, label(name), _listed(nums), _plain(paper.get(name, {}).get(column.paper_dataset)))
+        for (column, name), nums in ours.items()
+    ]
+
+
+def settings(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
+    """Each setting, but k₁ and k₂, which name the row: its values by column."""
+    groups = grouped(results)
+    names = dict.fromkeys(name for result in results for name in result["config"] if name not in ("k_1", "k_2"))
+    return [
+        (name, [_listed(setting(run, name) for runs in rows.values() for run in runs) for rows in groups.values()])
+        for name in names
+    ]
+
+
+def versions(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """Of what the results were made with."""
+    names = dict.fromkeys(name for result in results for name in result["versions"])
+    return [(name, _listed(result["versions"].get(name) for result in results)) for name in names]
+
+
+def missing(results: Sequence[Result]) -> list[str]:
+    """The paper's rows that were not run, and the seeds that its number of runs leads one to expect."""
+    lines = []
+    for column, rows in grouped(results).items():
+        absent = [label(row) for row in PAPER_ROWS if row not in rows]
+        lines += [f"{column.title}: not run: {', '.join(absent)}."] * bool(absent)
+        num = NUM_RUNS[column.dataset]
+        for row, runs in rows.items():
+            seeds = sorted(set(range(num)) - {run["seed"] for run in runs})
+            if seeds:
+                noun = "seed" if len(seeds) == 1 else "seeds"
+                lines.append(f"{column.title}, {label(row)}: {noun} {_ranges(seeds)} of the paper's {num} runs.")
+    return lines
+
+
+def commands(results: Sequence[Result], directory: Path) -> list[str]:
+    """The commands that run these results, one for each data set and preset, and the one that writes this report."""
+    lines = []
+    for column, rows in grouped(results).items():
+        seeds = 1 + max(run["seed"] for runs in rows.values() for run in runs)
+        lines.append(
+            f"python -m studies reproduce graphs --dataset {column.dataset} --rows {','.join(rows)} --seeds {seeds} "
+            f"--preset {column.preset} --resume --out {quote(str(directory))}"
+        )
+    return [*dict.fromkeys(lines), f"python -m studies report {quote(str(directory))}"]
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(sorted({"–" if value is None else str(value) for value in values}))
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """0–8, 11, of ascending numbers."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}–{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def _plain(number: float | None) -> str:
+    return "–" if number is None else str(number) if isinstance(number, int) else f"{number:.4g}"

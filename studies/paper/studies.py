@@ -1,0 +1,29 @@
+"""The studies there are: run, as a command asks for, and reported."""
+
+from pathlib import Path
+
+from janossy.cli.errors import BadArgument
+from studies.paper.arithmetic.study import ARITHMETIC
+from studies.paper.graphs.study import GRAPHS
+from studies.runs import command
+from studies.runs.options import Request
+
+STUDIES = (ARITHMETIC, GRAPHS)
+
+
+def run(name: str, request: Request) -> None:
+    """Run the trials of a study that have no result yet, and show all."""
+    (study,) = (study for study in STUDIES if study.name == name)
+    command.run(study, [other for other in STUDIES if other is not study], request)
+
+
+def report(directory: Path) -> None:
+    """Show and write the report of the results there."""
+    console = command.console()
+    found = [(study, *study.read(directory)) for study in STUDIES]
+    study, results, left_out = max(found, key=lambda of: len(of[1]))
+    for each in left_out:
+        console.print(str(each), style="yellow", markup=False, soft_wrap=True)
+    if not results:
+        raise BadArgument(f"{directory} holds no finished cell; give the --out of a reproduce run.")
+    command.show(study, directory, results, left_out, console)

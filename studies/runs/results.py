@@ -1,0 +1,87 @@
+"""Result files: one JSON file a trial, written whole or not at all, and read only as what a schema says."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from janossy.saving.atomic import write_whole
+from janossy.saving.schema import check
+
+CELLS = "cells"
+DEEPEST = 10
+"""Lists and objects within each other. What we write has four."""
+
+Result = Mapping[str, Any]
+"""What a result file holds."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file among the results that does not count, and why, in one line."""
+
+    path: Path
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{CELLS}/{printable(self.path.name)} is left out: {self.reason}"
+
+
+def printable(name: str) -> str:
+    """The name of a file in one line of text: escaped if it holds a newline, or bytes that are not UTF-8."""
+    return name if name.isprintable() else ascii(name)[1:-1]
+
+
+def cell_path(directory: Path, first: str, second: str, number: int, numbered: str = "seed") -> Path:
+    """Where the result of a trial is written. ``numbered``: what the number counts, seeds or folds."""
+    return directory / CELLS / f"{first}-{second}-{numbered}{number}.json"
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """Write a JSON file, whole or not at all. Raises: OSError if it cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(data, indent=1).encode())
+
+
+def read_result(path: Path, schema: type) -> Result:
+    """What a file holds. Raises: ValueError, in one line, if it cannot be read or is not what the schema says."""
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            raise ValueError("it is no file")
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if _depth(result) > DEEPEST:
+        raise ValueError("it is nested too deeply")
+    check(result, schema)
+    return result
+
+
+def defaults(settings: Any) -> dict[str, Any]:
+    """What a result from before a setting was there has of it, by name: of a dataclass, or one of its objects."""
+    return {field.name: field.default for field in fields(settings) if field.default is not MISSING}
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a file or folder to a name that nothing has, ending in .damaged; return it. Raises: OSError."""
+    free = path.with_suffix(".damaged")
+    num = 1
+    while os.path.lexists(free):
+        num += 1
+        free = path.with_suffix(f".{num}.damaged")
+    return path.rename(free)
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level := [child for parent in level for child in _children(parent)]:
+        depth += 1
+    return depth
+
+
+def _children(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []

@@ -1,0 +1,167 @@
+"""What is said of sets that networks had not seen: by brute force, with the networks that were trained and on what."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score, mean_squared_error, r2_score
+
+from janossy.cli.workflow.evaluation import by_permutations, judge, most_wrong, scores
+from janossy.cli.workflow.record import in_words, shown
+from janossy.estimators import SetClassifier, SetRegressor, search
+from janossy.tables import as_sets
+from tests.cli.commands import orders
+
+NUM = 45
+COLUMNS = orders(NUM)
+SETS = as_sets({name: COLUMNS[name] for name in ("order", "item", "price")}, set_id="order")
+RETURNED = as_sets(COLUMNS, "returned", set_id="order")[1]
+TOTALS = np.stack([as_sets(COLUMNS, name, set_id="order")[1] for name in ("total", "hour")], 1)
+QUICK = {"max_epochs": 2, "random_state": 0, "learning_rate": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def models():
+    """A classifier of 3 folds, two candidates and random orders, a regressor of a part; and what each network saw.
+
+    What it saw: the numbers of the sets, found by the rows that the training loop was given.
+    """
+    seen = []
+    real = search.train
+
+    def train(network, training, *others):
+        seen.append((network, training))
+        return real(network, training, *others)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "train", train)
+        classifier = SetClassifier(
+            ["gru", {"strategy": "gru", "width": 8}], **QUICK, validation=3, num_permutations=4
+        ).fit(SETS, RETURNED)
+        regressor = SetRegressor("k1", **QUICK, validation=0.3).fit(SETS, TOTALS)
+    encoded = {id(m): m.encoder_.transform(SETS).elements for m in (classifier, regressor)}
+
+    def learnt_from(model, network):
+        """Which sets it was trained on: by their elements, which no two sets share."""
+        training = next(given for known, given in seen if known is network)
+        values = [each.tobytes() for each in map(np.asarray, training.sets.to_sets())]
+        return {b for b, each in enumerate(encoded[id(model)].to_sets()) if np.asarray(each).tobytes() in values}
+
+    return classifier, regressor, learnt_from
+
+
+def of_unseen(model, learnt_from, predict):
+    """Of each set that a network left out, the prediction of the networks that did, weighed: (V,), and (V, out)."""
+    networks, weights = model.ensemble_.networks, model.ensemble_.weights
+    unseen = [set(range(NUM)) - learnt_from(model, network) for network in networks]
+    found = {}
+    for b in sorted(set.union(*unseen)):
+        chosen = [i for i, sets in enumerate(unseen) if b in sets]
+        total = sum(weights[i] for i in chosen)
+        found[b] = sum(weights[i] / total * predict(networks[i], b) for i in chosen)
+    return np.array(list(found)), np.array(list(found.values()))
+
+
+def alone(model, of):
+    """What a model of one network alone predicts."""
+
+    def predict(network, b):
+        ensemble = model.ensemble_
+        model.ensemble_ = type(ensemble)([network], [1.0], ensemble.task, ensemble.temperature)
+        try:
+            return of(SETS[[b]])[0]
+        finally:
+            model.ensemble_ = ensemble
+
+    return predict
+
+
+def test_classes_are_judged_by_networks_that_had_not_seen_the_set(models):
+    model, _, learnt_from = models
+    judged = judge(model, SETS, RETURNED)
+    sets, expected = of_unseen(model, learnt_from, alone(model, model.predict_proba))
+    order = np.argsort(judged.sets)
+    assert judged.sets[order].tolist() == sets.tolist() == list(range(NUM))
+    assert np.allclose(judged.probabilities[order], expected, atol=1e-6)
+    assert not np.allclose(judged.probabilities[order], model.predict_proba(SETS), atol=1e-3)  # all networks: another
+    assert judged.predictions[order].tolist() == [bool(p[1] > p[0]) for p in expected]
+    assert judged.targets[order].tolist() == RETURNED.tolist()
+    lacks = [1 - p[int(true)] for p, true in zip(expected, RETURNED, strict=True)]
+    assert np.allclose(judged.losses(model.classes_)[order], lacks, atol=1e-6)
+    found = scores(judged.targets, judged.predictions, "classification")
+    assert found["accuracy"] == np.mean([(p[1] > p[0]) == true for p, true in zip(expected, RETURNED, strict=True)])
+
+
+def test_numbers_are_judged_by_networks_that_had_not_seen_the_set(models):
+    _, model, learnt_from = models
+    judged = judge(model, SETS, TOTALS)
+    sets, expected = of_unseen(model, learnt_from, alone(model, model.predict))
+    order = np.argsort(judged.sets)
+    assert 1 < len(sets) < NUM / 2 and judged.sets[order].tolist() == sets.tolist()
+    assert np.allclose(judged.predictions[order], expected, rtol=1e-5)
+    assert np.array_equal(judged.targets[order], TOTALS[sets])
+    errors = np.abs(expected - TOTALS[sets]) / TOTALS[sets].std(0)
+    assert np.allclose(judged.losses(None)[order], errors.max(1), rtol=1e-5)
+
+
+def test_the_whole_is_the_mean_of_models_of_new_sets(models):
+    model, _, _ = models
+    parts = [part.predict_proba(SETS) for part, _ in model.as_of_new_sets()]
+    assert np.allclose(np.mean(parts, 0), model.predict_proba(SETS), atol=1e-5)
+
+
+def test_more_permutations_are_judged_alike(models):
+    model, regressor, _ = models
+    found = by_permutations(model, SETS, RETURNED)
+    judged = judge(model, SETS, RETURNED)
+    assert [num for num, _ in found] == [1, 2, 4]
+    assert found[-1][1] == judged.right.mean() and model.num_permutations == 4
+    assert by_permutations(regressor, SETS, TOTALS) == []
+
+
+def test_what_is_most_wrong_is_named_with_what_mattered(models):
+    _, model, _ = models
+    judged = judge(model, SETS, TOTALS)
+    errors = np.abs(judged.predictions - judged.targets) / judged.targets.std(0)
+    wrong = list(most_wrong(model, SETS, judged, ["total", "hour"]))
+    worst = int(errors.max(1).argmax())
+    assert wrong[0].name == f"set {judged.sets[worst]}" and wrong[0].of == ("total", "hour")[errors[worst].argmax()]
+    assert wrong[0].target == f"total {judged.targets[worst, 0]:.5g}, hour {judged.targets[worst, 1]:.5g}"
+    part = next(part for part, sets in model.as_of_new_sets() if judged.sets[worst] in sets)
+    one = SETS[[int(judged.sets[worst])]]
+    changes = part.element_importance(one)[0][:, errors[worst].argmax()]
+    assert sorted(abs(change) for _, change in wrong[0].elements) == pytest.approx(
+        sorted(np.abs(changes).tolist())[-8:]
+    )
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=20))
+def test_scores_of_classes(pairs):
+    targets, said = (np.array(each) for each in zip(*pairs, strict=True))
+    found = scores(targets, said, "classification")
+    share = [np.mean([s == t for t, s in pairs if t == name]) for name in set(targets.tolist())]
+    assert found["balanced accuracy"] == pytest.approx(np.mean(share))
+    assert found["accuracy"] == np.mean([s == t for t, s in pairs])
+    if set(said.tolist()) <= set(targets.tolist()):
+        assert found["balanced accuracy"] == pytest.approx(balanced_accuracy_score(targets, said))
+
+
+def test_scores_of_several_targets():
+    rng = np.random.default_rng(0)
+    targets, said = rng.normal(size=(2, 9, 2))
+    found = scores(targets, said, "regression", ["a", "b"])
+    assert next(iter(found)) == "R²" and found["R²"] == pytest.approx(r2_score(targets, said))
+    assert found["R² of b"] == pytest.approx(r2_score(targets[:, 1], said[:, 1]))
+    error = mean_squared_error(targets[:, 0], said[:, 0]) ** 0.5
+    assert found["root mean squared error of a"] == pytest.approx(error)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_score_is_shown_in_any_unit(score):
+    assert float(shown(score)) == pytest.approx(score, rel=5e-4 if abs(score) >= 10 or abs(score) < 0.001 else 0.05)
+    assert len(shown(score)) <= len("-1.235e-308")
+
+
+def test_scores_in_a_line():
+    assert in_words({"R²": -3.25, "error": 1.23456e20, "other": None}) == "R² -3.2500, error 1.235e+20"

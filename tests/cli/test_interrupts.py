@@ -1,0 +1,130 @@
+"""Ctrl-C ends a fit with the best so far, or with nothing; a second ends it at once. Nothing is half-written."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from janossy.cli.workflow.display import FitDisplay
+from janossy.estimators import SetClassifier
+from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.training import Clock
+from tests.cli.commands import FIT, janossy, orders, run, write
+
+__all__ = ["janossy"]
+
+PLACES = {
+    "reading": ("janossy.cli.workflow.fitting", "sets_to_fit"),
+    "estimates of cost": ("janossy.estimators.search", "seconds_an_epoch"),
+    "the first batch": (Clock, "on_batch_end"),
+    "between candidates": (FitDisplay, "_tried"),
+    "calibration": ("janossy.estimators.classifier", "temperature"),
+    "judging": ("janossy.cli.workflow.fitting", "judge"),
+    "saving": ("janossy.cli.workflow.fitting", "save"),
+    "report": ("janossy.cli.workflow.fitting", "report"),
+}
+QUICK = ("--strategy", "k1,max", "--validation", "0.3")
+WHOLE = ["fit.json", "model.json", "model.safetensors", "report.html"]
+
+
+@pytest.mark.parametrize(
+    ("place", "times", "written"),
+    [
+        ("reading", 1, []),
+        ("estimates of cost", 1, []),
+        ("the first batch", 1, []),
+        ("the first batch", 2, []),
+        ("between candidates", 1, WHOLE),
+        ("between candidates", 2, []),
+        ("calibration", 1, WHOLE),
+        ("calibration", 2, []),
+        ("judging", 2, []),
+        ("saving", 2, []),
+        ("report", 1, WHOLE),
+        ("report", 2, WHOLE[:3]),
+    ],
+)
+def test_ctrl_c(place, times, written, janossy, monkeypatch):
+    owner, name = PLACES[place]
+    with monkeypatch.context() as patch:
+        owner = __import__(owner, fromlist=["name"]) if isinstance(owner, str) else owner
+        real, count = getattr(owner, name), [0]
+
+        def interrupted(*arguments, **settings):
+            while count[0] < times:
+                count[0] += 1
+                signal.raise_signal(signal.SIGINT)
+            return real(*arguments, **settings)
+
+        patch.setattr(owner, name, interrupted)
+        write("orders.csv", orders())
+        code, stdout, stderr = janossy(*FIT, *QUICK, "--out", "model")
+    assert (code, stderr) == (130, "") and count == [times]
+    assert sorted(path.name for path in Path().iterdir()) == [*(["model"] if written else []), "orders.csv"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not written:
+        return
+    assert sorted(path.name for path in Path("model").iterdir()) == written
+    assert run("predict", "model", "orders.csv", "--out", "out.csv") == 0
+    if times == 1:
+        assert "this is the best so far" in stdout
+        page = Path("model/report.html").read_text(encoding="utf-8")
+        assert place == "report" or "by Ctrl-C, with the best so far" in page
+        assert ("max" in stdout) == (place != "between candidates")
+
+
+def test_what_is_told_may_interrupt(janossy, monkeypatch):
+    """As a function of a user's own, that is given as progress, does: in training, and after a candidate."""
+    write("orders.csv", orders())
+    show = FitDisplay.__call__
+    for after in (False, True):
+
+        def interrupted(self, progress, after=after):
+            show(self, progress)
+            if progress.epoch.number == 1 + after and (progress.trial is not None) == after:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(FitDisplay, "__call__", interrupted)
+            code, stdout, stderr = janossy(*FIT, *QUICK, "--out", f"model{after}")
+        assert (code, stderr) == (130, "") and "this is the best so far" in stdout
+        assert run("predict", f"model{after}", "orders.csv", "--out", f"{after}.csv") == 0
+
+
+def test_an_interrupt_before_anything_was_trained_leaves_nothing(janossy, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    write("orders.csv", orders())
+    monkeypatch.setattr(SetClassifier, "fit", interrupted)
+    code, _, stderr = janossy(*FIT, "--out", "model")
+    assert (code, stderr) == (130, "") and [path.name for path in Path().iterdir()] == ["orders.csv"]
+
+
+def test_interrupts_within_interrupts():
+    with Interrupts() as outer:
+        signal.raise_signal(signal.SIGINT)
+        with Interrupts() as inner:
+            assert inner.came and not inner.insisted
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                inner.check()
+        assert outer.insisted
+    with Interrupts() as outer:
+        with Interrupts():
+            signal.raise_signal(signal.SIGINT)
+        assert outer.came and not outer.insisted
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_signal_that_somebody_else_hears_is_left_to_them():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGINT)
+        assert heard == [signal.SIGINT] and not interrupts.came
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,183 @@
+"""janossy predict --out FOLDER: parts of many files, by processes or by Ray, resumed after any end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from janossy.batch import SetPredictor
+from janossy.cli.workflow import parts
+from tests.batch.models import saved, table
+from tests.batch.ray import ray
+from tests.cli.commands import janossy, run
+
+__all__ = ["janossy", "ray"]
+
+NUM_PARTS = 6
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return saved("classes", tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def sets(monkeypatch, tmp_path):
+    """Two files, of 120 sets each, in parts of three row groups of 15; BATCH cuts these too."""
+    monkeypatch.setattr(parts, "PART", 40)
+    monkeypatch.setattr(parts, "BATCH", 10)
+    (tmp_path / "sets").mkdir()
+    for name in "ab":
+        parquet.write_table(table(120, seed=ord(name)), tmp_path / "sets" / f"{name}.parquet", row_group_size=15)
+    return tmp_path / "sets"
+
+
+def predicted(out: Path) -> pa.Table:
+    return parquet.read_table(out)
+
+
+def expected(model: Path) -> pa.Table:
+    return SetPredictor(model)(pa.concat_tables([table(120, seed=ord(name)) for name in "ab"]))
+
+
+def law_same(found: pa.Table, expected: pa.Table) -> None:
+    """The same sets with the same predictions, but for the rounding of float32."""
+    assert found.schema == expected.schema and found["id"] == expected["id"]
+    assert found["prediction"] == expected["prediction"]
+    for name in ("probability_dear", "standard_error"):
+        gap = abs(found[name].to_numpy() - expected[name].to_numpy())
+        assert gap.max() < 1e-5, name
+
+
+def whole(out: Path) -> dict[str, tuple[int, int]]:
+    """Which file each part is, and since when: what a file that is written again has not in common with before."""
+    return {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in out.glob("part-*")}
+
+
+def test_parts_are_what_the_predictor_gives_and_are_never_written_twice(model, sets, janossy):
+    code, stdout, stderr = janossy("predict", model, sets, "--out", "out")
+    assert (code, stderr) == (0, ""), stderr
+    assert f"out: 240 sets in {NUM_PARTS} parts, columns id, note, prediction" in stdout
+    assert sorted(whole(Path("out"))) == [f"part-{i:05}.parquet" for i in range(NUM_PARTS)]
+    law_same(predicted(Path("out")), expected(model))
+    before = whole(Path("out"))
+    Path("out/part-00002.parquet").unlink()
+    Path("out/.part-00002.parquet.0123.part").write_bytes(b"cut short")
+    code, stdout, stderr = janossy("predict", model, sets, "--out", "out")
+    assert (code, stderr) == (0, "") and stdout.count("wrote part") == 1
+    assert f"{NUM_PARTS} parts, {NUM_PARTS - 1} of them before" in stdout
+    after = whole(Path("out"))
+    assert after.keys() == before.keys() and {name for name in after if after[name] != before[name]} == {
+        "part-00002.parquet"
+    }
+    law_same(predicted(Path("out")), expected(model))
+    assert not list(Path("out").glob(".*"))
+
+
+KILLED = """
+import os, signal, sys
+from janossy.cli.workflow import parts
+from janossy.cli import main
+
+parts.PART, parts.BATCH = 40, 10
+main()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+def test_a_killed_run_goes_on_where_it_was(model, sets, tmp_path):
+    """After its second part, while it writes another."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", KILLED, "predict", str(model), str(sets), "--out", str(out)]
+    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 200
+    while len(whole(out)) < 2 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = whole(out)
+    assert before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        assert run("predict", model, sets, "--out", "out") == 0
+    after = whole(out)
+    assert before.items() <= after.items() and len(after) == NUM_PARTS
+    law_same(predicted(out), expected(model))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_fails_is_one_line_and_the_rest_is_done(workers, model, sets, janossy):
+    """A part whose set is a null; a worker that dies has its law in test_run.py, and on Ray below."""
+    broken = table(30).set_column(1, "price", pa.array([*table(30)["price"].to_pylist()[:-1], None]))
+    parquet.write_table(broken, sets / "c.parquet")
+    code, stdout, stderr = janossy("predict", model, sets, "--out", "out", "--workers", workers)
+    assert code == 1 and stderr.count("\n") == 1
+    assert "1 of 7 parts failed, and the same command does what is left." in stderr
+    assert "c.parquet, after row" in stderr and "column 'price' expects a list" in stderr
+    assert stderr.endswith("(what was finished is kept)\n")
+    assert len(whole(Path("out"))) == NUM_PARTS and stdout.count("wrote part") == NUM_PARTS
+    assert not list(Path("out").glob(".*"))
+    law_same(predicted(Path("out")), expected(model))
+
+
+ANOTHER = "out holds predictions of another model, of other files"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("sets", "--out", "other"), 2, "is another command's"),
+        (
+            ("sets", "--out", "out", "--num-permutations", 3),
+            2,
+            ANOTHER,
+        ),
+        (("sets/a.parquet", "--out", "out"), 2, ANOTHER),
+        (("sets", "long.parquet", "--out", "new"), 2, "long.parquet. Files of a table have columns of the same types"),
+        (("long.parquet", "--out", "new"), 2, "Group rows of one set first: janossy group"),
+        (("none", "--out", "new"), 2, "/none."),
+        (("sets", "--out", "new.parquet", "--engine", "ray"), 2, "of an --out that is a folder"),
+        (("sets", "--out", "new.txt"), 2, ", or a folder; got new.txt"),
+        (("empty.parquet", "--out", "new"), 2, "there are columns, and no row"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(arguments, code, says, model, sets, janossy):
+    Path("other").mkdir()
+    Path("other/notes.txt").write_text("is another command's")
+    parquet.write_table(table(4).drop_columns("price").append_column("price", [[1.0] * 4]), "long.parquet")
+    parquet.write_table(table(4).slice(0, 0), "empty.parquet")
+    Path("out").mkdir()
+    Path("out/_plan.json").write_text("{}")
+    found, stdout, stderr = janossy("predict", model, *arguments)
+    expected = "janossy predict has not begun it" if "other" in arguments else says
+    assert (found, stdout) == (code, "") and stderr.count("\n") == 1 and expected in stderr, stderr
+    assert not Path("new").exists() and not whole(Path("out"))
+
+
+@dataclass(frozen=True)
+class Dying:
+    """A job that ends its worker, but of number 0."""
+
+    number: int
+    cost: float = 1.0
+
+    def run(self, progress):
+        if self.number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "alive"
+
+
+def test_a_worker_of_ray_that_dies_takes_its_job_alone(ray):
+    on_ray = import_module("studies.runs.on_ray")
+    events = list(on_ray.work([Dying(1), Dying(0)], 1))
+    ended = {event.job.number: event for event in events if event.kind != "started"}
+    assert ended[0].value == "alive"
+    assert ended[1].kind == "failed" and "its worker died" in ended[1].value

@@ -1,0 +1,62 @@
+"""janossy fit --stream: from a long table through group to a model, in one process."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from janossy.estimators import load
+from tests.cli.commands import janossy, orders, write
+
+__all__ = ["janossy"]
+
+FIT = ("--stream", "--set-id", "order", "--target", "returned", "--drop", "total", "--strategy", "k1")
+
+
+@pytest.fixture
+def sets(janossy):
+    write("orders.parquet", orders(80))
+    code, out, _ = janossy(
+        "group", "orders.parquet", "--set-id", "order", "--set-columns", "returned,total", "--out", "sets/a.parquet"
+    )
+    assert (code, out) == (0, "wrote sets/a.parquet: 80 sets\n")
+    return janossy
+
+
+def test_a_fit_of_a_folder(sets):
+    command = ("fit", "sets", *FIT, "--max-epochs", "2", "--checkpoint", "saved")
+    code, out, err = sets(*command, "--out", "model")
+    assert (code, err) == (0, "") and "80 sets, of which the first 80 sets of" in out and "wrote model" in out
+    record = json.loads(Path("model/fit.json").read_text())
+    assert record["num_sets"] == 80 and record["num_judged"] == 8 and record["task"] == "classification"
+    assert record["num_elements"] == len(orders(80)["item"])
+    model = load("model")
+    assert sorted(model.classes_) == model.classes_.tolist()
+    assert sets("predict", "model", "sets/a.parquet", "--out", "told.csv")[0] == 0
+    code, _, err = sets(*command, "--out", "again", "--drop", "price")
+    assert code == 2 and "saved holds a checkpoint of another fit" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--validation", "5"), "--stream leaves out a part of the sets"),
+        (("--target", "nothing"), "has no column 'nothing'"),
+        (("--numeric", "item", "--categorical", "item"), "--numeric and --categorical both name 'item'"),
+    ],
+    ids=["folds", "no such", "twice"],
+)
+def test_what_is_refused(sets, tmp_path, arguments, message):
+    code, _, err = sets("fit", "sets", *FIT, *arguments, "--out", "model")
+    assert code == 2 and message in err and err.count("\n") == 1
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_is_of_streams_alone(janossy):
+    write("orders.parquet", orders(8))
+    code, _, err = janossy(
+        "fit", "orders.parquet", "--set-id", "order", "--target", "returned", "--checkpoint", "c", "--out", "model"
+    )
+    assert code == 2 and "--checkpoint saves fits to files read piece by piece: add --stream" in err
+    code, _, err = janossy("fit", "nowhere/*.parquet", *FIT, "--out", "model")
+    assert code == 2 and "nowhere/*.parquet holds no file" in err

@@ -1,0 +1,112 @@
+"""ColumnEmbedding, PooledNorm, Readout: by hand, and what they refuse."""
+
+import pytest
+import torch
+from torch import nn
+
+from janossy.nn import ColumnEmbedding, PooledNorm, Readout
+from janossy.nn.column_embedding import embedding_width
+from tests.examples import generator
+from tests.laws import close
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+ROWS = torch.tensor([[0.0, 4.0, 1.5, -2.0], [2.0, 0.0, 0.5, 7.0], [2.0, 4.0, 0.0, 0.0]])
+"""Two columns of codes, below 3 and 5, and two of numbers."""
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("width", [None, 3])
+def test_columns_are_embedded_side_by_side(scaled, width):
+    embed = ColumnEmbedding([3, 5], 2, embedding_features=width, scaled=scaled)
+    if scaled:
+        nn.init.normal_(embed.scales)
+    first, second = embed.embeddings
+    factors = embed.scales if scaled else torch.ones(2)
+    expected = torch.stack(
+        [torch.cat((first.weight[int(row[0])], second.weight[int(row[1])], row[2:] * factors)) for row in ROWS]
+    )
+    out = embed(ROWS)
+    close(out, expected)
+    assert out.shape[1] == embed.out_features
+    assert [len(place) for place in embed.places] == [first.embedding_dim, second.embedding_dim, 1, 1]
+    for column, place in enumerate(embed.places):
+        other = ROWS.clone()
+        other[:, column] = (other[:, column] + 1) % 3
+        changed = (embed(other) != out).any(0).nonzero()[:, 0].tolist()
+        assert set(changed) <= set(place) and changed
+
+
+def test_the_unknown_starts_as_zero_and_learns():
+    embed = ColumnEmbedding([3], 0)
+    assert not embed(torch.zeros(1, 1)).any() and embed(torch.ones(1, 1)).any()
+    embed(torch.zeros(4, 1)).sum().backward()
+    assert embed.embeddings[0].weight.grad[0].any()
+
+
+def test_embeddings_widen_with_the_vocabulary_and_stay_below_fifty():
+    widths = [embedding_width(n) for n in (1, 2, 5, 14, 100, 10_000, 10**7)]
+    assert widths == sorted(widths) and widths[0] >= 1 and widths[-1] == 50
+
+
+def test_numbers_alone_pass():
+    assert torch.equal(ColumnEmbedding([], 4)(ROWS), ROWS)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: ColumnEmbedding("ab", 1), TypeError, "vocabularies as a list of integers; got 'ab'"),
+        (lambda: ColumnEmbedding([0], 1), ValueError, "vocabularies, all >= 1; got vocabularies=0|expects"),
+        (lambda: ColumnEmbedding([3], -1), ValueError, "num_numbers"),
+        (lambda: ColumnEmbedding([], 0), ValueError, "num_numbers, all >= 1; got num_numbers=0"),
+        (lambda: ColumnEmbedding([3], 2.5), TypeError, "num_numbers"),
+        (lambda: ColumnEmbedding([3, 5], 2)(ROWS[:, :3]), ValueError, r"rows \(N, 4\), codes.*; got \(3, 3\). Give as"),
+        (lambda: ColumnEmbedding([3, 5], 2)([1, 2]), TypeError, "as a tensor; got list"),
+        (lambda: Readout(4, 8, 1, activation="no"), ValueError, "an activation among tanh, .*; got 'no'"),
+        (lambda: Readout(4, 8, 1, dropout=2), ValueError, "dropout"),
+        (lambda: Readout(4, 8, 1, first=3), TypeError, "first to be a module or None; got 3"),
+        (lambda: Readout(4, 8, 1, embed=nn.ReLU()), TypeError, "embed to be a module that says its out_features"),
+        (lambda: Readout(0, 8, 1), ValueError, "in_features"),
+        (
+            lambda: Readout(4, 8, 1)(torch.ones(2, 4), torch.ones(2, 1)),
+            ValueError,
+            r"no context.*; got \(2, 1\). Build",
+        ),
+        (
+            lambda: Readout(4, 8, 1, embed=ColumnEmbedding([], 1))(torch.ones(2, 4)),
+            ValueError,
+            "a context .*; got none",
+        ),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize("hidden", [(), 5, (5, 3)])
+@pytest.mark.parametrize("context", [False, True])
+def test_readout_by_hand(hidden, context):
+    embed = ColumnEmbedding([3, 5], 2) if context else None
+    rho = Readout(4, hidden, 2, first=nn.Linear(6, 4), embed=embed, activation="gelu", dropout=0.5).eval()
+    pooled = torch.randn(3, 6, generator=generator())
+    z = rho.first(pooled)
+    z = torch.cat((z, embed(ROWS)), 1) if context else z
+    for layer in rho.layers[:-1]:
+        z = nn.functional.gelu(layer(z))
+    close(rho(pooled, ROWS if context else None), rho.layers[-1](z))
+    if not context:
+        close(rho(pooled, torch.zeros(3, 0)), rho(pooled))
+    if hidden:
+        assert not torch.equal(rho.train()(pooled, ROWS if context else None), rho(pooled, ROWS if context else None))
+
+
+def test_a_batch_of_one_is_normalised_as_in_evaluation():
+    norm, x = PooledNorm(3), torch.randn(5, 3, generator=generator()) * 3 + 1
+    close(norm(x), (x - x.mean(0)) / (x.var(0, correction=0) + norm.eps).sqrt())
+    state = {name: entry.clone() for name, entry in norm.state_dict().items()}
+    alone = norm(x[:1])
+    assert all(torch.equal(entry, state[name]) for name, entry in norm.state_dict().items())
+    close(alone, norm.eval()(x[:1]))
+    close(norm(x)[:1], alone)

@@ -1,0 +1,14 @@
+"""Where real data are at hand; no test may fetch them."""
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parents[4] / "shared" / "data"
+
+
+def shared(place: str) -> Path:
+    """The folder of the data, if this file is in it."""
+    if not (SHARED / place).exists():
+        pytest.skip(f"needs {SHARED / place}")
+    return SHARED

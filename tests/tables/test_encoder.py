@@ -1,0 +1,293 @@
+"""TableEncoder: what each kind of column becomes, by training alone; states; columns that do not match."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from janossy.tables import Layout, TableEncoder, as_sets
+
+TRAIN = {
+    "pt": [[1.0, 2.0], [], [6.0]],
+    "kind": [["mu", "e"], [], ["mu"]],
+    "isolated": [[True, False], [], [True]],
+    "mass": [[None, 3.0], [], [5.0]],
+    "run": [10, 10, 40],
+    "site": ["x", None, "y"],
+    "day": np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "datetime64[s]"),
+}
+
+
+def encoded(data, encoder):
+    result = encoder.transform(as_sets(data))
+    return result.elements.values.numpy(), result.context.numpy(), result.unseen
+
+
+def test_by_definition():
+    encoder = TableEncoder()
+    assert encoder.fit(as_sets(TRAIN)) is encoder
+    for layout, like in ((encoder.element_layout, Layout((3,), 4)), (encoder.context_layout, Layout((4,), 2))):
+        assert (layout.vocabularies, layout.num_numbers) == (like.vocabularies, like.num_numbers)
+        assert (
+            len(layout.names) == layout.num_columns and len(layout.scales) == len(layout.periods) == layout.num_numbers
+        )
+    assert encoder.element_names == ("kind", "pt", "isolated", "mass", "mass missing")
+    assert encoder.context_names == ("site", "run", "day")
+    elements, context, unseen = encoded(TRAIN, encoder)
+    assert elements.dtype == context.dtype == np.float32 and not unseen
+
+    def standard(x, of=None):
+        of = np.array(x if of is None else of, float)
+        return (np.array(x, float) - of.mean()) / of.std()
+
+    expected = [[2, 1, 2], standard([1, 2, 6]), standard([1, 0, 1]), standard([4, 3, 5], of=[3, 5]), [1, 0, 0]]
+    np.testing.assert_allclose(elements, np.array(expected).T, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(context, np.array([[1, 3, 2], standard([10, 10, 40]), standard([0, 1, 2])]).T, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("angle", "period"),
+    [
+        (lambda u: np.pi * (2 * u - 1), 2 * np.pi),
+        (lambda u: (2 * np.pi * u).astype(np.float32), 2 * np.pi),
+        (lambda u: np.floor(360 * u), 360),
+        (lambda u: 360 * u - 180, 360),
+        (lambda u: 2 * u - 1, 0),  # within a turn, and not around it
+        (lambda u: 300 * u, 0),
+        (lambda u: 400 * u, 0),
+        (lambda u: 2 * np.pi * np.where(u < 0.9, u / 2, u), 0),  # an empty side
+    ],
+)
+def test_angles_are_told_by_their_turn(angle, period):
+    values = angle(np.random.default_rng(0).random(2000))
+    layout = TableEncoder().fit(as_sets([values[:, None]])).element_layout
+    assert layout.periods == (pytest.approx(period),)
+    assert TableEncoder().fit(as_sets([values[:50, None]])).element_layout.periods == (0,)  # too few to tell
+
+
+def test_what_training_had_not():
+    encoder = TableEncoder().fit(as_sets(TRAIN))
+    data = TRAIN | {"kind": [["tau", "e"], [], [None]], "pt": [[None, 2.0], [], [6.0]], "site": ["z", "x", None]}
+    with pytest.warns(UserWarning) as told:
+        elements, context, unseen = encoded(data, encoder)
+    assert sorted(str(warning.message).split(":")[0] for warning in told) == [
+        f"column {name!r} holds values that training had not ({num})" for name, num in unseen.items()
+    ]
+    assert unseen == {"kind": 2, "site": 1}
+    assert elements[:, 0].tolist() == [0, 1, 0] and context[:, 0].tolist() == [0, 1, 3]
+    assert elements[0, 1] == 0 and elements.shape == (3, 5)  # missing, and no indicator: training missed none
+    with warnings.catch_warnings(action="error"):  # told once
+        assert encoded(data, encoder)[2] == {"kind": 2, "site": 1}
+
+
+def test_categories_of_other_sets_are_not_learnt():
+    sets = as_sets(TRAIN)
+    encoder = TableEncoder().fit(sets[:2])
+    assert encoder.state()["elements"][1]["categories"] == ["e", "mu"]
+    assert TableEncoder().fit(sets[2:]).element_layout.vocabularies == (2,)
+
+
+numbers = st.floats(-1e300, 1e300) | st.sampled_from([0.0, 1e-300, 5e-324, 1e15 + 0.5])
+
+
+@given(x=st.lists(numbers | st.none(), min_size=1, max_size=8), standardize=st.booleans())
+def test_numbers_are_standardised_whatever_their_range(x, standardize):
+    table = as_sets({"x": [[*x, 1.0]]}, numeric="x")
+    there = np.array([v for v in [*x, 1.0] if v is not None])
+    encoder = TableEncoder(standardize).fit(table)
+    if not standardize and np.abs(there).max() > np.finfo(np.float32).max:
+        with pytest.raises(ValueError, match="column 'x' expects finite numbers that float32 holds"):
+            encoder.transform(table)
+        return
+    found = encoder.transform(table).elements.values[:, 0].double().numpy()
+    assert np.isfinite(found).all()
+    missing = np.array([v is None for v in [*x, 1.0]])
+    assert encoder.element_layout.num_numbers == 1 + missing.any()
+    if standardize:
+        assert (found[missing] == 0).all()
+        if found.any():
+            assert abs(found[~missing].mean()) < 1e-5 and abs(found[~missing].std() - 1) < 1e-5
+        else:
+            assert np.ptp(there) <= 1e-14 * np.abs(there).max()
+    else:
+        np.testing.assert_array_equal(found[~missing], there.astype(np.float32))
+
+
+@given(offset=st.sampled_from([0.0, 1.0, 1e9, -1e12]), scale=st.sampled_from([1e-2, 1.0, 1e6]), seed=st.integers(0, 99))
+def test_a_large_mean_does_not_swallow_the_spread(offset, scale, seed):
+    x = np.random.default_rng(seed).normal(offset, scale, 500)
+    found = TableEncoder().fit_transform(as_sets([x])).elements.values[:, 0].double().numpy()
+    exact = np.array(x, np.longdouble)
+    rounding = np.spacing(abs(offset)) / scale  # of the mean
+    np.testing.assert_allclose(found, (exact - exact.mean()) / exact.std(), atol=1e-6 + rounding, rtol=1e-6)
+
+
+@pytest.mark.parametrize("x", [[0.1] * 7, [0.1 + 0.2, 0.3, 0.3], [1e300] * 3, [None, 3.0], [None, None], [True, True]])
+def test_a_constant_column_stays_zero(x):
+    encoder = TableEncoder().fit(as_sets({"x": [x], "y": [[1.0] * len(x)]}))
+    other = encoder.transform(as_sets({"x": [[0.0, 1.0]], "y": [[5.0, -5.0]]}))
+    assert not other.elements.values.any()
+
+
+@given(data=st.data())
+def test_a_set_is_encoded_alike_whatever_its_batch(data):
+    encoder = TableEncoder().fit(as_sets(TRAIN))
+    chosen = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=5))
+    whole, part = encoder.transform(as_sets(TRAIN)), encoder.transform(as_sets(TRAIN)[chosen])
+    assert torch.equal(part.elements.values, whole.elements[chosen].values) and len(part) == len(chosen)
+    assert part.elements.sizes == whole.elements[chosen].sizes
+    assert torch.equal(part.context, whole.context[chosen])
+
+
+def test_columns_match_by_name_in_any_order():
+    encoder = TableEncoder().fit(as_sets(TRAIN))
+    turned = dict(reversed(TRAIN.items()))
+    for one, other in zip(encoded(TRAIN, encoder), encoded(turned, encoder), strict=True):
+        assert np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+
+
+def test_kinds_match_where_values_allow():
+    encoder = TableEncoder().fit(as_sets(TRAIN))
+    alike = TRAIN | {
+        "isolated": [[1, 0], [], [1.0]],
+        "run": ["10", "10", "40"],
+        "mass": [[None, None], [], [None]],
+        "site": [None] * 3,
+        "day": [None] * 3,
+    }
+    elements, context, unseen = encoded(alike, encoder)
+    whole = encoded(TRAIN, encoder)
+    assert np.array_equal(elements[:, :3], whole[0][:, :3]) and np.array_equal(context[:, 1], whole[1][:, 1])
+    assert not elements[:, 3].any() and elements[:, 4].all() and not context[:, 2].any()
+    assert (context[:, 0] == 3).all() and not unseen
+
+
+def test_numbers_as_categories_match_across_dtypes():
+    encoder = TableEncoder().fit(as_sets({"x": [[1, 2, 5]]}, categorical="x"))
+    for x, expected in (([1, 5, 7], [1, 3, 0]), ([1.0, 5.0, 7.5], [1, 3, 0]), ([True, False], [1, 0])):
+        with warnings.catch_warnings(action="ignore"):
+            codes = encoder.transform(as_sets({"x": [x]})).elements.values[:, 0].tolist()
+        assert codes == expected
+
+
+MISFITS = {
+    "missing": ({"pt": None}, r"missing: pt; and these are too many: none[.]"),
+    "more": ({"eta": [[1.0, 2.0], [], [6.0]]}, "missing: none; and these are too many: eta[.]"),
+    "many more": (
+        {f"n{i:02}": [1, 2, 3] for i in range(30)},
+        "too many: n00, n01, n02, n03, n04, n05, n06, n07, ….*Name or",
+    ),
+    "of the sets": ({"pt": [1.0, 2.0, 6.0]}, "missing: pt; and.*too many: none"),
+    "text": (
+        {"pt": [["1", "x"], [], ["2"]]},
+        "'pt' is numeric, and expects numbers; got the text 'x' in element 1 of set 0",
+    ),
+    "numbers for words": (
+        {"kind": [[1, 2], [], [3]]},
+        "'kind' expects categories that are text, as in training; got numbers",
+    ),
+    "numbers for days": ({"day": [1, 2, 3]}, "column 'day' expects values of kind date; got numeric"),
+    "numbers for flags": ({"isolated": [[1, 0], [], [2]]}, "'isolated' is boolean.*got 2 in element 0 of set 2"),
+    "words for flags": ({"isolated": [["a", "b"], [], ["c"]]}, "expects values of kind boolean; got categorical"),
+    "infinity": ({"pt": [[1.0, 2.0], [], [np.inf]]}, "'pt' expects finite numbers.*in element 0 of set 2"),
+    "infinity of a set": ({"run": [1.0, -np.inf, 0.0]}, "'run' expects finite numbers.*in set 1"),
+    "too large": ({"pt": [[1.0, 1e300], [], [0.0]]}, "'pt' expects finite.*too large, in element 1 of set 0"),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_misfits(name):
+    change, message = MISFITS[name]
+    encoder = TableEncoder().fit(as_sets(TRAIN))
+    data = {key: value for key, value in (TRAIN | change).items() if value is not None}
+    with pytest.raises(ValueError, match=message):
+        encoder.transform(as_sets(data))
+
+
+def test_fit_refuses():
+    with pytest.raises(ValueError, match=r"column 'x' expects finite numbers.*in element 1 of set b"):
+        TableEncoder().fit(as_sets({"id": ["a", "b"], "x": [[1.0], [2.0, np.inf]]}, set_id="id"))
+    with pytest.raises(ValueError, match=r"fit\(sets\) before transform"):
+        TableEncoder().transform(as_sets([[1.0]]))
+
+
+# States
+
+texts = st.text(max_size=4)
+
+
+@given(
+    x=st.lists(st.floats(-1e30, 1e30) | st.none(), min_size=1, max_size=5),
+    words=st.lists(texts, min_size=1, max_size=5),
+    codes=st.lists(st.integers(-(2**62), 2**62), min_size=2, max_size=2)
+    | st.lists(st.floats(-9, 9), min_size=2, max_size=2),
+    standardize=st.booleans(),
+)
+def test_a_state_keeps_every_bit(x, words, codes, standardize):
+    words = (words * 5)[: len(x)]
+    sets = as_sets(
+        {"x": [x, []], "word": [words, []], "code": codes, "n": [0.1, 1e-30]}, numeric="x", categorical="code"
+    )
+    encoder = TableEncoder(standardize).fit(sets)
+    text = json.dumps(encoder.state(), allow_nan=False)
+    again = TableEncoder.from_state(json.loads(text))
+    assert json.dumps(again.state()) == text
+    assert again.element_layout == encoder.element_layout and again.context_names == encoder.context_names
+    expected, found = encoder.transform(sets), again.transform(sets)
+    assert torch.equal(found.elements.values, expected.elements.values) and torch.equal(found.context, expected.context)
+
+
+def changed(place: tuple, value) -> object:
+    """A state of TRAIN in which one thing is another."""
+    state = json.loads(json.dumps(TableEncoder().fit(as_sets(TRAIN)).state()))
+    if not place:
+        return value
+    inner = state
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    return state
+
+
+NUMBER, WORDS = ("elements", 0), ("elements", 1)
+HOSTILE = {
+    "no state": ((), [], "expects what state"),
+    "another format": (("format",), "pickle", "expects what state"),
+    "a later version": (("version",), 2, "reads version 1; got version 2. Load it with the version"),
+    "a long version": (("version",), "9" * 10**6, "got version 9{20}"),
+    "standardize": (("standardize",), 1, "standardize as true or false"),
+    "columns as dict": (("elements",), {}, "columns as lists"),
+    "no context": (("context",), None, "columns as lists"),
+    "no columns": (("elements",), [], "columns of the elements"),
+    "a column as text": (NUMBER, "pt", "a kind among numeric, categorical, boolean, date; got pt"),
+    "another kind": ((*NUMBER, "kind"), "__import__", "a kind among"),
+    "a kind as list": ((*NUMBER, "kind"), ["numeric"], "a kind among"),
+    "another's fields": ((*NUMBER, "kind"), "categorical", r"categorical column expects \['categories'"),
+    "a field more": ((*NUMBER, "path"), "../..", "numeric column expects"),
+    "a name as number": ((*NUMBER, "name"), 3, "a name that is text"),
+    "a name twice": ((*NUMBER, "name"), "run", "all of different names"),
+    "missing as text": ((*NUMBER, "missing"), "no", "missing as true or false"),
+    "mean as text": ((*NUMBER, "mean"), "0", "mean, scale and period as finite numbers; got '0'"),
+    "mean as flag": ((*NUMBER, "mean"), True, "mean, scale and period as finite"),
+    "mean NaN": ((*NUMBER, "mean"), float("nan"), "mean, scale and period as finite"),
+    "a scale below 0": ((*NUMBER, "scale"), -1.0, "scale and period >= 0; got -1"),
+    "a huge scale": ((*NUMBER, "scale"), 10**400, "mean, scale and period as finite"),
+    "categories as text": ((*WORDS, "categories"), "mu", "expects categories, each text or a finite number"),
+    "categories of lists": ((*WORDS, "categories"), [["mu"]], "expects categories"),
+    "categories of None": ((*WORDS, "categories"), [None], "expects categories"),
+    "categories NaN": ((*WORDS, "categories"), [float("nan")], "expects categories"),
+    "equal categories": ((*WORDS, "categories"), [1, 1.0], "all different"),
+    "too many categories": ((*WORDS, "categories"), [0] * (2**24 - 1), "expects categories"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_states(name):
+    place, value, message = HOSTILE[name]
+    with pytest.raises(ValueError, match=message) as raised:
+        TableEncoder.from_state(changed(place, value))
+    assert len(str(raised.value)) < 400
