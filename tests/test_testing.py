@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+import janossy
 from janossy import (
     GRU,
     AllPermutations,
@@ -20,7 +21,6 @@ from janossy import (
     TupleMLP,
     Tuples,
     predict,
-    public,
     testing,
 )
 from janossy.testing import assert_invariant
@@ -204,6 +204,6 @@ def test_what_it_does_not_take(model, example, options, error, message):
 def test_the_documentation():
     for heading in ("Shapes", "Raises", "Example"):
         assert re.search(rf"^ *{heading}:", assert_invariant.__doc__, re.MULTILINE)
-    names = {"torch": torch, "nn": nn, "Ragged": Ragged, **vars(public)}
+    names = {"torch": torch, "nn": nn, "Ragged": Ragged, **{name: getattr(janossy, name) for name in janossy.__all__}}
     for test in doctest.DocTestFinder(recurse=False).find(assert_invariant, module=testing, globs=names):
         assert doctest.DocTestRunner().run(test).failed == 0

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-import janossy
 from janossy.evaluate import Packed
 from janossy.graph import layers, sage
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
@@ -230,7 +229,7 @@ def test_a_hook_on_the_recurrence_runs():
 
 # Numbers of parameters
 
-TABLES = json.loads((Path(janossy.__file__).parent / "paper" / "tables.json").read_text(encoding="utf-8"))
+TABLES = json.loads((Path(__file__).parents[2] / "studies" / "paper" / "tables.json").read_text(encoding="utf-8"))
 
 
 def num_parameters(module) -> int:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from janossy import Ragged
 from janossy.tables import Column, SetTable, as_sets
-from tests.estimators import forms
+from tests.tables import forms
 from tests.tables.forms import same, values_of
 
 sizes = st.lists(st.integers(0, 4), max_size=5).map(lambda drawn: [*drawn, 1])
