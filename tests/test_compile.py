@@ -19,9 +19,9 @@ from janossy import (
     TupleProduct,
     Tuples,
 )
-from janossy.compiling import constant_when_compiled
 from janossy.evaluate import on_kernels
 from janossy.orderings import weighs_rows
+from janossy.orderings.compiling import constant_when_compiled
 from tests.examples import ORDERINGS, D, distinct_sets, drawing, pooling
 from tests.laws import close, law_parity, value_and_gradients
 

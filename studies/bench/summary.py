@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from janossy.saving.atomic import write_whole
+from janossy.atomic import write_whole
 from janossy.saving.schema import Count, Seconds, Seed
 from studies.bench.cells import About, Number
 from studies.bench.names import AUTO, DATA, MODELS

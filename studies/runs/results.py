@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from janossy.saving.atomic import write_whole
+from janossy.atomic import write_whole
 from janossy.saving.schema import check
 
 CELLS = "cells"

@@ -110,7 +110,7 @@ def test_a_function_is_saved_by_its_name(tmp_path):
 
 def test_a_network_is_no_estimator(tmp_path):
     network = JanossyNetwork(None, JanossyPooling(TupleMLP(1, 2, 4), Tuples(1)), None)
-    with pytest.raises(SavedModelError, match=r"expects a saved estimator; .* janossy\.saved\.load reads networks"):
+    with pytest.raises(SavedModelError, match=r"expects a saved estimator; .* janossy\.saving\.load reads networks"):
         load(saving.save(network, tmp_path / "model"))
 
 

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
-from janossy.compiling import constant_when_compiled
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.additive import cost, pool_every_tuple, why_not
@@ -17,6 +16,7 @@ from janossy.evaluate.tuples.operators import TUPLE_MEANS
 from janossy.evaluate.tuples.tuple_means import tuple_means
 from janossy.functions.structure import Additive
 from janossy.kernels.counts import num_tuples
+from janossy.orderings.compiling import constant_when_compiled
 
 # Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/auto.py.
 RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=4e9, overhead=3.5e-4)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
-from janossy.compiling import constant_when_compiled
 from janossy.kernels import KernelsOnCuda, load
 from janossy.kernels.limits import LANES, LEAST_CAPABILITY, MOST_POSITIONS_ON_CUDA
+from janossy.orderings.compiling import constant_when_compiled
 
 _LANES = {torch.float32: LANES["float32"], torch.float64: LANES["float64"]}
 _ON_CUDA = (torch.float32, torch.bfloat16)

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.compiling import constant_when_compiled
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.additive import cost, pool_every_tuple, why_not
@@ -20,6 +19,7 @@ from janossy.evaluate.tuples.series_means import series_means
 from janossy.functions.structure import Additive
 from janossy.kernels.counts import enumerated, num_tuples, series_cost
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, num_harmonics
+from janossy.orderings.compiling import constant_when_compiled
 
 MAX_K = 6
 

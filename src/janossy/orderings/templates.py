@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.compiling import constant_when_compiled
+from janossy.orderings.compiling import constant_when_compiled
 from janossy.transfer import constant, upload
 
 KEEP_ELEMENTS = 2**16

@@ -10,7 +10,7 @@ from zipfile import ZIP_STORED, ZipFile
 from safetensors.torch import save
 from torch import Tensor
 
-from janossy.saving.atomic import beside
+from janossy.atomic import beside
 from janossy.saving.reading import DESCRIPTION, FORMAT, HEADER, MOST_JSON, TENSORS, VERSION, looks_saved, version_of
 
 

@@ -19,7 +19,7 @@ from studies.experiments.density.processes import PROCESSES, HardCore, log_volum
 from studies.experiments.density.symmetric import Bruno, Polya
 from tests.laws import close
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "density"
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "density"
 
 
 @pytest.mark.statistical

@@ -23,7 +23,7 @@ from studies.experiments.graphs.tables import comparison, table
 from studies.experiments.graphs.training import Piece, Schedule, fit, pieces, score
 from studies.paper.graphs.datasets import VertexData
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "graphs"
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "graphs"
 
 
 def a_graph(multilabel: bool = False, parts: torch.Tensor | None = None, n: int = 40) -> VertexData:

@@ -18,7 +18,7 @@ from studies.experiments.graphs.neighbour_tasks import SHARPNESS, mean_product, 
 from studies.experiments.graphs.readers import BOUNDED, FLEXIBLE, MODELS, Reader, Schedule
 from studies.paper.graphs.datasets import VertexData
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "graphs"
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "graphs"
 SCHEDULE = Schedule(8, 0.0, 0.02, 0.0, batch=16, num_steps=20, look_every=5)
 
 

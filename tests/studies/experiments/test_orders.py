@@ -11,7 +11,7 @@ from studies.experiments.orders import arithmetic, neighbourhoods, two_coordinat
 from studies.experiments.orders.training import Plan, kendall
 from studies.paper.graphs.datasets import VertexData
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "orders"
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "orders"
 SHORT = Plan(steps=3, num_rows=8, rate=1e-2, scorer_rate=1e-2)
 
 

@@ -12,7 +12,7 @@ from benchmarks import ray_workers, scale
 from benchmarks.scale_table import CHUNK, write_table
 from studies.experiments.scale import killed_fit
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_fit_that_is_killed_ends_as_the_one_left_alone(tmp_path):

@@ -16,7 +16,7 @@ from studies.experiments.sets.generators import TASKS
 from studies.experiments.sets.training import data_of, fit
 from studies.experiments.sets.trees import fit_trees, pair_histogram, statistics
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "sets"
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "sets"
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -18,7 +18,7 @@ from studies.experiments.sampling import (
 )
 from studies.experiments.sampling.designs import FILE, SIZES
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "sampling"
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "sampling"
 
 
 @pytest.mark.parametrize("module", [covariance, coverage, rao_blackwell, small, stopping, variance])

@@ -16,6 +16,7 @@ import torch
 import typer
 from rich.console import Console
 
+from janossy.atomic import beside, write_whole
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
@@ -28,7 +29,6 @@ from janossy.cli.workflow.values import is_text
 from janossy.estimators import SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.streams.processes import Processes
-from janossy.saving.atomic import beside, write_whole
 from janossy.saving.reading import version_of
 
 FOLDS = 5

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from janossy.atomic import beside
 from janossy.cli.errors import BadArgument
-from janossy.saving.atomic import beside
 from janossy.tables.files import FORMATS, Files, open_files
 from janossy.tables.sorted_ids import begins
 

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from janossy.atomic import beside, write_whole
 from janossy.batch import SetPredictor
 from janossy.cli.errors import BadArgument
-from janossy.saving.atomic import beside, write_whole
 from janossy.tables.files import Files
 
 PLAN = "_plan.json"

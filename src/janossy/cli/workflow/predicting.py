@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, feather, parquet
 
+from janossy.atomic import beside
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.display import say, screen, warnings_said
 from janossy.cli.workflow.evaluation import Model, scores, task_of
@@ -14,7 +15,6 @@ from janossy.cli.workflow.model import load_model
 from janossy.cli.workflow.recipe import Recipe, sets_to_predict
 from janossy.cli.workflow.record import Record, in_words
 from janossy.estimators.predictions import beside_ids, predictions
-from janossy.saving.atomic import beside
 
 WRITERS = {
     ".parquet": parquet.write_table,

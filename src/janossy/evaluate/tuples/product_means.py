@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from janossy.compiling import constant_when_compiled
+from janossy.orderings.compiling import constant_when_compiled
 from janossy.transfer import upload
 
 Terms = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
