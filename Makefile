@@ -41,11 +41,12 @@ lint-and-kernels: $(VENV)/.installed-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.compile_kernels & kernels=$$!; \
 	  $(MAKE) --no-print-directory lint && wait $$kernels || { kill $$kernels 2>/dev/null; exit 1; }
 
-lint: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
+lint: $(VENV)/.installed-dev  ## ruff, mypy, the import rules and the rules of prose
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.prose
 
 format: $(VENV)/.installed-dev  ## Sort imports, fix what ruff can fix, format
 	$(BIN)/ruff check --fix
