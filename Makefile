@@ -9,7 +9,7 @@ REPRODUCE_OUT := results/arithmetic-quick
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help reproduce test test-studies test-all test-triton test-cuda lint-and-kernels lint format bench bench-cuda constraints clean check-python
+.PHONY: help reproduce test test-studies test-all test-triton test-cuda lint-and-kernels lint format bench bench-cuda plan constraints clean check-python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks
 
 bench-cuda: $(VENV)/.installed-dev  ## Run those for a GPU, each beside its roofline
 	$(BIN)/python -m benchmarks.cuda
+
+plan: $(VENV)/.installed-dev  ## Draw the floor plan of docs/architecture.md from the imports
+	$(BIN)/python docs/plan.py
 
 # Keeps the lines of torch and of Triton, which torch's build for CUDA names, as they stand (edit them to move torch), and takes
 # the newest of everything else.
