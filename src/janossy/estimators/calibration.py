@@ -9,12 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.ensemble import SEED, steps
-from janossy.estimators.networks import by, drawn_for, exact_outputs
+from janossy.estimators.ensemble import predict_step, steps
 from janossy.estimators.search import Part
 from janossy.estimators.tasks import Classification
-from janossy.inference import predict
-from janossy.nn.network import JanossyNetwork
 
 MOST_SETS = 5_000
 """One number needs no more."""
@@ -53,14 +50,9 @@ def _draws(network: nn.Module, examples: Examples, num_permutations: int) -> Ten
     parts = []
     for step in steps([network], examples.sets):
         some = examples[step]
-        orderings = drawn_for(network, max(some.sets.sizes, default=0))
-        if orderings is None:
-            parts.append(exact_outputs(network, some.sets, some.context)[:, None])
-            continue
-        assert isinstance(network, JanossyNetwork)
-        with by(network, orderings):
-            found = predict(network, some.sets, num_permutations, context=some.context, seed=SEED, keep_outputs=True)
-        assert found.outputs is not None
-        parts.append(found.outputs)
+        found = predict_step(network, some.sets, some.context, None, num_permutations, error_bar=False)
+        outputs = found.outputs
+        assert outputs is not None
+        parts.append(outputs)
     most = max(part.shape[1] for part in parts)
     return torch.cat([pad(part, (0, 0, 0, most - part.shape[1]), value=nan) for part in parts])

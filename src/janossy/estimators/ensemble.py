@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from janossy.estimators.networks import by, drawn_for, exact_outputs, rows_of
+from janossy.estimators.networks import drawn_for, exact_outputs, rows_of
 from janossy.estimators.tasks import Task
-from janossy.inference import Prediction, predict
+from janossy.inference import Link, Prediction, predict
 from janossy.inference.error_bars import Sample
+from janossy.inference.prediction import exact
 from janossy.nn.network import JanossyNetwork
-from janossy.orderings import RandomOrderings
 from janossy.sets import Ragged
 
 BLOCKS = 5
@@ -86,28 +87,45 @@ class Ensemble:
     ) -> tuple[Tensor, Tensor, Tensor]:
         link = self.task.link(self.temperature)
         means: list[Tensor] = []
-        drawn: list[tuple[Tensor, dict[int, list[int]]]] = []
+        drawn: list[tuple[float, Prediction]] = []
         for network, weight in zip(self.networks, self.weights, strict=True):
-            orderings = drawn_for(network, max(sets.sizes, default=0))
-            if orderings is None:
-                means.append(weight * link(exact_outputs(network, sets, context)))
-                continue
-            assert isinstance(network, JanossyNetwork)
-            num = num_permutations if orderings.num == 1 else max(num_permutations, BLOCKS * orderings.num)
-            block = max(1, num // BLOCKS) if orderings.num == 1 else None
-            with by(network, orderings):
-                prediction = predict(
-                    network, sets, num, context=context, link=link, block=block, seed=seed, keep_outputs=True
-                )
+            prediction = predict_step(network, sets, context, link, num_permutations, seed=seed)
             means.append(weight * prediction.mean)
-            outputs = _as_many_of_each(prediction)
-            if outputs is not None:
-                drawn.append((weight * outputs, _blocks(orderings, outputs.shape[1], block, set(sets.sizes))))
+            if prediction.sample is not None and (prediction.standard_error != 0).any():
+                drawn.append((weight, prediction))
         mean = torch.stack(means).sum(0)
         if not drawn:
             return mean, torch.zeros_like(mean), mean.new_zeros(len(mean))
-        sample = _together(sets, mean, drawn)
+        sample = _together(mean, drawn)
         return mean, sample.standard_error, sample.change_probability()
+
+
+def predict_step(
+    network: nn.Module,
+    sets: Ragged,
+    context: Tensor | None,
+    link: Link | None,
+    num_permutations: int,
+    *,
+    seed: int = SEED,
+    error_bar: bool = True,
+) -> Prediction:
+    """Predicts the sets of one of ``steps``, and keeps what was averaged.
+
+    ``error_bar``: permutations come in at least ``BLOCKS`` blocks, where any are drawn.
+    """
+    orderings = drawn_for(network, max(sets.sizes, default=0))
+    if orderings is None:
+        outputs = exact_outputs(network, sets, context)
+        return exact(outputs if link is None else link(outputs), keep_outputs=True)
+    assert isinstance(network, JanossyNetwork)
+    num, block = num_permutations, None
+    if error_bar and orderings.num == 1:
+        block = max(1, num // BLOCKS)
+    elif error_bar:
+        num = max(num, BLOCKS * orderings.num)
+    options: dict[str, Any] = {"context": context, "link": link, "block": block, "seed": seed}
+    return predict(network, sets, num, orderings=orderings, keep_outputs=True, **options)
 
 
 def steps(networks: Sequence[nn.Module], sets: Ragged) -> Iterator[slice]:
@@ -125,40 +143,28 @@ def steps(networks: Sequence[nn.Module], sets: Ragged) -> Iterator[slice]:
     yield slice(begin, len(sets))
 
 
-def _as_many_of_each(prediction: Prediction) -> Tensor | None:
-    """As many draws of each set, (B, m, out): its mean, of one that has no error. None where that are all."""
-    assert prediction.outputs is not None
-    sure = (prediction.standard_error == 0).all(1)
-    if sure.all():
-        return None
-    outputs = prediction.outputs[:, : int((~prediction.outputs[~sure][0, :, 0].isnan()).sum())]
-    return outputs.where(~sure[:, None, None], prediction.mean[:, None])
+def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
+    """Blocks of the mean of all networks: block i of one goes with block i of another, and with the exact means.
 
-
-def _together(sets: Ragged, mean: Tensor, drawn: list[tuple[Tensor, dict[int, list[int]]]]) -> Sample:
-    """Blocks of the mean of all networks: block i of one goes with block i of another, and with the exact means."""
-    sizes = torch.tensor(sets.sizes)
-    outputs, owners, numbers = [], [], []
-    for n in sizes.unique().tolist():
-        of = (sizes == n).nonzero().flatten()
-        num = min(len(blocks[n]) for _, blocks in drawn)
-        there = of.to(mean.device)
-        together = torch.stack([_means(each[there], blocks[n])[:, :num] for each, blocks in drawn]).sum(0)
-        outputs.append((together - together.mean(1, keepdim=True) + mean[there, None]).flatten(0, 1))
-        owners.append(of.repeat_interleave(num))
-        numbers.append(torch.arange(num).repeat(len(of)))
-    unlimited = torch.full((len(sets),), torch.inf, dtype=torch.float64, device=mean.device)
-    return Sample(torch.cat(outputs), torch.cat(owners), torch.cat(numbers), unlimited)
-
-
-def _means(outputs: Tensor, blocks: list[int]) -> Tensor:
-    """(B, m, out), and so many of the m in each block -> (B, len(blocks), out)."""
-    return torch.stack([block.mean(1) for block in outputs.split(blocks, 1)], 1)
-
-
-def _blocks(orderings: RandomOrderings, num: int, block: int | None, sizes: set[int]) -> dict[int, list[int]]:
-    """How many of so many draws of a set of each size depend on each other."""
-    if orderings.num > 1:
-        return {n: [1] * num for n in sizes}
-    together = orderings.redrawn(num, block=block, seed=SEED)
-    return {n: [size // orderings.num_rows(n) for size in together.blocks(n)] for n in sizes}
+    A network whose mean of a set is exact adds nothing to the error of that set.
+    """
+    num_blocks = torch.full((len(mean),), 2**62, device=mean.device)
+    for _, prediction in drawn:
+        sure = (prediction.standard_error == 0).all(1)
+        num_blocks = torch.minimum(num_blocks, prediction.num_blocks.where(~sure, 2**62))
+    num_blocks = num_blocks.where(num_blocks < 2**62, 2)  # all exact: two blocks that are alike
+    most = int(num_blocks.max())
+    inside = torch.arange(most, device=mean.device) < num_blocks[:, None]
+    deviations = mean.new_zeros(len(mean), most, mean.shape[1])
+    for weight, prediction in drawn:
+        assert prediction.sample is not None
+        sure = (prediction.standard_error == 0).all(1)
+        blocks = prediction.sample.block_means[:, :most]
+        blocks = torch.nn.functional.pad(blocks, (0, 0, 0, most - blocks.shape[1]))
+        used = inside & ~sure[:, None]
+        blocks = blocks.where(used[..., None], 0)
+        average = blocks.sum(1, keepdim=True) / num_blocks[:, None, None]
+        deviations = deviations + weight * (blocks - average).where(used[..., None], 0)
+    sets, numbers = inside.cpu().nonzero(as_tuple=True)
+    unlimited = torch.full((len(mean),), torch.inf, dtype=torch.float64, device=mean.device)
+    return Sample((mean[:, None] + deviations)[inside], sets, numbers, unlimited)

@@ -1,7 +1,5 @@
 """What estimators train: a JanossyNetwork, or any other module that maps sets to outputs."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from inspect import signature
 from typing import TypeGuard
 
@@ -79,17 +77,6 @@ def orderings_for(network: JanossyNetwork, n: int) -> Orderings:
 def drawn_for(network: nn.Module, n: int) -> RandomOrderings | None:
     """What a prediction of a set of n elements averages over draws of; None if it draws nothing."""
     return as_random(orderings_for(network, n), "predict") if isinstance(network, JanossyNetwork) else None
-
-
-@contextmanager
-def by(network: JanossyNetwork, orderings: Orderings) -> Iterator[None]:
-    """The network with these orderings in the place of its own, meanwhile."""
-    own = network.pooling.orderings
-    network.pooling.orderings = orderings
-    try:
-        yield
-    finally:
-        network.pooling.orderings = own
 
 
 def rows_of(network: nn.Module, n: int) -> float:

@@ -127,10 +127,10 @@ class Choice:
             return self.asked
         if torch.compiler.is_compiling() or isinstance(problem.orderings, Drawn):  # which come once
             return cheapest(problem)
-        case = _case(problem)
-        if self._last is None or self._last[0] != case:
-            self._last = case, cheapest(problem)
-        return self._last[1]
+        case, last = _case(problem), self._last  # read once: other threads may predict other sets meanwhile
+        if last is None or last[0] != case:
+            self._last = last = case, cheapest(problem)
+        return last[1]
 
     def explain(self, problem: Problem) -> str:
         """Which evaluator computes it, what each would cost, and why one does not apply.

@@ -1,7 +1,9 @@
 """Means of draws that were made in independent blocks, and how sure they are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import scipy
@@ -25,6 +27,17 @@ class Sample:
     sets: Tensor
     blocks: Tensor
     population: Tensor
+
+    @staticmethod
+    def cat(samples: Sequence["Sample"]) -> "Sample":
+        """The sample of the sets of all samples, one after the other."""
+        firsts = accumulate((len(sample.population) for sample in samples), initial=0)
+        return Sample(
+            torch.cat([sample.outputs for sample in samples]),
+            torch.cat([sample.sets + first for sample, first in zip(samples, firsts, strict=False)]),
+            torch.cat([sample.blocks for sample in samples]),
+            torch.cat([sample.population for sample in samples]),
+        )
 
     def and_more(self, more: "Sample") -> "Sample":
         """This sample, and further draws of the same sets."""
@@ -50,6 +63,16 @@ class Sample:
         """(B, out)."""
         total = self.outputs.new_zeros(len(self.population), self.outputs.shape[1])
         return total.index_add(0, self._sets, self.outputs) / self.num_draws[:, None]
+
+    @cached_property
+    def block_means(self) -> Tensor:
+        """The mean of each block, (B, q, out), q the most blocks of a set; NaN behind those of a set that has fewer."""
+        most = int(self.blocks.max()) + 1 if len(self.blocks) else 0
+        places = self.sets * most + self.blocks
+        counts = torch.bincount(places, minlength=len(self.population) * most)
+        sums = self.outputs.new_zeros(len(counts), self.outputs.shape[1])
+        sums = sums.index_add(0, upload(places, sums.device), self.outputs)
+        return (sums / upload(counts, sums.device)[:, None]).unflatten(0, (len(self.population), most))
 
     @cached_property
     def standard_error(self) -> Tensor:

@@ -15,7 +15,7 @@ from janossy.inference.prediction import Prediction, exact, of_members, together
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
-from janossy.orderings.rows import MAX_ROWS, as_random, in_prediction
+from janossy.orderings.rows import MAX_ROWS, Orderings, as_random, check_orderings, in_prediction
 from janossy.sets import Ragged, check_ragged
 from janossy.stack import Stack
 from janossy.transfer import upload
@@ -36,6 +36,7 @@ def predict(
     sets: Ragged,
     num_permutations: int | None = None,
     *,
+    orderings: Orderings | None = None,
     context: Tensor | None = None,
     link: str | Link | None = None,
     tolerance: float | Tensor | None = None,
@@ -47,7 +48,7 @@ def predict(
     batch_size: int | None = None,
     keep_outputs: bool = False,
 ) -> Prediction:
-    """E[link(network(sets))] over draws of the network's orderings, estimated by several of them (Remark 2.2).
+    """E[link(network(sets))] over draws of the network's orderings, or of others, by several of them (Remark 2.2).
 
     One draw is what network(sets) averages before ρ, and what the network is trained with:
 
@@ -60,7 +61,8 @@ def predict(
     whose orders a recurrence reads as fast as a tree (n = 4): their mean is exact, and its error 0.
 
     h is computed once, and without a tolerance all draws in one call. Under exact orderings the result is
-    link(network(sets)). The network is in evaluation mode meanwhile.
+    link(network(sets)). The network is in evaluation mode meanwhile. Nothing else of it changes: threads may predict
+    with one network at once, by its own orderings or by others.
 
     Of a ``Stack`` the mean is that of all networks, each of which is predicted with as if by itself; the members' means
     and their spread come beside it.
@@ -68,6 +70,7 @@ def predict(
     Args:
         num_permutations: of each set; with a tolerance, at most. It is rounded up to whole groups of num. None for as
             many as make an error bar: 20, or 5 groups of num.
+        orderings: what is averaged over in the place of the network's own orderings.
         context: what the network's rho takes of each set as a whole, beside the pooled vector.
         link: applied to each draw's output before averaging: "softmax" or "sigmoid" for a classifier that returns
             logits, any function (·, out) -> (·, out'), or None.
@@ -85,7 +88,8 @@ def predict(
         generator: the source of the permutations, otherwise; for a ``Stack`` one for all in turn, or one a network.
         batch_size: sets at once. None for all, or, where sets are sampled, for as many as stay below the orderings'
             max_rows and the pooling's memory_budget. With a seed the result does not depend on it.
-        keep_outputs: also return what was averaged; not of a ``Stack``.
+        keep_outputs: also return what was averaged, as ``outputs`` and, with the blocks, as ``sample``; not of a
+            ``Stack``.
 
     Shapes: sets.values (N, *features), context (B, *any) -> mean (B, out).
     Invariance: unbiased for the mean over all draws, whatever the scheme; exact with a seed. With a tolerance, how many
@@ -109,7 +113,13 @@ def predict(
             raise ValueError(
                 f"predict expects one generator, or {len(network)}, one a network; got {len(sources)}. Give as many."
             )
-        options: dict[str, Any] = {"context": context, "link": link, "tolerance": tolerance, "confidence": confidence}
+        options: dict[str, Any] = {
+            "orderings": orderings,
+            "context": context,
+            "link": link,
+            "tolerance": tolerance,
+            "confidence": confidence,
+        }
         options |= {"block": block, "seed": seed, "batch_size": batch_size}
         each = zip(network.members(), sources, strict=True)
         found = [predict(member, sets, num_permutations, generator=source, **options) for member, source in each]
@@ -119,7 +129,9 @@ def predict(
         raise TypeError(f"predict expects one generator for one network; got {len(generator)}. Give one.")
     check_ragged(sets, "predict")
     check_context(context, sets, "predict")
-    orderings = as_random(in_prediction(network.pooling.orderings), "predict")
+    averaged = network.pooling.orderings if orderings is None else orderings
+    check_orderings(averaged, "predict")
+    drawn = as_random(in_prediction(averaged), "predict")
     check_integer("predict", "num_permutations", num_permutations, 1, optional=True)
     check_integer("predict", "block", block, 1, "permutations", optional=True)
     check_integer("predict", "seed", seed, 0, optional=True)
@@ -128,26 +140,26 @@ def predict(
     check_flag("predict", "keep_outputs", keep_outputs)
     _check_tolerance(tolerance, confidence)
     linked = named_link(link, "predict")
-    if orderings is None and control is not None:
+    if drawn is None and control is not None:
         raise ValueError(
-            f"predict expects a control only where permutations are sampled; got {network.pooling.orderings}, which "
-            "are exact. Leave the control out."
+            f"predict expects a control only where permutations are sampled; got {averaged}, which are exact. Leave "
+            "the control out."
         )
     if missing := [part for part in ("rows", "mean") if control is not None and not hasattr(control, part)]:
         raise TypeError(
             f"predict expects as control a ControlVariate, or another with rows and mean; got {control!r}, without "
             f"{' and '.join(missing)}. fit_control_variate makes one."
         )
-    if orderings is not None and orderings.num > 1:
-        orderings = cast(RandomOrderings, network.pooling.in_evaluation(orderings))
-    num, block = (0, None) if orderings is None else _plan(orderings, num_permutations, block, tolerance is not None)
+    if drawn is not None and drawn.num > 1:
+        drawn = cast(RandomOrderings, network.pooling.in_evaluation(drawn))
+    num, block = (0, None) if drawn is None else _plan(drawn, num_permutations, block, tolerance is not None)
 
     def of(some: Ragged, context: Tensor | None) -> Prediction:
-        if orderings is None:
-            return exact(linked(network(some, context=context)), keep_outputs)
+        if drawn is None:
+            return exact(linked(network(some, orderings, context=context)), keep_outputs)
         draws = Draws(
             network,
-            orderings,
+            drawn,
             some,
             num,
             linked,
@@ -172,12 +184,13 @@ def predict(
             finished,
             change_probability(sample, link),
             sample.padded() if keep_outputs else None,
+            sample=sample if keep_outputs else None,
         )
 
     if batch_size is not None:
         batches = [slice(b, b + batch_size) for b in range(0, max(1, len(sets)), batch_size)]
-    elif orderings is not None:
-        batches = list(_batches(sets, orderings, num, network.pooling.memory_budget))
+    elif drawn is not None:
+        batches = list(_batches(sets, drawn, num, network.pooling.memory_budget))
     else:
         batches = [slice(None)]
     with evaluating(network):

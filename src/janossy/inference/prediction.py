@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from janossy.inference.error_bars import check_confidence, margin
+from janossy.inference.error_bars import Sample, check_confidence, margin
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class Prediction:
 
     Shapes: mean, standard_error (B, out); num_permutations, num_blocks, finished (B,); change_probability (B,) or None;
     outputs (B, m, out) or None, m the most draws of a set, NaN behind those of a set that took fewer. Of a ``Stack``:
-    members (R, B, out), spread (B, out).
+    members (R, B, out), spread (B, out). sample: the draws that ``outputs`` holds (T, out), with the set and the block
+    of each; None for orderings that draw nothing.
 
     ``mean`` is that of link(network(sets)) over draws: what the network averages, with its own num, before ρ. So it is
     a mean of ρ's, each linked, and each ρ is of the mean of num permutations.
@@ -41,6 +42,7 @@ class Prediction:
     outputs: Tensor | None = None
     members: Tensor | None = None
     spread: Tensor | None = None
+    sample: Sample | None = None
 
     def margin(self, confidence: float = 0.95) -> Tensor:
         """Half the width of each mean's confidence interval, (B, out), by Student's t over the blocks.
@@ -74,6 +76,8 @@ def together(parts: Sequence[Prediction]) -> Prediction:
         if name == "outputs" and values[0] is not None:
             pad = torch.nn.functional.pad
             values = [pad(x, (0, 0, 0, most - x.shape[1]), value=torch.nan) for x in values]
+        if name == "sample" and values[0] is not None:
+            return Sample.cat(values)
         return None if values[0] is None else torch.cat(values)
 
     return Prediction(**{field.name: joined(field.name) for field in fields(Prediction)})

@@ -2,21 +2,43 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
+_lock = Lock()
+
+_held: WeakKeyDictionary[nn.Module, tuple[int, bool]] = WeakKeyDictionary()
+"""The modules that are in evaluation mode for a while: for how many contexts, and the mode that they come back to."""
+
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """The network in evaluation mode meanwhile, and every module in its own mode afterwards."""
-    training = {module: module.training for module in network.modules()}
-    network.eval()
+    """Puts the network into evaluation mode meanwhile, and every module back into its own mode afterwards.
+
+    Contexts may be nested and may overlap in several threads: a module comes back to its mode when the last of them
+    ends. A thread that trains a network while another predicts with it is outside this: its steps would run in
+    evaluation mode.
+    """
+    modules = list(network.modules())
+    with _lock:
+        for module in modules:
+            count, was_training = _held.get(module, (0, module.training))
+            _held[module] = count + 1, was_training
+        if any(module.training for module in modules):
+            network.eval()
     try:
         yield
     finally:
-        for module, was_training in training.items():
-            module.training = was_training
+        with _lock:
+            for module in modules:
+                count, was_training = _held.pop(module)
+                if count > 1:
+                    _held[module] = count - 1, was_training
+                else:
+                    module.training = was_training
 
 
 @contextmanager
