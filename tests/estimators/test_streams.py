@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators.batches import num_batches
+from janossy.estimators.strategies import build_network
 from janossy.estimators.streams import checkpoint as checkpoints
 from janossy.estimators.streams import order as orders
 from janossy.estimators.streams.order import Order
@@ -206,6 +207,27 @@ def test_a_network_is_chosen_by_a_sample(tmp_path):
     best = min(tried, key=lambda trial: trial.loss).strategy
     assert [trial.strategy for trial in model.trials_] == ["max", "sum", best]
     assert [trial.weight for trial in model.trials_] == [0, 0, 1] and len(model.ensemble_.networks) == 1
+
+
+def pooled_by(reduce):
+    """Returns a strategy that is a function. All of them have one name."""
+
+    def build(element_layout, context_layout, num_outputs):
+        return build_network(reduce, element_layout, context_layout, num_outputs, width=8)
+
+    return build
+
+
+@pytest.mark.parametrize("strategies", [("max", "sum"), ("sum", "max")], ids=" ".join)
+def test_the_function_that_is_preferred_is_the_one_that_is_trained(tmp_path, strategies):
+    parquet.write_table(grouped(400).drop(["id", "large"]), tmp_path / "sets.parquet", row_group_size=64)
+    options = {"max_epochs": 4, "random_state": 0, "checkpoint": tmp_path / "checkpoint"}
+    model = SetRegressor([pooled_by(each) for each in strategies], **options).fit(tmp_path / "sets.parquet", "y")
+    preferred = min(model.trials_[:2], key=lambda trial: trial.loss).candidate
+    again = SetRegressor([pooled_by(each) for each in strategies], **options).fit(tmp_path / "sets.parquet", "y")
+    for each in (model, again):  # the second takes the choice from the checkpoint
+        assert each.trials_[-1].candidate == preferred
+        assert each.ensemble_.networks[0].pooling.reduce == strategies[preferred]
 
 
 def write(path, columns, rows=None):

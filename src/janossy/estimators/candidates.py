@@ -51,6 +51,14 @@ class Candidate:
         check_set_network(network, "strategy, as a function,")
         return network
 
+    @property
+    def identity(self) -> str:
+        """Text that tells this candidate from others, alike in every process: a function by its module and name."""
+        if self.factory is None:
+            return str(self)
+        owner = self.factory if hasattr(self.factory, "__qualname__") else type(self.factory)
+        return f"{owner.__module__}.{owner.__qualname__}"
+
     def __str__(self) -> str:
         settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
         return f"{self.strategy} ({settings})" if settings else self.strategy

@@ -155,7 +155,7 @@ class Search:
             except FloatingPointError as error:
                 if len(left) == 1:
                     raise
-                self._note(candidate, rung.number, str(error))
+                self._note(i, candidate, rung.number, str(error))
             except KeyboardInterrupt:
                 self.interrupts.check()
                 self.interrupted = True
@@ -178,19 +178,19 @@ class Search:
             if self.interrupts.came:
                 raise KeyboardInterrupt
             if candidate.least_size > largest:
-                self._note(candidate, 0, f"not tried: the largest set has {largest} elements")
+                self._note(i, candidate, 0, f"not tried: the largest set has {largest} elements")
                 continue
             try:
                 estimated[i] = self._estimated(candidate)
             except ValueError as error:  # of too many rows
-                self._note(candidate, 0, f"not tried: {error}")
+                self._note(i, candidate, 0, f"not tried: {error}")
         within = {i: candidate for i, (candidate, seconds) in estimated.items() if seconds <= self.limits.seconds}
         if not within and estimated:
             cheapest = min(estimated, key=lambda i: estimated[i][1])
             within = {cheapest: estimated[cheapest][0]}
         for i in estimated.keys() - within.keys():
             candidate, seconds = estimated[i]
-            self._note(candidate, 0, f"not tried: it is estimated to take {seconds:.0f} seconds")
+            self._note(i, candidate, 0, f"not tried: it is estimated to take {seconds:.0f} seconds")
         return within
 
     def _estimated(self, candidate: Candidate) -> tuple[Candidate, float]:
@@ -214,8 +214,9 @@ class Search:
                 break
         return variant, seconds
 
-    def _note(self, candidate: Candidate, rung: int, note: str) -> None:
-        self.trials.append(Trial(candidate.strategy, dict(candidate.settings), rung, 0, 0.0, inf, -inf, note=note))
+    def _note(self, i: int, candidate: Candidate, rung: int, note: str) -> None:
+        untrained = Trial(candidate.strategy, dict(candidate.settings), rung, 0, 0.0, inf, -inf, note=note, candidate=i)
+        self.trials.append(untrained)
 
     def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> tuple[_Result, Epoch]:
         """Train a network of this candidate on each split, and predict the sets that it left out."""
@@ -268,6 +269,7 @@ class Search:
             self.task.score(predicted, targets, weights),
             note="interrupted" if self.interrupted else "out of time" if any(run.shortened for run in runs) else "",
             history=[run.history for run in runs],
+            candidate=i,
         )
         return _Result(trial, networks, predicted), runs[-1].last
 

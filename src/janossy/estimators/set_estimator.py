@@ -217,7 +217,7 @@ class SetEstimator(BaseEstimator):
         seed = None if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
         unlike = ("progress", "verbose", "device", "checkpoint", "time_budget", "num_permutations", "random_state")
         told = {name: repr(value) for name, value in self.get_params().items() if name not in unlike}
-        told |= {"estimator": owner, "random_state": repr(seed)}
+        told |= {"estimator": owner, "random_state": repr(seed), "strategy": [each.identity for each in tried]}
         asked = Asked(
             tried,
             limits,

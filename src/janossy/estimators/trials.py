@@ -34,6 +34,8 @@ class Trial:
     weight: float = 0.0
     note: str = ""
     history: list[list[dict[str, float]]] = field(default_factory=list, repr=False)
+    candidate: int = 0
+    """The candidate's place among those that were searched: two functions may have one name."""
 
 
 @dataclass(frozen=True)

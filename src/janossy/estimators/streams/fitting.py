@@ -102,19 +102,20 @@ def fit_stream(
     layouts = replace(encoder.element_layout, largest_told=largest), encoder.context_layout
     tell = asked.tell if processes.rank == 0 else _say_nothing
     if "candidate" not in prepared:
-        chosen, trials = asked.tried[0], list[Trial]()
+        chosen, trials = (0, {}), list[Trial]()
         if len(asked.tried) > 1 and processes.rank == 0:
             assert scanned.sample is not None
             sample = examples_of(stream.part(scanned.sample)).to(device)
             chosen, trials = _chosen(sample, asked, targets.task, layouts, seed, tell, interrupts)
-        strategy, settings, trials = processes.of_first((chosen.strategy, dict(chosen.settings), trials))
-        prepared |= {"candidate": [strategy, settings]}
+        chosen, trials = processes.of_first((chosen, trials))
+        prepared |= {"candidate": list(chosen)}
         if checkpoint is not None:
             checkpoint.write("prepared", prepared)
     else:
         trials = []
-    strategy, settings = prepared["candidate"]
-    candidate = replace(next(each for each in asked.tried if each.strategy == strategy), settings=settings)
+    index, settings = prepared["candidate"]
+    candidate = asked.tried[index]
+    candidate = replace(candidate, settings={**candidate.settings, **settings})
 
     torch.manual_seed(seed_of(seed))
     network = candidate.build(*layouts, targets.task.num_outputs).to(device)
@@ -153,8 +154,8 @@ def fit_stream(
     )
     losses = targets.task.losses(mean, examples.targets) * examples.weights
     trial = Trial(
-        strategy,
-        settings,
+        candidate.strategy,
+        dict(candidate.settings),
         0,
         len(run.history),
         training.state.seconds,
@@ -163,6 +164,7 @@ def fit_stream(
         1.0,
         "interrupted" if run.interrupted else "out of time" if run.shortened else "",
         [run.history],
+        index,
     )
     tell_epoch(run.last, trial)
     found = Found([network], [1.0], [*trials, trial], [([network], [1.0], torch.arange(len(examples)))])
@@ -217,8 +219,8 @@ def _chosen(
     seed: int,
     tell: Callable[[Progress], None],
     interrupts: Interrupts,
-) -> tuple[Candidate, list[Trial]]:
-    """The candidate of most weight in a search on a sample."""
+) -> tuple[tuple[int, dict[str, Any]], list[Trial]]:
+    """Returns the place of the candidate of most weight in a search on a sample, its settings, and all trials."""
     search = Search(
         sample,
         splits(sample.targets.cpu(), 0.2, np.random.default_rng(seed)),
@@ -232,8 +234,7 @@ def _chosen(
     )
     trials = search.run(asked.tried).trials
     best = max(trials, key=lambda trial: trial.weight)
-    of_name = next(each for each in asked.tried if each.strategy == best.strategy)
-    return replace(of_name, settings=best.settings), [replace(trial, weight=0.0) for trial in trials]
+    return (best.candidate, best.settings), [replace(trial, weight=0.0) for trial in trials]
 
 
 def _say_nothing(progress: Progress) -> None:
