@@ -39,7 +39,7 @@ assert len([getattr(janossy, name) for name in janossy.__all__]) > 20
 new = set(sys.modules) - before
 heavy = [
     "torch._dynamo", "torch._inductor", "torch.distributed", "torch.onnx", "sympy", "scipy.special", "scipy.stats",
-    "scipy.sparse", "numba", "onnx", "matplotlib", "jinja2", "rich", "typer", "torch_geometric", "sklearn", "skorch",
+    "scipy.sparse", "numba", "onnx", "matplotlib", "jinja2", "rich", "typer", "torch_geometric", "sklearn",
     "pandas", "pyarrow", "safetensors", "triton",
 ]
 assert not new & set(heavy), new & set(heavy)

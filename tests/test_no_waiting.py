@@ -239,7 +239,7 @@ def test_training_on_batches_of_neighbours():
 
 
 def test_a_step_of_the_estimators_waits_only_for_its_batch_and_its_loss():
-    """The network and the weighed loss do not wait; batches cut on the device, and the loss in skorch's history, do."""
+    """The network and the weighed loss do not wait; batches cut on the device, and the loss in the history, do."""
     from janossy.estimators.batches import Examples  # noqa: PLC0415
 
     network, sets = on_cuda(network_of(Sampled(1)).train()), on_cuda(distinct_sets(SIZES))

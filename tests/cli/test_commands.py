@@ -205,7 +205,7 @@ def test_values_that_training_had_not_are_told(fitted, janossy):
 def test_too_little_time_is_an_error(janossy):
     write("orders.csv", orders())
     code, _, stderr = janossy(*FIT, "--time-budget", "0.001s", "--out", "model")
-    assert code == 2 and "--time-budget was over before the first epoch" in stderr and not Path("model").exists()
+    assert code == 2 and "--time-budget was over before the first step" in stderr and not Path("model").exists()
 
 
 @pytest.mark.parametrize(("when", "left"), [("save", ["orders.csv"]), ("report", ["model", "orders.csv"])])
@@ -223,7 +223,7 @@ def test_a_full_disk_leaves_nothing_or_a_model_without_report(when, left, janoss
 
 
 def test_training_that_diverges_is_one_line(janossy, monkeypatch):
-    def diverged(*arguments):
+    def diverged(*arguments, **options):
         raise FloatingPointError("training expects finite losses; got train_loss = nan after epoch 1.")
 
     write("orders.csv", orders())

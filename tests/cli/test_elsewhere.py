@@ -100,7 +100,7 @@ for module in sys.argv.pop(1).split(","):
     ("who", "extra", "modules"),
     [
         ("the command line", "cli", ["typer", "rich", "jinja2", "matplotlib"]),
-        ("this command", "estimators", ["pyarrow", "sklearn", "skorch", "safetensors"]),
+        ("this command", "estimators", ["pyarrow", "sklearn", "safetensors"]),
         ("this command", "group", ["duckdb"]),
         ("this command", "ray", ["ray"]),
     ],

@@ -29,9 +29,9 @@ def models():
     seen = []
     real = search.train
 
-    def train(network, training, *others):
-        seen.append((network, training))
-        return real(network, training, *others)
+    def train(network, source, *others, **options):
+        seen.append((network, source.examples))
+        return real(network, source, *others, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "train", train)

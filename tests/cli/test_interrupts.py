@@ -8,7 +8,7 @@ import pytest
 from janossy.cli.workflow.display import FitDisplay
 from janossy.estimators import SetClassifier
 from janossy.estimators.interrupts import Interrupts
-from janossy.estimators.training import Clock
+from janossy.estimators.training import Training
 from tests.cli.commands import FIT, janossy, orders, run, write
 
 __all__ = ["janossy"]
@@ -16,7 +16,7 @@ __all__ = ["janossy"]
 PLACES = {
     "reading": ("janossy.cli.workflow.fitting", "sets_to_fit"),
     "estimates of cost": ("janossy.estimators.search", "seconds_an_epoch"),
-    "the first batch": (Clock, "on_batch_end"),
+    "the first batch": (Training, "_step"),
     "between candidates": (FitDisplay, "_tried"),
     "calibration": ("janossy.estimators.classifier", "temperature"),
     "judging": ("janossy.cli.workflow.fitting", "judge"),
@@ -32,7 +32,7 @@ WHOLE = ["fit.json", "model.json", "model.safetensors", "report.html"]
     [
         ("reading", 1, []),
         ("estimates of cost", 1, []),
-        ("the first batch", 1, []),
+        ("the first batch", 1, WHOLE),
         ("the first batch", 2, []),
         ("between candidates", 1, WHOLE),
         ("between candidates", 2, []),
@@ -70,7 +70,7 @@ def test_ctrl_c(place, times, written, janossy, monkeypatch):
         assert "this is the best so far" in stdout
         page = Path("model/report.html").read_text(encoding="utf-8")
         assert place == "report" or "by Ctrl-C, with the best so far" in page
-        assert ("max" in stdout) == (place != "between candidates")
+        assert ("max" in stdout) == (place not in ("between candidates", "the first batch"))
 
 
 def test_what_is_told_may_interrupt(janossy, monkeypatch):

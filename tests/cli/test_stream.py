@@ -53,10 +53,5 @@ def test_what_is_refused(sets, tmp_path, arguments, message):
 
 
 def test_what_is_of_streams_alone(janossy):
-    write("orders.parquet", orders(8))
-    code, _, err = janossy(
-        "fit", "orders.parquet", "--set-id", "order", "--target", "returned", "--checkpoint", "c", "--out", "model"
-    )
-    assert code == 2 and "--checkpoint saves fits to files read piece by piece: add --stream" in err
     code, _, err = janossy("fit", "nowhere/*.parquet", *FIT, "--out", "model")
     assert code == 2 and "nowhere/*.parquet holds no file" in err

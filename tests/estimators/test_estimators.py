@@ -7,7 +7,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from janossy.estimators import GroupRows, SetClassifier, SetRegressor, ensemble, importance
+from janossy.estimators import (
+    GroupRows,
+    NothingTrained,
+    SetClassifier,
+    SetRegressor,
+    UnfinishedTraining,
+    ensemble,
+    importance,
+)
 from janossy.functions import TupleMLP
 from janossy.inference import Sensitivity
 from janossy.nn.network import JanossyNetwork
@@ -210,13 +218,26 @@ def test_interrupts_leave_a_fitted_estimator():
             raise KeyboardInterrupt
 
     sets, labels = bags(40)
-    model = SetClassifier("k1", max_epochs=50, validation=0.25, progress=interrupt).fit(sets, labels)
-    assert model.predict(sets).shape == (40,) and model.trials_[0].note == "interrupted"
+    model = SetClassifier("k1", max_epochs=50, validation=0.25, progress=interrupt)
+    with pytest.warns(UnfinishedTraining, match="Training of k1 ended early, as an interrupt came"):
+        model.fit(sets, labels)
+    assert model.predict(sets).shape == (40,) and model.trials_[0].note == "interrupted" and model.interrupted_
+
+
+def test_without_time_for_a_step_there_is_an_error_and_no_model():
+    sets, labels = bags(40)
+    model = SetClassifier("k1", time_budget=1e-6)
+    with pytest.raises(NothingTrained, match="time_budget=1e-06, which was over before the first step"):
+        model.fit(sets, labels)
+    with pytest.raises(NotFittedError):
+        model.predict(sets)
 
 
 def test_time_is_kept():
     sets, labels = bags(60)
-    model = SetClassifier("k1", max_epochs=100_000, patience=100_000, time_budget=1.0).fit(sets, labels)
+    model = SetClassifier("k1", max_epochs=100_000, patience=100_000, time_budget=1.0)
+    with pytest.warns(UnfinishedTraining, match=r"as the time was over \(time_budget=1.0\)"):
+        model.fit(sets, labels)
     assert model.trials_[0].seconds < 4 and model.trials_[0].note == "out of time"
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from pyarrow import parquet
 
-from janossy.estimators.streams.processes import Processes, _Sum
+from janossy.estimators.processes import Processes, _Sum
 from tests.estimators import two_processes
 from tests.estimators.two_processes import FITS, STRATEGIES, fits, gradients, lost
 

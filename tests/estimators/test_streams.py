@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from janossy.estimators import SetClassifier, SetRegressor
+from janossy.estimators import checkpoint as checkpoints
 from janossy.estimators.batches import num_batches
+from janossy.estimators.processes import Processes
 from janossy.estimators.strategies import build_network
-from janossy.estimators.streams import checkpoint as checkpoints
 from janossy.estimators.streams import order as orders
 from janossy.estimators.streams.order import Order
-from janossy.estimators.streams.processes import Processes
 from janossy.estimators.streams.scan import scan
-from janossy.estimators.streams.training import Training
+from janossy.estimators.training import Training
 from janossy.tables import TableEncoder, as_sets
 from janossy.tables.files import open_files
 from janossy.tables.stream import SetStream
@@ -192,12 +192,37 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
         SetRegressor("k1", **options).fit(tmp_path / "a.parquet", "y")
 
 
-@pytest.mark.parametrize("kind", [SetRegressor, SetClassifier])
-def test_a_fit_in_memory_has_no_checkpoint(tmp_path, kind):
-    model = kind("k1", checkpoint=tmp_path / "checkpoint")
-    with pytest.raises(ValueError, match=r"of fits to files alone; got checkpoint=.*fit a SetStream; or leave"):
-        model.fit({"x": [[1.0], [2.0]] * 8}, [1, 2] * 8)
-    assert not (tmp_path / "checkpoint").exists()
+@pytest.mark.parametrize("strategy", ["gru", ["k1", "max"]], ids=str)
+def test_a_fit_in_memory_goes_on_to_the_same_result(tmp_path, strategy):
+    """Stopped in several networks of a search and of folds. What is finished is not done again."""
+    rng = np.random.default_rng(0)
+    sets = {"x": [rng.normal(size=n) for n in rng.integers(1, 6, 60)]}
+    y = np.array([x.sum() for x in sets["x"]])
+    options = {"max_epochs": 3, "batch_size": 8, "random_state": 0, "time_budget": None, "validation": 3}
+    expected = SetRegressor(strategy, **options).fit(sets, y)
+    model = SetRegressor(strategy, checkpoint=tmp_path / "checkpoint", **options)
+    steps, step = [], Training._step
+
+    def stopped(self, *arguments):
+        steps.append((self.stage, self.state.step))
+        if len(steps) in (1, 7, 8, 30, 40):
+            raise OSError("no space left")
+        return step(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoints, "SECONDS", 0.0)
+        patch.setattr(Training, "_step", stopped)
+        for _ in range(5):
+            with pytest.raises(OSError, match="no space"):
+                model.fit(sets, y)
+        model.fit(sets, y)
+    assert np.array_equal(model.predict(sets), expected.predict(sets))
+    assert len(steps) == len(set(steps)) + 5  # none but those that were stopped was begun twice
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Training, "_step", None)
+        assert np.array_equal(model.fit(sets, y).predict(sets), expected.predict(sets))
+    with pytest.raises(ValueError, match="checkpoint of another fit: sets is"):
+        model.fit(sets, y[::-1].copy())
 
 
 def test_a_network_is_chosen_by_a_sample(tmp_path):

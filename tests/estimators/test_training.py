@@ -1,5 +1,6 @@
+import copy
 import time
-from itertools import chain
+from itertools import islice
 
 import pytest
 import torch
@@ -8,9 +9,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from janossy.estimators import batches
-from janossy.estimators.batches import Batches, Examples, RandomBatches, num_batches
+from janossy.estimators.batches import Examples, RandomBatches, num_batches
+from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.tasks import SquaredError
-from janossy.estimators.training import Plan, train
+from janossy.estimators.training import Ending, Plan, train
 from janossy.functions import TupleMLP
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
@@ -30,16 +32,16 @@ def network(seed: int = 0) -> JanossyNetwork:
     return JanossyNetwork(None, JanossyPooling(TupleMLP(1, 2, 16, activation="relu"), Tuples(1)), nn.Linear(16, 2))
 
 
-def trained(net=None, plan=None, tell=lambda epoch: None, training=None, validation=None):
-    generator = torch.Generator().manual_seed(0)
+def trained(net=None, plan=None, report=lambda epoch: None, training=None, validation=None, **options):
+    plan = plan or Plan(5, 16, 1e-2, None)
     return train(
         net or network(),
-        training or examples(),
+        RandomBatches(training or examples(), plan.batch_size, seed=0),
         validation or examples(20, seed=1),
         SquaredError(),
-        plan or Plan(5, 16, 1e-2, None),
-        generator,
-        tell,
+        plan,
+        report,
+        **options,
     )
 
 
@@ -65,35 +67,33 @@ def test_the_loss_of_sets_left_out_is_of_what_training_draws():
 @example(num=40, batch_size=16)
 def test_an_epoch_shows_every_set_once_in_as_many_batches_as_are_counted(num, batch_size):
     data = Examples(Ragged.from_sizes(torch.arange(num), [1] * num), None, torch.arange(num), torch.ones(num))
-    iterator = RandomBatches(data, batch_size, torch.Generator().manual_seed(0))
-    for _ in range(2):
-        shown = list(iterator)
-        assert len(shown) == num_batches(num, batch_size)
-        assert sorted(torch.cat([targets for _, targets in shown]).tolist()) == list(range(num))
-        for batch, targets in shown:
-            assert torch.equal(batch.sets.values, targets)
+    source = RandomBatches(data, batch_size, seed=0)
+    steps = source.steps_per_epoch
+    assert steps == num_batches(num, batch_size)
+    shown = [batch for batch, _ in islice(source.batches(0), 2 * steps)]
+    for epoch in (shown[:steps], shown[steps:]):
+        assert sorted(torch.cat([batch.targets for batch in epoch]).tolist()) == list(range(num))
+    for begin in range(2 * steps):  # and from any step on alike
+        batch, num_sets = next(source.batches(begin))
+        assert torch.equal(batch.targets, shown[begin].targets) and num_sets == len(batch)
+        assert torch.equal(batch.sets.values, batch.targets)
 
 
 def test_an_epoch_of_many_sets_goes_on_where_the_last_one_stopped(monkeypatch):
     monkeypatch.setattr(batches, "EPOCH_SETS", 8)
     data = Examples(Ragged.from_sizes(torch.arange(20), [1] * 20), None, torch.arange(20), torch.ones(20))
-    iterator = RandomBatches(data, 4, torch.Generator().manual_seed(0))
-    epochs = [[int(x) for _, targets in iterator for x in targets] for _ in range(5)]
-    assert [len(epoch) for epoch in epochs] == [8] * 5
-    assert sorted(chain(*epochs)) == sorted(list(range(20)) * 2)
-
-
-def test_batches_are_all_sets_in_order():
-    data = examples(10)
-    assert torch.equal(torch.cat([batch.sets.values for batch, _ in Batches(data, 3)]), data.sets.values)
+    source = RandomBatches(data, 4, seed=0)
+    assert source.steps_per_epoch == 2
+    shown = [int(x) for batch, _ in islice(source.batches(0), 10) for x in batch.targets]
+    assert sorted(shown) == sorted(list(range(20)) * 2)
 
 
 def test_the_best_weights_are_kept():
-    net, validation = network(), examples(20, seed=1)
-    worst_last = Plan(12, 8, 1.0, None)  # a learning rate at which losses jump about
-    result = trained(net, worst_last, validation=validation)
+    net, data = network(), examples(20, seed=1)
+    validation = Examples(data.sets, None, -data.targets, data.weights)  # what is learnt makes it worse
+    result = trained(net, Plan(12, 8, 1e-2, None), validation=validation)
     losses = [row["valid_loss"] for row in result.history]
-    assert losses.index(min(losses)) < len(losses) - 1, "choose a plan whose best epoch is not the last"
+    assert losses.index(min(losses)) < len(losses) - 1, "choose sets whose best epoch is not the last"
     with torch.no_grad():
         now = (net.eval()(validation.sets) - validation.targets).square().mean()
     assert float(now) == pytest.approx(min(losses), rel=1e-5)
@@ -120,26 +120,50 @@ def test_a_loss_that_is_not_finite_ends_with_an_error(bad):
 
 
 def test_an_interrupt_keeps_the_best_so_far():
-    def interrupt(epoch):
-        if epoch.number == 3:
-            raise KeyboardInterrupt
+    interrupts = Interrupts()
 
-    result = trained(plan=Plan(50, 16, 1e-2, None), tell=interrupt)
-    assert result.interrupted and len(result.history) == 3
+    def interrupt(epoch):
+        interrupts.came = epoch.number == 3
+
+    result = trained(plan=Plan(50, 16, 1e-2, None), report=interrupt, interrupts=interrupts)
+    assert result.ending is Ending.INTERRUPTED and len(result.history) == 3
+
+
+def test_an_interrupt_before_the_first_step_trains_nothing():
+    interrupts, net = Interrupts(), network()
+    interrupts.came = True
+    before = copy.deepcopy(net.state_dict())
+    result = trained(net, interrupts=interrupts)
+    assert result.ending is Ending.INTERRUPTED and result.history == []
+    assert all(torch.equal(weight, before[name]) for name, weight in net.state_dict().items())
+
+
+def test_an_epoch_that_an_interrupt_cuts_short_is_scored():
+    interrupts = Interrupts()
+
+    class Interrupted(RandomBatches):
+        def batches(self, step):
+            for number, batch in enumerate(super().batches(step)):
+                interrupts.came = number == 1
+                yield batch
+
+    data, plan = examples(), Plan(50, 4, 1e-2, None)
+    source = Interrupted(data, 4, seed=0)
+    result = train(network(), source, examples(20, seed=1), SquaredError(), plan, print, interrupts=interrupts)
+    assert result.ending is Ending.INTERRUPTED and len(result.history) == 1 and source.steps_per_epoch == 10
 
 
 def test_a_deadline_shortens_the_plan():
     plan = Plan(10_000, 16, 1e-2, None, deadline=time.monotonic() + 0.3)
     result = trained(plan=plan)
-    assert result.shortened and not result.interrupted
+    assert result.ending is Ending.OUT_OF_TIME
     assert 1 <= len(result.history) < 5_000
-    assert not trained(plan=Plan(2, 16, 1e-2, None, deadline=time.monotonic() + 1000)).shortened
+    assert trained(plan=Plan(2, 16, 1e-2, None, deadline=time.monotonic() + 1000)).ending is Ending.AS_PLANNED
 
 
 def test_the_learning_rate_rises_and_falls():
-    plan = Plan(10, 16, 1e-2, None)
-    plan.steps = 100
-    rates = [plan.rate(step) for step in range(101)]
+    plan = Plan(10, 16, 0.5, None)
+    rates = [plan.rate(step, 100) / 0.5 for step in range(101)]
     assert rates.index(max(rates)) == 10 and max(rates) == pytest.approx(1)
     assert rates[0] < 0.02 and rates[-1] == pytest.approx(0, abs=1e-9)
     assert rates[:11] == sorted(rates[:11]) and rates[10:] == sorted(rates[10:], reverse=True)
@@ -156,7 +180,7 @@ def test_weights_weigh():
     assert error < 0.3 * data.targets.square().mean()
 
 
-def test_the_generator_draws_the_permutations():
+def test_the_seed_draws_the_permutations():
     def run(seed):
         torch.manual_seed(5)
         f = TupleMLP(2, 2, 8)

@@ -11,12 +11,13 @@ import torch
 import torch.multiprocessing as mp
 
 from janossy import Ragged
-from janossy.estimators import SetRegressor
+from janossy.estimators import SetRegressor, checkpoint, training
 from janossy.estimators.batches import Examples
+from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.processes import Processes
 from janossy.estimators.strategies import build_network
-from janossy.estimators.streams import checkpoint, training
 from janossy.estimators.streams.order import Order
-from janossy.estimators.streams.processes import Processes
+from janossy.estimators.streams.reading import Reader
 from janossy.estimators.tasks import Regression
 from janossy.estimators.training import Plan
 from janossy.tables import SetStream
@@ -39,10 +40,10 @@ def gradients(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
             network = build_network(strategy, Layout((4,), 2), Layout(), 1, width=8, num_heads=2)
             mine = slice(None) if processes.num == 1 else (slice(0, cut), slice(cut, 8))[processes.rank]
             batch = examples()[mine]
-            reader = training.Reader(None, Order([8], [8], 8, processes.num, 0), processes.rank)
-            task = Regression(1)
+            reader = Reader(None, Order([8], [8], 8, processes.num, 0), processes.rank)
+            criterion, plan = Regression(1).criterion, Plan(1, 8, 1e-2, None)
             each = training.Training(
-                network, reader, batch, task.criterion, Plan(1, 8, 1e-2, None), 1, processes, lambda epoch: None, None
+                network, reader, batch, criterion, plan, print, Interrupts(), processes, None, "training"
             )
             called = processes.trained(network)
             each._step(called, batch if len(batch) else None, 8)

@@ -74,7 +74,7 @@ def fit(
     ] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="With --stream: where training is saved, and goes on after it was killed."),
+        typer.Option(metavar="FOLDER", help="Where training is saved, and goes on after it was killed."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
@@ -91,6 +91,7 @@ def fit(
         "validation": None if validation is None else _validation(validation),
         "random_state": seed,
         "device": device,
+        "checkpoint": checkpoint,
     }
     if balanced and task == "regression":
         raise BadArgument("--balanced is of classes; leave it out of a regression.")
@@ -99,12 +100,6 @@ def fit(
     if stream:
         if isinstance(settings["validation"], int):
             raise BadArgument("--stream leaves out a part of the sets, such as --validation 0.1, and no folds.")
-        settings["checkpoint"] = checkpoint
-    elif checkpoint is not None:
-        raise BadArgument(
-            "--checkpoint saves fits to files read piece by piece: add --stream, with Parquet files (janossy group "
-            "makes them), or leave --checkpoint out."
-        )
     else:
         check_tables(tables)
     check_new(out)

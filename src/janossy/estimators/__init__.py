@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from janossy.estimators.importance import ElementImportance
     from janossy.estimators.regressor import SetRegressor
     from janossy.estimators.saved import load, save
-    from janossy.estimators.trials import Epoch, Progress, Trial
+    from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial, UnfinishedTraining
 
 __all__ = [
     "ElementImportance",
     "Epoch",
     "GroupRows",
+    "NothingTrained",
     "Progress",
     "SetClassifier",
     "SetRegressor",
     "Trial",
+    "UnfinishedTraining",
     "load",
     "save",
 ]
@@ -32,14 +34,16 @@ _FILES = {
     "ElementImportance": "importance",
     "Epoch": "trials",
     "GroupRows": "group_rows",
+    "NothingTrained": "trials",
     "Progress": "trials",
     "SetClassifier": "classifier",
     "SetRegressor": "regressor",
     "Trial": "trials",
+    "UnfinishedTraining": "trials",
     "load": "saved",
     "save": "saved",
 }
-"""Names whose files import torch, scikit-learn or skorch, which take seconds and memory: imported when asked for."""
+"""Names whose files import torch or scikit-learn, which take seconds and memory: imported when asked for."""
 
 
 def __getattr__(name: str) -> object:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -13,6 +15,9 @@ from janossy.sets import Ragged
 
 EPOCH_SETS = 100_000
 """An epoch is a pass over the training sets, or so many of them, after which one looks at the validation sets."""
+
+SHUFFLING = 2**32 - 2
+"""In the seeds of shuffling, in the place where those of training have the process."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,15 @@ class Examples(Dataset):
         context = None if self.context is None else self.context[chosen]
         return Examples(self.sets[chosen], context, self.targets[chosen], self.weights[chosen])
 
+    def digest(self) -> str:
+        """Returns text that tells these examples from others."""
+        found = sha256()
+        for tensor in (self.sets.values, self.sets.offsets, self.context, self.targets, self.weights):
+            if tensor is not None:
+                found.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+                found.update(tensor.contiguous().cpu().numpy().tobytes())
+        return found.hexdigest()
+
     @staticmethod
     def cat(parts: Sequence["Examples"]) -> "Examples":
         """All of them, one after the other."""
@@ -52,39 +66,48 @@ class Examples(Dataset):
         return Examples(self.sets.to(device), context, self.targets.to(device), self.weights.to(device))
 
 
-class Batches:
-    """The examples in order, so many at a time."""
+class BatchSource(Protocol):
+    """Where training takes its batches from, in an order that the seed and the number of the step decide."""
 
-    def __init__(self, examples: Examples, batch_size: int) -> None:
-        self.examples = examples
-        self.batch_size = batch_size
+    seed: int
 
-    def __iter__(self) -> Iterator[tuple[Examples, Tensor]]:
-        for begin in range(0, len(self.examples), self.batch_size):
-            batch = self.examples[begin : begin + self.batch_size]
-            yield batch, batch.targets
+    @property
+    def steps_per_epoch(self) -> int: ...
+
+    def batches(self, step: int) -> Iterator[tuple[Examples | None, int]]: ...
 
 
 class RandomBatches:
-    """An epoch of batches of the examples in random order; where that is not a whole pass, the next one goes on."""
+    """Batches of examples in memory: each pass takes every set once, in a random order of its own."""
 
-    def __init__(self, examples: Examples, batch_size: int, generator: torch.Generator) -> None:
-        self.examples = examples
+    def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
+        self.examples, self.seed = examples, seed
         self.batch_size = min(batch_size, len(examples))
-        self.generator = generator
-        self.order = torch.empty(0, dtype=torch.long, device=generator.device)
+        self.steps_per_epoch = num_batches(len(examples), batch_size)
 
-    def __iter__(self) -> Iterator[tuple[Examples, Tensor]]:
-        for _ in range(num_batches(len(self.examples), self.batch_size)):
-            if len(self.order) == 0:
-                self.order = torch.randperm(len(self.examples), generator=self.generator, device=self.generator.device)
-            # What is left at the end of a pass, too little for a batch, joins the last one.
-            end = self.batch_size if 2 * len(self.order) > 3 * self.batch_size else len(self.order)
-            batch, self.order = self.examples[self.order[:end]], self.order[end:]
-            yield batch, batch.targets
+    def batches(self, step: int) -> Iterator[tuple[Examples, int]]:
+        """Yields batches from the ``step``-th on, without end, each with its number of sets."""
+        # The sets that remain at the end of a pass, if too few for a batch, join the last one.
+        num_sets = len(self.examples)
+        steps_per_pass = max(1, ceil(num_sets / self.batch_size - 0.5))
+        device = self.examples.sets.device
+        while True:
+            number, first = divmod(step, steps_per_pass)
+            shuffled = torch.Generator().manual_seed(seed_of(self.seed, number, SHUFFLING))
+            order = torch.randperm(num_sets, generator=shuffled).to(device)
+            for i in range(first, steps_per_pass):
+                end = num_sets if i + 1 == steps_per_pass else (i + 1) * self.batch_size
+                indices = order[i * self.batch_size : end]
+                yield self.examples[indices], len(indices)
+            step = (number + 1) * steps_per_pass
 
 
 def num_batches(num_sets: int, batch_size: int) -> int:
     """The steps of an epoch."""
     in_epoch = min(num_sets, EPOCH_SETS)
     return max(1, ceil(in_epoch / min(batch_size, num_sets) - 0.5))
+
+
+def seed_of(*numbers: int) -> int:
+    """A seed of torch from several numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

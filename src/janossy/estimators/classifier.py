@@ -50,8 +50,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         num_permutations: random orders that a prediction averages over, for strategies that draw them.
         numeric, categorical, set_columns: as of ``as_sets``, for X that it has not read yet.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
-        checkpoint: a folder to which a fit to files (no other) is saved now and then, and from which the same fit goes
-            on after it was killed, to the same result; None for none.
+        checkpoint: a folder to which a fit is saved now and then, and from which the same fit goes on after it was
+            killed, to the same result; None for none.
         device: where to train and predict, such as "cuda".
         random_state: a seed, or a ``numpy.random.RandomState``, for a fit that can be repeated.
         verbose: 1 for a line a trial, 2 for a line an epoch.

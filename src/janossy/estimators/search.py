@@ -9,14 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from janossy.estimators.averaging import picks
-from janossy.estimators.batches import Examples, num_batches
+from janossy.estimators.batches import Examples, RandomBatches, num_batches
 from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
+from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.tasks import Task
-from janossy.estimators.training import Plan, Trained, train
-from janossy.estimators.trials import Epoch, Progress, Trial
+from janossy.estimators.training import Ending, Plan, Trained, train
+from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
 from janossy.tables.layout import Layout
 
 KEPT, IN, LONGER = 5, 4, 8
@@ -104,15 +105,16 @@ class Search:
         seed: int,
         tell: Callable[[Progress], None],
         interrupts: Interrupts | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self.examples, self.splits, self.task, self.layouts, self.limits = examples, splits, task, layouts, limits
-        self.num_permutations, self.seed, self.tell = num_permutations, seed, tell
+        self.num_permutations, self.seed, self.tell, self.checkpoint = num_permutations, seed, tell, checkpoint
         self.began = now()
         self.deadline = self.began + limits.seconds
         self.judged = torch.cat([left_out for _, left_out in splits])
         self.trials: list[Trial] = []
+        self.diverged = False
         self.interrupts = interrupts or Interrupts()
-        self.interrupted = False
 
     def run(self, candidates: Sequence[Candidate]) -> Found:
         """Try the candidates, and choose.
@@ -120,7 +122,7 @@ class Search:
         An interrupt, by Ctrl-C or by what is told, ends the search with the best so far.
 
         Raises: FloatingPointError if training diverges, where there is only one candidate, or for all;
-            KeyboardInterrupt after an interrupt before any network has learnt for an epoch.
+            NothingTrained after an interrupt, or the end of the time, before any network has learnt for a step.
         """
         left = dict(enumerate(candidates)) if len(candidates) == 1 else self._worth_trying(candidates)
         num_rungs = 1
@@ -136,8 +138,8 @@ class Search:
                 break
             ranked = sorted(left.keys() & results.keys(), key=lambda i: results[i].trial.loss)
             left = {i: left[i] for i in ranked[: max(KEPT, len(ranked) // IN)]}
-        if not results and self.interrupted:
-            raise KeyboardInterrupt
+        if not results and (self.interrupts.came or (left and not self.diverged)):
+            raise NothingTrained("before the first step of training was done")
         if not results:
             raise FloatingPointError(f"all candidates of the search failed, the last by: {self.trials[-1].note}")
         return self._chosen(sorted(results.values(), key=lambda result: result.trial.loss))
@@ -149,23 +151,22 @@ class Search:
         for place, (i, candidate) in enumerate(left.items()):
             try:  # candidates that have been judged are the better ones first, and these have all the time they need
                 until = _share(end, len(left) - place) if rung.number == 0 else end
-                results[i], last = self._try(candidate, i, rung, until)
-                self.trials.append(results[i].trial)
-                self._tell(candidate, rung, len(results[i].networks) - 1, last, results[i].trial)
+                tried = self._try(candidate, i, rung, until)
+                if tried is not None:
+                    results[i], last = tried
+                    self.trials.append(results[i].trial)
+                    self._tell(candidate, rung, len(results[i].networks) - 1, last, results[i].trial)
             except FloatingPointError as error:
                 if len(left) == 1:
                     raise
+                self.diverged = True
                 self._note(i, candidate, rung.number, str(error))
-            except KeyboardInterrupt:
-                self.interrupts.check()
-                self.interrupted = True
             if self._ended():
                 break
         return results
 
     def _ended(self) -> bool:
-        self.interrupted = self.interrupted or self.interrupts.came
-        return self.interrupted or now() > self.deadline
+        return self.interrupts.came or now() > self.deadline
 
     def _worth_trying(self, candidates: Sequence[Candidate]) -> dict[int, Candidate]:
         """The candidates that read more than one of these sets has not, and, by their cost, suit the time there is.
@@ -176,7 +177,7 @@ class Search:
         estimated: dict[int, tuple[Candidate, float]] = {}
         for i, candidate in enumerate(candidates):
             if self.interrupts.came:
-                raise KeyboardInterrupt
+                break
             if candidate.least_size > largest:
                 self._note(i, candidate, 0, f"not tried: the largest set has {largest} elements")
                 continue
@@ -218,8 +219,11 @@ class Search:
         untrained = Trial(candidate.strategy, dict(candidate.settings), rung, 0, 0.0, inf, -inf, note=note, candidate=i)
         self.trials.append(untrained)
 
-    def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> tuple[_Result, Epoch]:
-        """Train a network of this candidate on each split, and predict the sets that it left out."""
+    def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> tuple[_Result, Epoch] | None:
+        """Trains a network of this candidate on each split, and predicts the split's validation sets.
+
+        Returns None if an interrupt or the deadline came before the first step.
+        """
         began = now()
         networks: list[nn.Module] = []
         outputs: list[Tensor] = []
@@ -229,34 +233,33 @@ class Search:
             torch.manual_seed(seed)
             network = candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
             plan = self.limits.plan(len(training), rung.part)
-            plan.deadline, plan.interrupts = _share(deadline, rung.num_splits - number), self.interrupts
+            plan = replace(plan, deadline=_share(deadline, rung.num_splits - number))
 
             def tell(epoch: Epoch, number: int = number) -> None:
                 self._tell(candidate, rung, number, epoch)
 
             run = train(
                 network,
-                self.examples[training],
+                RandomBatches(self.examples[training], plan.batch_size, seed),
                 self.examples[left_out],
                 self.task.criterion,
                 plan,
-                torch.Generator(self.examples.sets.device).manual_seed(seed),
                 tell,
+                interrupts=self.interrupts,
+                checkpoint=self.checkpoint,
+                stage=f"training-{rung.number}-{i}-{number}",
             )
-            self.interrupts.check()
-            if run.interrupted and not run.history:  # this one has learnt nothing, but those before it have
-                self.interrupted = True
+            if not run.history:  # this one has learnt nothing, but those before it have
                 break
             runs.append(run)
             networks.append(network.eval())
             left_out_sets = self.examples[left_out]
             of_network = Ensemble([network], [1.0], self.task)
             outputs.append(of_network.predict(left_out_sets.sets, left_out_sets.context, self.num_permutations).mean)
-            self.interrupted = run.interrupted or self.interrupts.came
-            if self.interrupted and len(runs) < rung.num_splits:
+            if self.interrupts.came:
                 break
         if not runs:
-            raise KeyboardInterrupt
+            return None
         predicted = torch.cat(outputs)
         targets, weights = (x[self.judged[: len(predicted)]] for x in (self.examples.targets, self.examples.weights))
         trial = Trial(
@@ -264,10 +267,10 @@ class Search:
             dict(candidate.settings),
             rung.number,
             max(len(run.history) for run in runs),
-            now() - began,
+            max(now() - began, sum(run.seconds for run in runs)),
             self._loss(predicted),
             self.task.score(predicted, targets, weights),
-            note="interrupted" if self.interrupted else "out of time" if any(run.shortened for run in runs) else "",
+            note=str(Ending.INTERRUPTED) if self.interrupts.came else _ending(runs),
             history=[run.history for run in runs],
             candidate=i,
         )
@@ -313,6 +316,11 @@ class Search:
         networks = [network for part in parts for network in part[0]]
         weights = [weight / len(parts) for part in parts for weight in part[1]]
         return Found(networks, weights, self.trials, parts)
+
+
+def _ending(runs: Sequence[Trained]) -> str:
+    """Returns why the first network that did not end as planned ended."""
+    return next((str(run.ending) for run in runs if run.ending), "")
 
 
 def _share(deadline: float, num: int) -> float:

@@ -1,12 +1,14 @@
 """What SetClassifier and SetRegressor share: from sets of any form to an ensemble of networks, and its predictions."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -17,18 +19,20 @@ from torch import Tensor
 
 from janossy.checks import check_integer, check_number
 from janossy.estimators.batches import Examples
-from janossy.estimators.candidates import candidates
+from janossy.estimators.candidates import Candidate, candidates
+from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.ensemble import SEED, Ensemble, Outcome
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.networks import draws, explained
+from janossy.estimators.processes import Processes
 from janossy.estimators.search import Limits, Part, Search
 from janossy.estimators.size_extrapolation import largest_told
 from janossy.estimators.splits import splits
 from janossy.estimators.streams.fitting import Asked, Fitted, Targets, fit_stream
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Task
-from janossy.estimators.trials import Progress, Trial
+from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
 from janossy.inference import Sensitivity, sensitivity
 from janossy.sets import Ragged
 from janossy.tables.encoder import TableEncoder
@@ -37,6 +41,8 @@ from janossy.tables.forms import as_sets
 from janossy.tables.lists import leaf_names
 from janossy.tables.stream import Labelled, SetStream
 from janossy.tables.table import SetTable
+
+T = TypeVar("T")
 
 MOST_AUDITED = 500
 """Sets whose sensitivity to the order is measured."""
@@ -94,6 +100,10 @@ class SetEstimator(BaseEstimator):
         self.verbose = verbose
         self.progress = progress
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Returns True if there are networks that predict: a fit that failed before leaves none."""
+        return hasattr(self, "ensemble_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -138,13 +148,8 @@ class SetEstimator(BaseEstimator):
 
     def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, task: Task) -> None:
         """Train on sets, targets (B,) or (B, t), and weights, of which some may be 0."""
-        if self.checkpoint is not None:
-            raise ValueError(
-                f"{type(self).__name__} saves checkpoints of fits to files alone; got checkpoint={self.checkpoint!r} "
-                "and sets in memory. Write them to Parquet, a row a set, and fit a SetStream; or leave checkpoint out."
-            )
         limits, tried = self._limits(), candidates(self.strategy)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        vars(self).pop("ensemble_", None)
         used = np.flatnonzero(weights)
         if len(used) < 2:
             raise ValueError(
@@ -162,7 +167,9 @@ class SetEstimator(BaseEstimator):
             encoded.context if encoded.context.shape[1] else None,
             targets,
             torch.from_numpy(weights / weights.mean()).float(),
-        ).to(self.device)
+        )
+        seed, checkpoint = self._seed_in_memory(tried, examples)
+        examples = examples.to(self.device)
         with _seeded(seed, self.device), Interrupts() as interrupts:
             search = Search(
                 examples,
@@ -172,17 +179,73 @@ class SetEstimator(BaseEstimator):
                 limits,
                 num_permutations=self.num_permutations,
                 seed=seed,
-                tell=self._tell,
+                tell=partial(self._tell, interrupts),
                 interrupts=interrupts,
+                checkpoint=checkpoint,
             )
-            found = search.run(tried)
+            found = self._found(interrupts, lambda: search.run(tried))
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
             self.parts_ = [(networks, each, torch.from_numpy(used)[sets.cpu()]) for networks, each, sets in found.parts]
             self._calibrate(found.parts, examples)
             self.sensitivity_ = _sensitivity(found.parts, examples, task, seed)
-        self.interrupted_ = search.interrupted or interrupts.came
+        self.interrupted_ = interrupts.came
         self.ensemble_.to("cpu")
+        self._warn_unfinished()
+
+    def _seed_in_memory(self, tried: Sequence[Candidate], examples: Examples) -> tuple[int, Checkpoint | None]:
+        """Returns the seed, that of the checkpoint if it has one, and the checkpoint."""
+        state = self.random_state
+        if self.checkpoint is None:
+            return int(check_random_state(state).randint(2**31 - 1)), None
+        given = None if state is None else int(check_random_state(state).randint(2**31 - 1))
+        metadata = self._metadata(tried, given) | {"sets": examples.digest()}
+        checkpoint = Checkpoint(Path(self.checkpoint), metadata, Processes())
+        prepared = checkpoint.read("prepared")
+        if prepared is None:
+            seed = int(check_random_state(None).randint(2**31 - 1)) if given is None else given
+            prepared = {"seed": seed}
+            checkpoint.write("prepared", prepared)
+        return prepared["seed"], checkpoint
+
+    def _metadata(self, tried: Sequence[Candidate], seed: int | None) -> dict[str, Any]:
+        """Returns what tells this fit from others, beside its sets, as plain data."""
+        unlike = ("progress", "verbose", "device", "checkpoint", "time_budget", "num_permutations", "random_state")
+        metadata: dict[str, Any] = {
+            name: repr(value) for name, value in self.get_params().items() if name not in unlike
+        }
+        identities = [each.identity for each in tried]
+        return metadata | {"estimator": type(self).__name__, "random_state": repr(seed), "strategy": identities}
+
+    def _found(self, interrupts: Interrupts, fit: Callable[[], T]) -> T:
+        """Returns what a fit found.
+
+        Raises: KeyboardInterrupt after an interrupt before anything was trained; NothingTrained if the time was over.
+        """
+        try:
+            found = fit()
+        except NothingTrained:
+            if interrupts.came:
+                raise KeyboardInterrupt from None
+            raise NothingTrained(
+                f"{type(self).__name__} expects a time_budget in which a network learns; got time_budget="
+                f"{self.time_budget}, which was over before the first step of training. Give more."
+            ) from None
+        interrupts.check()
+        return found
+
+    def _warn_unfinished(self) -> None:
+        """Warns if what predicts was not trained to its end."""
+        unfinished = [trial for trial in self.trials_ if trial.weight and trial.note]
+        if not unfinished:
+            return
+        why = "an interrupt came" if self.interrupted_ else f"the time was over (time_budget={self.time_budget})"
+        names = " and ".join(dict.fromkeys(trial.strategy for trial in unfinished))
+        warnings.warn(
+            f"Training of {names} ended early, as {why}: the best weights so far predict. Give more time for better.",
+            UnfinishedTraining,
+            stacklevel=4,
+        )
 
     def _stream(self, X: Any, y: Any = None) -> SetStream | None:
         """The stream that X is, or the files that it names; None for whatever else."""
@@ -213,11 +276,9 @@ class SetEstimator(BaseEstimator):
         if len(stream) < 2:
             raise ValueError(f"{owner} expects two sets or more; got {len(stream)} sample(s). Give it more.")
         limits, tried = self._limits(), candidates(self.strategy)
+        vars(self).pop("ensemble_", None)
         random_state, checkpoint = self.random_state, self.checkpoint
         seed = None if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
-        unlike = ("progress", "verbose", "device", "checkpoint", "time_budget", "num_permutations", "random_state")
-        told = {name: repr(value) for name, value in self.get_params().items() if name not in unlike}
-        told |= {"estimator": owner, "random_state": repr(seed), "strategy": [each.identity for each in tried]}
         asked = Asked(
             tried,
             limits,
@@ -226,13 +287,14 @@ class SetEstimator(BaseEstimator):
             seed,
             self.device,
             None if checkpoint is None else Path(checkpoint),
-            told,
-            self._tell,
+            self._metadata(tried, seed),
+            lambda progress: self._tell(interrupts, progress),
         )
         with _seeded(0, self.device), Interrupts() as interrupts:
-            fitted = fit_stream(stream, asked, classes, targets_of, interrupts)
+            fitted = self._found(interrupts, lambda: fit_stream(stream, asked, classes, targets_of, interrupts))
             self._take(fitted)
         self.interrupted_ = fitted.interrupted or interrupts.came
+        self._warn_unfinished()
 
     def _take(self, fitted: Fitted) -> None:
         """What a fit to a stream has found."""
@@ -249,11 +311,16 @@ class SetEstimator(BaseEstimator):
     def _calibrate(self, parts: Sequence[Part], examples: Examples) -> None:
         """What is learnt from the sets that were left out, when the networks are ready."""
 
-    def _tell(self, progress: Progress) -> None:
+    def _tell(self, interrupts: Interrupts, progress: Progress) -> None:
+        """Reports progress. A KeyboardInterrupt that the user's function raises is a wish to end."""
         if self.verbose and (self.verbose > 1 or progress.trial is not None):
             print(progress, flush=True)
         if self.progress is not None:
-            self.progress(progress)
+            try:
+                self.progress(progress)
+            except KeyboardInterrupt:
+                interrupts.check()
+                interrupts.came = True
 
     def _sets(self, X: Any, reset: bool = False) -> SetTable:
         """The sets of X, which in prediction must have the columns of training."""

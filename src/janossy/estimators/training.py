@@ -1,33 +1,40 @@
-"""Training one network on encoded sets: skorch's loop, with batches that are cut from all sets by index."""
+"""Training of one network, on sets in memory or streams, by one process or several, and on after a kill."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
+from enum import StrEnum
 from math import cos, inf, isfinite, nan, pi
 from typing import Any
 
 import torch
-from skorch import NeuralNet
-from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping, LRScheduler
-from skorch.helper import predefined_split
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR
 
-from janossy.estimators.batches import Batches, Examples, RandomBatches, num_batches
+from janossy.estimators import checkpoint as checkpoints
+from janossy.estimators.batches import BatchSource, Examples, seed_of
+from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.clock import now
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.networks import outputs_in_training
+from janossy.estimators.processes import Processes
 from janossy.estimators.trials import Epoch
 
 WARM_UP = 0.1
 """The part of training in which the learning rate rises."""
 
-MOST_NORM = 1.0
+MAX_NORM = 1.0
 """The norm to which longer gradients are cut."""
 
+EVALUATED = 256
+"""Validation sets that are computed together, if batches are not larger."""
 
-@dataclass
+VALIDATION = 2**32 - 1
+"""In the seeds of validation, in the place where those of training have the process."""
+
+
+@dataclass(frozen=True)
 class Plan:
-    """How long a network is trained, and how. A clock may shorten it."""
+    """How long a network is trained, and how. The clock may shorten it."""
 
     epochs: int
     batch_size: int
@@ -37,149 +44,254 @@ class Plan:
     weight_decay: float = 1e-2
     deadline: float = inf
     """When training ends at the latest, by ``clock.now``."""
-    interrupts: Interrupts = field(default_factory=Interrupts)
-    """Training ends after the batch in which one comes."""
-    steps: float = field(init=False, default=inf)
-    """The optimiser's steps that training is planned to take."""
 
-    def rate(self, step: int) -> float:
-        """The learning rate's factor: a linear warm-up, and the first half of a cosine."""
-        part = min(1.0, step / self.steps)
-        return (
-            (part + 1e-3) / (WARM_UP + 1e-3) if part < WARM_UP else (1 + cos(pi * (part - WARM_UP) / (1 - WARM_UP))) / 2
-        )
+    def rate(self, step: int, num_steps: float) -> float:
+        """The learning rate at a step of so many: a linear warm-up, and the first half of a cosine."""
+        part = min(1.0, step / num_steps)
+        if part < WARM_UP:
+            return self.learning_rate * (part + 1e-3) / (WARM_UP + 1e-3)
+        return self.learning_rate * (1 + cos(pi * (part - WARM_UP) / (1 - WARM_UP))) / 2
+
+
+class Ending(StrEnum):
+    """Why training ended. The value is a trial's note."""
+
+    AS_PLANNED = ""
+    OUT_OF_TIME = "out of time"
+    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
 class Trained:
-    """How training went: the losses of each epoch, the last of them, and why it ended, if not as planned."""
+    """How training went: the losses of each epoch, the last of them, why it ended, and its seconds."""
 
     history: list[dict[str, float]]
     last: Epoch
-    interrupted: bool
-    shortened: bool
+    ending: Ending
+    seconds: float
+
+
+@dataclass
+class State:
+    """Where training is, beside weights: all that decides how it goes on."""
+
+    step: int = 0
+    steps: float = inf
+    """Planned; the clock may take some away."""
+    misses: int = 0
+    seconds: float = 0.0
+    shortened: bool = False
+    finished: bool = False
+    loss: float = 0.0
+    """Summed over the sets of this epoch."""
+    num_sets: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        return min((row["valid_loss"] for row in self.history), default=inf)
 
 
 def train(
     network: nn.Module,
-    training: Examples,
+    source: BatchSource,
     validation: Examples,
     criterion: nn.Module,
     plan: Plan,
-    generator: torch.Generator,
-    tell: Callable[[Epoch], None],
+    report: Callable[[Epoch], None],
+    *,
+    interrupts: Interrupts | None = None,
+    processes: Processes | None = None,
+    checkpoint: Checkpoint | None = None,
+    stage: str = "training",
 ) -> Trained:
-    """Train a network, and leave it with the weights that were best on validation.
+    """Trains a network, and leaves it with the weights that were best on the validation sets.
 
     The optimiser is AdamW, with a learning rate that warms up and then falls like a cosine; gradients are clipped.
-    ``criterion``: outputs, targets -> the loss of each set. ``generator``: the order of the sets, and the permutations:
-    networks that draw permutations draw new ones at every step (π-SGD). ``tell`` is called after each epoch.
+    Networks that draw permutations draw new ones at every step (π-SGD). An interrupt ends training after its step. So
+    does the deadline, and both before the first.
 
-    Raises: FloatingPointError if the loss becomes infinite or NaN.
+    Args:
+        criterion: maps outputs and targets to the loss of each set.
+        report: is called after each epoch.
+        checkpoint, stage: where training is saved now and then, and by what name; it goes on from there.
+
+    Raises: FloatingPointError if a loss is not finite.
     """
-    net = _Net(
+    return Training(
         network,
+        source,
+        validation,
         criterion,
-        generator=generator,
-        optimizer=torch.optim.AdamW,
-        optimizer__weight_decay=plan.weight_decay,
-        optimizer__fused=True,
-        lr=plan.learning_rate,
-        max_epochs=plan.epochs,
-        batch_size=plan.batch_size,
-        iterator_train=RandomBatches,
-        iterator_train__generator=generator,
-        iterator_valid=Batches,
-        iterator_valid__batch_size=max(plan.batch_size, 256),
-        train_split=predefined_split(validation),
-        callbacks=[
-            ("finite", FiniteLoss()),
-            ("clip", GradientNormClipping(MOST_NORM)),
-            ("rate", LRScheduler(LambdaLR, lr_lambda=plan.rate, step_every="batch")),
-            ("stop", EarlyStopping(patience=plan.patience or inf, threshold=0, load_best=True)),
-            ("clock", Clock(plan, tell)),
-        ],
-        verbose=0,
-        device=None,
-    )
-    plan.steps = plan.epochs * num_batches(len(training), plan.batch_size)
-    net.fit(training)
-    # An epoch that was cut short has no losses.
-    rows = [row for row in net.history.to_list() if "valid_loss" in row]
-    history = [{name: row[name] for name in ("epoch", "train_loss", "valid_loss", "dur")} for row in rows]
-    clock = dict(net.callbacks_)["clock"]
-    return Trained(history, clock.last, net.interrupted, clock.shortened)
+        plan,
+        report,
+        interrupts or Interrupts(),
+        processes or Processes(),
+        checkpoint,
+        stage,
+    ).run()
 
 
-class Finished(KeyboardInterrupt):
-    """Training ends as planned: skorch's loop ends at a KeyboardInterrupt."""
+class Training:
+    """AdamW on the mean loss of batches, with the learning rate and the early end of training in memory.
 
+    Random numbers are drawn from a seed of the step and of the process, so that no state of theirs has to be kept: runs
+    repeat, and processes draw different permutations.
+    """
 
-class _Net(NeuralNet):
-    """skorch's loop on ``Examples``, whose losses are weighed, with a generator for permutations."""
-
-    def __init__(self, *args: Any, generator: torch.Generator, **settings: Any) -> None:
-        self.generator = generator
-        super().__init__(*args, **settings)
+    def __init__(
+        self,
+        network: nn.Module,
+        source: BatchSource,
+        validation: Examples,
+        criterion: nn.Module,
+        plan: Plan,
+        report: Callable[[Epoch], None],
+        interrupts: Interrupts,
+        processes: Processes,
+        checkpoint: Checkpoint | None,
+        stage: str,
+    ) -> None:
+        self.network, self.source, self.validation, self.criterion = network, source, validation, criterion
+        self.plan, self.report, self.interrupts, self.processes = plan, report, interrupts, processes
+        self.checkpoint, self.stage = checkpoint, stage
+        self.device = validation.sets.device
+        self.optimizer = torch.optim.AdamW(
+            network.parameters(), plan.learning_rate, weight_decay=plan.weight_decay, fused=True
+        )
+        self.best: dict[str, Any] = {}
+        self.state = State(steps=plan.epochs * source.steps_per_epoch)
         self.interrupted = False
+        self._restore()
 
-    def _set_training(self, training: bool = True) -> None:
-        if self.module_.training != training:
-            super()._set_training(training)
+    def run(self) -> Trained:
+        """Trains to the end, and leaves the network with the weights that were best on the validation sets."""
+        state = self.state
+        if not state.finished:
+            called = self.processes.trained(self.network)
+            try:
+                with self.processes.together():
+                    self._train(called)
+            finally:
+                self.processes.leave(self.network)
+            state.finished = not self.interrupted
+            self._save()
+        if self.best:
+            self.network.load_state_dict(self.best)
+        shortened = Ending.OUT_OF_TIME if state.shortened else Ending.AS_PLANNED
+        ending = Ending.INTERRUPTED if self.interrupted else shortened
+        return Trained(state.history, self._epoch(), ending, state.seconds)
 
-    def infer(self, x: Examples, **fit_params: Any) -> Tensor:
-        return outputs_in_training(self.module_, x.sets, x.context, self.generator)
+    def _train(self, called: nn.Module) -> None:
+        state, began = self.state, now() - self.state.seconds
+        saved = now()
+        if self._must_stop(0.0)[1]:
+            return
+        for batch, num_sets in self.source.batches(state.step):
+            must_stop = self._step(called, batch, num_sets)
+            state.step += 1
+            state.seconds = now() - began
+            ends = state.step >= state.steps or must_stop
+            if state.step % self.source.steps_per_epoch == 0 or ends:
+                ends = self._end_epoch() or ends or self._must_stop(0.0)[1]
+            if ends:
+                return
+            if now() - saved > checkpoints.SECONDS:
+                self._save()
+                saved = now()
 
-    def get_loss(self, y_pred: Tensor, y_true: Tensor, X: Any = None, training: bool = False) -> Tensor:
-        return (self.criterion_(y_pred, y_true) * X.weights).mean()
+    def _step(self, called: nn.Module, batch: Examples | None, num_sets: int) -> bool:
+        """Takes a step on the batches of all processes, and returns True if any of them must stop."""
+        if not self.network.training:
+            self.network.train()
+        seed = seed_of(self.source.seed, self.state.step, self.processes.rank)
+        torch.manual_seed(seed)
+        batch = self.validation[:0] if batch is None else batch.to(self.device)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.plan.rate(self.state.step, self.state.steps)
+        self.optimizer.zero_grad()
+        outputs = called(batch.sets, context=batch.context, generator=torch.Generator(self.device).manual_seed(seed))
+        loss = (self.criterion(outputs, batch.targets) * batch.weights).sum() / num_sets
+        (loss * self.processes.num).backward()  # gradients are averaged over processes
+        nn.utils.clip_grad_norm_(self.network.parameters(), MAX_NORM)
+        self.optimizer.step()
+        total, must_stop = self._must_stop(loss.item())
+        self.state.loss += total * num_sets
+        self.state.num_sets += num_sets
+        return must_stop
 
-    def fit_loop(self, *args: Any, **fit_params: Any) -> "_Net":
-        try:
-            return super().fit_loop(*args, **fit_params)
-        except KeyboardInterrupt as error:
-            waited = dict(self.callbacks_)["stop"]
-            self.interrupted = not isinstance(error, Finished) and waited.misses_ != waited.patience
-            raise
+    def _must_stop(self, loss: float) -> tuple[float, bool]:
+        """Returns the sum of the losses of all processes, and whether time is over or an interrupt came in one."""
+        late = now() > self.plan.deadline
+        votes = torch.tensor([loss, self.interrupts.came, late], dtype=torch.float64)
+        total, came, late_in = self.processes.total(votes).tolist()
+        self.interrupted |= bool(came)
+        self.state.shortened |= bool(late_in)
+        return total, bool(came or late_in)
 
-
-class FiniteLoss(Callback):
-    """Ends training with an error when a loss is not finite."""
-
-    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+    def _end_epoch(self) -> bool:
+        """Evaluates the validation sets, reports, and returns True if training ends early."""
+        state = self.state
+        row = {
+            "epoch": len(state.history) + 1,
+            "train_loss": state.loss / state.num_sets,
+            "valid_loss": self._validation_loss(),
+            "dur": state.seconds - sum(row["dur"] for row in state.history),
+        }
+        state.loss, state.num_sets = 0.0, 0
         for name in ("train_loss", "valid_loss"):
-            if not isfinite(loss := net.history[-1].get(name, 0.0)):
+            if not isfinite(row[name]):
                 raise FloatingPointError(
-                    f"training expects finite losses; got {name} = {loss} after epoch {len(net.history)}. "
+                    f"training expects finite losses; got {name} = {row[name]} after epoch {row['epoch']}. "
                     "Lower learning_rate, or look for columns or targets of enormous values."
                 )
+        is_better = row["valid_loss"] < state.best
+        state.history.append(row)
+        state.misses = 0 if is_better else state.misses + 1
+        if is_better:
+            self.best = deepcopy(self.network.state_dict())
+        self.report(self._epoch())
+        time_left = self.plan.deadline - now()
+        possible = self.processes.of_first(state.step * (1 + time_left / max(state.seconds, 1e-9)))
+        if possible < state.steps:
+            state.steps, state.shortened = possible, True
+        return state.misses == self.plan.patience or state.step >= state.steps
 
+    @torch.no_grad()
+    def _validation_loss(self) -> float:
+        self.network.eval()
+        total = torch.zeros((), dtype=torch.float64)
+        size = max(EVALUATED, self.plan.batch_size)
+        for number in self.processes.mine(-(-len(self.validation) // size)):
+            batch = self.validation[number * size : (number + 1) * size]
+            seed = seed_of(self.source.seed, self.state.step, VALIDATION, number)
+            generator = torch.Generator(self.device).manual_seed(seed)
+            outputs = outputs_in_training(self.network, batch.sets, batch.context, generator)
+            total += (self.criterion(outputs, batch.targets) * batch.weights).sum().double().cpu()
+        return self._of_all(total) / len(self.validation)
 
-class Clock(Callback):
-    """Shortens the plan to what the time left allows, so that the learning rate still falls to its end; and tells."""
+    def _of_all(self, total: Tensor) -> float:
+        return self.processes.total(total).item()
 
-    def __init__(self, plan: Plan, tell: Callable[[Epoch], None]) -> None:
-        self.plan, self.tell = plan, tell
-        self.shortened = False
-        self.last = Epoch(0, plan.epochs, nan, nan)
+    def _epoch(self) -> Epoch:
+        row = self.state.history[-1] if self.state.history else {"train_loss": nan, "valid_loss": nan}
+        planned = -(-int(min(self.state.steps, 2**53)) // self.source.steps_per_epoch)
+        num_epochs = len(self.state.history)
+        return Epoch(num_epochs, max(num_epochs, planned), row["train_loss"], row["valid_loss"])
 
-    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        self.began, self.steps = now(), 0
+    def _save(self) -> None:
+        if self.checkpoint is None:
+            return
+        state: dict[str, Any] = {"best": self.best, "state": vars(self.state)}
+        if not self.state.finished:
+            state |= {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
+        self.checkpoint.write(self.stage, state)
 
-    def on_batch_end(self, net: NeuralNet, training: bool = False, **kwargs: Any) -> None:
-        if training:
-            self.steps += 1
-        if self.plan.interrupts.came:
-            raise KeyboardInterrupt
-        if self.plan.deadline < inf and now() > self.plan.deadline:
-            self.shortened = True
-            raise Finished
-
-    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        row = net.history[-1]
-        self.last = Epoch(row["epoch"], self.plan.epochs, row["train_loss"], row["valid_loss"])
-        self.tell(self.last)
-        taken, allowed = now() - self.began, self.plan.deadline - self.began
-        if self.steps * allowed < self.plan.steps * taken:
-            self.plan.steps, self.shortened = self.steps * allowed / taken, True
-        if self.steps >= self.plan.steps:
-            raise Finished
+    def _restore(self) -> None:
+        saved = None if self.checkpoint is None else self.checkpoint.read(self.stage)
+        if saved is None:
+            return
+        self.best, self.state = saved["best"], State(**saved["state"])
+        if not self.state.finished:
+            self.network.load_state_dict(saved["network"])
+            self.optimizer.load_state_dict(saved["optimizer"])

@@ -4,6 +4,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+class NothingTrained(ValueError):
+    """An end of the time, or an interrupt, before any network had learnt for a step."""
+
+
+class UnfinishedTraining(UserWarning):
+    """A warning that time was over, or an interrupt came, before training had ended: the best so far predicts."""
+
+
 @dataclass(frozen=True)
 class Epoch:
     """The losses after an epoch, one of as many as are planned, unless training ends early."""

@@ -20,8 +20,8 @@ import torch
 from benchmarks.harness import about_here
 from benchmarks.scale_table import write_table
 from janossy.estimators import SetRegressor
-from janossy.estimators.streams import checkpoint as checkpoints
-from janossy.estimators.streams.training import Training
+from janossy.estimators import checkpoint as checkpoints
+from janossy.estimators.training import Training
 from janossy.tables import SetStream
 
 RESULTS = Path(__file__).parent.parent.parent / "docs" / "results" / "scale"

@@ -26,9 +26,9 @@ from janossy.cli.workflow.record import NAME, Record, in_words
 from janossy.cli.workflow.report import report, str_of
 from janossy.cli.workflow.target import TaskName, taken_as
 from janossy.cli.workflow.values import is_text
-from janossy.estimators import SetClassifier, SetRegressor, save
+from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
-from janossy.estimators.streams.processes import Processes
+from janossy.estimators.processes import Processes
 from janossy.saving.reading import version_of
 
 FOLDS = 5
@@ -203,11 +203,11 @@ def _trained(
                 model.fit(read.sets, targets)
             else:
                 model.fit(read.stream)
+        except NothingTrained:
+            raise BadArgument("--time-budget was over before the first step of training. Give more.") from None
         except (TypeError, ValueError) as error:
             raise BadArgument(str(error)) from error
     model.set_params(progress=None)
-    if not any(trial.epochs for trial in model.trials_):
-        raise BadArgument("--time-budget was over before the first epoch of training. Give more.")
     used = [str_of(trial) for trial in model.trials_ if trial.weight]
     say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")
     return model, monotonic() - began
@@ -220,6 +220,6 @@ def _told(model: Model) -> dict[str, str]:
         for name, value in model.get_params().items()
         if value is not None and value != () and name != "verbose"
     }
-    versions = {name: version_of(name) for name in ("janossy", "torch", "scikit-learn", "skorch", "numpy", "pyarrow")}
+    versions = {name: version_of(name) for name in ("janossy", "torch", "scikit-learn", "numpy", "pyarrow")}
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     return settings | versions | {"machine": machine}

@@ -9,21 +9,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.estimators.batches import Examples
+from janossy.estimators.batches import Examples, seed_of
 from janossy.estimators.candidates import Candidate
+from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.processes import Processes
 from janossy.estimators.search import Found, Limits, Search
 from janossy.estimators.size_extrapolation import largest_told
 from janossy.estimators.splits import MOST_SETS, PART, splits
-from janossy.estimators.streams.checkpoint import Checkpoint
-from janossy.estimators.streams.order import Order, seed_of
-from janossy.estimators.streams.processes import Processes
+from janossy.estimators.streams.order import Order
+from janossy.estimators.streams.reading import Reader
 from janossy.estimators.streams.scan import Scan, scan
-from janossy.estimators.streams.training import Reader, Training
 from janossy.estimators.tasks import Task
-from janossy.estimators.trials import Epoch, Progress, Trial
+from janossy.estimators.training import train
+from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.stream import Labelled, SetStream
 
@@ -84,7 +85,7 @@ def fit_stream(
     an earlier run of the same fit has finished is not done again.
 
     Raises: ValueError for what is wrong in the files or the checkpoint; FloatingPointError if training diverges;
-        KeyboardInterrupt for an interrupt before there is anything to keep.
+        NothingTrained for an interrupt, or the end of the time, before there is anything to keep.
     """
     began = now()
     processes = Processes.found(asked.device)
@@ -102,7 +103,8 @@ def fit_stream(
     layouts = replace(encoder.element_layout, largest_told=largest), encoder.context_layout
     tell = asked.tell if processes.rank == 0 else _say_nothing
     if "candidate" not in prepared:
-        chosen, trials = (0, {}), list[Trial]()
+        chosen: tuple[int, dict[str, Any]] = (0, {})
+        trials = list[Trial]()
         if len(asked.tried) > 1 and processes.rank == 0:
             assert scanned.sample is not None
             sample = examples_of(stream.part(scanned.sample)).to(device)
@@ -125,7 +127,7 @@ def fit_stream(
         num_learnt[i] -= len(stream.among(numbers, i))
     plan = asked.limits.plan(sum(num_learnt), 1.0)
     order = Order(num_learnt, [piece.num_elements for piece in stream.pieces], plan.batch_size, processes.num, seed)
-    plan.deadline, plan.interrupts = began + asked.limits.seconds, interrupts
+    plan = replace(plan, deadline=began + asked.limits.seconds)
 
     def read(i: int) -> Examples:
         of_piece = examples_of(stream.read(i))
@@ -138,16 +140,21 @@ def fit_stream(
         tell(Progress(str(candidate), 0, 1, 0, 1, epoch, at - began, left, trial))
 
     reader = Reader(read, order, processes.rank)
-    steps = order.steps_an_epoch()
-    training = Training(
-        network, reader, examples, targets.task.criterion, plan, steps, processes, tell_epoch, checkpoint
-    )
     started = now()
-    run = training.run()
+    run = train(
+        network,
+        reader,
+        examples,
+        targets.task.criterion,
+        plan,
+        tell_epoch,
+        interrupts=interrupts,
+        processes=processes,
+        checkpoint=checkpoint,
+    )
     seconds |= {"reading": reader.seconds, "training": now() - started}
-    interrupts.check()
     if not run.history:
-        raise KeyboardInterrupt
+        raise NothingTrained("before the first step of training was done")
     network.eval()
     mean = (
         Ensemble([network], [1.0], targets.task).predict(examples.sets, examples.context, asked.num_permutations).mean
@@ -158,17 +165,17 @@ def fit_stream(
         dict(candidate.settings),
         0,
         len(run.history),
-        training.state.seconds,
+        run.seconds,
         float(losses.sum() / examples.weights.sum()),
         targets.task.score(mean, examples.targets, examples.weights),
         1.0,
-        "interrupted" if run.interrupted else "out of time" if run.shortened else "",
+        str(run.ending),
         [run.history],
         index,
     )
     tell_epoch(run.last, trial)
     found = Found([network], [1.0], [*trials, trial], [([network], [1.0], torch.arange(len(examples)))])
-    return Fitted(found, encoder, targets, left_out, examples, scanned, seed, run.interrupted, processes, seconds)
+    return Fitted(found, encoder, targets, left_out, examples, scanned, seed, interrupts.came, processes, seconds)
 
 
 class _Encoding:

@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 import torch
 
-from janossy.estimators.batches import EPOCH_SETS, num_batches
+from janossy.estimators.batches import EPOCH_SETS, num_batches, seed_of
 
 BUFFER_SETS, BUFFER_ELEMENTS = 2**16, 2**20
 """Sets are shuffled among at least so many, or among those of so many elements, which memory holds."""
@@ -97,8 +97,3 @@ class Order:
         """The order of the sets of a window."""
         generator = torch.Generator().manual_seed(seed_of(self.seed, number, window, rank))
         return torch.randperm(num_sets, generator=generator)
-
-
-def seed_of(*numbers: int) -> int:
-    """A seed of torch from several numbers."""
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from janossy.estimators.streams.processes import Processes
+from janossy.estimators.processes import Processes
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.running_statistics import Seen
 from janossy.tables.stream import SetStream
