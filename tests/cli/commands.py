@@ -69,3 +69,7 @@ def orders(num: int = 40, seed: int = 0) -> dict[str, list]:
 def changed(columns: dict[str, list], name: str, row: int, value: object) -> dict[str, list]:
     """The same columns, with one value in the place of another."""
     return {**columns, name: [*columns[name][:row], value, *columns[name][row + 1 :]]}
+
+
+if __name__ == "__main__":
+    main()

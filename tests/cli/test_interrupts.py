@@ -1,8 +1,14 @@
 """Ctrl-C ends a fit with the best so far, or with nothing; a second ends it at once. Nothing is half-written."""
 
+import os
+import shutil
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from janossy.cli.workflow.display import FitDisplay
@@ -23,6 +29,7 @@ PLACES = {
     "saving": ("janossy.cli.workflow.fitting", "save"),
     "report": ("janossy.cli.workflow.fitting", "report"),
 }
+ROOT = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
 QUICK = ("--strategy", "k1,max", "--validation", "0.3")
 WHOLE = ["fit.json", "model.json", "model.safetensors", "report.html"]
 
@@ -71,6 +78,50 @@ def test_ctrl_c(place, times, written, janossy, monkeypatch):
         page = Path("model/report.html").read_text(encoding="utf-8")
         assert place == "report" or "by Ctrl-C, with the best so far" in page
         assert ("max" in stdout) == (place not in ("between candidates", "the first batch"))
+
+
+@pytest.mark.parametrize(("place", "written"), [("reading", []), ("the first batch", WHOLE), ("calibration", WHOLE)])
+def test_sigterm_ends_a_fit_as_ctrl_c_does(place, written, janossy, monkeypatch):
+    """With the best so far, what batch systems expect as exit code, and nothing half-written."""
+    owner, name = PLACES[place]
+    owner = __import__(owner, fromlist=["name"]) if isinstance(owner, str) else owner
+    real, count = getattr(owner, name), [0]
+
+    def ended(*arguments, **settings):
+        count[0] += 1
+        if count[0] == 1:
+            signal.raise_signal(signal.SIGTERM)
+        return real(*arguments, **settings)
+
+    monkeypatch.setattr(owner, name, ended)
+    write("orders.csv", orders())
+    code, _, stderr = janossy(*FIT, *QUICK, "--out", "model")
+    assert (code, stderr) == (143, "") and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert sorted(path.name for path in Path().iterdir()) == [*(["model"] if written else []), "orders.csv"]
+    if written:
+        assert sorted(path.name for path in Path("model").iterdir()) == written
+        assert "by SIGTERM, with the best so far" in Path("model/report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("num", [3, pytest.param(20, marks=pytest.mark.only_all)])
+def test_a_signal_at_any_moment_leaves_a_whole_model_or_nothing(num, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("orders.csv", orders())
+    endless = ("--strategy", "k1,max", "--max-epochs", "100000", "--time-budget", "20s")
+    command = [sys.executable, "-m", "tests.cli.commands", *FIT, *endless, "--out", "model"]
+    random = np.random.default_rng(0)
+    for _ in range(num):
+        number = [signal.SIGINT, signal.SIGTERM][int(random.integers(2))]
+        started = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.DEVNULL)
+        time.sleep(random.uniform(0.5, 9.0))
+        started.send_signal(number)
+        code = started.wait(60)
+        left = sorted(path.name for path in Path().iterdir())
+        assert code in (128 + number, -number)  # before our own handlers are there, the system's end it
+        assert left in (["orders.csv"], ["model", "orders.csv"])
+        if left != ["orders.csv"]:
+            assert code == 128 + number and sorted(path.name for path in Path("model").iterdir()) == WHOLE
+            shutil.rmtree("model")
 
 
 def test_what_is_told_may_interrupt(janossy, monkeypatch):

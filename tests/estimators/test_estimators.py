@@ -241,6 +241,22 @@ def test_time_is_kept():
     assert model.trials_[0].seconds < 4 and model.trials_[0].note == "out of time"
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+def test_numpy_integers_are_integers(kind):
+    sets, labels = bags(40)
+    options = {
+        "max_epochs": 1,
+        "batch_size": 8,
+        "patience": 2,
+        "validation": 3,
+        "num_permutations": 2,
+        "random_state": 0,
+    }
+    expected = SetClassifier("k1", **options).fit(sets, labels).predict_proba(sets)
+    model = SetClassifier("k1", **{name: kind(value) for name, value in options.items()}).fit(sets, labels)
+    assert len(model.parts_) == 3 and np.array_equal(model.predict_proba(sets), expected)
+
+
 def test_lines_while_it_fits(capsys):
     sets, labels = bags(40)
     SetClassifier("k1", verbose=1, **QUICK).fit(sets, labels)

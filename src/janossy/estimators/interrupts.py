@@ -9,8 +9,12 @@ from typing import Any, Self
 class Interrupts:
     """Within ``with`` a first Ctrl-C sets ``came``, which long work looks at; a second raises KeyboardInterrupt.
 
-    Where another is in force around it, that hears of both too. Outside the main thread, and where somebody else takes
-    care of SIGINT or ignores it, nothing changes.
+    If another is in force around it, both hear of every signal. Outside the main thread, and if somebody else takes
+    care of a signal or ignores it, nothing changes.
+
+    Args:
+        signals: those that are heard; commands hear SIGTERM too, which batch systems send.
+        patient: False if the first signal raises KeyboardInterrupt too. It may be changed meanwhile.
 
     Example:
         >>> with Interrupts() as interrupts:
@@ -18,25 +22,34 @@ class Interrupts:
         False
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *signals: signal.Signals, patient: bool = True) -> None:
+        self.signals, self.patient = signals or (signal.SIGINT,), patient
         self.came = self.insisted = False
+        self.number: int = signal.SIGINT
+        """The signal that came."""
+        self.outer: Interrupts | None = None
+        self.inner: Interrupts | None = None
+        self.before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        self.before: Any = None
-        if threading.current_thread() is threading.main_thread():
-            before = signal.getsignal(signal.SIGINT)
-            self.outer = getattr(before, "__self__", None)
-            if isinstance(self.outer, Interrupts):
-                self.came = self.outer.came
-            if before is signal.default_int_handler or isinstance(self.outer, Interrupts):
-                self.before = signal.signal(signal.SIGINT, self._hear)
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        for each in self.signals:
+            before = signal.getsignal(each)
+            owner = getattr(before, "__self__", None)
+            if isinstance(owner, Interrupts):
+                self.outer, owner.inner, self.came = owner, self, owner.came
+            if before in (signal.default_int_handler, signal.SIG_DFL) or isinstance(owner, Interrupts):
+                self.before[each] = signal.signal(each, self._hear)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.before is not None:
-            signal.signal(signal.SIGINT, self.before)
+        for each, before in self.before.items():
+            signal.signal(each, before)
+        if self.outer is not None:
+            self.outer.inner = None
 
     def check(self) -> None:
         """Raise a KeyboardInterrupt after a second Ctrl-C, which something may have caught."""
@@ -44,9 +57,13 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        self.insisted = self.came
-        self.came = True
-        if isinstance(self.outer, Interrupts):
-            self.outer._hear(number, frame)
-        if self.insisted:
+        each: Interrupts | None = self
+        while each is not None and each.outer is not None:
+            each = each.outer
+        is_patient = True
+        while each is not None:
+            each.insisted, each.came, each.number = each.came, True, number
+            is_patient = is_patient and each.patient
+            each = each.inner
+        if self.insisted or not is_patient:
             raise KeyboardInterrupt

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -149,7 +150,8 @@ class SetEstimator(BaseEstimator):
     def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, task: Task) -> None:
         """Train on sets, targets (B,) or (B, t), and weights, of which some may be 0."""
         limits, tried = self._limits(), candidates(self.strategy)
-        vars(self).pop("ensemble_", None)
+        if hasattr(self, "ensemble_"):
+            del self.ensemble_
         used = np.flatnonzero(weights)
         if len(used) < 2:
             raise ValueError(
@@ -269,14 +271,15 @@ class SetEstimator(BaseEstimator):
         owner = type(self).__name__
         if sample_weight is not None:
             raise ValueError(f"{owner} takes no sample_weight of sets in files; read them with as_sets.")
-        if isinstance(self.validation, int):
+        if isinstance(self.validation, Integral):
             raise ValueError(f"{owner} leaves out a part of sets in files, as 0.1; got validation={self.validation}.")
         if stream.y is None:
             raise ValueError(f"{owner} requires y to be passed, but the target y is None: SetStream(paths, y='name').")
         if len(stream) < 2:
             raise ValueError(f"{owner} expects two sets or more; got {len(stream)} sample(s). Give it more.")
         limits, tried = self._limits(), candidates(self.strategy)
-        vars(self).pop("ensemble_", None)
+        if hasattr(self, "ensemble_"):
+            del self.ensemble_
         random_state, checkpoint = self.random_state, self.checkpoint
         seed = None if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
         asked = Asked(
@@ -382,7 +385,7 @@ class SetEstimator(BaseEstimator):
                     raise ValueError(f"{owner} expects {name} > 0, or None; got {name}={value}.")
         if (part := self.validation) is not None:
             check_number(owner, "validation", part, 0.1)
-            if not (0 < part < 1 or (isinstance(part, int) and part > 1)):
+            if not (0 < part < 1 or (isinstance(part, Integral) and part > 1)):
                 raise ValueError(
                     f"{owner} expects validation as a part between 0 and 1, as a number of folds >= 2, or None; got "
                     f"validation={part}."

@@ -1,5 +1,7 @@
 """Splits of the training sets into those that networks learn from and those that they are judged by."""
 
+from numbers import Integral
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -23,10 +25,10 @@ def splits(
     num = len(targets)
     if validation is None:
         validation = FOLDS if num <= FEW_SETS else min(PART, MOST_SETS / num)
-    num_folds = validation if isinstance(validation, int) else max(2, round(1 / validation))
+    num_folds = int(validation) if isinstance(validation, Integral) else max(2, round(1 / validation))
     num_folds = min(num_folds, num)
     fold = folds(targets, num_folds, generator)
-    judged = range(num_folds) if isinstance(validation, int) else range(1)
+    judged = range(num_folds) if isinstance(validation, Integral) else range(1)
     return [((fold != i).nonzero()[:, 0], (fold == i).nonzero()[:, 0]) for i in judged]
 
 

@@ -3,7 +3,10 @@
 import os
 import platform
 import shlex
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
@@ -57,25 +60,35 @@ def fit(request: Request) -> None:
     """Read the tables, fit, and write the folder of the model: whole, or not at all.
 
     Raises: BadArgument for what is wrong in the tables; OSError; FloatingPointError if training diverges;
-        typer.Exit(130) after an interrupt, when the best so far is written; KeyboardInterrupt after one before there is
-        anything to write, or a second.
+        typer.Exit with 130 after Ctrl-C, and 143 after SIGTERM: the best so far is written, or nothing if there is
+        nothing to write, or after a second signal.
     """
     rank = Processes.found(request.settings["device"]).rank if request.stream else 0
     console = screen() if rank == 0 else Console(quiet=True)
     _check_device(request.settings["device"])
     request.out.parent.mkdir(parents=True, exist_ok=True)
-    with beside(request.out) as part:
+    interrupts = Interrupts(signal.SIGINT, signal.SIGTERM, patient=False)
+    with interrupts, _exit_by(interrupts), beside(request.out) as part:
         part.mkdir()  # if there is no place for it, one knows before training
         read, targets, task = _read(request, console)
-        with Interrupts() as interrupts:
-            record = _written(request, read, targets, task, part, console, interrupts, rank == 0)
+        interrupts.patient = True
+        record = _written(request, read, targets, task, part, console, interrupts, rank == 0)
     if record is None:
         return
     say(console, f"{in_words(record.scores)}, on {record.num_judged:,} sets that were left out.")
     say(console, f"wrote {request.out}, with {request.out / 'report.html'}")
     if interrupts.came:
         say(console, "Stopped before the end: this is the best so far.")
-        raise typer.Exit(130)
+        raise typer.Exit(128 + interrupts.number)
+
+
+@contextmanager
+def _exit_by(interrupts: Interrupts) -> Iterator[None]:
+    """Ends with the exit code of the signal that ended the work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(128 + interrupts.number) from None
 
 
 def _written(
@@ -123,7 +136,8 @@ def _written(
     folder = save(model, part / "model")
     write_whole(folder / NAME, record.to_json())
     try:
-        told = {"ended": "by Ctrl-C, with the best so far"} if interrupts.came else {}
+        by = "SIGTERM" if interrupts.number == signal.SIGTERM else "Ctrl-C"
+        told = {"ended": f"by {by}, with the best so far"} if interrupts.came else {}
         write_whole(folder / "report.html", report(model, sets, judged, record, told | _told(model)))
     finally:  # rather a model without a report than none
         folder.rename(request.out)
