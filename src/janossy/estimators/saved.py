@@ -212,6 +212,7 @@ def _trial(told: Any) -> Trial:
         _finite(told["weight"]),
         _is(str, told["note"]),
         [[_is(dict, epoch) for epoch in _is(list, run)] for run in _is(list, told["history"])],
+        _is(int, told.get("candidate", 0)),
     )
 
 
