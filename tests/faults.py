@@ -258,7 +258,7 @@ FAULTS = (
     _in(
         "losses", "order_loss.py", "losses/test_order_loss",
         "the baseline is the mean of all draws, the one that it is taken from too",
-        "others = (losses.sum(1, keepdim=True) - losses) / (self.num_orders - 1)",
+        "others = (losses.sum(1, keepdim=True) - losses) / (self.num_permutations - 1)",
         "others = losses.mean(1, keepdim=True)",
     ),
     _in(

@@ -497,7 +497,7 @@ DOORS = {
         {"f": (None, 3, TupleMLP), "num_elements": COUNT, "features": COUNT, "num": COUNT},
     ),
     "a CachedMean's call": Door(
-        lambda **given: CachedMean(TupleMLP(1, D, 4), 10, 4)(**given),
+        lambda **given: CachedMean(TupleMLP(1, D, 4), num_elements=10, out_features=4)(**given),
         lambda: {"sets": sets(), "ids": torch.arange(6)},
         {
             "sets": (*SETS, *ELEMENTS),
@@ -525,7 +525,7 @@ DOORS = {
         },
     ),
     "a GraphSAGE's call": Door(
-        lambda **given: GraphSAGE(D, 2, "lstm")(**given),
+        lambda **given: GraphSAGE(D, 2, aggregation="lstm")(**given),
         lambda: {"x": torch.randn(3, D), "graph": graph(), "vertices": torch.tensor([0, 1])},
         {
             "x": (None, torch.randn(3, D + 1), torch.randn(2, D), torch.randn(3, D).double(), torch.ones(3, D).long()),

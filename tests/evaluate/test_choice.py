@@ -77,7 +77,7 @@ def test_a_direction_that_is_added():
     assert name_of(layer, sets) == "shared_prefixes"
     f.bidirectional = True
     assert name_of(layer, sets) != "shared_prefixes"
-    close(layer(sets), JanossyPooling(f, AllPermutations(), "gather")(sets))
+    close(layer(sets), JanossyPooling(f, AllPermutations(), evaluate="gather")(sets))
 
 
 class Declares:
@@ -159,7 +159,7 @@ def test_the_choice_follows_every_field_of_a_structure(kind, field, asked):
     law_asked_anew(asked, problem, replace(problem))
 
 
-@pytest.mark.parametrize("other", [GRU(D, 4), GRU(D, 3, 2), GRU(D, 3, bidirectional=True), LSTM(D, 3), None])
+@pytest.mark.parametrize("other", [GRU(D, 4), GRU(D, 3, num_layers=2), GRU(D, 3, bidirectional=True), LSTM(D, 3), None])
 def test_the_choice_follows_the_layers_of_a_recurrence(other, asked):
     f = Declares(structure(GRU(D, 3)))
     problem = Problem(f, Tuples(2), SETS)
@@ -209,7 +209,7 @@ def test_a_fourth_structure_is_refused_by_those_that_do_not_know_it(evaluator):
 @pytest.mark.parametrize("orderings", ANY, ids=str)
 def test_a_fourth_structure_is_gathered(orderings):
     sets = distinct_sets((3, 0, 2))
-    auto, gather = (JanossyPooling(f, orderings, e) for f in [FromOutside()] for e in ("auto", "gather"))
+    auto, gather = (JanossyPooling(f, orderings, evaluate=e) for f in [FromOutside()] for e in ("auto", "gather"))
     assert auto.explain(sets).startswith("gather (the cheapest")
     close(auto(sets), gather(sets))
 
@@ -237,4 +237,4 @@ def test_a_submodule_named_structure_is_no_declaration():
     assert structure(f) is None
     layer = JanossyPooling(f, Tuples(2))
     assert layer.explain(sets).startswith("gather")
-    close(layer(sets), JanossyPooling(f, Tuples(2), "gather")(sets))
+    close(layer(sets), JanossyPooling(f, Tuples(2), evaluate="gather")(sets))

@@ -236,7 +236,7 @@ REFUSED = {
         ValueError,
         "expects rows of shape",
     ),
-    "k": (lambda: JanossyPooling(TupleMLP(2, 2, 3), Tuples(3)), ValueError, "Match its k"),
+    "k": (lambda: JanossyPooling(TupleMLP(2, 2, 3), AllPermutations()), ValueError, "Match its k"),
     "dtype": (lambda: JanossyPooling(nn.Linear(2, 3).float(), Canonical()), ValueError, "expects elements in torch.fl"),
     "what f returns": (
         lambda: JanossyPooling(nn.Linear(2, 3), Canonical()),
@@ -254,7 +254,7 @@ REFUSED = {
         "over max_rows=100",
     ),
     "too many rows for shared prefixes": (
-        lambda: JanossyPooling(GRU(2, 3), AllPermutations(max_rows=100), "shared_prefixes"),
+        lambda: JanossyPooling(GRU(2, 3), AllPermutations(max_rows=100), evaluate="shared_prefixes"),
         ValueError,
         "over max_rows=100",
     ),
@@ -269,7 +269,7 @@ REFUSED = {
         "over max_rows=100",
     ),
     "an evaluator that does not apply": (
-        lambda: JanossyPooling(GRU(2, 3), Canonical(), "fused"),
+        lambda: JanossyPooling(GRU(2, 3), Canonical(), evaluate="fused"),
         ValueError,
         "evaluate=fused does not apply: GRU declares no additive structure",
     ),
@@ -298,7 +298,7 @@ def test_explain_of_no_elements(sizes):
         law_same_error(JanossyPooling(GRU(5, 3), AllPermutations()), sets, ValueError, "expects rows of shape")
 
 
-@pytest.mark.parametrize("f", [GRU(6, 3, 2, dropout=0.5), Noisy()], ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize("f", [GRU(6, 3, num_layers=2, dropout=0.5), Noisy()], ids=lambda f: type(f).__name__)
 @pytest.mark.parametrize("orderings", [Sampled(2), AllPermutations(), Canonical()], ids=str)
 def test_explain_leaves_everything_as_it_was(f, orderings):
     """The modules' modes, one by one, statistics of batch norm, gradients, and the random numbers to come."""

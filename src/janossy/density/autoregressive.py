@@ -37,7 +37,7 @@ class Autoregressive(SequenceDensity):
 
     symmetric = False
 
-    def __init__(self, reader: nn.Module, head: Head, k: int | None = None) -> None:
+    def __init__(self, reader: nn.Module, head: Head, *, k: int | None = None) -> None:
         super().__init__()
         if not isinstance(head, Head):
             raise TypeError(f"Autoregressive expects a head, such as Normals(2); got {head!r}.")

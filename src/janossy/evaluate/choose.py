@@ -148,11 +148,10 @@ class Choice:
             lines.append(
                 f"  elements: {num} places in a table of {len(problem.table)}, each of which is projected once"
             )
-        remark = getattr(problem.orderings, "remark", None)
-        if callable(remark) and (said := remark(problem.keys, problem.gathered.values)) is not None:
-            lines.append(f"  {said}")
+        if (diagnostics := problem.orderings.diagnostics(problem.keys, problem.gathered.values)) is not None:
+            lines.append(f"  {diagnostics}")
         if isinstance(chosen, DistinctTuples):
-            lines.append(f"  {chosen.remark(problem)}")
+            lines.append(f"  {chosen.diagnostics(problem)}")
         if problem.values.is_cuda:
             lines.append(f"  times: as expected of {gpu_of(problem.values.device)}; not measured")
         for candidate in candidates(problem):

@@ -20,7 +20,8 @@ from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.pieces import Piece, batches_of, pieces_of, with_zero
 from janossy.functions.structure import Recurrent, Structure
-from janossy.orderings.rows import Rows, averages_every_arrangement
+from janossy.orderings.contract import averages_every_arrangement
+from janossy.orderings.rows import Rows
 from janossy.sets import Ragged
 
 

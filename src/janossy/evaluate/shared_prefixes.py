@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import accumulate, pairwise
 from typing import ClassVar, cast
 
@@ -17,7 +17,7 @@ from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.every_tuple import in_order
 from janossy.functions.structure import Recurrent
-from janossy.orderings.rows import MAX_ROWS, EveryArrangement, averages_every_arrangement
+from janossy.orderings.contract import EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.sets import Ragged
 from janossy.transfer import upload
@@ -46,6 +46,7 @@ class SharedPrefixes:
         were slabs and f's weights modified in place since forward.
     """
 
+    _: KW_ONLY
     merge_equal: bool = False
     name: ClassVar[str] = "shared_prefixes"
 
@@ -92,7 +93,7 @@ class SharedPrefixes:
 
     def _check_rows(self, problem: Problem, alike: "Alike") -> None:
         """Raise a ValueError if there are more rows than the orderings' max_rows."""
-        max_rows = getattr(problem.orderings, "max_rows", MAX_ROWS)
+        max_rows = problem.orderings.max_rows
         total = sum(_num_rows(problem, multiplicities) * len(sets) for multiplicities, sets in alike.items())
         if total > max_rows:
             raise ValueError(

@@ -14,8 +14,8 @@ from janossy.export.tuples import MOST_ELEMENTS, over_tuples
 from janossy.functions.checks import check_sequences
 from janossy.functions.structure import Recurrent, hooked, structure
 from janossy.nn.network import JanossyNetwork, takes
-from janossy.orderings import Canonical, Combinations, Sampled, Tuples, weighs_rows
-from janossy.orderings.rows import check_budget
+from janossy.orderings import Canonical, Combinations, Sampled, Tuples
+from janossy.orderings.contract import check_budget
 
 
 def _mean(values: Tensor, counted: Tensor) -> Tensor:
@@ -109,7 +109,9 @@ class PaddedNetwork(nn.Module):
         if noise is not None:
             each = [[noise]]
         elif isinstance(orderings, Sampled):
-            each = [[torch.randint(2**62, (mask.shape[0], orderings.num, mask.shape[1]), device=mask.device)]]
+            each = [
+                [torch.randint(2**62, (mask.shape[0], orderings.num_permutations, mask.shape[1]), device=mask.device)]
+            ]
         elif isinstance(orderings, Canonical | Combinations):
             keys = orderings.each_key if isinstance(orderings, Canonical) else (orderings.key,)
             each = [[column.unflatten(0, mask.shape)[:, None] for column in columns(flat(x), key)] for key in keys]
@@ -181,7 +183,7 @@ def _check_network(network: JanossyNetwork) -> None:
             "JanossyNetwork(None, pooling, None) makes one of a pooling layer."
         )
     f, orderings = network.pooling.f, network.pooling.orderings
-    if isinstance(orderings, Canonical) and (weighs_rows(orderings) or orderings.k is not None):
+    if isinstance(orderings, Canonical) and (orderings.weighs_rows or orderings.k is not None):
         raise ValueError(
             f"PaddedNetwork expects Canonical(key) without k and order_weights; got {orderings}. Build the network "
             "without them."

@@ -45,7 +45,7 @@ class BalancedTree(nn.Module):
 
     takes_mask: ClassVar[bool] = True
 
-    def __init__(self, in_features: int, hidden_features: int, combine: nn.Module | None = None) -> None:
+    def __init__(self, in_features: int, hidden_features: int, *, combine: nn.Module | None = None) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, hidden_features=hidden_features)
         if combine is not None and not isinstance(combine, nn.Module):

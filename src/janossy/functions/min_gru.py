@@ -40,7 +40,7 @@ class MinGRU(nn.Module):
 
     takes_mask: ClassVar[bool] = True
 
-    def __init__(self, in_features: int, hidden_features: int, num_layers: int = 1, *, dropout: float = 0.0) -> None:
+    def __init__(self, in_features: int, hidden_features: int, *, num_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, hidden_features=hidden_features, num_layers=num_layers)
         check_dropout(self, dropout)

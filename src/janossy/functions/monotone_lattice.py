@@ -48,6 +48,7 @@ class MonotoneLattice(nn.Module):
         self,
         in_features: int,
         out_features: int,
+        *,
         increasing: Sequence[int] = (),
         num_keypoints: int = 8,
         low: float = -3.0,

@@ -42,6 +42,7 @@ class TupleProduct(nn.Module):
         k: int,
         in_features: int,
         rank: int,
+        *,
         out_features: int | None = None,
         g: Callable[[int], nn.Module] | Sequence[nn.Module] | nn.ModuleList | None = None,
     ) -> None:

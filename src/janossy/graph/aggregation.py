@@ -8,7 +8,7 @@ from janossy.evaluate import Evaluator, Function
 from janossy.evaluate.lookup import Lookup
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Orderings, Sampled
-from janossy.orderings.rows import check_orderings
+from janossy.orderings.contract import check_orderings
 from janossy.sets import Ragged
 
 try:
@@ -62,8 +62,8 @@ class JanossyAggregation(Aggregation):
     def __init__(
         self,
         f: Function,
-        num_permutations: int = 1,
         *,
+        num_permutations: int = 1,
         num_permutations_eval: int | None = None,
         orderings: Orderings | None = None,
         orderings_eval: Orderings | None = None,
@@ -99,7 +99,7 @@ class JanossyAggregation(Aggregation):
                 f"does not change with the number of orderings; got {reduce!r}. Leave them out, or choose one of those."
             )
         self.pooling = JanossyPooling(
-            f, Sampled(num_permutations) if orderings is None else orderings, evaluate, reduce
+            f, Sampled(num_permutations) if orderings is None else orderings, evaluate=evaluate, reduce=reduce
         )
         self.orderings_eval = orderings_eval
 
@@ -146,8 +146,8 @@ class JanossyAggregation(Aggregation):
 
 
 def _named(orderings: Orderings, mode: str = "") -> str:
-    if isinstance(orderings, Sampled) and orderings == Sampled(orderings.num):
-        return f"num_permutations{mode}={orderings.num}"
+    if isinstance(orderings, Sampled) and orderings == Sampled(orderings.num_permutations):
+        return f"num_permutations{mode}={orderings.num_permutations}"
     return f"orderings{mode}={orderings}"
 
 

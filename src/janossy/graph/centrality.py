@@ -20,7 +20,7 @@ CENTRES = 256
 """The centres whose personalised PageRanks are computed together, each of which takes a number a vertex."""
 
 
-def neighbour_keys(graph: Neighbourhoods, by: str | Sequence[str]) -> Tensor:
+def neighbour_keys(graph: Neighbourhoods, centrality: str | Sequence[str]) -> Tensor:
     """Numbers to sort each vertex's neighbours by, from the most central to the least: minus their centralities.
 
     - "degree": the edges that end at the neighbour.
@@ -53,8 +53,8 @@ def neighbour_keys(graph: Neighbourhoods, by: str | Sequence[str]) -> Tensor:
         tensor([[-1., -1., -2., -2.]], dtype=torch.float64)
     """
     check_graph(graph, "neighbour_keys")
-    names = [by] if isinstance(by, str) else list(by)
-    expected = f"neighbour_keys expects by among {', '.join(map(repr, CENTRALITIES))}, or several"
+    names = [centrality] if isinstance(centrality, str) else list(centrality)
+    expected = f"neighbour_keys expects a centrality among {', '.join(map(repr, CENTRALITIES))}, or several"
     if wrong := [name for name in names if not isinstance(name, str)]:
         raise TypeError(f"{expected}; got {wrong[0]!r}, of type {type(wrong[0]).__name__}.")
     if not names or (wrong := [name for name in names if name not in CENTRALITIES]):

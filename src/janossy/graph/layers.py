@@ -87,7 +87,9 @@ class InOrder(nn.Module):
     def forward(self, x: Tensor, sets: Ragged) -> Tensor:
         table, places = _used(x, sets.values)  # each row is projected once, in however many sets it is
         rows = Drawn(build_rows(sets, lambda n, _: torch.arange(n, device=sets.device)[None, None]), sets.sizes)
-        problem = Problem(self.f, rows, sets.with_values(places), sets, memory_budget=self.memory_budget, table=table)
+        problem = Problem(
+            self.f, rows, sets.with_values(places), keys=sets, memory_budget=self.memory_budget, table=table
+        )
         if Packed().refuses(problem) is None:
             return cast(Tensor, Packed()(problem))
         return cast(Tensor, Gather()(replace(problem, table=_dense(table))))

@@ -48,7 +48,7 @@ class GraphSAGE(nn.Module):
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
-        >>> model = GraphSAGE(5, 3, "lstm")
+        >>> model = GraphSAGE(5, 3, aggregation="lstm")
         >>> model(torch.randn(3, 5), graph, torch.tensor([0, 2]), k_1=2, k_2=2).shape
         torch.Size([2, 3])
     """
@@ -57,8 +57,8 @@ class GraphSAGE(nn.Module):
         self,
         in_features: int,
         num_classes: int,
-        aggregation: str = "lstm",
         *,
+        aggregation: str = "lstm",
         hidden_features: int = 256,
         memory_budget: int = 2**30,
     ) -> None:
@@ -106,7 +106,7 @@ class GraphSAGE(nn.Module):
                 "num_nodes."
             )
         check_dtype(self, x)
-        return self.of_hops(x, two_hops(graph, vertices, k_1, k_2, resample=resample, generator=generator))
+        return self.of_hops(x, two_hops(graph, vertices, k_1=k_1, k_2=k_2, resample=resample, generator=generator))
 
     def of_hops(self, x: Tensor, hops: TwoHops) -> Tensor:
         """The logits (B, c) from neighbours that have been drawn.

@@ -15,7 +15,7 @@ from janossy.inference.prediction import Prediction, exact, of_members, together
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
-from janossy.orderings.rows import MAX_ROWS, Orderings, as_random, check_orderings, in_prediction
+from janossy.orderings.contract import Orderings, as_random, check_orderings
 from janossy.sets import Ragged, check_ragged
 from janossy.stack import Stack
 from janossy.transfer import upload
@@ -131,7 +131,7 @@ def predict(
     check_context(context, sets, "predict")
     averaged = network.pooling.orderings if orderings is None else orderings
     check_orderings(averaged, "predict")
-    drawn = as_random(in_prediction(averaged), "predict")
+    drawn = as_random(averaged.in_prediction(), "predict")
     check_integer("predict", "num_permutations", num_permutations, 1, optional=True)
     check_integer("predict", "block", block, 1, "permutations", optional=True)
     check_integer("predict", "seed", seed, 0, optional=True)
@@ -150,7 +150,7 @@ def predict(
             f"predict expects as control a ControlVariate, or another with rows and mean; got {control!r}, without "
             f"{' and '.join(missing)}. fit_control_variate makes one."
         )
-    if drawn is not None and drawn.num > 1:
+    if drawn is not None and drawn.num_permutations > 1:
         drawn = cast(RandomOrderings, network.pooling.in_evaluation(drawn))
     num, block = (0, None) if drawn is None else _plan(drawn, num_permutations, block, tolerance is not None)
 

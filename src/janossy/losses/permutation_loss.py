@@ -13,8 +13,8 @@ from janossy.checks import check_function, check_generator, check_integer, check
 from janossy.evaluate.validation import check_sets
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import Orderings, RandomOrderings
+from janossy.orderings.contract import as_random
 from janossy.orderings.drawn import draws_of
-from janossy.orderings.rows import as_random
 from janossy.sets import Ragged
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -126,8 +126,8 @@ class PermutationLoss(nn.Module):
     def __init__(
         self,
         loss: Loss | None = None,
-        objective: str = "average_loss",
         *,
+        objective: str = "average_loss",
         num_permutations: int | None = None,
         penalty: float = 0.0,
         link: str | Callable[[Tensor], Tensor] | None = None,
@@ -323,7 +323,7 @@ class RobbinsMonro(LRScheduler):
         [0.05]
     """
 
-    def __init__(self, optimizer: Optimizer, tau: float = 1000.0, power: float = 1.0, last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, *, tau: float = 1000.0, power: float = 1.0, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(
                 f"RobbinsMonro expects a torch.optim.Optimizer; got {type(optimizer).__name__}. "

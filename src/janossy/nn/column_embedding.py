@@ -44,8 +44,8 @@ class ColumnEmbedding(nn.Module):
     def __init__(
         self,
         vocabularies: Sequence[int],
-        num_numbers: int,
         *,
+        num_numbers: int,
         embedding_features: int | None = None,
         scaled: bool = False,
     ) -> None:

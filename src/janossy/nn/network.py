@@ -27,7 +27,7 @@ class JanossyNetwork(nn.Module):
 
     Args:
         h: maps elements (N, *features) to (N, d), such as ``nn.Embedding`` for sets of integers; None for identity.
-        pooling: a ``JanossyPooling``.
+        pooling: a ``JanossyPooling``, which is required.
         rho: maps pooled vectors (B, c) to outputs; None for identity. For sets that come with a ``context``, what is
             known of each as a whole, it takes that too: rho(pooled, context).
 
@@ -41,12 +41,15 @@ class JanossyNetwork(nn.Module):
         torch.Size([2, 1])
     """
 
-    def __init__(self, h: nn.Module | None, pooling: JanossyPooling, rho: nn.Module | None) -> None:
+    def __init__(
+        self, h: nn.Module | None = None, pooling: JanossyPooling | None = None, rho: nn.Module | None = None
+    ) -> None:
         super().__init__()
         if not isinstance(pooling, JanossyPooling):
+            got = "none" if pooling is None else type(pooling).__name__
             raise TypeError(
-                f"JanossyNetwork expects pooling to be a JanossyPooling; got {type(pooling).__name__}. "
-                "Its arguments are h, pooling, rho."
+                f"JanossyNetwork expects pooling to be a JanossyPooling; got {got}. "
+                "Write JanossyNetwork(pooling=…), or JanossyNetwork(h, pooling, rho)."
             )
         check_module("JanossyNetwork", "h", h)
         check_module("JanossyNetwork", "rho", rho)
@@ -155,5 +158,5 @@ def check_module(owner: str, name: str, module: object) -> None:
 def check_network(network: object, owner: str) -> None:
     """Raise a TypeError unless it is a ``JanossyNetwork``."""
     if not isinstance(network, JanossyNetwork):
-        remedy = "JanossyNetwork(h, pooling, rho), of which h and rho may be None"
+        remedy = "JanossyNetwork(pooling=…), with h and rho if there are any"
         raise TypeError(f"{owner} expects a JanossyNetwork; got {type(network).__name__}. Write {remedy}.")

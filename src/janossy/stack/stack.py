@@ -14,7 +14,7 @@ from janossy.functions.recurrent import Recurrence
 from janossy.functions.tuple_mlp import TupleMLP
 from janossy.nn.modes import untouched
 from janossy.nn.network import JanossyNetwork
-from janossy.orderings.rows import modules_of
+from janossy.orderings.contract import modules_of
 from janossy.sets import Ragged
 from janossy.stack import maps, recurrences, tuples
 from janossy.stack.batch import Batch, as_batch, is_table, looked_up, split

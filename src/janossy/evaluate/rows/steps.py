@@ -49,7 +49,7 @@ def why_no_projections(problem: Problem) -> str | None:
     """Why ``of_projections`` does not apply; None if it does."""
     if (reason := problem.lacks(Additive)) is not None:
         return reason
-    needed, k = problem.declared(Additive).k, getattr(problem.orderings, "k", None)
+    needed, k = problem.declared(Additive).k, problem.orderings.k
     if needed != k:
         return f"f takes rows of k = {needed} elements, and these orderings have k = {k}"
     return None

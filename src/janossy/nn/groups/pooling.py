@@ -24,7 +24,7 @@ class GroupPooling(nn.Module):
     Args:
         f: any module that maps rows (T, k, d) to (T, c).
         group: ``reversal(k)``, ``cyclic(k)``, ``dihedral(k)``, ``improper(centre)``, ``symmetric(k)``, or a table of
-            your own, ``Group(permutations, signs)``.
+            your own, ``Group(permutations, signs=signs)``.
         evaluate: HOW, as for ``JanossyPooling``.
         memory_budget: in bytes; rows that need more are computed in chunks, and once more in backward.
 
@@ -42,10 +42,10 @@ class GroupPooling(nn.Module):
     """
 
     def __init__(
-        self, f: Function, group: Group, evaluate: str | Evaluator = "auto", *, memory_budget: int = MEMORY_BUDGET
+        self, f: Function, group: Group, *, evaluate: str | Evaluator = "auto", memory_budget: int = MEMORY_BUDGET
     ) -> None:
         super().__init__()
-        self.pooling = JanossyPooling(f, GroupImages(group), evaluate, memory_budget=memory_budget)
+        self.pooling = JanossyPooling(f, GroupImages(group), evaluate=evaluate, memory_budget=memory_budget)
         self.group = group
 
     def forward(self, values: Tensor, tuples: Tensor) -> Tensor:
