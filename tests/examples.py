@@ -320,7 +320,7 @@ def applies(ordering: str, function: str, evaluator: str, reduce: str | None = "
         return False
     f = built_once(function, ORDERINGS[ordering].k)
     problem = Problem(f, ORDERINGS[ordering], distinct_sets(), reduce=reduce)
-    return EVALUATORS[evaluator].refuses(problem) is None
+    return EVALUATORS[evaluator].why_not_applicable(problem) is None
 
 
 IN_CHUNKS = list(MEMORY_BUDGETS)

@@ -45,7 +45,7 @@ EXAMPLES = {
 NO_STRATEGY = {"Drawn"}
 """It holds the rows that an ordering has drawn."""
 
-MARK = {"orderings": "enumerate", "functions": "forward", "evaluate": "refuses"}
+MARK = {"orderings": "enumerate", "functions": "forward", "evaluate": "why_not_applicable"}
 """What makes a public class a strategy: it, or a class of its file that it inherits from, defines this method."""
 
 

@@ -99,7 +99,7 @@ def asked(monkeypatch):
     problems = []
 
     class Asked(Gather):
-        def refuses(self, problem):
+        def why_not_applicable(self, problem):
             problems.append(problem)
             return None
 
@@ -201,7 +201,7 @@ ANY = [Tuples(2), Combinations(2), AllPermutations(), Canonical(), Sampled(2, se
     "evaluator", [each for each in EVALUATORS if each.name not in ("gather", "distinct")], ids=lambda e: e.name
 )
 def test_a_fourth_structure_is_refused_by_those_that_do_not_know_it(evaluator):
-    reasons = [evaluator.refuses(Problem(FromOutside(), orderings, SETS)) for orderings in ANY]
+    reasons = [evaluator.why_not_applicable(Problem(FromOutside(), orderings, SETS)) for orderings in ANY]
     assert None not in reasons
     assert any(reason.startswith("FromOutside declares no ") for reason in reasons)
 
@@ -216,12 +216,12 @@ def test_a_fourth_structure_is_gathered(orderings):
 
 def test_an_evaluator_may_know_a_fourth_structure():
     class Knows(Gather):
-        def refuses(self, problem):
+        def why_not_applicable(self, problem):
             return problem.lacks(Alternating)
 
     problem = Problem(FromOutside(), Tuples(2), SETS)
-    assert Knows().refuses(problem) is None and problem.declared(Alternating) == Alternating()
-    assert Knows().refuses(replace(problem, f=GRU(D, 3))) == "GRU declares no alternating structure"
+    assert Knows().why_not_applicable(problem) is None and problem.declared(Alternating) == Alternating()
+    assert Knows().why_not_applicable(replace(problem, f=GRU(D, 3))) == "GRU declares no alternating structure"
 
 
 def test_a_submodule_named_structure_is_no_declaration():

@@ -182,7 +182,7 @@ def test_what_is_refused(case):
 
 def test_too_many_tuples_to_number():
     problem = Problem(TupleMLP(40, 2, 3), Tuples(40), some_sets(1, 2), table=torch.randn(VOCABULARY, 2))
-    assert DistinctTuples().refuses(problem) == "5 elements have too many 40-tuples to number them"
+    assert DistinctTuples().why_not_applicable(problem) == "5 elements have too many 40-tuples to number them"
 
 
 @pytest.mark.parametrize("wrong", [VOCABULARY, -1])

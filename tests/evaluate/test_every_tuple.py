@@ -82,13 +82,13 @@ ORDERINGS = [
 
 
 def law_refuses(evaluator, f, orderings, reason, reduce="mean"):
-    """The reason is given by refuses, by explain, and by the error of who asked for it; auto does without.
+    """The reason is given by why_not_applicable, by explain, and by the error of who asked for it; auto does without.
 
     With reduce None the rows are asked for.
     """
     sets = distinct_sets((3, 2))
     problem = Problem(f, orderings, sets, reduce=reduce)
-    assert EVALUATORS[evaluator].refuses(problem) == reason
+    assert EVALUATORS[evaluator].why_not_applicable(problem) == reason
     explanation = Choice("auto").explain(problem)
     assert f"\n  {evaluator}: does not apply: {reason}" in explanation
     assert not explanation.startswith(evaluator)

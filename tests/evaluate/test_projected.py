@@ -39,7 +39,7 @@ def test_refusals_are_explained_and_auto_gathers(f, orderings, reason):
     explanation = Choice("auto").explain(problem)
     assert explanation.startswith("gather (the cheapest that applies)")
     assert f"\n  projected: does not apply: {reason}" in explanation
-    assert Projected().refuses(problem) == reason
+    assert Projected().why_not_applicable(problem) == reason
 
 
 def test_a_hook_is_not_bypassed():

@@ -54,7 +54,7 @@ def law_shared(orderings, f, evaluator, reduce, keys, sizes=SIZES, places=PLACES
         )
         if shares:
             problem = replace(problem, elements=sets, keys=keys, table=table)
-        assert evaluator.refuses(problem) is None
+        assert evaluator.why_not_applicable(problem) is None
         result = evaluator(problem)
         result = result.values if isinstance(result, Ragged) else result
         weights = torch.linspace(-1, 1, result.numel()).view_as(result)

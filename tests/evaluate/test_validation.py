@@ -51,7 +51,7 @@ def misfits():
             for orderings in ORDERINGS:
                 if needs_k and getattr(orderings, "k", None) is None:
                     continue
-                if evaluator.refuses(Problem(build(2), orderings, sets)) is None:
+                if evaluator.why_not_applicable(Problem(build(2), orderings, sets)) is None:
                     yield pytest.param(name, evaluator.name, orderings, id=f"{name}-{evaluator.name}")
                     break
 

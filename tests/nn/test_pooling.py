@@ -219,7 +219,7 @@ class OnlyAllPermutations(Gather):
 
     name = "quick"
 
-    def refuses(self, problem):
+    def why_not_applicable(self, problem):
         name = type(problem.orderings).__name__
         return None if problem.orderings == AllPermutations() else f"needs AllPermutations, not {name}"
 
@@ -273,7 +273,7 @@ def test_auto_takes_the_cheapest_that_applies(monkeypatch):
         flops_per_second: float = 1.0
         refusal: str | None = None
 
-        def refuses(self, problem):
+        def why_not_applicable(self, problem):
             return self.refusal
 
         def cost(self, problem):

@@ -144,7 +144,7 @@ def test_blocks_are_as_few_and_as_even_as_allowed(scheme, num, n, block, k):
     orderings = Sampled(num, k=k, scheme=scheme, block=block)
     blocks = orderings.blocks(n)
     chosen = scheme if scheme != "auto" else "latin" if k else "designed"
-    allowed = min(num, *(most for most in (block, SCHEMES[chosen].most(n)) if most is not None), num)
+    allowed = min(num, *(most for most in (block, SCHEMES[chosen].max_permutations(n)) if most is not None), num)
     if chosen == "designed" and n <= schemes.FEW and block is not None and block < num:
         allowed = min(allowed, 2)
     assert sum(blocks) == num == orderings.num_rows(n)
@@ -375,9 +375,9 @@ DESIGNS = {
 
 
 def test_designs_are_permutations_that_begin_with_the_identity():
-    assert list(DESIGNS) == list(range(2, templates.MOST_DESIGNED_ELEMENTS + 1))
+    assert list(DESIGNS) == list(range(2, templates.MAX_DESIGNED_ELEMENTS + 1))
     for n, designs in DESIGNS.items():
-        assert list(designs) == [4, 6, 8, 10, 12, 16, 20, 32] and max(designs) == templates.MOST_DESIGNED_ROWS
+        assert list(designs) == [4, 6, 8, 10, 12, 16, 20, 32] and max(designs) == templates.MAX_DESIGNED_ROWS
         for m, rows in designs.items():
             assert len(rows) == m and rows[0] == list(range(n))
             assert all(sorted(row) == rows[0] for row in rows)

@@ -220,7 +220,7 @@ def tied():
 class Mean:
     name = "mean"
 
-    def refuses(self, problem):
+    def why_not_applicable(self, problem):
         return None
 
     def cost(self, problem):

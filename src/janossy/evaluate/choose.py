@@ -28,7 +28,7 @@ class Evaluator(Protocol):
     @property
     def name(self) -> str: ...
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         """Why it does not apply to this f over these orderings; None if it does."""
         ...
 
@@ -58,6 +58,9 @@ EVALUATORS: tuple[Evaluator, ...] = (
 )
 """The evaluators that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
 
+PARTS = ("name", "why_not_applicable", "cost")
+"""The attributes by which a user's own evaluator is recognised."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -70,7 +73,7 @@ class Candidate:
 
 def cheapest(problem: Problem) -> Evaluator:
     """The fastest evaluator that applies. Runs in every forward pass, so costs are asked for only if several apply."""
-    applicable = [evaluator for evaluator in EVALUATORS if evaluator.refuses(problem) is None]
+    applicable = [evaluator for evaluator in EVALUATORS if evaluator.why_not_applicable(problem) is None]
     if len(applicable) == 1:
         return applicable[0]
     seconds = [evaluator.cost(problem).seconds for evaluator in applicable]
@@ -81,7 +84,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     """Every evaluator: those that apply first, the fastest in front."""
     found = []
     for evaluator in EVALUATORS:
-        refusal = evaluator.refuses(problem)
+        refusal = evaluator.why_not_applicable(problem)
         cost = evaluator.cost(problem) if refusal is None else None
         found.append(Candidate(evaluator, cost, refusal))
     return sorted(found, key=lambda c: c.cost.seconds if c.cost else float("inf"))
@@ -94,7 +97,9 @@ def named(evaluate: str | Evaluator) -> Evaluator | None:
     """
     by_name = {evaluator.name: evaluator for evaluator in EVALUATORS}
     if not isinstance(evaluate, str):
-        if isinstance(evaluate, type) or not all(hasattr(evaluate, part) for part in ("name", "refuses", "cost")):
+        if isinstance(evaluate, type) or not all(
+            hasattr(evaluate, part) for part in ("name", "why_not_applicable", "cost")
+        ):
             raise TypeError(
                 f"evaluate expects 'auto', an evaluator such as Spectral(), or one of {', '.join(by_name)}; "
                 f"got {evaluate!r}."
@@ -122,7 +127,7 @@ class Choice:
         Raises: ValueError if the one asked for does not apply.
         """
         if self.asked is not None:
-            if (refusal := self.asked.refuses(problem)) is not None:
+            if (refusal := self.asked.why_not_applicable(problem)) is not None:
                 raise ValueError(f"evaluate={self.asked.name} does not apply: {refusal}; use evaluate='auto'.")
             return self.asked
         if torch.compiler.is_compiling() or isinstance(problem.orderings, Drawn):  # which come once

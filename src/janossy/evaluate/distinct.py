@@ -62,7 +62,7 @@ class DistinctTuples:
 
     name: ClassVar[str] = "distinct"
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         k = problem.orderings.k or 0
         if (reason := why_not_every_tuple(problem, k)) is not None:
             return reason

@@ -37,7 +37,7 @@ class SampledPrefixes:
 
     name: ClassVar[str] = "sampled_prefixes"
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         if problem.orderings.exact_last == 0:
             return f"{type(problem.orderings).__name__} does not average exactly over what comes last"
         if (reason := why_not(problem)) is not None:

@@ -53,7 +53,7 @@ class SharedPrefixes:
     def __post_init__(self) -> None:
         check_flag("SharedPrefixes", "merge_equal", self.merge_equal)
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         if not averages_every_arrangement(problem.orderings):
             return f"{type(problem.orderings).__name__} does not average over all arrangements of the elements"
         if (reason := why_not(problem)) is not None:

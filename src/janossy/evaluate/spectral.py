@@ -76,7 +76,7 @@ class Spectral:
                 f"got {self.enumerate_up_to!r}."
             )
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         refusal = why_not(problem)
         if refusal is not None:
             return refusal

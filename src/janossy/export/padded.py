@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.reduce import widened
-from janossy.evaluate.validation import misfits_explained
+from janossy.evaluate.validation import errors_explained
 from janossy.export.indices import columns, flat, gather, sorted_places
 from janossy.export.recurrence import last_hidden
 from janossy.export.tuples import MOST_ELEMENTS, over_tuples
@@ -84,14 +84,14 @@ class PaddedNetwork(nn.Module):
         x = x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.dim() - 2)).logical_not(), 0)
         order = self._order(x.detach(), mask, noise)
         elements = self._elements(x, mask)
-        with misfits_explained("f", self.network.pooling.f, elements):
+        with errors_explained("f", self.network.pooling.f, elements):
             values, counted = self._rows(elements, order, mask.sum(1))
         pooled = REDUCTIONS[self.network.pooling.reduce](widened(values), counted[..., None])
         return self.network.rho(pooled.to(values.dtype))
 
     def _elements(self, x: Tensor, mask: Tensor) -> Tensor:
         """What f reads of each element, (B, n, d)."""
-        with misfits_explained("h", self.network.h, x):
+        with errors_explained("h", self.network.h, x):
             elements = self.network.h(flat(x)).unflatten(0, mask.shape)
         if elements.dim() != 3:
             raise ValueError(

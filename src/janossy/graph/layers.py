@@ -90,7 +90,7 @@ class InOrder(nn.Module):
         problem = Problem(
             self.f, rows, sets.with_values(places), keys=sets, memory_budget=self.memory_budget, table=table
         )
-        if Packed().refuses(problem) is None:
+        if Packed().why_not_applicable(problem) is None:
             return cast(Tensor, Packed()(problem))
         return cast(Tensor, Gather()(replace(problem, table=_dense(table))))
 

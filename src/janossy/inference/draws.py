@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from janossy.evaluate.packed import most_shared
+from janossy.evaluate.packed import max_shared
 from janossy.functions.structure import structure
 from janossy.inference.error_bars import Sample
 from janossy.nn.network import JanossyNetwork
@@ -123,7 +123,7 @@ def _exhausting(many: RandomOrderings, network: JanossyNetwork, adaptive: bool) 
     """The same, but all orders of a set that has no more, or no more than a recurrence reads as fast, as a tree."""
     shared = None
     if not adaptive and network.pooling.choice.name in ("auto", "packed") and not many.exact_last:
-        shared = most_shared(structure(network.pooling.f), many.num_permutations, many.row_length)
+        shared = max_shared(structure(network.pooling.f), many.num_permutations, many.row_length)
     return many.exhausting(shared)
 
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate import Function
-from janossy.evaluate.validation import check_function, check_sets, misfits_explained
+from janossy.evaluate.validation import check_function, check_sets, errors_explained
 from janossy.orderings import Sampled
 from janossy.sets import Ragged
 
@@ -95,7 +95,7 @@ class CachedMean(nn.Module):
         return y[:-1], y[-1:]
 
     def _checked(self, elements: Tensor) -> Tensor:
-        with misfits_explained("f", self.f, elements):
+        with errors_explained("f", self.f, elements):
             y = self.f(elements[:, None])
         if y.shape != (len(elements), self.history.shape[1]):
             raise ValueError(

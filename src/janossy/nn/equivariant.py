@@ -7,7 +7,7 @@ from janossy.checks import check_generator
 from janossy.evaluate import MEMORY_BUDGET, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.per_element import per_element
-from janossy.evaluate.validation import check_function, check_keys, check_sets, misfits_explained
+from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
 from janossy.orderings.contract import Orderings, check_orderings, modules_of
 from janossy.sets import Ragged
 
@@ -72,7 +72,7 @@ class JanossyEquivariant(nn.Module):
         problem = Problem(
             self.f, orderings, sets, keys=keys, reduce=None, generator=generator, memory_budget=self.memory_budget
         )
-        with misfits_explained("f", self.f, sets.values):
+        with errors_explained("f", self.f, sets.values):
             return sets.with_values(per_element(problem))
 
     def extra_repr(self) -> str:

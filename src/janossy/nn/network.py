@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.lookup import looked_up
-from janossy.evaluate.validation import check_context, check_sets, misfits_explained
+from janossy.evaluate.validation import check_context, check_sets, errors_explained
 from janossy.nn.modes import untouched
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Orderings
@@ -71,8 +71,7 @@ class JanossyNetwork(nn.Module):
         ``orderings``: others than the pooling's own. ``context``: what is known of each set as a whole, (B, *any),
         which ρ takes beside the pooled vector. ``elements``: h(x), where it is known already.
         """
-        check_context(context, sets, "JanossyNetwork")
-        elements = self.elements(sets) if elements is None else elements
+        elements = self._checked_elements(sets, context, elements)
         pooled = self.pooling(elements, orderings, keys=sets, generator=generator)
         if context is not None and isinstance(orderings, Drawn) and orderings.rows.owners is not None:
             context = context[orderings.rows.owners]  # several draws of a set, each reduced by itself
@@ -92,8 +91,7 @@ class JanossyNetwork(nn.Module):
         ``orderings``: others than the pooling's own, such as more permutations than it is trained with. ``context`` and
         ``elements``: as for a call.
         """
-        check_context(context, sets, "JanossyNetwork")
-        elements = self.elements(sets) if elements is None else elements
+        elements = self._checked_elements(sets, context, elements)
         rows = self.pooling.rows(elements, orderings, keys=sets, generator=generator)
         of_rows = None if context is None else context[rows.to_index()[1]]
         return rows.with_values(self.read_out(rows.values, of_rows))
@@ -110,10 +108,22 @@ class JanossyNetwork(nn.Module):
             elements = self.elements(sets)
         return self.pooling.explain(elements, orderings, keys=sets)
 
+    def _checked_elements(self, sets: Ragged, context: Tensor | None, elements: Ragged | None) -> Ragged:
+        """Returns h(x), which may be known, after a check of the sets and of the context."""
+        if elements is None:
+            elements = self.elements(sets)
+        else:
+            check_sets(sets, "JanossyNetwork")
+        check_context(context, sets, "JanossyNetwork")
+        return elements
+
     def elements(self, sets: Ragged) -> Ragged:
-        """h(x): the same sets, of what f reads; of an embedding a ``Lookup``, so that f projects each id once."""
+        """Returns h(x): the same sets, of what f reads. For an embedding it is a ``Lookup``.
+
+        From a ``Lookup`` f projects each id once.
+        """
         check_sets(sets, "JanossyNetwork")
-        with misfits_explained("h", self.h, sets.values):
+        with errors_explained("h", self.h, sets.values):
             found = looked_up(self.h, sets)
             return sets.with_values(self.h(sets.values)) if found is None else found
 

@@ -11,7 +11,7 @@ from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Funct
 from janossy.evaluate.cost import Cost, check_memory_budget
 from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.rows.pool import apply
-from janossy.evaluate.validation import check_function, check_keys, check_sets, misfits_explained
+from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.functions.structure import Additive, Product, structure
 from janossy.nn.modes import untouched
@@ -189,7 +189,7 @@ class JanossyPooling(StatesItsMeaning):
         return total if problem.reduce == "sum" else total / rows.offsets.diff()[:, None]
 
     def _pool(self, problem: Problem) -> Tensor | Ragged:
-        with misfits_explained("f", problem.f, problem.values, problem.memory_budget):
+        with errors_explained("f", problem.f, problem.values, problem.memory_budget):
             result = self.choice(problem)(problem)
         if torch.is_grad_enabled() and not any(problem.elements.sizes):
             return _reaching(result, problem)
@@ -207,7 +207,7 @@ class JanossyPooling(StatesItsMeaning):
         values, n = problem.values, max(problem.elements.sizes, default=0)
         # Without elements too: f of a zero vector then tells the width of the result.
         row = values.new_zeros(1, max(1, problem.orderings.row_length(n)), *values.shape[1:])
-        with untouched(self), misfits_explained("f", problem.f, values):
+        with untouched(self), errors_explained("f", problem.f, values):
             apply(problem.f, row)
 
     def problem(

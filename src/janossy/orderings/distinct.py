@@ -13,7 +13,7 @@ from janossy.orderings.rows import Rows
 from janossy.orderings.source import Drawing, Source, arrangements, drawn_rows
 from janossy.sets import Ragged
 
-MOST_RANKS = 2**62
+MAX_RANKS = 2**62
 """In a larger population two arrangements of a draw coincide less than once in 2^63 pairs, and are not looked for."""
 
 
@@ -93,7 +93,7 @@ class Distinct(Drawing):
 def distinct_arrangements(source: Source, num_sets: int, num: int, n: int, k: int) -> Tensor:
     """A simple random sample without replacement, (num_sets, num, k), num <= n!/(n - k)!, in random order."""
     population = perm(n, k)
-    if population > MOST_RANKS:
+    if population > MAX_RANKS:
         digits = [source.bits(num_sets, num) % (n - j) for j in range(k)]
         return arrangements(torch.stack(digits)).movedim(0, -1)
     ranks = _distinct_numbers(source, num_sets, num, population)
@@ -123,7 +123,7 @@ def _distinct_numbers(source: Source, num_sets: int, num: int, population: int) 
 
 def _below(population: int, source: Source, *shape: int) -> Tensor:
     """Uniform numbers below population <= 2^62; a remainder alone would favour the smaller ones of many."""
-    whole = MOST_RANKS // population * population
+    whole = MAX_RANKS // population * population
     numbers = source.bits(*shape)
     while (over := numbers >= whole).any():
         numbers[over] = source.bits(int(over.sum()))

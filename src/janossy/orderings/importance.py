@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from janossy.checks import check_generator, check_integer, check_number
+from janossy.checks import check_integer, check_number
 from janossy.orderings.contract import MAX_ROWS, RandomOrderings, check_budget, check_k, check_max_rows
 from janossy.orderings.rows import Bucket, Rows, first_of, whole_sets
 from janossy.orderings.source import Source, gumbel
@@ -122,11 +122,11 @@ class ImportanceSampled(RandomOrderings):
         return replace(self, num_permutations=num_permutations)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_generator("ImportanceSampled", generator, keys.device)
         check_budget(self, keys.sizes, self.max_rows, "num_permutations rows a set", "a smaller num_permutations")
         weights = self._weights_of(keys.values.detach())
         sets = whole_sets(keys)
-        drawn = tuple(self._draw(bucket, weights[bucket.positions()[:, 0]], generator) for bucket in sets.buckets)
+        source = Source(keys.device, generator, "ImportanceSampled")
+        drawn = tuple(self._draw(bucket, weights[bucket.positions()[:, 0]], source) for bucket in sets.buckets)
         return replace(sets, buckets=drawn)
 
     @torch.no_grad()
@@ -154,10 +154,10 @@ class ImportanceSampled(RandomOrderings):
             )
         return weights
 
-    def _draw(self, bucket: Bucket, weights: Tensor, generator: torch.Generator | None) -> Bucket:
+    def _draw(self, bucket: Bucket, weights: Tensor, source: Source) -> Bucket:
         """The rows and their weights, of sets whose elements have these weights (S, n)."""
         log_q = self._log_probabilities(weights)[:, None].expand(-1, self.num_permutations, -1)
-        noise = gumbel(Source(log_q.device, generator), log_q.shape)
+        noise = gumbel(source, log_q.shape)
         order = (log_q + noise).argsort(-1, descending=True)  # the Gumbel-max trick
         n = order.shape[2]
         length = self.row_length(n)

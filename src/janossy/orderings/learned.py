@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from janossy.checks import check_flag, check_generator, check_integer
+from janossy.checks import check_flag, check_integer
 from janossy.orderings.contract import MAX_ROWS, RandomOrderings, check_budget, check_k, check_max_rows
 from janossy.orderings.rows import Bucket, Rows, first_of, whole_sets
 from janossy.orderings.sorting import sort_positions
@@ -90,14 +90,13 @@ class Learned(RandomOrderings):
         return replace(self, num_permutations=num_permutations)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_generator("Learned", generator, keys.device)
         check_budget(self, keys.sizes, self.max_rows, "num_permutations rows a set", "a smaller num_permutations")
         with torch.no_grad():
             scores = self.scores(keys)
         if not self.sample:
             order = sort_positions(keys, lambda _: -scores)
             return whole_sets(keys, order, self.k)
-        source = Source(keys.device, generator)
+        source = Source(keys.device, generator, "Learned")
         sets = whole_sets(keys)
         return replace(sets, buckets=tuple(self._drawn(bucket, scores, source) for bucket in sets.buckets))
 

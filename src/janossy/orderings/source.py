@@ -18,9 +18,13 @@ from janossy.sets import Ragged
 
 
 class Source:
-    """Random tensors, on a device, from a generator or from torch's global one."""
+    """Random tensors, on a device, from a generator or from torch's global one.
 
-    def __init__(self, device: torch.device, generator: torch.Generator | None) -> None:
+    Raises: TypeError or ValueError, in the name of ``owner``, for what is no generator on this device.
+    """
+
+    def __init__(self, device: torch.device, generator: torch.Generator | None, owner: str = "Source") -> None:
+        check_generator(owner, generator, device)
         self.device = device
         # torch.compile takes no generator, not even None.
         self.options: dict[str, Any] = {} if generator is None else {"generator": generator}
@@ -91,14 +95,14 @@ class Drawing(RandomOrderings):
 def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | None) -> Rows:
     """Returns their rows for each set, drawn anew; with a seed, the same for all sets of one size, which are sorted."""
     owner = type(orderings).__name__
-    check_generator(owner, generator, keys.device)
     if orderings.seed is None:
-        source, counts = Source(keys.device, generator), Counter(keys.sizes)
+        source, counts = Source(keys.device, generator, owner), Counter(keys.sizes)
         if len(counts) > 1 and not torch.compiler.is_compiling():
             drawn = orderings.draw_together(source, counts)
             return build_rows(keys, lambda n, _: drawn[n], k=orderings.k)
         return build_rows(keys, lambda n, num_sets: orderings.draw(source, num_sets, n), k=orderings.k)
     if generator is not None:
+        check_generator(owner, generator, keys.device)
         raise ValueError(f"{owner} got both seed= and a generator; drop one: the seed fixes every permutation.")
     return build_rows(keys, lambda n, _: _seeded(orderings, n, keys.device), sort_positions(keys), k=orderings.k)
 

@@ -21,7 +21,7 @@ from janossy.transfer import constant, upload
 KEEP_ELEMENTS = 2**16
 """Larger templates are built at every call rather than kept (half a megabyte each)."""
 
-MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS = 16, 32
+MAX_DESIGNED_ELEMENTS, MAX_DESIGNED_ROWS = 16, 32
 """What designs.json goes up to."""
 
 CPU = torch.device("cpu")

@@ -77,7 +77,7 @@ def _settings(kind: type) -> Part:
 
 
 def _drawing(kind: type) -> Part:
-    """Of orderings that draw: their fields, of which files call ``num_permutations`` num."""
+    """Describes orderings that draw by their fields. Files call ``num_permutations`` num."""
     assert is_dataclass(kind)
     make: Callable[..., Any] = kind
     same = tuple(setting.name for setting in fields(kind) if setting.name != "num_permutations")

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator
 from janossy.evaluate.lookup import Lookup
-from janossy.evaluate.validation import misfits_explained
+from janossy.evaluate.validation import errors_explained
 from janossy.functions.recurrent import Recurrence
 from janossy.functions.tuple_mlp import TupleMLP
 from janossy.nn.modes import untouched
@@ -175,7 +175,7 @@ class Stack(nn.Module):
     def _elements(self, batch: Batch) -> Ragged:
         """h(x) of all networks' sets."""
         h = self.network.h
-        with misfits_explained("h", h, batch.joined.values):
+        with errors_explained("h", h, batch.joined.values):
             if is_table(h) and batch.joined.values.dim() == 1 and not batch.joined.values.is_floating_point():
                 return looked_up(cast(Tensor, h.weight), batch)
             if maps.is_stackable(h):
@@ -194,7 +194,7 @@ class Stack(nn.Module):
         pooling = self._members[0].pooling
         problem = pooling.problem(elements, batch.joined, None, pooling.reduce, None)
         counts = batch.counts if problem.table is None else [len(problem.table) // len(self)] * len(self)
-        with misfits_explained("f", f, problem.values):
+        with errors_explained("f", f, problem.values):
             if how == TUPLES:
                 return tuples.pool_tuples(problem, cast(TupleMLP, f), counts, batch.num_sets)
             rows = [problem.orderings.enumerate(*each) for each in zip(batch.apart, sources, strict=True)]

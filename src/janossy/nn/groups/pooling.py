@@ -9,7 +9,7 @@ from janossy.evaluate import MEMORY_BUDGET, Evaluator, Function
 from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.rows.pool import apply
-from janossy.evaluate.validation import check_sets, misfits_explained
+from janossy.evaluate.validation import check_sets, errors_explained
 from janossy.nn.groups.group import Group
 from janossy.nn.groups.images import GroupImages
 from janossy.nn.pooling import JanossyPooling
@@ -88,7 +88,7 @@ class GroupPooling(nn.Module):
     def _of_tuples(self, values: Tensor, tuples: Tensor) -> Tensor:
         num, k = tuples.shape
         if num == 0:  # f of a zero vector tells the width, and that backward has nothing to add to its weights
-            with misfits_explained("f", self.pooling.f, values):
+            with errors_explained("f", self.pooling.f, values):
                 return apply(self.pooling.f, values.new_zeros(1, k, *values.shape[1:]))[:0]
         offsets = torch.arange(num + 1, device=values.device) * k
         places = Ragged(tuples.flatten(), offsets, sizes=(k,) * num)
