@@ -97,9 +97,7 @@ def named(evaluate: str | Evaluator) -> Evaluator | None:
     """
     by_name = {evaluator.name: evaluator for evaluator in EVALUATORS}
     if not isinstance(evaluate, str):
-        if isinstance(evaluate, type) or not all(
-            hasattr(evaluate, part) for part in ("name", "why_not_applicable", "cost")
-        ):
+        if isinstance(evaluate, type) or not all(hasattr(evaluate, part) for part in PARTS):
             raise TypeError(
                 f"evaluate expects 'auto', an evaluator such as Spectral(), or one of {', '.join(by_name)}; "
                 f"got {evaluate!r}."
