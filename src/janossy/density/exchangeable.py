@@ -87,7 +87,7 @@ class ExchangeableDensity(nn.Module):
         check_elements(self.q, sets, "ExchangeableDensity")
         if isinstance(self.pooling.orderings, AllPermutations):
             return self._over_all_orders(sets) + self.log_size(sets)
-        return self.pooling(sets, generator=generator)[:, 0] + self.log_size(sets)
+        return cast(Tensor, self.pooling(sets, generator=generator)[:, 0] + self.log_size(sets))
 
     def log_prob(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import inf
 from operator import index
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +54,7 @@ class CategoricalSizes(nn.Module):
 
     def sample(self, num: int) -> Tensor:
         """Sizes (num,), int64, from torch's global generator."""
-        return Categorical(logits=self.logits.detach()).sample((num,))
+        return cast(Tensor, Categorical(logits=self.logits.detach()).sample((num,)))
 
 
 class NegativeBinomialSizes(nn.Module):
@@ -93,12 +93,12 @@ class NegativeBinomialSizes(nn.Module):
 
     def log_prob(self, n: Tensor) -> Tensor:
         """log P(n) of sizes (B,)."""
-        return self._distribution().log_prob(n.to(self.logit))
+        return cast(Tensor, self._distribution().log_prob(n.to(self.logit)))
 
     def sample(self, num: int) -> Tensor:
         """Sizes (num,), int64, from torch's global generator."""
         with torch.no_grad():
-            return self._distribution().sample((num,)).long()
+            return cast(Tensor, self._distribution().sample((num,)).long())
 
     def _distribution(self) -> NegativeBinomial:
         return NegativeBinomial(softplus(self.raw_count), logits=self.logit, validate_args=False)

@@ -1,7 +1,7 @@
 """Which evaluator computes a layer, and why."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -113,7 +113,7 @@ class Choice:
 
     def __init__(self, evaluate: str | Evaluator) -> None:
         self.asked = named(evaluate)
-        self._last: tuple[tuple, Evaluator] | None = None
+        self._last: tuple[tuple[Any, ...], Evaluator] | None = None
 
     @property
     def name(self) -> str:
@@ -166,7 +166,7 @@ class Choice:
         return "\n".join(lines)
 
 
-def _case(problem: Problem) -> tuple:
+def _case(problem: Problem) -> tuple[Any, ...]:
     """All that refusals and costs look at: the choice is the same while this is."""
     structure, values = problem.structure, problem.values
     return (

@@ -1,7 +1,7 @@
 """PaddedNetwork: a network of padded sets, in operations whose sizes may be known only when they run."""
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -87,7 +87,7 @@ class PaddedNetwork(nn.Module):
         with errors_explained("f", self.network.pooling.f, elements):
             values, counted = self._rows(elements, order, mask.sum(1))
         pooled = REDUCTIONS[self.network.pooling.reduce](widened(values), counted[..., None])
-        return self.network.rho(pooled.to(values.dtype))
+        return cast(Tensor, self.network.rho(pooled.to(values.dtype)))
 
     def _elements(self, x: Tensor, mask: Tensor) -> Tensor:
         """What f reads of each element, (B, n, d)."""
@@ -101,7 +101,7 @@ class PaddedNetwork(nn.Module):
         if self.network.pooling.append_size:
             sizes = self.network.pooling.size_feature(mask.sum(1))[:, None, None].expand(-1, mask.shape[1], 1)
             elements = torch.cat((elements, sizes.to(elements.dtype)), dim=2)
-        return elements.masked_fill(~mask[..., None], 0)
+        return cast(Tensor, elements.masked_fill(~mask[..., None], 0))
 
     def _order(self, x: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
         """The places (B, m, n) that each permutation visits in turn: those of the real elements, then the others."""
@@ -138,7 +138,7 @@ class PaddedNetwork(nn.Module):
         else:
             rows = nn.functional.pad(rows, (0, 0, 0, 1))  # so that there is always a place
             real = torch.arange(rows.shape[1], device=rows.device) < lengths[:, None]
-            values = cast(Callable, f)(rows, real)
+            values = cast("Callable[..., Any]", f)(rows, real)
         return values.unflatten(0, order.shape[:2]), order.new_ones(order.shape[:2], dtype=torch.bool)
 
     def _check_inputs(self, x: Tensor, mask: Tensor, noise: Tensor | None) -> None:

@@ -1,7 +1,7 @@
 """TupleProduct: a sum of products of one network a position."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -107,7 +107,7 @@ class TupleProduct(nn.Module):
                 f"TupleProduct expects g_{j} to map {tuple(x.shape)} to ({len(x)}, {self.rank}); got {tuple(z.shape)}. "
                 "Match its outputs to rank."
             )
-        return z
+        return cast(Tensor, z)
 
     def _rest(self, products: Tensor) -> Tensor:
         return products if self.output is None else self.output(products)

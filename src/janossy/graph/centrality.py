@@ -1,6 +1,7 @@
 """Keys by which a vertex's neighbours are ordered: their degree, PageRank, personalised PageRank, betweenness."""
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import networkx as nx
 import numpy as np
@@ -68,12 +69,12 @@ def neighbour_keys(graph: Neighbourhoods, centrality: str | Sequence[str]) -> Te
 
 
 def _degree(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
-    return np.diff(edges.indptr)[neighbours].astype(float)
+    return cast(np.ndarray, np.diff(edges.indptr)[neighbours].astype(float))
 
 
 def _pagerank(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
     anywhere = np.full((edges.shape[0], 1), 1 / max(1, edges.shape[0]))
-    return _stationary(edges, anywhere)[neighbours, 0]
+    return cast(np.ndarray, _stationary(edges, anywhere)[neighbours, 0])
 
 
 def _personalised_pagerank(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
@@ -102,7 +103,7 @@ def _stationary(edges: csr_matrix, starts: np.ndarray) -> np.ndarray:
 def _betweenness(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
     # networkx has edges row -> column.
     of_vertices = nx.betweenness_centrality(nx.from_scipy_sparse_array(edges.T, create_using=nx.DiGraph))
-    return np.array([of_vertices[v] for v in range(edges.shape[0])])[neighbours]
+    return cast(np.ndarray, np.array([of_vertices[v] for v in range(edges.shape[0])])[neighbours])
 
 
 CENTRALITIES: dict[str, Callable[[csr_matrix, np.ndarray], np.ndarray]] = {

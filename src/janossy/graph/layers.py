@@ -121,7 +121,7 @@ class KaryMean(nn.Module):
         self.pooling = JanossyPooling(TupleMLP(k, in_features, hidden_features), Tuples(k))
 
     def forward(self, x: Tensor, sets: Ragged) -> Tensor:
-        return self.pooling(sets.with_values(_dense(_rows(x, sets.values))))
+        return cast(Tensor, self.pooling(sets.with_values(_dense(_rows(x, sets.values)))))
 
 
 def _pooling(aggregation: str, in_features: int, hidden_features: int, memory_budget: int) -> nn.Module:
@@ -159,7 +159,7 @@ def _rows(x: Tensor, positions: Tensor) -> Tensor:
         return torch.zeros(0, x.shape[1], dtype=x.dtype, device=x.device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        return x.to_sparse_coo().index_select(0, positions).to_sparse_csr()
+        return cast(Tensor, x.to_sparse_coo().index_select(0, positions).to_sparse_csr())
 
 
 def _dense(x: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """GraphSAGE: two layers that pool sampled neighbourhoods, and a linear classifier (Section 3.2)."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -121,7 +123,7 @@ class GraphSAGE(nn.Module):
         embeddings = self.layer_one(x, hops.first, hops.inner).relu()
         outputs = self.layer_two(embeddings, hops.second, hops.targets)
         outputs = outputs.relu() if self.aggregation in MEANS else nn.functional.normalize(outputs, dim=1)
-        return self.rho(outputs)
+        return cast(Tensor, self.rho(outputs))
 
     def extra_repr(self) -> str:
         return f"aggregation={self.aggregation!r}"

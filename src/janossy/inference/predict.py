@@ -203,7 +203,7 @@ def _plan(
     orderings: RandomOrderings, num_permutations: int | None, block: int | None, adaptive: bool
 ) -> tuple[int, int | None]:
     """How many draws, and of how many permutations a block is made."""
-    size = orderings.num
+    size = orderings.num_permutations
     num = num_permutations or (NUM_PERMUTATIONS if size == 1 else BLOCKS * size)
     num_draws = -(-num // size)
     if adaptive and num_draws < 2:
@@ -215,7 +215,7 @@ def _plan(
     if size > 1:
         if block is not None:
             raise ValueError(
-                f"predict draws groups of the network's num={size} permutations, which are the blocks of its error "
+                f"predict draws groups of the network's num_permutations={size}, which are the blocks of its error "
                 f"bar; got block={block}. Leave it out."
             )
         return num_draws, None
@@ -227,7 +227,7 @@ def _plan(
 
 def _batches(sets: Ragged, orderings: RandomOrderings, num_draws: int, memory_budget: int) -> Iterator[slice]:
     """Stretches of sets whose rows, and the memory to draw them, are within bounds; of one set at least."""
-    most_rows, most_positions = getattr(orderings, "max_rows", MAX_ROWS), memory_budget // POSITION_BYTES
+    most_rows, most_positions = orderings.max_rows, memory_budget // POSITION_BYTES
     needs = {n: num_draws * orderings.num_rows(n) for n in set(sets.sizes)}
     begin = num_rows = num_positions = 0
     for b, n in enumerate(sets.sizes):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import isfinite
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -114,9 +115,9 @@ class OrderLoss(nn.Module):
         by_scores = log_p - log_p.detach()  # 0, with the gradient of log p
         if self.estimator == "score":
             others = (losses.sum(1, keepdim=True) - losses) / (self.num_permutations - 1)
-            return losses.mean() + ((losses - others).detach() * by_scores).mean()
+            return cast(Tensor, losses.mean() + ((losses - others).detach() * by_scores).mean())
         best = losses.detach().argmin(1, keepdim=True)
-        return losses.gather(1, best).mean() - by_scores.gather(1, best).mean()
+        return cast(Tensor, losses.gather(1, best).mean() - by_scores.gather(1, best).mean())
 
     def extra_repr(self) -> str:
         temperature = f", temperature={self.temperature:g}" if self.estimator == "straight_through" else ""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isfinite, log
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -217,7 +218,7 @@ class PermutationLoss(nn.Module):
         """
         m = outputs.shape[1]
         losses = self._losses(outputs.flatten(0, 1), target.repeat_interleave(m, 0))
-        return losses.reshape(len(losses), -1).mean(1).unflatten(0, (-1, m))
+        return cast(Tensor, losses.reshape(len(losses), -1).mean(1).unflatten(0, (-1, m)))
 
     @property
     def estimates(self) -> Estimand:

@@ -1,5 +1,7 @@
 """AttentionMean: what weighs the mean of rows of a GatedAttention."""
 
+from typing import cast
+
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_widths
@@ -29,7 +31,7 @@ class AttentionMean(nn.Module):
 
     def forward(self, pooled: Tensor) -> Tensor:
         weighted, weights = pooled.split((self.in_features, self.num_heads), dim=1)
-        return (weighted.unflatten(1, (self.num_heads, -1)) / weights[..., None]).flatten(1)
+        return cast(Tensor, (weighted.unflatten(1, (self.num_heads, -1)) / weights[..., None]).flatten(1))
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, num_heads={self.num_heads}"

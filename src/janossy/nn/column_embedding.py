@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ MAX_FEATURES = 50
 
 def embedding_width(num_codes: int) -> int:
     """How many features a column of so many codes is embedded in: fastai's rule of thumb, 1.6·n^0.56, at most 50."""
-    return min(MAX_FEATURES, max(1, round(1.6 * num_codes**0.56)))
+    return cast(int, min(MAX_FEATURES, max(1, round(1.6 * num_codes**0.56))))
 
 
 class ColumnEmbedding(nn.Module):

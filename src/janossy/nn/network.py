@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from inspect import signature
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -100,7 +101,7 @@ class JanossyNetwork(nn.Module):
         """ρ of vectors (T, c), and of the context (T, *any) of each, if there is one: (T, out)."""
         given = (pooled,) if context is None else (pooled, context)
         with _arguments_explained(self.rho, given):
-            return self.rho(*given)
+            return cast(Tensor, self.rho(*given))
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
         """What ``JanossyPooling.explain`` says of h(x)."""

@@ -62,7 +62,7 @@ class Stack(nn.Module):
         self._bind()
         self._h_together = is_table(self.network.h) or maps.is_stackable(self.network.h)
         self._rho_together = maps.is_stackable(self.network.rho)
-        self._last: tuple[tuple, str] | None = None
+        self._last: tuple[tuple[Any, ...], str] | None = None
         self.training = networks[0].training
 
     def __len__(self) -> int:
@@ -88,7 +88,8 @@ class Stack(nn.Module):
         elements = self._elements(batch)
         pooled = self._pooled(batch, elements, sources)
         if self._rho_together and context is None:
-            return maps.apply(self.network.rho, pooled, [batch.num_sets] * len(self)).unflatten(0, (len(self), -1))
+            outputs = maps.apply(self.network.rho, pooled, [batch.num_sets] * len(self))
+            return cast(Tensor, outputs.unflatten(0, (len(self), -1)))
         self._bind(once=True)
         rows = pooled.unflatten(0, (len(self), -1))
         of_each = [None] * len(self) if context is None else context
@@ -170,7 +171,7 @@ class Stack(nn.Module):
             raise ValueError(f"Stack expects {len(self)} generators, one a network; got {got}. Give a list.")
         for generator in generators:
             check_generator("Stack", generator, batch.joined.device)
-        return generators
+        return cast("Sequence[torch.Generator | None]", generators)
 
     def _elements(self, batch: Batch) -> Ragged:
         """h(x) of all networks' sets."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -108,7 +109,7 @@ def _row_bytes(work: Work, values: Tensor, length: int) -> int:
 
 
 def _take(values: Tensor, positions: Tensor) -> Tensor:
-    return values.index_select(0, positions.reshape(-1)).unflatten(0, positions.shape)
+    return cast(Tensor, values.index_select(0, positions.reshape(-1)).unflatten(0, positions.shape))
 
 
 def _projected_work(problem: Problem) -> Work:

@@ -1,6 +1,6 @@
 """GroupPooling: f averaged over the images of given tuples under a group."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -92,7 +92,7 @@ class GroupPooling(nn.Module):
                 return apply(self.pooling.f, values.new_zeros(1, k, *values.shape[1:]))[:0]
         offsets = torch.arange(num + 1, device=values.device) * k
         places = Ragged(tuples.flatten(), offsets, sizes=(k,) * num)
-        return self.pooling(Lookup(values, places), keys=places)
+        return cast(Tensor, self.pooling(Lookup(values, places), keys=places))
 
     def _checked(self, tuples: Any, values: Tensor) -> Tensor:
         """The tuples, int64, on the values' device."""
@@ -126,7 +126,7 @@ class GroupPooling(nn.Module):
             "tuples of distinct elements",
             "which holds one twice. Drop it",
         )
-        return tuples
+        return cast(Tensor, tuples)
 
 
 def _refuse_some(wrong: Tensor, tuples: Tensor, expected: str, fault: str) -> None:
