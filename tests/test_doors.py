@@ -157,9 +157,9 @@ DOORS = {
     ),
     "Sampled": Door(
         Sampled,
-        lambda: {"num": 4},
+        lambda: {"num_permutations": 4},
         {
-            "num": COUNT,
+            "num_permutations": COUNT,
             "k": COUNT[:-1],
             "scheme": (*CHOICE, None, "distinct"),
             "seed": SEED,
@@ -169,12 +169,16 @@ DOORS = {
             "max_rows": COUNT,
         },
     ),
-    "Distinct": Door(Distinct, lambda: {"num": 4}, {"num": COUNT, "k": COUNT[:-1], "seed": SEED, "max_rows": COUNT}),
+    "Distinct": Door(
+        Distinct,
+        lambda: {"num_permutations": 4},
+        {"num_permutations": COUNT, "k": COUNT[:-1], "seed": SEED, "max_rows": COUNT},
+    ),
     "ImportanceSampled": Door(
         ImportanceSampled,
-        lambda: {"num": 4},
+        lambda: {"num_permutations": 4},
         {
-            "num": COUNT,
+            "num_permutations": COUNT,
             "k": COUNT[:-1],
             "weights": (*CHOICE, None),
             "uniform": (*NUMBER, -0.1, 1.5, nan),
@@ -238,7 +242,7 @@ DOORS = {
     "a MonotoneLattice's call": Door(
         lambda x: MonotoneLattice(2 * D, 2)(x), lambda: {"x": torch.ones(5, 2, D)}, {"x": ROWS}
     ),
-    "AttentionMean": Door(AttentionMean, lambda: {"features": 4}, {"features": COUNT, "num_heads": (*COUNT, 3)}),
+    "AttentionMean": Door(AttentionMean, lambda: {"in_features": 4}, {"in_features": COUNT, "num_heads": (*COUNT, 3)}),
     "ColumnEmbedding": Door(
         ColumnEmbedding,
         lambda: {"vocabularies": [3], "num_numbers": 2},
@@ -493,8 +497,8 @@ DOORS = {
     ),
     "CachedMean": Door(
         CachedMean,
-        lambda: {"f": TupleMLP(1, D, 4), "num_elements": 10, "features": 4},
-        {"f": (None, 3, TupleMLP), "num_elements": COUNT, "features": COUNT, "num": COUNT},
+        lambda: {"f": TupleMLP(1, D, 4), "num_elements": 10, "out_features": 4},
+        {"f": (None, 3, TupleMLP), "num_elements": COUNT, "out_features": COUNT, "num_samples": COUNT},
     ),
     "a CachedMean's call": Door(
         lambda **given: CachedMean(TupleMLP(1, D, 4), num_elements=10, out_features=4)(**given),

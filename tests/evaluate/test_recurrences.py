@@ -253,7 +253,7 @@ def test_dropout_is_recomputed_alike(evaluator):
             torch.manual_seed(3)
             return super().forward(*arguments, **options)
 
-    layer = Seeded(GRU(D, 3, num_layers=2, dropout=0.5), AllPermutations(), evaluator, memory_budget=2000)
+    layer = Seeded(GRU(D, 3, num_layers=2, dropout=0.5), AllPermutations(), evaluate=evaluator, memory_budget=2000)
     law_gradients(layer, distinct_sets((3, 2)), twice=False)
 
 

@@ -446,7 +446,7 @@ def test_history_errors(ids, message):
     pool, sets = history_pooling(), distinct_sets((3, 2))
     with pytest.raises(ValueError, match=message):
         pool(sets, ids)
-    with pytest.raises(ValueError, match="num=0"):
+    with pytest.raises(ValueError, match="num_samples=0"):
         CachedMean(pool.f, num_elements=3, out_features=3, num_samples=0)
-    with pytest.raises(ValueError, match=r"to \(4, 5\); got \(4, 3\). Match features"):
+    with pytest.raises(ValueError, match=r"to \(4, 5\); got \(4, 3\). Match out_features"):
         CachedMean(pool.f, num_elements=NUM_ELEMENTS, out_features=5)(sets, torch.arange(5))

@@ -53,8 +53,8 @@ class ExchangeableDensity(nn.Module):
     Example:
         >>> from janossy import GRU, Ragged
         >>> from janossy.density import Autoregressive, CategoricalSizes, Normals
-        >>> p = ExchangeableDensity(Autoregressive(GRU(2, 16, per_position=True), Normals(2)),
-        sizes=CategoricalSizes(5))
+        >>> q = Autoregressive(GRU(2, 16, per_position=True), Normals(2))
+        >>> p = ExchangeableDensity(q, sizes=CategoricalSizes(5))
         >>> p.log_prob(Ragged.from_sets([torch.zeros(3, 2), torch.ones(5, 2)])).exact
         tensor([True, True])
     """

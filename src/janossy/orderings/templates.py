@@ -93,9 +93,8 @@ def _designs_up_to(n: int, size: int) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _designs() -> dict[str, dict[str, str]]:
-    return cast(
-        "dict[str, dict[str, str]]", json.loads(files("janossy.orderings").joinpath("designs.json").read_text())
-    )
+    text = files("janossy.orderings").joinpath("designs.json").read_text()
+    return cast("dict[str, dict[str, str]]", json.loads(text))
 
 
 def _filled(rows: Iterable[tuple[int, ...]], num_rows: int, length: int, k: int) -> np.ndarray:
