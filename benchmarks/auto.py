@@ -87,7 +87,7 @@ def rows() -> Iterator[Row]:
     for case in cases("cpu"):
         auto = JanossyPooling(case.f, case.orderings)
         for candidate in case.candidates():
-            other = JanossyPooling(case.f, case.orderings, candidate.evaluator)
+            other = JanossyPooling(case.f, case.orderings, evaluate=candidate.evaluator)
             yield Row(f"{case.name}: {candidate.evaluator.name}", partial(run, auto, case), partial(run, other, case))
 
 

@@ -31,7 +31,7 @@ PLOT = Path(__file__).parents[1] / "docs" / "crossover.png"
 def curve(k: int, evaluator) -> dict[int, float]:
     """Milliseconds by n: medians."""
     times: dict[int, float] = {}
-    pooling = JanossyPooling(TupleMLP(k, D, H), Tuples(k, max_rows=10**9), evaluator)
+    pooling = JanossyPooling(TupleMLP(k, D, H), Tuples(k, max_rows=10**9), evaluate=evaluator)
     for n in SIZES:
         if n < k or (isinstance(evaluator, Gather) and perm(n, k) > MAX_GATHERED):
             continue

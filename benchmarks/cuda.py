@@ -106,7 +106,7 @@ def tuples_case(device: str, num_sets: int, n: int, d: int, H: int, k: int, incr
     f, x = TupleMLP(k, d, H).to(device), torch.randn(num_sets, n, d, device=device)
     x[:, :, 0] = x[:, :, 0].sort(1).values
     index = torch.tensor(list((combinations if increasing else permutations)(range(n), k)), device=device)
-    pooling = JanossyPooling(f, Combinations(k) if increasing else Tuples(k), "fused")
+    pooling = JanossyPooling(f, Combinations(k) if increasing else Tuples(k), evaluate="fused")
     return Case(
         f"fused: {'increasing' if increasing else 'injective'} tuples, B={num_sets} n={n} d={d} H={H} k={k}",
         of_tuples(num_sets, n, d, H, k, increasing=increasing),
@@ -130,7 +130,10 @@ def stacked(f: nn.Module, x: Tensor, index: Tensor) -> dict[str, Callable[[], Te
 def deep_sets_case(device: str, num_sets: int, n: int, d: int, H: int) -> Case:
     """``fused`` for k = 1 against PyG's DeepSetsAggregation."""
     f, x = TupleMLP(1, d, H).to(device), torch.randn(num_sets, n, d, device=device, requires_grad=True)
-    pooling, theirs = JanossyPooling(f, Tuples(1), "fused"), DeepSetsAggregation(nn.Sequential(f.hidden[0], nn.Tanh()))
+    pooling, theirs = (
+        JanossyPooling(f, Tuples(1), evaluate="fused"),
+        DeepSetsAggregation(nn.Sequential(f.hidden[0], nn.Tanh())),
+    )
     theirs.aggr = "mean"
     index = torch.arange(num_sets, device=device).repeat_interleave(n)
     return Case(
@@ -145,7 +148,7 @@ def harmonics_case(device: str, num_sets: int, n: int, d: int, H: int, *, compar
     """``spectral`` for injective triples, of which there are too many to stack, or to enumerate."""
     f, x = TupleMLP(3, d, H).to(device), torch.randn(num_sets, n, d, device=device)
     index = torch.tensor(list(permutations(range(n), 3)), device=device) if compare else None
-    pooling = JanossyPooling(f, Tuples(3), Spectral(enumerate_up_to=0))
+    pooling = JanossyPooling(f, Tuples(3), evaluate=Spectral(enumerate_up_to=0))
     num = int(num_harmonics("tanh", TOLERANCE, BOUND))
     others = {} if index is None else stacked(f, x, index)
     x.requires_grad_()
@@ -165,7 +168,7 @@ def packed_case(device: str, num_sets: int, width: int) -> Case:
     sets = Ragged.from_sizes(x.to(device).requires_grad_(), sizes)
     theirs = LSTMAggregation(width, width).to(device)
     theirs.lstm.load_state_dict(f.state_dict())
-    pooling, index = JanossyPooling(f, Canonical(0), "packed"), sets.to_index()[1]
+    pooling, index = JanossyPooling(f, Canonical(0), evaluate="packed"), sets.to_index()[1]
     return Case(
         f"packed: LSTM({width}, {width}), {num_sets} sets of power-law sizes",
         of_lstm_cells(sum(sizes), width, width),
@@ -179,8 +182,8 @@ def sage_case(device: str, num_vertices: int, batch_size: int, k: int = 5) -> Ca
     """A step of GraphSAGE on dense features of a batch, as a NeighborLoader gives it: hops on the host, and sent."""
     graph, width = power_law_graph(num_vertices, 2 * num_vertices), 256 if batch_size > 100 else 8
     vertices = torch.randperm(num_vertices)[:batch_size]
-    hops = two_hops(graph, vertices, k, k)
-    model = GraphSAGE(width, 7, "lstm", hidden_features=width).to(device)
+    hops = two_hops(graph, vertices, k_1=k, k_2=k)
+    model = GraphSAGE(width, 7, aggregation="lstm", hidden_features=width).to(device)
     x, labels = torch.randn(num_vertices, width, device=device), torch.randint(7, (batch_size,), device=device)
 
     def ours() -> Tensor:

@@ -20,9 +20,9 @@ def rows() -> Iterator[Row]:
 
 
 def exact_row(num_sets: int, n: int) -> Row:
-    q = Autoregressive(GRU(2, 64, per_position=True), Bounded([0.0, 0.0], [1.0, 1.0], 12))
-    density = ExchangeableDensity(q, None, AllPermutations())
-    pooling = JanossyPooling(q, AllPermutations(), "gather", "logmeanexp")
+    q = Autoregressive(GRU(2, 64, per_position=True), Bounded([0.0, 0.0], [1.0, 1.0], num_components=12))
+    density = ExchangeableDensity(q, sizes=None, orderings=AllPermutations())
+    pooling = JanossyPooling(q, AllPermutations(), evaluate="gather", reduce="logmeanexp")
     sets = Ragged.from_sizes(torch.rand(num_sets * n, 2), [n] * num_sets)
 
     def reference() -> Tensor:

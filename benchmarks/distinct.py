@@ -36,7 +36,7 @@ def gradient_row(
     """``new``: other sets in each call, as far as the counts go."""
     h = nn.Embedding(VOCABULARY, VOCABULARY // k).requires_grad_(False)
     ours, theirs = (
-        JanossyNetwork(h, JanossyPooling(f, Combinations(k), evaluate), nn.Linear(HIDDEN, 1))
+        JanossyNetwork(h, JanossyPooling(f, Combinations(k), evaluate=evaluate), nn.Linear(HIDDEN, 1))
         for evaluate in ("distinct", "auto")
     )
     theirs.rho = ours.rho

@@ -31,7 +31,7 @@ def tuples_row(num_sets: int, n: int, d: int, H: int, orderings, enumerate_tuple
     k = orderings.k
     kind = "increasing" if orderings.increasing else "injective"
     x, reference = dense(num_sets, n, d, H, k, enumerate_tuples)
-    pooling = JanossyPooling(reference.f, orderings, evaluate)
+    pooling = JanossyPooling(reference.f, orderings, evaluate=evaluate)
     return Row(
         f"{kind} tuples, B={num_sets} n={n} d={d} H={H} k={k}",
         lambda: backward(pooling(Ragged.from_padded(x))),
@@ -57,7 +57,7 @@ def dense(num_sets: int, n: int, d: int, H: int, k: int, enumerate_tuples):
 
 def _deep_sets(num_sets: int, n: int, d: int, H: int) -> Row:
     f = TupleMLP(1, d, H)
-    pooling = JanossyPooling(f, Tuples(1), "fused")
+    pooling = JanossyPooling(f, Tuples(1), evaluate="fused")
     deep_sets = DeepSetsAggregation(local_nn=nn.Sequential(f.hidden[0], nn.Tanh()))
     deep_sets.aggr = "mean"
     x = torch.randn(num_sets * n, d, requires_grad=True)

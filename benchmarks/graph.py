@@ -57,13 +57,13 @@ def step_row(
     x: Tensor, graph: Neighbourhoods, *, sparse: bool, resample: bool = False, num_vertices: int = 256, k: int = 5
 ) -> Row:
     """Forward and backward of LSTM(1433, 256) and LSTM(256, 256); ours draws the neighbours too, the loop has them."""
-    model = GraphSAGE(x.shape[1], 7, "lstm")
+    model = GraphSAGE(x.shape[1], 7, aggregation="lstm")
     vertices = torch.randperm(len(graph))[:num_vertices]
     labels = torch.randint(7, (num_vertices,))
     features = x.to_sparse() if sparse else x
 
     def draw() -> TwoHops:
-        return two_hops(graph, vertices, k, k, resample=resample, generator=torch.Generator().manual_seed(0))
+        return two_hops(graph, vertices, k_1=k, k_2=k, resample=resample, generator=torch.Generator().manual_seed(0))
 
     def ours() -> Tensor:
         model.zero_grad()

@@ -79,7 +79,7 @@ def product_rate() -> float:
 
 def activation_rate() -> float:
     """Activations a second of the mean over increasing triples of large sets, forward and with its slopes."""
-    pool, n = JanossyPooling(TupleMLP(3, 4, 32), Combinations(3), "fused"), 40
+    pool, n = JanossyPooling(TupleMLP(3, 4, 32), Combinations(3), evaluate="fused"), 40
     sets = Ragged.from_padded(torch.randn(64, n, 4))
     seconds = medians({"pool": lambda: pool(sets)})["pool"] / 1e3
     return 64 * pool.orderings.num_rows(n) * 32 / seconds

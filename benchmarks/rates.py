@@ -27,7 +27,7 @@ def print_rates(device: str) -> None:
     """Time every case by every evaluator that applies, and print each evaluator's rates beside those expected."""
 
     def milliseconds(case: Case, evaluator: Evaluator) -> float:
-        layer = JanossyPooling(case.f, case.orderings, evaluator)
+        layer = JanossyPooling(case.f, case.orderings, evaluate=evaluator)
         return timed(lambda: run(layer, case))
 
     torch.manual_seed(0)

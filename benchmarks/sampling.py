@@ -22,13 +22,13 @@ def rows() -> Iterator[Row]:
     equal = Ragged.from_padded(torch.randn(128, 10, 100))
     for scheme in SCHEMES:
         yield drawing_row(
-            f"GRU(100, 80), 128 sets of 10, m=20, {scheme}", GRU(100, 80), equal, Sampled(20, None, scheme)
+            f"GRU(100, 80), 128 sets of 10, m=20, {scheme}", GRU(100, 80), equal, Sampled(20, k=None, scheme=scheme)
         )
     sizes = power_law_sizes(500, largest=300)
     skewed = Ragged.from_sizes(torch.randn(sum(sizes), 64), sizes)
     for scheme in ("designed", "independent"):
         name = f"LSTM(64, 64), 500 sets of power-law sizes, m=8, {scheme}"
-        yield drawing_row(name, LSTM(64, 64), skewed, Sampled(8, None, scheme))
+        yield drawing_row(name, LSTM(64, 64), skewed, Sampled(8, k=None, scheme=scheme))
     yield drawing_row("GRU(100, 80), 128 sets of 10, m=1", GRU(100, 80), equal, Sampled(1))
     for last in (2, 3, 4):
         yield prefixes_row(equal, last)
@@ -37,7 +37,7 @@ def rows() -> Iterator[Row]:
 
 def drawing_row(name: str, f: GRU | LSTM, sets: Ragged, orderings: Sampled) -> Row:
     """New permutations at every call, against the same ones over and over."""
-    drawn, pooling = Drawn(orderings.enumerate(sets), sets.sizes), JanossyPooling(f, orderings, Packed())
+    drawn, pooling = Drawn(orderings.enumerate(sets), sets.sizes), JanossyPooling(f, orderings, evaluate=Packed())
 
     def ours() -> torch.Tensor:
         with torch.no_grad():
@@ -53,7 +53,10 @@ def drawing_row(name: str, f: GRU | LSTM, sets: Ragged, orderings: Sampled) -> R
 def prefixes_row(sets: Ragged, last: int) -> Row:
     """Forward and backward: the ends of sampled permutations as trees, against every row by itself."""
     f, orderings = GRU(100, 80), Sampled(4, seed=0, exact_last=last)
-    shared, packed = JanossyPooling(f, orderings, SampledPrefixes()), JanossyPooling(f, orderings, Packed())
+    shared, packed = (
+        JanossyPooling(f, orderings, evaluate=SampledPrefixes()),
+        JanossyPooling(f, orderings, evaluate=Packed()),
+    )
     name = f"GRU(100, 80), 128 sets of 10, m=4, exact in the last {last}, forward and backward, against packed rows"
     return Row(name, lambda: backward(shared(sets)), lambda: backward(packed(sets)))
 

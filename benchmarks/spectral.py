@@ -29,7 +29,7 @@ def rows() -> Iterator[Row]:
 
 
 def _pooled(orderings, n: int, evaluator):
-    pooling = JanossyPooling(TupleMLP(orderings.k, D, H), orderings, evaluator)
+    pooling = JanossyPooling(TupleMLP(orderings.k, D, H), orderings, evaluate=evaluator)
     x = torch.randn(n, D, requires_grad=True)
     sets = Ragged.from_sizes(x, [n])
     return lambda: backward(pooling(sets))
@@ -37,7 +37,7 @@ def _pooled(orderings, n: int, evaluator):
 
 def _plain_row(n: int, tolerance: float) -> Row:
     f = TupleMLP(3, D, H)
-    pooling = JanossyPooling(f, Tuples(3), Spectral(tolerance))
+    pooling = JanossyPooling(f, Tuples(3), evaluate=Spectral(tolerance))
     x = torch.randn(n, D, requires_grad=True)
     sets = Ragged.from_sizes(x, [n])
 

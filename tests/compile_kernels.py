@@ -43,17 +43,17 @@ def layers() -> Iterator[tuple[JanossyPooling, torch.dtype, int]]:
     for dtype, activation, orderings in product(DTYPES, EXPANSIONS, (Tuples(2), Combinations(2))):
         if dtype == torch.float64 or activation in FEW_IN_FLOAT32:
             f = TupleMLP(2, 2, 4, activation=activation)
-            yield JanossyPooling(f, orderings, Spectral(1e-3, enumerate_up_to=0)), dtype, 6
+            yield JanossyPooling(f, orderings, evaluate=Spectral(1e-3, enumerate_up_to=0)), dtype, 6
     for dtype, recurrence in product(DTYPES, (LSTM, GRU, RNN)):
-        yield JanossyPooling(recurrence(2, 4), Sampled(2), "packed"), dtype, 3
+        yield JanossyPooling(recurrence(2, 4), Sampled(2), evaluate="packed"), dtype, 3
     for dtype, k in product(DTYPES, (1, 2, 3, 4)):
         for orderings in (Tuples(k), Combinations(k)):
-            yield JanossyPooling(TupleProduct(k, 2, 4), orderings, "permanent"), dtype, k
+            yield JanossyPooling(TupleProduct(k, 2, 4), orderings, evaluate="permanent"), dtype, k
     for dtype, activation in product(DTYPES, ACTIVATIONS):
         if dtype == torch.float64 or activation in FEW_IN_FLOAT32:
-            yield JanossyPooling(TupleMLP(2, 2, 4, activation=activation), Tuples(2), "fused"), dtype, 3
+            yield JanossyPooling(TupleMLP(2, 2, 4, activation=activation), Tuples(2), evaluate="fused"), dtype, 3
     for dtype in DTYPES:  # of one hidden unit and so many elements pairs are sorted
-        yield JanossyPooling(TupleMLP(2, 2, 1, activation="relu"), Tuples(2), "fused"), dtype, 3000
+        yield JanossyPooling(TupleMLP(2, 2, 1, activation="relu"), Tuples(2), evaluate="fused"), dtype, 3000
 
 
 def stacks() -> Iterator[tuple[JanossyPooling, int]]:

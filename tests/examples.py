@@ -40,7 +40,7 @@ from janossy.evaluate import (
     SharedPrefixes,
 )
 from janossy.functions import ACTIVATIONS, FeaturedMLP, GatedAttention, MonotoneLattice, TupleFeatures
-from janossy.orderings import Learned, OrderWeights, weighs_rows
+from janossy.orderings import Learned, OrderWeights
 
 D = 2
 """Features of an element in the examples."""
@@ -102,10 +102,10 @@ ORDERINGS = {
     "sampled_by_importance": ImportanceSampled(4, weights=weight_by_sign),
     "distinct_4": Distinct(4),
     "distinct_4_first_2_seeded": Distinct(4, k=2, seed=7),
-    "learned": Learned(Scored(), num=3, sample=False),
+    "learned": Learned(Scored(), num_permutations=3, sample=False),
     "learned_first_2": Learned(tying_key, k=2, sample=False),
-    "learned_drawn_3": Learned(Scored(), num=3),
-    "learned_drawn_3_first_2": Learned(tying_key, num=3, k=2),
+    "learned_drawn_3": Learned(Scored(), num_permutations=3),
+    "learned_drawn_3_first_2": Learned(tying_key, num_permutations=3, k=2),
 }
 
 
@@ -186,17 +186,21 @@ class Example:
 FUNCTIONS = {
     "tuple_mlp": Example(lambda k: TupleMLP(k, D, 4), needs_k=True),
     **{
-        f"tuple_mlp_{activation}": Example(lambda k, a=activation: TupleMLP(k, D, (5, 4), 3, a), needs_k=True)
+        f"tuple_mlp_{activation}": Example(
+            lambda k, a=activation: TupleMLP(k, D, (5, 4), out_features=3, activation=a), needs_k=True
+        )
         for activation in ("tanh", "relu", "gelu")
     },
     **{
-        f"tuple_mlp_one_layer_{activation}": Example(lambda k, a=activation: TupleMLP(k, D, 5, 3, a), True, False)
+        f"tuple_mlp_one_layer_{activation}": Example(
+            lambda k, a=activation: TupleMLP(k, D, 5, out_features=3, activation=a), True, False
+        )
         for activation in ACTIVATIONS
     },
-    "featured_mlp": Example(lambda k: FeaturedMLP(k, D, (5, 4), small_features(k)), needs_k=True, least_k=2),
+    "featured_mlp": Example(lambda k: FeaturedMLP(k, D, (5, 4), features=small_features(k)), needs_k=True, least_k=2),
     "tuple_features": Example(small_features, needs_k=True, in_chunks=False, least_k=2),
     "tuple_product": Example(lambda k: TupleProduct(k, D, 4), needs_k=True),
-    "tuple_product_of_mlps": Example(lambda k: TupleProduct(k, D, 4, 3, small_mlp), needs_k=True),
+    "tuple_product_of_mlps": Example(lambda k: TupleProduct(k, D, 4, out_features=3, g=small_mlp), needs_k=True),
     "rnn": Example(lambda k: RNN(D, 3)),
     "gru": Example(lambda k: GRU(D, 3)),
     "lstm": Example(lambda k: LSTM(D, 3)),
@@ -205,8 +209,14 @@ FUNCTIONS = {
     "min_gru": Example(lambda k: MinGRU(D, 4)),
     "min_gru_deep": Example(lambda k: MinGRU(D, 3, num_layers=2), in_chunks=False),
     "balanced_tree": Example(lambda k: BalancedTree(D, 3), in_chunks=False),
-    "gated_attention": Example(lambda k: GatedAttention(GRU(D, 4), 4, num_heads=2, hidden_features=3), in_chunks=False),
-    "monotone_lattice": Example(lambda k: MonotoneLattice(k * D, 3, [0], 5, -2.7, 2.6), needs_k=True, in_chunks=False),
+    "gated_attention": Example(
+        lambda k: GatedAttention(GRU(D, 4), in_features=4, num_heads=2, hidden_features=3), in_chunks=False
+    ),
+    "monotone_lattice": Example(
+        lambda k: MonotoneLattice(k * D, 3, increasing=[0], num_keypoints=5, low=-2.7, high=2.6),
+        needs_k=True,
+        in_chunks=False,
+    ),
     "transformer": Example(lambda k: Transformer()),
     "convolution": Example(lambda k: Convolution()),
 }
@@ -265,7 +275,7 @@ FITTING = [
     (ordering, function)
     for ordering in ORDERINGS
     for function in FUNCTIONS
-    if not FUNCTIONS[function].needs_k or (getattr(ORDERINGS[ordering], "k", 0) or 0) >= FUNCTIONS[function].least_k
+    if not FUNCTIONS[function].needs_k or (ORDERINGS[ordering].k or 0) >= FUNCTIONS[function].least_k
 ]
 """Every ordering × function that fit each other."""
 
@@ -279,10 +289,10 @@ def build(function: str, k: int | None) -> nn.Module:
 def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str | None = "mean"):
     """The layer of these examples, or, with reduce None, its rows; the same weights at every call."""
     orderings = deepcopy(ORDERINGS[ordering])  # whose modules a layer moves, and trains
-    f = build(function, getattr(orderings, "k", None))
+    f = build(function, orderings.k)
     evaluate = "auto" if evaluator == "auto" else EVALUATORS[evaluator]
     memory_budget = MEMORY_BUDGETS.get(evaluator, 2**30)
-    layer = JanossyPooling(f, orderings, evaluate, reduce or "mean", memory_budget=memory_budget)
+    layer = JanossyPooling(f, orderings, evaluate=evaluate, reduce=reduce or "mean", memory_budget=memory_budget)
     return layer if reduce else Rows(layer)
 
 
@@ -306,11 +316,11 @@ built_once = cache(build)
 
 
 def applies(ordering: str, function: str, evaluator: str, reduce: str | None = "mean") -> bool:
-    if weighs_rows(ORDERINGS[ordering]) and reduce not in ("mean", "sum"):
+    if ORDERINGS[ordering].weighs_rows and reduce not in ("mean", "sum"):
         return False
-    f = built_once(function, getattr(ORDERINGS[ordering], "k", None))
+    f = built_once(function, ORDERINGS[ordering].k)
     problem = Problem(f, ORDERINGS[ordering], distinct_sets(), reduce=reduce)
-    return EVALUATORS[evaluator].refuses(problem) is None
+    return EVALUATORS[evaluator].why_not_applicable(problem) is None
 
 
 IN_CHUNKS = list(MEMORY_BUDGETS)

@@ -204,7 +204,7 @@ FAULTS = (
     _in(
         "evaluate/rows", "recompute.py", "evaluate/test_memory evaluate/test_gather evaluate/test_recurrences",
         "rows are computed again with the weights of that time",
-        "return functional_call(applied, now, (x,))", "return apply(f, x)",
+        "return cast(Tensor, functional_call(applied, now, (x,)))", "return apply(f, x)",
     ),
     # Orderings and sets
     _in(
@@ -258,7 +258,7 @@ FAULTS = (
     _in(
         "losses", "order_loss.py", "losses/test_order_loss",
         "the baseline is the mean of all draws, the one that it is taken from too",
-        "others = (losses.sum(1, keepdim=True) - losses) / (self.num_orders - 1)",
+        "others = (losses.sum(1, keepdim=True) - losses) / (self.num_permutations - 1)",
         "others = losses.mean(1, keepdim=True)",
     ),
     _in(
@@ -436,7 +436,7 @@ FAULTS = (
     _in(
         "export", "padded.py", "test_export",
         "what stands in padded places is read",
-        "return elements.masked_fill(~mask[..., None], 0)", "return elements",
+        "return cast(Tensor, elements.masked_fill(~mask[..., None], 0))", "return elements",
     ),
     _in(
         "export", "padded.py", "test_export",

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 
 from janossy import JanossyPooling, Ragged
-from janossy.orderings import RandomOrderings, weighs_rows
+from janossy.orderings import RandomOrderings
 from tests.examples import DEFINITIONS, drawing
 
 
 def rows_by_definition(orderings, x: Tensor) -> list[Tensor]:
     """The sequences (L, d) that the ordering averages for one set x (n, d)."""
-    k = getattr(orderings, "k", None) or 0
+    k = orderings.k or 0
     definition = next(DEFINITIONS[kind] for kind in type(orderings).__mro__ if kind in DEFINITIONS)
     return [_fill(_take(x, chosen), k) for chosen in definition(orderings, x)]
 
@@ -29,7 +29,7 @@ def drawn_rows(orderings: RandomOrderings, sets: Ragged) -> list[list[Tensor]]:
 def pool_by_definition(pooling: JanossyPooling, sets: Ragged, rows_of=rows_by_definition) -> list[Tensor]:
     """For each set the reduction of f over its rows; (rows, c) if reduce is None."""
     weights = [1.0] * sum(pooling.orderings.num_rows(n) for n in sets.sizes)
-    if weighs_rows(pooling.orderings):
+    if pooling.orderings.weighs_rows:
         weights = pooling.orderings.enumerate(sets, **drawing(pooling.orderings)).weights()[:, 0].tolist()
     if pooling.orderings.draws:
         rows = drawn_rows(pooling.orderings, sets)

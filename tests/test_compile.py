@@ -20,7 +20,6 @@ from janossy import (
     Tuples,
 )
 from janossy.evaluate import on_kernels
-from janossy.orderings import weighs_rows
 from janossy.orderings.compiling import constant_when_compiled
 from tests.examples import ORDERINGS, D, distinct_sets, drawing, pooling
 from tests.laws import close, law_parity, value_and_gradients
@@ -49,10 +48,10 @@ def test_no_graph_break_where_small_sets_give_all_orders():
 
 def pairs():
     for ordering in ORDERINGS:
-        if weighs_rows(ORDERINGS[ordering]):  # their rows are joined by code that breaks the graph
+        if ORDERINGS[ordering].weighs_rows:  # their rows are joined by code that breaks the graph
             continue
         yield ordering, "gru"
-        if getattr(ORDERINGS[ordering], "k", None):
+        if ORDERINGS[ordering].k:
             yield ordering, "tuple_mlp"
     others = ("rnn", "lstm_deep_bidirectional", "transformer", "convolution", "tuple_mlp_gelu")
     yield from (("tuples_2", function) for function in others)
@@ -220,7 +219,8 @@ def test_kernels_that_are_loaded_while_compiling(backend):
 import torch
 from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
 torch.set_num_threads(1)
-layer, sets = JanossyPooling(TupleMLP(2, 2, 4), Tuples(2), "fused"), Ragged.from_sizes(torch.randn(6, 2), (3, 3))
+layer = JanossyPooling(TupleMLP(2, 2, 4), Tuples(2), evaluate="fused")
+sets = Ragged.from_sizes(torch.randn(6, 2), (3, 3))
 torch.testing.assert_close(torch.compile(layer, fullgraph=True, backend="{backend}")(sets), layer(sets))
 assert torch.get_num_threads() == 1
 """
@@ -244,5 +244,5 @@ def test_gates_in_one_kernel_where_asked():
         return graph.forward
 
     f.step = torch.compile(GRU.step, dynamic=True, backend=backend)
-    law_parity(*(JanossyPooling(each, AllPermutations(), "shared_prefixes") for each in (f, plain)), sets)
+    law_parity(*(JanossyPooling(each, AllPermutations(), evaluate="shared_prefixes") for each in (f, plain)), sets)
     assert calls

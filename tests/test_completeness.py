@@ -42,10 +42,10 @@ EXAMPLES = {
     "evaluate": {type(evaluator).__name__ for evaluator in examples.EVALUATORS.values()},
 }
 
-NO_STRATEGY = {"Drawn"}
-"""It holds the rows that an ordering has drawn."""
+NO_STRATEGY = {"Drawn", "Orderings", "RandomOrderings", "Drawing"}
+"""The rows that an ordering has drawn, and the base classes of orderings."""
 
-MARK = {"orderings": "enumerate", "functions": "forward", "evaluate": "refuses"}
+MARK = {"orderings": "enumerate", "functions": "forward", "evaluate": "why_not_applicable"}
 """What makes a public class a strategy: it, or a class of its file that it inherits from, defines this method."""
 
 

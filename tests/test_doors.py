@@ -157,9 +157,9 @@ DOORS = {
     ),
     "Sampled": Door(
         Sampled,
-        lambda: {"num": 4},
+        lambda: {"num_permutations": 4},
         {
-            "num": COUNT,
+            "num_permutations": COUNT,
             "k": COUNT[:-1],
             "scheme": (*CHOICE, None, "distinct"),
             "seed": SEED,
@@ -169,12 +169,16 @@ DOORS = {
             "max_rows": COUNT,
         },
     ),
-    "Distinct": Door(Distinct, lambda: {"num": 4}, {"num": COUNT, "k": COUNT[:-1], "seed": SEED, "max_rows": COUNT}),
+    "Distinct": Door(
+        Distinct,
+        lambda: {"num_permutations": 4},
+        {"num_permutations": COUNT, "k": COUNT[:-1], "seed": SEED, "max_rows": COUNT},
+    ),
     "ImportanceSampled": Door(
         ImportanceSampled,
-        lambda: {"num": 4},
+        lambda: {"num_permutations": 4},
         {
-            "num": COUNT,
+            "num_permutations": COUNT,
             "k": COUNT[:-1],
             "weights": (*CHOICE, None),
             "uniform": (*NUMBER, -0.1, 1.5, nan),
@@ -238,7 +242,7 @@ DOORS = {
     "a MonotoneLattice's call": Door(
         lambda x: MonotoneLattice(2 * D, 2)(x), lambda: {"x": torch.ones(5, 2, D)}, {"x": ROWS}
     ),
-    "AttentionMean": Door(AttentionMean, lambda: {"features": 4}, {"features": COUNT, "num_heads": (*COUNT, 3)}),
+    "AttentionMean": Door(AttentionMean, lambda: {"in_features": 4}, {"in_features": COUNT, "num_heads": (*COUNT, 3)}),
     "ColumnEmbedding": Door(
         ColumnEmbedding,
         lambda: {"vocabularies": [3], "num_numbers": 2},
@@ -493,11 +497,11 @@ DOORS = {
     ),
     "CachedMean": Door(
         CachedMean,
-        lambda: {"f": TupleMLP(1, D, 4), "num_elements": 10, "features": 4},
-        {"f": (None, 3, TupleMLP), "num_elements": COUNT, "features": COUNT, "num": COUNT},
+        lambda: {"f": TupleMLP(1, D, 4), "num_elements": 10, "out_features": 4},
+        {"f": (None, 3, TupleMLP), "num_elements": COUNT, "out_features": COUNT, "num_samples": COUNT},
     ),
     "a CachedMean's call": Door(
-        lambda **given: CachedMean(TupleMLP(1, D, 4), 10, 4)(**given),
+        lambda **given: CachedMean(TupleMLP(1, D, 4), num_elements=10, out_features=4)(**given),
         lambda: {"sets": sets(), "ids": torch.arange(6)},
         {
             "sets": (*SETS, *ELEMENTS),
@@ -525,7 +529,7 @@ DOORS = {
         },
     ),
     "a GraphSAGE's call": Door(
-        lambda **given: GraphSAGE(D, 2, "lstm")(**given),
+        lambda **given: GraphSAGE(D, 2, aggregation="lstm")(**given),
         lambda: {"x": torch.randn(3, D), "graph": graph(), "vertices": torch.tensor([0, 1])},
         {
             "x": (None, torch.randn(3, D + 1), torch.randn(2, D), torch.randn(3, D).double(), torch.ones(3, D).long()),

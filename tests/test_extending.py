@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from janossy import AllPermutations, JanossyPooling, TupleMLP
+from janossy.orderings import Orderings
 from janossy.orderings.rows import build_rows
 from janossy.orderings.sorting import sort_positions
 from tests.cells import CELLS
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 @dataclass(frozen=True)
-class Rotations:
+class Rotations(Orderings):
     """Every rotation of the sorted set."""
 
     draws: ClassVar[bool] = False
@@ -45,7 +46,7 @@ class Rotations:
 
 
 @dataclass(frozen=True)
-class Ends:
+class Ends(Orderings):
     """The smallest and the largest element of the sorted set, in both orders: rows of two."""
 
     draws: ClassVar[bool] = False
@@ -82,7 +83,7 @@ def by_definition(orderings, x):
 ORDERINGS = {"rotations": Rotations(), "ends": Ends()}
 OURS = {"gru": FUNCTIONS["gru"].build, "lstm_deep_bidirectional": FUNCTIONS["lstm_deep_bidirectional"].build}
 RECURRENCES = {**OURS, **{name: lambda k, cell=cell: cell(D, 3) for name, cell in CELLS.items()}}
-TUPLES = {"tuple_mlp": lambda k: TupleMLP(k, D, 4), "tuple_mlp_deep": lambda k: TupleMLP(k, D, (4, 3), 2)}
+TUPLES = {"tuple_mlp": lambda k: TupleMLP(k, D, 4), "tuple_mlp_deep": lambda k: TupleMLP(k, D, (4, 3), out_features=2)}
 
 LAYERS = [
     *(("rotations", f, e) for f in RECURRENCES for e in ("gather", "packed", "auto")),
@@ -95,7 +96,7 @@ LAYERS = [
 def layer(ordering, function, evaluator, reduce="mean"):
     torch.manual_seed(1)
     makes = {**{name: FUNCTIONS[name].build for name in ("transformer", "min_gru")}, **RECURRENCES, **TUPLES}
-    return JanossyPooling(makes[function](2), ORDERINGS[ordering], evaluator, reduce)
+    return JanossyPooling(makes[function](2), ORDERINGS[ordering], evaluate=evaluator, reduce=reduce)
 
 
 SIZES, TIED_SIZES = (3, 0, 5, 1, 2, 3), (3, 0, 4, 1, 2)
@@ -140,7 +141,7 @@ def test_parity_and_gradients(ordering, function, evaluator):
 def test_a_cell_over_all_permutations(cell, evaluator):
     sets = distinct_sets((3, 0, 4, 1))
     with torch.no_grad():
-        law_definition(JanossyPooling(CELLS[cell](D, 3), AllPermutations(), evaluator), sets, by_definition)
+        law_definition(JanossyPooling(CELLS[cell](D, 3), AllPermutations(), evaluate=evaluator), sets, by_definition)
 
 
 def test_a_wrong_ordering_is_found():

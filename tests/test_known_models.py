@@ -56,7 +56,7 @@ def test_the_evaluator_is_one_that_applies(page, name):
     elements = page["pairs"] if name == "attention" else features(page) if name == "machine" else page["sets"]
     asked = LINES[name][-3].strip().strip("`")
     evaluator = next(evaluator for evaluator in EVALUATORS if evaluator.name == asked)
-    assert evaluator.refuses(pooling.problem(elements, None, None, pooling.reduce, None)) is None
+    assert evaluator.why_not_applicable(pooling.problem(elements, None, None, pooling.reduce, None)) is None
 
 
 def features(page):

@@ -8,6 +8,7 @@ from torch import nn
 
 from janossy import AllPermutations, JanossyPooling, Spectral, Tuples
 from janossy.evaluate import Gather
+from janossy.orderings import Orderings
 from janossy.orderings.rows import build_rows
 from tests.examples import D, distinct_sets, pooling
 from tests.laws import (
@@ -55,7 +56,7 @@ class StraysIntoItsNeighbour(Tuples):
 
 
 @dataclass(frozen=True)
-class AsItComes:
+class AsItComes(Orderings):
     """An order-sensitive "ordering": the set as it is stored."""
 
     draws = False
@@ -127,7 +128,7 @@ class ComparesWithTheBatch(nn.Module):
 
 
 def tuples_2(orderings=None, evaluator="gather"):
-    return JanossyPooling(pooling("tuples_2", "tuple_mlp").f, orderings or Tuples(2), evaluator)
+    return JanossyPooling(pooling("tuples_2", "tuple_mlp").f, orderings or Tuples(2), evaluate=evaluator)
 
 
 def few_sets():
@@ -161,7 +162,7 @@ BAD = {
     ),
     "parity of an evaluator without rows, to its tolerance": lambda: law_parity(
         pooling("tuples_2", "tuple_mlp", "spectral"),
-        JanossyPooling(pooling("tuples_2", "tuple_mlp").f, Tuples(2), Spectral(1e-3, enumerate_up_to=0)),
+        JanossyPooling(pooling("tuples_2", "tuple_mlp").f, Tuples(2), evaluate=Spectral(1e-3, enumerate_up_to=0)),
         few_sets(),
     ),
     "gradients": lambda: law_gradients(

@@ -59,7 +59,7 @@ LAYERS = {
 def layer_of(name, **options):
     torch.manual_seed(1)
     build, orderings, *evaluate = LAYERS[name]
-    return JanossyPooling(build(), orderings, *evaluate, **options)
+    return JanossyPooling(build(), orderings, evaluate=evaluate[0] if evaluate else "auto", **options)
 
 
 def close(there, here):
@@ -107,7 +107,7 @@ def sent(x):
 @pytest.mark.parametrize("aggregation", ["mean", "gcn", "max", "lstm", "gru", "k2"])
 def test_batches_of_neighbours(aggregation):
     """The host knows what was sampled, and sends it."""
-    model = GraphSAGE(4, 3, aggregation, hidden_features=6)
+    model = GraphSAGE(4, 3, aggregation=aggregation, hidden_features=6)
     there = on_cuda(copy.deepcopy(model))
     for batch in neighbor_loader():
         hops = TwoHops.of_batch(batch)
@@ -172,7 +172,7 @@ STACKED = {
     "recurrences": lambda: network_of(Canonical()),
     "rows drawn": lambda: network_of(Sampled(2)),
     "tuples": lambda: JanossyNetwork(
-        nn.Linear(D, 4), JanossyPooling(TupleMLP(2, 4, 5, 3), Tuples(2), "fused"), nn.Linear(3, 2)
+        nn.Linear(D, 4), JanossyPooling(TupleMLP(2, 4, 5, out_features=3), Tuples(2), evaluate="fused"), nn.Linear(3, 2)
     ),
 }
 
@@ -224,7 +224,7 @@ def test_objectives(name):
 def test_training_on_batches_of_neighbours():
     """GraphSAGE on batches of a NeighborLoader, with a loss of labels, clipped gradients and an optimiser."""
     loader = neighbor_loader()
-    model = on_cuda(GraphSAGE(4, 3, "lstm", hidden_features=6))
+    model = on_cuda(GraphSAGE(4, 3, aggregation="lstm", hidden_features=6))
     optimizer = torch.optim.Adam(model.parameters())
     before = [numbers(p).clone() for p in model.parameters()]
     with cuda():
@@ -269,7 +269,7 @@ RECORDED = {
 def test_a_step_on_equal_sizes_sends_nothing(name):
     """So that a CUDA graph may record it, once a first step has sent the constants."""
     build, orderings, evaluate, *options = RECORDED[name]
-    layer = on_cuda(JanossyPooling(build(), orderings, evaluate, **(options[0] if options else {})))
+    layer = on_cuda(JanossyPooling(build(), orderings, evaluate=evaluate, **(options[0] if options else {})))
     sets = on_cuda(distinct_sets((5, 5, 5)))
     with cuda():
         layer(sets).square().sum().backward()

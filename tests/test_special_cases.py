@@ -15,7 +15,7 @@ ANY_LENGTH = [name for name in FUNCTIONS if not FUNCTIONS[name].needs_k]
 
 
 def test_one_is_deep_sets():
-    f = TupleMLP(1, D, (5, 4), 3)
+    f = TupleMLP(1, D, (5, 4), out_features=3)
     sets = distinct_sets()
     for b, result in enumerate(JanossyPooling(f, Tuples(1))(sets)):
         close(result, f(sets[b][:, None]).mean(0) if len(sets[b]) else f(torch.zeros(1, 1, D))[0])

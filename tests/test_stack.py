@@ -55,10 +55,17 @@ def mlp(width: int) -> nn.Module:
 
 CASES = {  # h, f, orderings, rho, the pooling's other arguments, and how the sets are pooled
     "k1 of ids": (ids(4), TupleMLP(1, 4, 5, activation="gelu"), Tuples(1), mlp(5), {"reduce": "sum"}, TOGETHER),
-    "k1 of vectors": (None, TupleMLP(1, D, 20, 2), Tuples(1), None, {}, TOGETHER),
+    "k1 of vectors": (None, TupleMLP(1, D, 20, out_features=2), Tuples(1), None, {}, TOGETHER),
     "k2 of ids": (ids(4), TupleMLP(2, 4, 10), Combinations(2), nn.Linear(10, 2), {"reduce": "sum"}, TOGETHER),
-    "k2 relu": (nn.Linear(D, 4), TupleMLP(2, 4, 6, 3, "relu"), Tuples(2), mlp(3), {}, TOGETHER),
-    "k3 sigmoid of ids": (ids(4), TupleMLP(3, 4, 9, 3, "sigmoid"), Tuples(3), mlp(3), {}, TOGETHER),
+    "k2 relu": (nn.Linear(D, 4), TupleMLP(2, 4, 6, out_features=3, activation="relu"), Tuples(2), mlp(3), {}, TOGETHER),
+    "k3 sigmoid of ids": (
+        ids(4),
+        TupleMLP(3, 4, 9, out_features=3, activation="sigmoid"),
+        Tuples(3),
+        mlp(3),
+        {},
+        TOGETHER,
+    ),
     "k3 of vectors": (mlp(D), TupleMLP(3, 2, 8), Combinations(3), nn.Linear(8, 1), {"append_size": False}, TOGETHER),
     "k2 with the size": (ids(4), TupleMLP(2, 5, 10), Tuples(2), nn.Linear(10, 2), {"append_size": "log"}, TOGETHER),
     "k2, spectral": (None, TupleMLP(2, D, 4), Tuples(2), None, {"evaluate": "spectral"}, ALONE),

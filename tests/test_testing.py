@@ -29,7 +29,7 @@ from tests.examples import distinct_sets, tied_sets
 
 def network(orderings, f=None, rho=None):
     torch.manual_seed(1)
-    return JanossyNetwork(None, JanossyPooling(f or TupleMLP(2, 2, 5), orderings, "gather"), rho)
+    return JanossyNetwork(None, JanossyPooling(f or TupleMLP(2, 2, 5), orderings, evaluate="gather"), rho)
 
 
 def padded(seed=2):

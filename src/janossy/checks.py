@@ -43,7 +43,7 @@ def check_flag(owner: str, name: str, value: Any) -> None:
         raise TypeError(f"{owner} expects {name} as True or False; got {value!r}.")
 
 
-def check_function(owner: str, name: str, value: Callable | None, instead: str) -> None:
+def check_function(owner: str, name: str, value: Callable[..., Any] | None, instead: str) -> None:
     """Raise a TypeError unless value is a function (a class is none), or None; ``instead`` says what to write."""
     if value is not None and (not callable(value) or isinstance(value, type)):
         raise TypeError(

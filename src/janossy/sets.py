@@ -13,7 +13,7 @@ from torch import Tensor
 
 from janossy.transfer import upload
 
-MOST_SETS_AN_ELEMENT = 10
+MAX_SETS_AN_ELEMENT = 10
 """``Ragged.from_index`` takes an index with more sets than this for raw ids."""
 
 
@@ -152,7 +152,7 @@ class Ragged:
             num_sets = len(ids)
         if num_sets is None:
             num_sets = int(index.max()) + 1 if len(index) else 0
-            if num_sets > MOST_SETS_AN_ELEMENT * len(index) + 1000:
+            if num_sets > MAX_SETS_AN_ELEMENT * len(index) + 1000:
                 raise ValueError(
                     f"Ragged.from_index expects set numbers 0, 1, 2, …; got {len(index)} elements numbered up to "
                     f"{num_sets - 1}, which look like raw ids: nearly all sets would be empty. "

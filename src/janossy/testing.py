@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from janossy.checks import check_integer, check_number
 from janossy.sets import Ragged, as_sets
 
+__all__ = ["assert_invariant"]
+
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 """By the outputs' dtype, absolute and relative; 0 for any other. Rounding alone stays below by 10 or more."""
 

@@ -12,9 +12,9 @@ from tests.examples import D, distinct_sets, tied_sets
 from tests.laws import law_batch_mates, law_invariant, value_and_gradients
 
 FUNCTIONS = {
-    "fused": lambda k: TupleMLP(k, D, 5, 3, "gelu"),
-    "permanent": lambda k: TupleProduct(k, D, 5, 3),
-    "spectral": lambda k: TupleMLP(k, D, 5, 3, "cosine"),  # whose series is exact
+    "fused": lambda k: TupleMLP(k, D, 5, out_features=3, activation="gelu"),
+    "permanent": lambda k: TupleProduct(k, D, 5, out_features=3),
+    "spectral": lambda k: TupleMLP(k, D, 5, out_features=3, activation="cosine"),  # whose series is exact
 }
 EVALUATORS = sorted(FUNCTIONS)
 OPTIONS = {"spectral": Spectral(enumerate_up_to=0)}
@@ -28,8 +28,10 @@ each_ordering = pytest.mark.parametrize("ordering", sorted(ORDERINGS))
 def layers(evaluator, k=2, ordering="tuples", reduce="mean"):
     """The layer under test, and brute force with the same weights in float64."""
     torch.manual_seed(0)
-    layer = JanossyPooling(FUNCTIONS[evaluator](k), ORDERINGS[ordering](k), OPTIONS.get(evaluator, evaluator), reduce)
-    exact = JanossyPooling(deepcopy(layer.f).double(), layer.orderings, "gather", reduce)
+    layer = JanossyPooling(
+        FUNCTIONS[evaluator](k), ORDERINGS[ordering](k), evaluate=OPTIONS.get(evaluator, evaluator), reduce=reduce
+    )
+    exact = JanossyPooling(deepcopy(layer.f).double(), layer.orderings, evaluate="gather", reduce=reduce)
     return layer.to(DEVICE), exact
 
 

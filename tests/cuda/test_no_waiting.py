@@ -71,9 +71,9 @@ def test_a_step_waits_for_nothing_and_on_equal_sizes_sends_nothing(name, sizes, 
     torch.manual_seed(0)
     build, orderings, evaluate, kernels = LAYERS[name]
     f, sets = build(), distinct_sets(sizes).to(torch.float32)
-    there = on_cuda(JanossyPooling(copy.deepcopy(f), orderings, evaluate))
+    there = on_cuda(JanossyPooling(copy.deepcopy(f), orderings, evaluate=evaluate))
     x = sets.values.requires_grad_()
-    pooled = step(JanossyPooling(f, orderings, "gather"), sets)
+    pooled = step(JanossyPooling(f, orderings, evaluate="gather"), sets)
     on_gpu = on_cuda(Ragged(x.detach(), sets.offsets, sizes=sets.sizes))
     on_gpu.values.requires_grad_()
     for sends in (True, False) if len(set(sizes)) == 1 else (True,):
@@ -88,7 +88,10 @@ def test_a_step_waits_for_nothing_and_on_equal_sizes_sends_nothing(name, sizes, 
 
 
 def test_a_kernel_that_asks_is_found(launched, monkeypatch):
-    layer, sets = on_cuda(JanossyPooling(TupleMLP(2, D, 4), Tuples(2), "fused")), on_cuda(distinct_sets((3, 4)))
+    layer, sets = (
+        on_cuda(JanossyPooling(TupleMLP(2, D, 4), Tuples(2), evaluate="fused")),
+        on_cuda(distinct_sets((3, 4))),
+    )
     asks = MODULES["tuple_means"].splits
     monkeypatch.setattr(MODULES["tuple_means"], "splits", lambda p, *rest: asks(p, *rest) + 0 * int(p.sum()))
     with cuda(kernels=True), pytest.raises(Waited):

@@ -25,15 +25,15 @@ class CausalTransformer(nn.Module):
 
 
 HEADS = {
-    "normals": lambda: Normals(1, 2),
-    "plane": lambda: Normals(2, 3),
-    "bounded": lambda: Bounded([-1.0], [2.0], 2),
-    "von Mises": lambda: VonMises(1, 2),
+    "normals": lambda: Normals(1, num_components=2),
+    "plane": lambda: Normals(2, num_components=3),
+    "bounded": lambda: Bounded([-1.0], [2.0], num_components=2),
+    "von Mises": lambda: VonMises(1, num_components=2),
     "categories": lambda: Categories(3),
 }
 READERS = {
     "gru": lambda d: GRU(d, 5, per_position=True),
-    "lstm, two layers": lambda d: LSTM(d, 4, 2, per_position=True),
+    "lstm, two layers": lambda d: LSTM(d, 4, num_layers=2, per_position=True),
     "transformer": CausalTransformer,
 }
 
@@ -45,8 +45,8 @@ def sequence_density(
     torch.manual_seed(seed)
     made = HEADS[head]()
     if reader == "iid":
-        return IidMixture(made, 3).double()
-    q = Autoregressive(READERS[reader](made.num_features), made, k).double()
+        return IidMixture(made, num_components=3).double()
+    q = Autoregressive(READERS[reader](made.num_features), made, k=k).double()
     with torch.no_grad():
         q.readout.weight.mul_(strength)
     return q

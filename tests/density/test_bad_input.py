@@ -34,28 +34,33 @@ class Reversed(nn.Module):
 SETS = Ragged.from_sizes(torch.zeros(9, 2), [9])
 Q = Autoregressive(GRU(2, 4, per_position=True), Normals(2))
 P = ExchangeableDensity(Q)
-SIZED = ExchangeableDensity(Q, CategoricalSizes(5))
+SIZED = ExchangeableDensity(Q, sizes=CategoricalSizes(5))
+
+
+def given_n(orderings):
+    return ExchangeableDensity(Q, sizes=None, orderings=orderings)
+
 
 REFUSED = {
-    "a bound of no orders": (lambda: P.log_prob(SETS, 0), ValueError, "num_orders >= 1 orders for a bound.*got.*=0"),
-    "a bound of a half": (lambda: P.log_prob(SETS, 0.5), TypeError, "num_orders"),
-    "all orders of nine": (lambda: P.log_prob(SETS, most_exact=9), ValueError, "most_exact <= 8"),
-    "a negative number": (lambda: P.log_prob(SETS, most_exact=-1), ValueError, "most_exact >= 0"),
+    "a bound of no orders": (lambda: P.log_prob(SETS, 0), ValueError, "num_permutations >= 1 orders .*=0"),
+    "a bound of a half": (lambda: P.log_prob(SETS, 0.5), TypeError, "num_permutations"),
+    "all orders of nine": (lambda: P.log_prob(SETS, max_exact=9), ValueError, "max_exact <= 8"),
+    "a negative number": (lambda: P.log_prob(SETS, max_exact=-1), ValueError, "max_exact >= 0"),
     "an unknown scheme": (lambda: P.log_prob(SETS, scheme="none"), ValueError, "scheme"),
-    "training on all orders": (lambda: ExchangeableDensity(Q, None, AllPermutations())(SETS), ValueError, "a set of 9"),
+    "training on all orders": (lambda: given_n(AllPermutations())(SETS), ValueError, "a set of 9"),
     "a tensor": (lambda: P(SETS.values), TypeError, "Ragged"),
-    "no orderings": (lambda: ExchangeableDensity(Q, None, 3), TypeError, "expects orderings"),
-    "one canonical order": (lambda: ExchangeableDensity(Q, None, Canonical()), ValueError, "over all of them"),
-    "parts of orders": (lambda: ExchangeableDensity(Q, None, Sampled(2, k=2)), ValueError, "over all of them"),
-    "pairs": (lambda: ExchangeableDensity(Q, None, Tuples(2)), ValueError, "over all of them"),
+    "no orderings": (lambda: given_n(3), TypeError, "expects orderings"),
+    "one canonical order": (lambda: given_n(Canonical()), ValueError, "over all of them"),
+    "parts of orders": (lambda: given_n(Sampled(2, k=2)), ValueError, "over all of them"),
+    "pairs": (lambda: given_n(Tuples(2)), ValueError, "over all of them"),
     "another q": (lambda: ExchangeableDensity(nn.Linear(2, 1)), TypeError, "Autoregressive"),
-    "numbers as sizes": (lambda: ExchangeableDensity(Q, 5), TypeError, "NegativeBinomialSizes"),
+    "numbers as sizes": (lambda: ExchangeableDensity(Q, sizes=5), TypeError, "NegativeBinomialSizes"),
     "a set too large": (lambda: SIZED(SETS), ValueError, "at most 5 elements.*one of 9"),
     "a bound too large": (lambda: SIZED.log_prob(SETS), ValueError, "at most 5 elements"),
-    "a completion too large": (lambda: complete(SIZED, SETS, 2), ValueError, "one of 11"),
-    "a negative completion": (lambda: complete(P, SETS, -1), ValueError, "num_missing"),
-    "no walks": (lambda: complete(P, SETS, 1, 0), ValueError, "num_walks"),
-    "no samples": (lambda: anomaly_scores(P, SETS, 0), ValueError, "num_samples"),
+    "a completion too large": (lambda: complete(SIZED, SETS, num_missing=2), ValueError, "one of 11"),
+    "a negative completion": (lambda: complete(P, SETS, num_missing=-1), ValueError, "num_missing"),
+    "no walks": (lambda: complete(P, SETS, num_missing=1, num_walks=0), ValueError, "num_walks"),
+    "no samples": (lambda: anomaly_scores(P, SETS, num_samples=0), ValueError, "num_samples"),
     "scores of a tensor": (lambda: anomaly_scores(P, SETS.values), TypeError, "Ragged"),
     "samples of what": (lambda: P.sample(), ValueError, "sizes"),
     "samples of any size": (lambda: P.sample(3), ValueError, "given n"),
@@ -74,7 +79,7 @@ REFUSED = {
     "a reader that is none": (lambda: Autoregressive(torch.tanh, Normals(2)), TypeError, "module"),
     "a head that is none": (lambda: Autoregressive(GRU(2, 4), nn.Linear(4, 2)), TypeError, "Normals"),
     "a mixture of no head": (lambda: IidMixture(None), TypeError, "head"),
-    "a mixture of none": (lambda: IidMixture(Normals(2), 0), ValueError, "num_components"),
+    "a mixture of none": (lambda: IidMixture(Normals(2), num_components=0), ValueError, "num_components"),
     "k = 1": (lambda: Autoregressive(GRU(2, 4, per_position=True), Normals(2), k=1), ValueError, "IidMixture"),
     "k = 0": (lambda: Autoregressive(GRU(2, 4, per_position=True), Normals(2), k=0), ValueError, "k >= 1"),
     "bounds that cross": (lambda: Bounded([0.0, 1.0], [1.0, 1.0]), ValueError, "low < high"),
@@ -86,9 +91,9 @@ REFUSED = {
     "sizes of less variance": (lambda: NegativeBinomialSizes(5, 1), ValueError, "CategoricalSizes"),
     "sizes of no mean": (lambda: NegativeBinomialSizes(torch.nan), ValueError, "mean > 0"),
     "sizes that are halves": (lambda: CategoricalSizes.fitted([1.5]), TypeError, "sequence of integers"),
-    "sizes below zero": (lambda: CategoricalSizes(-1), ValueError, "most >= 0"),
+    "sizes below zero": (lambda: CategoricalSizes(-1), ValueError, "max_size >= 0"),
     "sizes of nothing": (lambda: CategoricalSizes.fitted([]), ValueError, "at least one"),
-    "sizes above most": (lambda: CategoricalSizes.fitted([3, 4], most=3), ValueError, "Raise most"),
+    "sizes above max_size": (lambda: CategoricalSizes.fitted([3, 4], max_size=3), ValueError, "Raise max_size"),
     "sizes without a pseudo-count": (lambda: CategoricalSizes.fitted([3], pseudo_count=0), ValueError, "pseudo_count"),
 }  # fmt: skip
 
@@ -117,7 +122,7 @@ class Waits(Head):
 
 
 def test_a_head_of_ones_own_checks_its_support():
-    p = ExchangeableDensity(Autoregressive(GRU(1, 4, per_position=True), Waits()), CategoricalSizes(3))
+    p = ExchangeableDensity(Autoregressive(GRU(1, 4, per_position=True), Waits()), sizes=CategoricalSizes(3))
     drawn = p.sample(10, generator=torch.Generator().manual_seed(0))
     assert p.log_prob(drawn).log_prob.isfinite().all()
     for value in (-1.0, torch.nan, torch.inf):

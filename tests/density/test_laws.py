@@ -19,12 +19,12 @@ SIZES = [3, 0, 5, 1, 3, 2, 4]
 @pytest.mark.parametrize("reader", READERS)
 def test_the_exact_density_is_that_of_brute_force(reader, head, k):
     q = sequence_density(reader, head, k)
-    p = ExchangeableDensity(q, CategoricalSizes(5).double())
+    p = ExchangeableDensity(q, sizes=CategoricalSizes(5).double())
     sets = some_sets(q.head, SIZES)
     found = p.log_prob(sets)
     expected = torch.stack([brute_force(q, x) for x in sets]) - torch.tensor(6.0).double().log()
     close(found.log_prob, expected)
-    assert found.exact.all() and not found.standard_error.any() and not found.num_orders.any()
+    assert found.exact.all() and not found.standard_error.any() and not found.num_permutations.any()
     close(p.log_prob(sets[[2]]).log_prob, found.log_prob[[2]])  # alone, as among others
 
 
@@ -66,7 +66,7 @@ def test_a_call_averages_over_its_orders(orderings):
     """Sampled: half of 5! orders or more are drawn, and near the mean; the others are exact."""
     q = sequence_density("gru", "plane")
     sets = some_sets(q.head, [5, 2, 0])
-    p = ExchangeableDensity(q, NegativeBinomialSizes().double(), orderings)
+    p = ExchangeableDensity(q, sizes=NegativeBinomialSizes().double(), orderings=orderings)
     expected = torch.stack([brute_force(q, x) for x in sets]) + p.log_size(sets)
     exact = not isinstance(orderings, Sampled)
     close(p(sets), expected) if exact else torch.testing.assert_close(p(sets), expected, atol=0.3, rtol=0)
@@ -78,14 +78,14 @@ def test_gradients_reach_every_weight_and_are_those_of_brute_force(reader, budge
     """Within the memory budget, and in parts that are computed again."""
     q = sequence_density(reader, "bounded")
     sets = some_sets(q.head, [4, 4, 1, 4])
-    p = ExchangeableDensity(q, CategoricalSizes(4).double(), AllPermutations(), memory_budget=budget)
+    p = ExchangeableDensity(q, sizes=CategoricalSizes(4).double(), orderings=AllPermutations(), memory_budget=budget)
     weights = list(p.parameters())
     found = torch.autograd.grad(p(sets).sum(), weights)
     expected = torch.stack([brute_force(q, x) for x in sets]).sum() + p.log_size(sets).sum()
     for a, b in zip(found, torch.autograd.grad(expected, weights), strict=True):
         close(a, b)
         assert a.abs().max() > 0
-    bound = ExchangeableDensity(q, None, Sampled(2))(sets).sum()
+    bound = ExchangeableDensity(q, sizes=None, orderings=Sampled(2))(sets).sum()
     assert all(g.abs().max() > 0 for g in torch.autograd.grad(bound, list(q.parameters())))
 
 
@@ -126,11 +126,11 @@ def test_bounds_are_of_unbiased_densities(scheme):
     p, exact = ExchangeableDensity(q), brute_force(q, x)
     sets = Ragged.from_sizes(x.repeat(400, 1), [5] * 400)
     with torch.no_grad():
-        bound = p.log_prob(sets, 10, most_exact=0, scheme=scheme, generator=torch.Generator().manual_seed(1))
+        bound = p.log_prob(sets, 10, max_exact=0, scheme=scheme, generator=torch.Generator().manual_seed(1))
     ratio = (bound.log_prob - exact).exp()
     assert abs(ratio.mean() - 1) < 5 * ratio.std() / 20
     assert bound.log_prob.mean() < exact + 5 * bound.log_prob.std() / 20
-    assert not bound.exact.any() and (bound.num_orders == 10).all() and (bound.standard_error > 0).all()
+    assert not bound.exact.any() and (bound.num_permutations == 10).all() and (bound.standard_error > 0).all()
 
 
 @pytest.mark.statistical
@@ -144,7 +144,7 @@ def test_bounds_rise_with_the_number_of_orders_and_know_their_error():
     for m in (1, 3, 10, 40):
         generator = torch.Generator().manual_seed(m)
         with torch.no_grad():
-            found = p.log_prob(sets, m, most_exact=5, scheme="independent", generator=generator)
+            found = p.log_prob(sets, m, max_exact=5, scheme="independent", generator=generator)
         means.append(found.log_prob.mean())
         errors.append(found.log_prob.std())
         said.append(found.standard_error.square().nanmean().sqrt())
@@ -157,7 +157,7 @@ def test_bounds_rise_with_the_number_of_orders_and_know_their_error():
 
 def test_draws_follow_the_generator():
     q = sequence_density("gru", "categories")
-    p = ExchangeableDensity(q, NegativeBinomialSizes(3.0, 1.5).double())
+    p = ExchangeableDensity(q, sizes=NegativeBinomialSizes(3.0, 1.5).double())
     first, again, other = (p.sample(20, generator=torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
     assert first.sizes == again.sizes and torch.equal(first.values, again.values) and first.sizes != other.sizes
     state = torch.random.get_rng_state()
@@ -171,7 +171,7 @@ def test_draws_follow_the_generator():
 def test_janossy_densities_are_of_sets_without_order():
     """Σ_n 1/n! Σ_x j_n(x) = 1, over all of three categories; and n! is all that is between the two."""
     q = sequence_density("gru", "categories")
-    p = ExchangeableDensity(q, CategoricalSizes(3).double())
+    p = ExchangeableDensity(q, sizes=CategoricalSizes(3).double())
     sets = [torch.cartesian_prod(*[torch.arange(3)] * n).view(-1, n) for n in range(1, 4)]
     batch = Ragged.from_sets([torch.zeros(0, dtype=torch.long), *(x for each in sets for x in each)])
     n = torch.tensor(batch.sizes)
@@ -193,7 +193,7 @@ def test_modes_are_left_as_they_were():
 
 def test_batches_and_sets_may_be_empty():
     q = sequence_density("gru", "categories")
-    p = ExchangeableDensity(q, CategoricalSizes(3).double())
+    p = ExchangeableDensity(q, sizes=CategoricalSizes(3).double())
     nothing = Ragged.from_sizes(torch.zeros(0, dtype=torch.long), [])
     assert p.log_prob(nothing).log_prob.shape == p(nothing).shape == (0,)
     assert len(p.sample(0)) == len(p.sample(sizes=[])) == 0 and p.sample(sizes=[0, 2]).dtype == torch.long

@@ -38,7 +38,9 @@ def test_completions_follow_the_conditional_density(reader, known, num_missing):
     x = torch.tensor(known, dtype=torch.long)
     y, expected, log_marginal = completions(q, x, num_missing)
     batch = Ragged.from_sizes(x.repeat(1500), [len(x)] * 1500)
-    found = complete(ExchangeableDensity(q), batch, num_missing, 40, generator=torch.Generator().manual_seed(0))
+    found = complete(
+        ExchangeableDensity(q), batch, num_missing=num_missing, num_walks=40, generator=torch.Generator().manual_seed(0)
+    )
     assert set(found.sets.sizes) == {len(x) + num_missing}
     drawn = found.sets.values.view(1500, -1)
     assert (drawn[:, : len(x)] == x).all()
@@ -52,7 +54,9 @@ def test_completions_follow_the_conditional_density(reader, known, num_missing):
 def test_nothing_missing_leaves_a_set_as_it_is():
     q = sequence_density("gru", "plane")
     sets = some_sets(q.head, [3, 0, 1])
-    found = complete(ExchangeableDensity(q), sets, 0, 4000, generator=torch.Generator().manual_seed(0))
+    found = complete(
+        ExchangeableDensity(q), sets, num_missing=0, num_walks=4000, generator=torch.Generator().manual_seed(0)
+    )
     assert torch.equal(found.sets.values, sets.values)
     exact = ExchangeableDensity(q).log_prob(sets).log_prob.detach()
     error = found.standard_error.nan_to_num(0.0)
@@ -63,17 +67,19 @@ def test_nothing_missing_leaves_a_set_as_it_is():
 def test_tails_of_own_sets_are_uniform_and_strangers_are_found():
     """Kolmogorov–Smirnov; fails once in 10^5 seeds."""
     q = sequence_density("gru", "plane")
-    p = ExchangeableDensity(q, CategoricalSizes.fitted([2, 3, 3, 10]).double())
+    p = ExchangeableDensity(q, sizes=CategoricalSizes.fitted([2, 3, 3, 10]).double())
     generator = torch.Generator().manual_seed(5)
     own = p.sample(sizes=[2, 3] * 150, generator=generator)
-    scores = anomaly_scores(p, own, 999, generator=generator)
+    scores = anomaly_scores(p, own, num_samples=999, generator=generator)
     assert kstest(scores.tail.numpy(), "uniform").pvalue > 1e-5
-    strangers = anomaly_scores(p, own[:10].with_values(own[:10].values + 30), 999, generator=generator)
+    strangers = anomaly_scores(p, own[:10].with_values(own[:10].values + 30), num_samples=999, generator=generator)
     assert (strangers.tail == 0.001).all()
     close(scores.size_surprise[:2].detach(), -p.sizes.log_prob(torch.tensor([2, 3])).detach())
     close(scores.surprise + scores.size_surprise, -p.log_prob(own).log_prob.detach())
     far = some_sets(q.head, [10])
-    large = anomaly_scores(p, far.with_values(far.values + 30), 20, 8, generator=generator)  # of bounds
+    large = anomaly_scores(
+        p, far.with_values(far.values + 30), num_samples=20, num_permutations=8, generator=generator
+    )  # of bounds
     assert large.tail == 1 / 21
 
 
@@ -121,7 +127,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_elements_that_the_head_does_not_hold_are_refused(what):
     head, values, match = REFUSED[what]
-    sets, p = Ragged.from_sizes(values, [1, 1]), ExchangeableDensity(IidMixture(head), CategoricalSizes(2))
-    for call in (p, p.log_prob, p.log_janossy, lambda x: complete(p, x, 1), lambda x: anomaly_scores(p, x)):
+    sets, p = Ragged.from_sizes(values, [1, 1]), ExchangeableDensity(IidMixture(head), sizes=CategoricalSizes(2))
+    for call in (p, p.log_prob, p.log_janossy, lambda x: complete(p, x, num_missing=1), lambda x: anomaly_scores(p, x)):
         with pytest.raises(ValueError, match=match):
             call(sets)

@@ -54,7 +54,7 @@ def test_the_loss_of_sets_left_out_is_of_what_training_draws():
             return super().forward(sets, orderings, **others)
 
     read = []
-    pooling = JanossyPooling(TupleMLP(2, 2, 16), Tuples(2), orderings_train=Distinct(3, 2))
+    pooling = JanossyPooling(TupleMLP(2, 2, 16), Tuples(2), orderings_train=Distinct(3, k=2))
     net = Recorded(None, pooling, nn.Linear(16, 2))
     trained(net)
     assert {orderings.num_rows(3) for _, orderings in read} == {3} and {training for training, _ in read} == {0, 1}

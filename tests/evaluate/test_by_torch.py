@@ -33,7 +33,8 @@ class OnTorch(Packed):
 
 def both(f, orderings, reduce="mean", budget=MEMORY_BUDGET):
     made = [
-        JanossyPooling(f, orderings, each, reduce or "mean", memory_budget=budget) for each in (OnTorch(), Packed())
+        JanossyPooling(f, orderings, evaluate=each, reduce=reduce or "mean", memory_budget=budget)
+        for each in (OnTorch(), Packed())
     ]
     return made if reduce else [Rows(layer) for layer in made]
 
@@ -109,5 +110,8 @@ class Slower(GRU):
 def test_only_what_torchs_kernels_compute_is_theirs(f, taken):
     with cuda():
         f, sets = on_cuda(copy.deepcopy(f)), on_cuda(distinct_sets((3, 2)))
-        assert by_torch.takes(JanossyPooling(f, Sampled(2), Packed()).problem(sets, None, None, "mean", None)) is taken
+        assert (
+            by_torch.takes(JanossyPooling(f, Sampled(2), evaluate=Packed()).problem(sets, None, None, "mean", None))
+            is taken
+        )
     assert not by_torch.takes(JanossyPooling(f, Sampled(2)).problem(distinct_sets((3, 2)), None, None, "mean", None))

@@ -77,7 +77,7 @@ def test_a_direction_that_is_added():
     assert name_of(layer, sets) == "shared_prefixes"
     f.bidirectional = True
     assert name_of(layer, sets) != "shared_prefixes"
-    close(layer(sets), JanossyPooling(f, AllPermutations(), "gather")(sets))
+    close(layer(sets), JanossyPooling(f, AllPermutations(), evaluate="gather")(sets))
 
 
 class Declares:
@@ -99,7 +99,7 @@ def asked(monkeypatch):
     problems = []
 
     class Asked(Gather):
-        def refuses(self, problem):
+        def why_not_applicable(self, problem):
             problems.append(problem)
             return None
 
@@ -159,7 +159,7 @@ def test_the_choice_follows_every_field_of_a_structure(kind, field, asked):
     law_asked_anew(asked, problem, replace(problem))
 
 
-@pytest.mark.parametrize("other", [GRU(D, 4), GRU(D, 3, 2), GRU(D, 3, bidirectional=True), LSTM(D, 3), None])
+@pytest.mark.parametrize("other", [GRU(D, 4), GRU(D, 3, num_layers=2), GRU(D, 3, bidirectional=True), LSTM(D, 3), None])
 def test_the_choice_follows_the_layers_of_a_recurrence(other, asked):
     f = Declares(structure(GRU(D, 3)))
     problem = Problem(f, Tuples(2), SETS)
@@ -201,7 +201,7 @@ ANY = [Tuples(2), Combinations(2), AllPermutations(), Canonical(), Sampled(2, se
     "evaluator", [each for each in EVALUATORS if each.name not in ("gather", "distinct")], ids=lambda e: e.name
 )
 def test_a_fourth_structure_is_refused_by_those_that_do_not_know_it(evaluator):
-    reasons = [evaluator.refuses(Problem(FromOutside(), orderings, SETS)) for orderings in ANY]
+    reasons = [evaluator.why_not_applicable(Problem(FromOutside(), orderings, SETS)) for orderings in ANY]
     assert None not in reasons
     assert any(reason.startswith("FromOutside declares no ") for reason in reasons)
 
@@ -209,19 +209,19 @@ def test_a_fourth_structure_is_refused_by_those_that_do_not_know_it(evaluator):
 @pytest.mark.parametrize("orderings", ANY, ids=str)
 def test_a_fourth_structure_is_gathered(orderings):
     sets = distinct_sets((3, 0, 2))
-    auto, gather = (JanossyPooling(f, orderings, e) for f in [FromOutside()] for e in ("auto", "gather"))
+    auto, gather = (JanossyPooling(f, orderings, evaluate=e) for f in [FromOutside()] for e in ("auto", "gather"))
     assert auto.explain(sets).startswith("gather (the cheapest")
     close(auto(sets), gather(sets))
 
 
 def test_an_evaluator_may_know_a_fourth_structure():
     class Knows(Gather):
-        def refuses(self, problem):
+        def why_not_applicable(self, problem):
             return problem.lacks(Alternating)
 
     problem = Problem(FromOutside(), Tuples(2), SETS)
-    assert Knows().refuses(problem) is None and problem.declared(Alternating) == Alternating()
-    assert Knows().refuses(replace(problem, f=GRU(D, 3))) == "GRU declares no alternating structure"
+    assert Knows().why_not_applicable(problem) is None and problem.declared(Alternating) == Alternating()
+    assert Knows().why_not_applicable(replace(problem, f=GRU(D, 3))) == "GRU declares no alternating structure"
 
 
 def test_a_submodule_named_structure_is_no_declaration():
@@ -237,4 +237,4 @@ def test_a_submodule_named_structure_is_no_declaration():
     assert structure(f) is None
     layer = JanossyPooling(f, Tuples(2))
     assert layer.explain(sets).startswith("gather")
-    close(layer(sets), JanossyPooling(f, Tuples(2), "gather")(sets))
+    close(layer(sets), JanossyPooling(f, Tuples(2), evaluate="gather")(sets))

@@ -26,7 +26,7 @@ def layers(f, orderings, **options):
     """A network that evaluates distinct tuples, and one that gathers every tuple."""
     torch.manual_seed(0)
     h = nn.Embedding(VOCABULARY, 2)
-    poolings = (JanossyPooling(f, orderings, evaluate, **options) for evaluate in ("distinct", "gather"))
+    poolings = (JanossyPooling(f, orderings, evaluate=evaluate, **options) for evaluate in ("distinct", "gather"))
     return tuple(JanossyNetwork(h, pooling, None) for pooling in poolings)
 
 
@@ -48,7 +48,9 @@ def test_any_ids(data, k, increasing, counted):
     sizes = data.draw(st.lists(st.integers(0, 5), max_size=5))
     ids = data.draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=sum(sizes), max_size=sum(sizes)))
     sets = Ragged.from_sizes(torch.tensor(ids, dtype=torch.long), sizes)
-    networks = layers(TupleMLP(k, 2, (3, 3), 2), Combinations(k, lambda x: -x) if increasing else Tuples(k))
+    networks = layers(
+        TupleMLP(k, 2, (3, 3), out_features=2), Combinations(k, key=lambda x: -x) if increasing else Tuples(k)
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(incidence, "FEW_CODES", 2**16 if counted else -1)
         law_as_gathered(networks, sets)
@@ -99,7 +101,9 @@ def test_ids_that_are_modified_where_they_are_count_anew(counted):
     assert len(counted) == 2
 
 
-@pytest.mark.parametrize("orderings", [Combinations(2, lambda x: -x), Tuples(3), Tuples(2)], ids=["key", "k3", "k2"])
+@pytest.mark.parametrize(
+    "orderings", [Combinations(2, key=lambda x: -x), Tuples(3), Tuples(2)], ids=["key", "k3", "k2"]
+)
 def test_other_orderings_count_anew(orderings):
     network, other = layers(TupleMLP(2, 2, 3), Combinations(2))
     network(some_sets())
@@ -178,7 +182,7 @@ def test_what_is_refused(case):
 
 def test_too_many_tuples_to_number():
     problem = Problem(TupleMLP(40, 2, 3), Tuples(40), some_sets(1, 2), table=torch.randn(VOCABULARY, 2))
-    assert DistinctTuples().refuses(problem) == "5 elements have too many 40-tuples to number them"
+    assert DistinctTuples().why_not_applicable(problem) == "5 elements have too many 40-tuples to number them"
 
 
 @pytest.mark.parametrize("wrong", [VOCABULARY, -1])

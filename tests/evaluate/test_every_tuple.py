@@ -34,7 +34,11 @@ each_evaluator = pytest.mark.parametrize("evaluator", EACH)
 
 
 def function(evaluator, k=2, d=D, width=4, activation="tanh"):
-    return TupleProduct(k, d, width, 3) if evaluator == "permanent" else TupleMLP(k, d, width, 3, activation)
+    return (
+        TupleProduct(k, d, width, out_features=3)
+        if evaluator == "permanent"
+        else TupleMLP(k, d, width, out_features=3, activation=activation)
+    )
 
 
 def edited(evaluator, edit):
@@ -78,17 +82,21 @@ ORDERINGS = [
 
 
 def law_refuses(evaluator, f, orderings, reason, reduce="mean"):
-    """The reason is given by refuses, by explain, and by the error of who asked for it; auto does without.
+    """The reason is given by why_not_applicable, by explain, and by the error of who asked for it; auto does without.
 
     With reduce None the rows are asked for.
     """
     sets = distinct_sets((3, 2))
     problem = Problem(f, orderings, sets, reduce=reduce)
-    assert EVALUATORS[evaluator].refuses(problem) == reason
+    assert EVALUATORS[evaluator].why_not_applicable(problem) == reason
     explanation = Choice("auto").explain(problem)
     assert f"\n  {evaluator}: does not apply: {reason}" in explanation
     assert not explanation.startswith(evaluator)
-    asked = JanossyPooling(f, orderings, evaluator, reduce or "mean")
+    if reason.startswith("f takes rows of k"):  # which the layer refuses as it is made
+        with pytest.raises(ValueError, match="expects f and orderings of one k"):
+            JanossyPooling(f, orderings, evaluate=evaluator, reduce=reduce or "mean")
+        return
+    asked = JanossyPooling(f, orderings, evaluate=evaluator, reduce=reduce or "mean")
     for call in (asked, asked.explain) if reduce else (asked.rows,):
         with pytest.raises(ValueError) as error:
             call(sets)
@@ -104,7 +112,7 @@ def test_other_orderings_are_refused(evaluator, orderings, reason):
 @each_evaluator
 def test_a_subclass_that_changes_no_rows_is_not_refused(evaluator):
     f, sets = function(evaluator), distinct_sets()
-    law_parity(JanossyPooling(f, Renamed(2), evaluator), JanossyPooling(f, Tuples(2), "gather"), sets)
+    law_parity(JanossyPooling(f, Renamed(2), evaluate=evaluator), JanossyPooling(f, Tuples(2), evaluate="gather"), sets)
 
 
 @pytest.mark.parametrize("reduce", ["max", "logmeanexp", None])
@@ -155,7 +163,9 @@ def test_too_many_positions():
     law_refuses("spectral", TupleMLP(7, D, 2), Tuples(7), reason.format(6, 7))
     for f, evaluator in ((TupleProduct(10, D, 2), "permanent"), (TupleMLP(6, D, 2), "spectral")):
         law_parity(
-            JanossyPooling(f, Combinations(f.k), evaluator), JanossyPooling(f, Combinations(f.k), "gather"), sets_of(11)
+            JanossyPooling(f, Combinations(f.k), evaluate=evaluator),
+            JanossyPooling(f, Combinations(f.k), evaluate="gather"),
+            sets_of(11),
         )
 
 
@@ -184,7 +194,7 @@ def test_bad_numbers():
 def test_elements_that_do_not_fit(evaluator, features):
     sets = Ragged.from_sizes(torch.zeros(5, *features), [3, 2])
     with pytest.raises(ValueError, match=r"expects rows of shape \(T, 2, 2\); got \(5, 2.*in_features"):
-        JanossyPooling(function(evaluator), Tuples(2), evaluator)(sets)
+        JanossyPooling(function(evaluator), Tuples(2), evaluate=evaluator)(sets)
 
 
 @pytest.mark.parametrize("reduce", ["mean", "sum"])
@@ -192,7 +202,7 @@ def test_elements_that_do_not_fit(evaluator, features):
 @each_evaluator
 def test_sets_smaller_than_k(evaluator, sizes, reduce):
     f = function(evaluator, k=3)
-    layers = [JanossyPooling(f, Tuples(3), e, reduce) for e in (evaluator, "gather")]
+    layers = [JanossyPooling(f, Tuples(3), evaluate=e, reduce=reduce) for e in (evaluator, "gather")]
     if sizes:
         law_parity(*layers, distinct_sets(sizes))
     close(*(layer(distinct_sets(sizes)) for layer in layers))
@@ -227,7 +237,7 @@ def test_extreme_elements(evaluator, activation, case, ordering):
     values = torch.cat((EXTREME[case](sets.values[:4]), sets.values[4:]))
     e = SERIES if evaluator == "spectral" else evaluator
     with torch.no_grad():
-        got, want = (JanossyPooling(f, ordering, name)(sets.with_values(values)) for name in (e, "gather"))
+        got, want = (JanossyPooling(f, ordering, evaluate=name)(sets.with_values(values)) for name in (e, "gather"))
     torch.testing.assert_close(got, want, atol=1e-12, rtol=1e-12, equal_nan=True)
     assert got[1:].isfinite().all()
 
@@ -237,7 +247,7 @@ def test_extreme_elements(evaluator, activation, case, ordering):
 def test_gradients_at_extreme_elements(evaluator, case):
     f, sets = function(evaluator), distinct_sets((4, 0, 3, 1))
     e = SERIES if evaluator == "spectral" else evaluator
-    layers = [JanossyPooling(f, Tuples(2), name) for name in (e, "gather")]
+    layers = [JanossyPooling(f, Tuples(2), evaluate=name) for name in (e, "gather")]
     law_parity(*layers, sets.with_values(EXTREME[case](sets.values)))
 
 
@@ -248,14 +258,14 @@ def test_preactivations_whose_sum_overflows():
         f.hidden[0].weight.fill_(1.0)
         f.hidden[0].bias.zero_()
     sets = Ragged.from_sets([torch.tensor([[1.7e308], [1.6e308], [-2.0], [0.5]])])
-    law_parity(*(JanossyPooling(f, Tuples(2), name) for name in (SERIES, "gather")), sets)
+    law_parity(*(JanossyPooling(f, Tuples(2), evaluate=name) for name in (SERIES, "gather")), sets)
 
 
 def test_a_large_set_that_has_no_series_and_no_end_is_an_error():
     sets = Ragged.from_sizes(torch.zeros(20_003, D), (3, 20_000))
     sets.values[5] = nan
     with pytest.raises(ValueError, match=r"cannot compute set 1: .*not all finite.*20000 elements.*Check the elements"):
-        JanossyPooling(function("spectral", 3), Tuples(3), "spectral")(sets)
+        JanossyPooling(function("spectral", 3), Tuples(3), evaluate="spectral")(sets)
 
 
 # Without numba
@@ -279,7 +289,7 @@ CHUNKED = [
 def test_torch_operations_agree_with_the_kernels(e, budget, orderings, monkeypatch):
     """At large enough sets for many chunks."""
     f, sets = function(e.name, 3), distinct_sets((9, 0, 3, 12, 2, 12))
-    layer = JanossyPooling(f, orderings, e, memory_budget=budget)
+    layer = JanossyPooling(f, orderings, evaluate=e, memory_budget=budget)
     expected = value_and_gradients(layer, sets)
     called = []
     monkeypatch.setattr(on_kernels, "load", lambda: called.append(1))
@@ -296,7 +306,9 @@ def test_the_peak_follows_the_budget(evaluator, budget):
     options = {"tolerance": 1e-10, "enumerate_up_to": 0} if evaluator is Spectral else {}
     f, sets = function("fused", width=20), sets_of(200)
     sets.values.requires_grad_()
-    layers = (JanossyPooling(f, Tuples(2), evaluator(**options), memory_budget=b) for b in (MEMORY_BUDGET, budget))
+    layers = (
+        JanossyPooling(f, Tuples(2), evaluate=evaluator(**options), memory_budget=b) for b in (MEMORY_BUDGET, budget)
+    )
     whole, chunked = (peak_bytes(lambda layer=layer: layer(sets).sum().backward()) for layer in layers)
     of_elements = 8 * 200 * 2 * 20
     assert chunked < 3 * budget + 10 * of_elements < whole / 3
@@ -322,7 +334,7 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for evaluate in ("fused", "spectral", "permanent", "auto"):
         f = (TupleProduct(3, 2, 4) if evaluate == "permanent" else TupleMLP(3, 2, 4)).double()
-        results = [JanossyPooling(f, Tuples(3), e)(sets) for e in (evaluate, "gather")]
+        results = [JanossyPooling(f, Tuples(3), evaluate=e)(sets) for e in (evaluate, "gather")]
         torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
         results[0].sum().backward()
 assert load() is None
@@ -367,7 +379,7 @@ def test_what_is_kept_does_not_depend_on_the_number_of_tuples(evaluator, k, n):
     f, sets = function(evaluator, k, width=width), sets_of(n, n)
     sets.values.requires_grad_()
     e = SERIES if evaluator == "spectral" else EVALUATORS[evaluator]
-    layer, gather = (JanossyPooling(f, Tuples(k), x) for x in (e, Gather()))
+    layer, gather = (JanossyPooling(f, Tuples(k), evaluate=x) for x in (e, Gather()))
     law_saves_no_more_than(8 * 3 * 2 * n * k * width + 4000, lambda: layer(sets))
     if n == 20:
         assert saved_bytes(lambda: gather(sets)) > 8 * 2 * n * (n - 1) * width

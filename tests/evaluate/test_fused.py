@@ -20,14 +20,14 @@ each_evaluator = pytest.mark.parametrize("evaluator", EVALUATORS.values(), ids=E
 @each_evaluator
 def test_elements_that_depend_on_the_weights(evaluator):
     """As in a recurrence with shared weights: their gradients, and those of the gradients, count each path once."""
-    f, sets = TupleMLP(2, D, 4, D), distinct_sets((3, 0, 4))
+    f, sets = TupleMLP(2, D, 4, out_features=D), distinct_sets((3, 0, 4))
     results = []
     for e in (evaluator, "gather"):
         values = sets.values.clone().requires_grad_()
         wanted = [values, *f.parameters()]
         h = (values @ f.hidden[0].weight[:D, :D]).tanh() + f.hidden[0].bias[:D]
         once = torch.autograd.grad(
-            JanossyPooling(f, Tuples(2), e)(sets.with_values(h)).sin().sum(), wanted, create_graph=True
+            JanossyPooling(f, Tuples(2), evaluate=e)(sets.with_values(h)).sin().sum(), wanted, create_graph=True
         )
         penalty = sum(x.square().sum() for x in once)
         results.append([*once, *torch.autograd.grad(penalty, wanted, allow_unused=True, materialize_grads=True)])
@@ -46,7 +46,7 @@ def test_only_some_gradients_are_wanted(evaluator, needed, create_graph):
         values = sets.values.clone().requires_grad_(needed[0])
         f.hidden[0].weight.requires_grad_(needed[1])
         f.hidden[0].bias.requires_grad_(needed[2])
-        result = JanossyPooling(f, Combinations(2), e)(sets.with_values(values)).square().sum()
+        result = JanossyPooling(f, Combinations(2), evaluate=e)(sets.with_values(values)).square().sum()
         of_all = (values, f.hidden[0].weight, f.hidden[0].bias)
         wanted = [x for x, needs in zip(of_all, needed, strict=True) if needs]
         results.append(torch.autograd.grad(result, wanted, create_graph=create_graph))
@@ -56,21 +56,29 @@ def test_only_some_gradients_are_wanted(evaluator, needed, create_graph):
 
 @each_evaluator
 def test_a_first_layer_without_bias(evaluator):
-    f = TupleMLP(2, D, 4, 3)
+    f = TupleMLP(2, D, 4, out_features=3)
     f.hidden[0] = nn.Linear(2 * D, 4, bias=False)
-    law_parity(JanossyPooling(f, Tuples(2), evaluator), JanossyPooling(f, Tuples(2), "gather"), distinct_sets())
+    law_parity(
+        JanossyPooling(f, Tuples(2), evaluate=evaluator),
+        JanossyPooling(f, Tuples(2), evaluate="gather"),
+        distinct_sets(),
+    )
 
 
 @each_evaluator
 def test_parametrised_weights(evaluator):
-    f = TupleMLP(2, D, 4, 3)
+    f = TupleMLP(2, D, 4, out_features=3)
     nn.utils.parametrizations.weight_norm(f.hidden[0])
-    law_parity(JanossyPooling(f, Tuples(2), evaluator), JanossyPooling(f, Tuples(2), "gather"), distinct_sets())
+    law_parity(
+        JanossyPooling(f, Tuples(2), evaluate=evaluator),
+        JanossyPooling(f, Tuples(2), evaluate="gather"),
+        distinct_sets(),
+    )
 
 
 @each_evaluator
 def test_weights_changed_before_backward_are_an_error(evaluator):
-    layer = JanossyPooling(TupleMLP(2, D, 4), Tuples(2), evaluator)
+    layer = JanossyPooling(TupleMLP(2, D, 4), Tuples(2), evaluate=evaluator)
     values = distinct_sets((4,)).values.requires_grad_()
     result = layer(Ragged.from_sizes(values, (4,))).sum()
     with torch.no_grad():
@@ -82,7 +90,7 @@ def test_weights_changed_before_backward_are_an_error(evaluator):
 @each_evaluator
 def test_append_size(evaluator):
     f = TupleMLP(2, D + 1, 4)
-    first, second = (JanossyPooling(f, Tuples(2), e, append_size=True) for e in (evaluator, "gather"))
+    first, second = (JanossyPooling(f, Tuples(2), evaluate=e, append_size=True) for e in (evaluator, "gather"))
     law_parity(first, second, distinct_sets())
 
 
@@ -90,9 +98,9 @@ def test_append_size(evaluator):
 def test_keys_order_the_elements(evaluator):
     """Increasing tuples of the order of the keys, and not of the elements."""
     f, sets, keys = TupleMLP(2, D, 4), distinct_sets(seed=1), distinct_sets(seed=2)
-    got, want = (JanossyPooling(f, Combinations(2), e)(sets, keys=keys) for e in (evaluator, "gather"))
+    got, want = (JanossyPooling(f, Combinations(2), evaluate=e)(sets, keys=keys) for e in (evaluator, "gather"))
     close(got, want)
-    assert not torch.allclose(got, JanossyPooling(f, Combinations(2), "gather")(sets))
+    assert not torch.allclose(got, JanossyPooling(f, Combinations(2), evaluate="gather")(sets))
 
 
 @pytest.mark.usefixtures("worth_a_thread")
@@ -100,13 +108,13 @@ def test_keys_order_the_elements(evaluator):
 @each_evaluator
 def test_threads_change_nothing(evaluator, num_threads):
     """At sets worth several threads: the same items, computed in the same order, by any of them."""
-    f, sets = TupleMLP(3, D, 40, 2), distinct_sets((60, 0, 1, 50, 7))
+    f, sets = TupleMLP(3, D, 40, out_features=2), distinct_sets((60, 0, 1, 50, 7))
     before = torch.get_num_threads()
-    expected = value_and_gradients(JanossyPooling(f, Combinations(3), "gather"), sets)
+    expected = value_and_gradients(JanossyPooling(f, Combinations(3), evaluate="gather"), sets)
     try:
         torch.set_num_threads(num_threads)
         for got, want in zip(
-            value_and_gradients(JanossyPooling(f, Combinations(3), evaluator), sets), expected, strict=True
+            value_and_gradients(JanossyPooling(f, Combinations(3), evaluate=evaluator), sets), expected, strict=True
         ):
             close(got, want)
         assert torch.get_num_threads() == num_threads
@@ -119,9 +127,9 @@ def test_threads_change_nothing(evaluator, num_threads):
 def test_relu_pairs_by_sorting(orderings, dtype):
     """Where sorting is cheaper than 300² tuples; in float32 to a few roundings of numbers of about 3."""
     f, sets = TupleMLP(2, D, 3, activation="relu"), distinct_sets((300, 0, 5, 1))
-    expected = value_and_gradients(JanossyPooling(f, orderings, "gather"), sets)
+    expected = value_and_gradients(JanossyPooling(f, orderings, evaluate="gather"), sets)
     tolerance = 1e-12 if dtype == torch.float64 else 3e-6
-    results = value_and_gradients(JanossyPooling(f.to(dtype), orderings, "fused"), sets.to(dtype))
+    results = value_and_gradients(JanossyPooling(f.to(dtype), orderings, evaluate="fused"), sets.to(dtype))
     for got, want in zip(results, expected, strict=True):
         assert got.dtype == dtype
         close(got.double(), want, atol=tolerance, rtol=tolerance)

@@ -5,7 +5,6 @@ import torch
 
 from janossy import Canonical, Combinations, JanossyPooling, Ragged, Tuples
 from janossy.evaluate import Gather
-from janossy.orderings import weighs_rows
 from tests.evaluate.spy import Spy
 from tests.examples import (
     FITTING,
@@ -26,7 +25,7 @@ def test_f_never_sees_padding_nor_empty_rows(ordering):
     spy = Spy(pooling("tuples_2", "gru").f)
     JanossyPooling(spy, orderings)(sets.with_values(sets.values.abs() + 1))
     rows = [row for x in spy.seen for row in x]
-    k = getattr(orderings, "k", None)
+    k = orderings.k
     assert all(x.shape[0] > 0 and x.shape[1] > 0 for x in spy.seen)
     assert len(rows) == sum(orderings.num_rows(n) for n in sets.sizes if n > 0 or k)
     real = sum(int((row != 0).all(1).sum()) for row in rows)
@@ -39,7 +38,7 @@ def test_f_never_sees_padding_nor_empty_rows(ordering):
 @pytest.mark.parametrize("reduce", ["mean", "sum", "max", "logmeanexp", None])
 @pytest.mark.parametrize(
     ("ordering", "function"),
-    [(o, f) for o, f in FITTING if f in ("tuple_mlp", "gru", "transformer") and not weighs_rows(ORDERINGS[o])],
+    [(o, f) for o, f in FITTING if f in ("tuple_mlp", "gru", "transformer") and not ORDERINGS[o].weighs_rows],
 )
 def test_batches_without_elements(ordering, function, reduce, sizes):
     layer = pooling(ordering, function, reduce=reduce)
@@ -79,6 +78,8 @@ def test_the_gradient_of_a_maximum_is_shared_among_ties():
     """Chunked or not, tied rows share one gradient: its sum is the same, though chunks share it out differently."""
     for budget in (2**30, 1):
         values = torch.ones(3, D).requires_grad_()
-        layer = JanossyPooling(lambda x: x.sum((1, 2))[:, None], Combinations(1), Gather(), "max", memory_budget=budget)
+        layer = JanossyPooling(
+            lambda x: x.sum((1, 2))[:, None], Combinations(1), evaluate=Gather(), reduce="max", memory_budget=budget
+        )
         layer(Ragged.from_sizes(values, [3])).sum().backward()
         close(values.grad.sum(0), torch.ones(D))

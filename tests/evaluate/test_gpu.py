@@ -84,11 +84,11 @@ def test_explain_says_that_nothing_was_measured():
 def test_sets_and_weights_on_two_devices(evaluate):
     f, orderings = GRU(D, 3), Tuples(2)
     with cuda():
-        there = JanossyPooling(f, orderings, evaluate)
+        there = JanossyPooling(f, orderings, evaluate=evaluate)
         with pytest.raises(ValueError, match=r"f, a GRU, expects elements on cpu, .*; got cuda:0. Move the sets"):
             there(on_cuda(distinct_sets((3, 2))))
         with pytest.raises(ValueError, match=r"f, a GRU, expects elements on cuda:0, .*; got cpu. Move the sets"):
-            JanossyPooling(on_cuda(GRU(D, 3)), orderings, evaluate)(distinct_sets((3, 2)))
+            JanossyPooling(on_cuda(GRU(D, 3)), orderings, evaluate=evaluate)(distinct_sets((3, 2)))
 
 
 def test_keys_and_context_on_another_device():
@@ -103,7 +103,7 @@ def test_keys_and_context_on_another_device():
 
 def test_features_and_neighbours_on_two_devices():
     inner, sets = torch.arange(2), distinct_sets((1, 1)).with_values(torch.zeros(2).long())
-    hops, model = TwoHops(inner, sets, sets, inner), on_cuda(GraphSAGE(D, 2, "mean", hidden_features=4))
+    hops, model = TwoHops(inner, sets, sets, inner), on_cuda(GraphSAGE(D, 2, aggregation="mean", hidden_features=4))
     with cuda(), pytest.raises(ValueError, match="features on the device of the neighbours, cpu; got cuda:0"):
         model.of_hops(on_cuda(torch.zeros(2, D)), hops)
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 def pool(f, evaluator, reduce, memory_budget):
     """Over pairs; the rows for reduce None."""
-    layer = JanossyPooling(f, Tuples(2), evaluator, reduce or "mean", memory_budget=memory_budget)
+    layer = JanossyPooling(f, Tuples(2), evaluate=evaluator, reduce=reduce or "mean", memory_budget=memory_budget)
     return layer if reduce else Rows(layer)
 
 
@@ -113,11 +113,11 @@ def test_an_estimate_that_is_off_is_found():
 
 @pytest.mark.parametrize("evaluator", [Gather, Projected])
 def test_chunks_save_less(evaluator):
-    layer = JanossyPooling(pooling("tuples_2", "tuple_mlp_tanh").f, Tuples(2), evaluator())
+    layer = JanossyPooling(pooling("tuples_2", "tuple_mlp_tanh").f, Tuples(2), evaluate=evaluator())
     sets = distinct_sets((30,) * 4)
     sets.values.requires_grad_()
     whole = saved_bytes(lambda: layer(sets), list(layer.parameters()))
-    chunked = JanossyPooling(layer.f, Tuples(2), evaluator(), memory_budget=whole // 20)
+    chunked = JanossyPooling(layer.f, Tuples(2), evaluate=evaluator(), memory_budget=whole // 20)
     law_saves_no_more_than(whole / 5, lambda: chunked(sets))
 
 
@@ -130,7 +130,7 @@ def test_cost_counts():
     assert (cost.flops, cost.activations) == ((12 + 6) * 2 * (2 * D) * 4, (12 + 6) * 4)
     cost = Projected().cost(problem)  # 7 elements projected twice, and the sums of 18 rows
     assert (cost.flops, cost.activations) == (7 * 2 * D * 2 * 4 + 18 * 2 * 4, 18 * 4)
-    deep = TupleMLP(2, D, (4, 5), 3)
+    deep = TupleMLP(2, D, (4, 5), out_features=3)
     later = [evaluator.cost(Problem(deep, Tuples(2), distinct_sets((4,)))) for evaluator in (Gather(), Projected())]
     assert [cost.activations for cost in later] == [12 * (4 + 5 + 3)] * 2
     assert later[1].flops == 4 * 2 * D * 2 * 4 + 12 * (2 * 4 + 2 * (4 * 5 + 5 * 3))
@@ -168,7 +168,7 @@ def test_dropout_under_recomputation_is_consistent(reduce):
 def test_recomputation_uses_the_weights_of_forward(evaluator, budget):
     """As under functional_call (of an ensemble, of a meta-learner), whose weights are gone again by backward."""
     f = TupleMLP(2, D, 4)
-    layer = JanossyPooling(f, Tuples(2), evaluator, memory_budget=budget)
+    layer = JanossyPooling(f, Tuples(2), evaluate=evaluator, memory_budget=budget)
     weights = {name: (p.detach() + 1).requires_grad_() for name, p in layer.named_parameters()}
     result = functional_call(layer, weights, (distinct_sets((4,)),)).sum()
     gradients = torch.autograd.grad(result, list(weights.values()))
@@ -180,7 +180,7 @@ def test_recomputation_uses_the_weights_of_forward(evaluator, budget):
 
 @pytest.mark.parametrize("evaluator", [Gather(), Projected()])
 def test_weights_changed_before_backward_are_an_error(evaluator):
-    layer = JanossyPooling(TupleMLP(2, D, 4, 3), Tuples(2), evaluator, memory_budget=1)
+    layer = JanossyPooling(TupleMLP(2, D, 4, out_features=3), Tuples(2), evaluate=evaluator, memory_budget=1)
     result = layer(distinct_sets((4,))).sum()
     with torch.no_grad():
         layer.f.output.weight.zero_()
@@ -202,7 +202,7 @@ def test_the_peak_is_within_the_budget(function, evaluator):
     sets = distinct_sets((60,) * 12)
     sets.values.requires_grad_()
     f = pooling("tuples_2", function).f
-    whole, chunked = (JanossyPooling(f, Tuples(2), evaluator(), memory_budget=b) for b in (2**30, budget))
+    whole, chunked = (JanossyPooling(f, Tuples(2), evaluate=evaluator(), memory_budget=b) for b in (2**30, budget))
     assert peak_bytes(lambda: whole(sets).sum().backward()) > 2 * budget
     assert peak_bytes(lambda: chunked(sets).sum().backward()) <= budget
 
@@ -212,6 +212,6 @@ def test_projected_never_writes_rows_of_elements():
     sets = sets.with_values(torch.randn(40, 200).requires_grad_())
     f = TupleMLP(2, 200, 4)
     rows_of_elements = 40 * 39 * 2 * 200 * 8
-    gathered, projected = (JanossyPooling(f, Tuples(2), evaluator()) for evaluator in (Gather, Projected))
+    gathered, projected = (JanossyPooling(f, Tuples(2), evaluate=evaluator()) for evaluator in (Gather, Projected))
     assert peak_bytes(lambda: gathered(sets).sum().backward()) > rows_of_elements
     assert peak_bytes(lambda: projected(sets).sum().backward()) < rows_of_elements / 5

@@ -18,7 +18,9 @@ VOCABULARY = 16
 
 def network(f, orderings, evaluate, reduce="mean"):
     torch.manual_seed(1)
-    return JanossyNetwork(nn.Embedding(VOCABULARY, 2), JanossyPooling(f, orderings, evaluate, reduce), nn.Linear(3, 1))
+    return JanossyNetwork(
+        nn.Embedding(VOCABULARY, 2), JanossyPooling(f, orderings, evaluate=evaluate, reduce=reduce), nn.Linear(3, 1)
+    )
 
 
 def ids() -> Ragged:
@@ -67,7 +69,7 @@ def test_products_of_exponentials_do_not_overflow(activation, orderings, scale, 
     found = []
     for evaluate in ("fused", "gather"):
         x = sets.values.clone().requires_grad_()
-        means = JanossyPooling(f, orderings, evaluate)(sets.with_values(x))
+        means = JanossyPooling(f, orderings, evaluate=evaluate)(sets.with_values(x))
         found.append((means, torch.autograd.grad(means.square().sum(), x)[0]))
     tolerance = 2e-6 if dtype == torch.float32 else 1e-13
     for ours, plain in zip(*found, strict=True):

@@ -27,7 +27,7 @@ def test_half_precision_accumulates_in_float32(dtype, budget, reduce):
         return 1 + 0.1 * x.sum((1, 2))[:, None].tanh()
 
     sets = distinct_sets((BIG,)).to(dtype)
-    got = JanossyPooling(f, Tuples(2), Gather(), reduce, memory_budget=budget)(sets)
+    got = JanossyPooling(f, Tuples(2), evaluate=Gather(), reduce=reduce, memory_budget=budget)(sets)
     rows = JanossyPooling(f, Tuples(2)).rows(sets).values
     assert got.dtype == rows.dtype == dtype
     wide = rows.double()
@@ -73,7 +73,7 @@ def test_lower_precision_is_close_to_float64(function, evaluator, dtype):
 )
 def test_autocast(function, evaluator, budget):
     f = pooling("tuples_2", function).f
-    layer = JanossyPooling(f, Tuples(2), evaluator(), memory_budget=budget).float()
+    layer = JanossyPooling(f, Tuples(2), evaluate=evaluator(), memory_budget=budget).float()
     sets = distinct_sets((4, 0, 2)).to(torch.float32)
     sets.values.requires_grad_()
     expected = layer(sets)
@@ -133,7 +133,7 @@ def test_half_precision_without_rows_accumulates_in_float32(function, evaluator)
 @pytest.mark.parametrize("budget", [2**30, 20_000])
 def test_half_precision_gradients_accumulate_in_float32(budget):
     """Over hundreds of chunks too: bfloat16 would lose a tenth."""
-    layer = JanossyPooling(pooling("tuples_2", "tuple_mlp").f, Tuples(2), Gather(), memory_budget=budget)
+    layer = JanossyPooling(pooling("tuples_2", "tuple_mlp").f, Tuples(2), evaluate=Gather(), memory_budget=budget)
     sets = distinct_sets((150,))
     expected = value_and_gradients(layer, sets)
     rounded = value_and_gradients(layer.to(torch.bfloat16), sets.to(torch.bfloat16))

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from janossy import GRU, AllPermutations, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
+from janossy import GRU, AllPermutations, Distinct, JanossyPooling, Ragged, Sampled, TupleMLP, TupleProduct, Tuples
 from janossy.evaluate import Choice, Gather, Problem, Projected
 from tests.examples import D, Rows, distinct_sets, pooling
 from tests.laws import close, law_parity, pooled, value_and_gradients
@@ -39,7 +39,7 @@ def test_refusals_are_explained_and_auto_gathers(f, orderings, reason):
     explanation = Choice("auto").explain(problem)
     assert explanation.startswith("gather (the cheapest that applies)")
     assert f"\n  projected: does not apply: {reason}" in explanation
-    assert Projected().refuses(problem) == reason
+    assert Projected().why_not_applicable(problem) == reason
 
 
 def test_a_hook_is_not_bypassed():
@@ -49,30 +49,39 @@ def test_a_hook_is_not_bypassed():
     close(JanossyPooling(f, Tuples(2))(distinct_sets()), JanossyPooling(plain, Tuples(2))(distinct_sets()) + 1)
 
 
-@pytest.mark.parametrize("orderings", [Tuples(3), AllPermutations()])
-def test_another_k_gets_the_function_s_own_error(orderings):
+def test_whole_sets_of_another_size_get_the_function_s_own_error():
     with pytest.raises(ValueError, match=r"this TupleMLP expects rows of shape \(T, 2, 2\); got .*Match its k"):
-        JanossyPooling(TupleMLP(2, D, 4), orderings)(distinct_sets())
+        JanossyPooling(TupleMLP(2, D, 4), AllPermutations())(distinct_sets())
+
+
+@pytest.mark.parametrize("f", [TupleMLP(2, D, 4), TupleProduct(2, D, 4)])
+def test_another_k_is_refused_as_the_layer_is_made(f):
+    with pytest.raises(ValueError, match=r"of one k; got Tuple\w+ of k=2 over Tuples\(k=3.* of k=3. Give both"):
+        JanossyPooling(f, Tuples(3))
+    with pytest.raises(ValueError, match=r"of k=2 over Distinct\(.* of k=1. Give both"):
+        JanossyPooling(f, Tuples(2), orderings_train=Distinct(5, k=1))
 
 
 @pytest.mark.parametrize("features", [(3,), (), (2, 2)])
 def test_elements_that_do_not_fit(features):
     sets = Ragged.from_sizes(torch.zeros(5, *features), [3, 2])
     with pytest.raises(ValueError, match=r"this TupleMLP expects rows of shape \(T, 2, 2\); got \(5, 2.*in_features"):
-        JanossyPooling(TupleMLP(2, D, 4), Tuples(2), "projected")(sets)
+        JanossyPooling(TupleMLP(2, D, 4), Tuples(2), evaluate="projected")(sets)
 
 
 def test_asked_for_a_function_that_is_not_additive():
     with pytest.raises(ValueError, match="projected does not apply: GRU declares no additive structure; use"):
-        JanossyPooling(GRU(D, 3), Tuples(2), "projected")(distinct_sets())
+        JanossyPooling(GRU(D, 3), Tuples(2), evaluate="projected")(distinct_sets())
 
 
 @pytest.mark.parametrize("reduce", ["mean", "sum", "max", "logmeanexp", None])
 def test_batches_without_elements(reduce):
-    f = TupleMLP(2, D, (4, 5), 3)
+    f = TupleMLP(2, D, (4, 5), out_features=3)
     projected, gather = (
         layer if reduce else Rows(layer)
-        for layer in (JanossyPooling(f, Tuples(2), each, reduce or "mean") for each in ("projected", "gather"))
+        for layer in (
+            JanossyPooling(f, Tuples(2), evaluate=each, reduce=reduce or "mean") for each in ("projected", "gather")
+        )
     )
     for sizes in ((0,), (0, 0)):
         law_parity(projected, gather, distinct_sets(sizes))
@@ -81,30 +90,30 @@ def test_batches_without_elements(reduce):
 
 def test_each_row_alone():
     law_parity(
-        JanossyPooling(pooling("tuples_2", "tuple_mlp_gelu").f, Tuples(2), "projected", memory_budget=1),
+        JanossyPooling(pooling("tuples_2", "tuple_mlp_gelu").f, Tuples(2), evaluate="projected", memory_budget=1),
         pooling("tuples_2", "tuple_mlp_gelu"),
         distinct_sets(),
     )
 
 
 def test_parametrised_weights():
-    f = TupleMLP(2, D, 4, 3)
+    f = TupleMLP(2, D, 4, out_features=3)
     nn.utils.parametrizations.weight_norm(f.hidden[0])
     for budget in (2**30, 1):
-        projected = JanossyPooling(f, Tuples(2), "projected", memory_budget=budget)
-        law_parity(projected, JanossyPooling(f, Tuples(2), "gather"), distinct_sets())
+        projected = JanossyPooling(f, Tuples(2), evaluate="projected", memory_budget=budget)
+        law_parity(projected, JanossyPooling(f, Tuples(2), evaluate="gather"), distinct_sets())
 
 
 def test_append_size_and_a_generator():
     f, sets = TupleMLP(2, D + 1, 4), distinct_sets()
     for orderings in (Tuples(2), Sampled(3, k=2)):
-        first, second = (JanossyPooling(f, orderings, e, append_size=True) for e in ("projected", "gather"))
+        first, second = (JanossyPooling(f, orderings, evaluate=e, append_size=True) for e in ("projected", "gather"))
         law_parity(first, second, sets)
 
 
 def test_an_ensemble_by_vmap():
     sets = distinct_sets((3, 0, 1, 3))
-    layers = [JanossyPooling(TupleMLP(2, D, (4, 3), 2), Tuples(2), "projected") for _ in range(3)]
+    layers = [JanossyPooling(TupleMLP(2, D, (4, 3), out_features=2), Tuples(2), evaluate="projected") for _ in range(3)]
     weights, _ = stack_module_state(layers)
 
     def run(weights, values):
@@ -130,7 +139,7 @@ def test_gradients_flow_to_what_elements_came_from(budget):
     for make in (lambda: h(raw.values), lambda: h(raw.values).detach()):
         gradients = []
         for evaluator in (Projected(), Gather()):
-            layer = JanossyPooling(f, Tuples(2), evaluator, memory_budget=budget)
+            layer = JanossyPooling(f, Tuples(2), evaluate=evaluator, memory_budget=budget)
             result = layer(raw.with_values(make())).square().sum()
             gradients.append(torch.autograd.grad(result, [*f.parameters(), *h.parameters()], allow_unused=True))
         for got, want in zip(*gradients, strict=True):
@@ -144,8 +153,8 @@ def test_half_precision_accumulates_in_float32(budget):
     """Over hundreds of chunks too, in value and gradient; no less precise than gather."""
     f = pooling("tuples_2", "tuple_mlp").f
     sets = distinct_sets((150,))
-    expected = value_and_gradients(JanossyPooling(f, Tuples(2), "gather"), sets)
-    layer = JanossyPooling(f, Tuples(2), "projected", memory_budget=budget).to(torch.bfloat16)
+    expected = value_and_gradients(JanossyPooling(f, Tuples(2), evaluate="gather"), sets)
+    layer = JanossyPooling(f, Tuples(2), evaluate="projected", memory_budget=budget).to(torch.bfloat16)
     for got, want in zip(value_and_gradients(layer, sets.to(torch.bfloat16)), expected, strict=True):
         assert got.dtype == torch.bfloat16
         assert (got.double() - want).norm() <= 0.02 * want.norm()

@@ -43,7 +43,10 @@ SIZES = (3, 0, 5, 1, 2, 3, 9, 12, 1, 1, 4)
 def layers(f, orderings, *evaluators, reduce="mean"):
     """A layer by each evaluator, or by each pair of one and a memory budget."""
     pairs = [each if isinstance(each, tuple) else (each, MEMORY_BUDGET) for each in evaluators]
-    made = [JanossyPooling(f, orderings, each, reduce or "mean", memory_budget=budget) for each, budget in pairs]
+    made = [
+        JanossyPooling(f, orderings, evaluate=each, reduce=reduce or "mean", memory_budget=budget)
+        for each, budget in pairs
+    ]
     return made if reduce else [Rows(layer) for layer in made]
 
 
@@ -144,7 +147,7 @@ def test_an_element_is_projected_once(monkeypatch, m):
     linear = nn.functional.linear
     monkeypatch.setattr(nn.functional, "linear", lambda x, *rest: projected.append(len(x)) or linear(x, *rest))
     sets = distinct_sets(SIZES)
-    JanossyPooling(GRU(D, 8), Sampled(m), Packed())(sets)
+    JanossyPooling(GRU(D, 8), Sampled(m), evaluate=Packed())(sets)
     assert projected == [len(sets.values)]
 
 
@@ -158,17 +161,17 @@ class Padded(nn.Module):
 
 
 EVERY_PATH = {
-    "gather": lambda: JanossyPooling(GRU(D, 5), Sampled(3, seed=0), Gather()),
-    "packed": lambda: JanossyPooling(GRU(D, 5), Sampled(3, seed=0), Packed()),
-    "packed_deep": lambda: JanossyPooling(LSTM(D, 5, 2, bidirectional=True), Canonical(), Packed()),
-    "packed_in_chunks": lambda: JanossyPooling(LSTM(D, 5), Sampled(3, seed=0), Packed(), memory_budget=5000),
-    "packed_unrolled": lambda: JanossyPooling(RNN(D, 5, unrolled=True), Canonical(), Packed()),
-    "unrolled": lambda: JanossyPooling(LSTM(D, 5, unrolled=True), Canonical(), Gather()),
-    "shared_prefixes": lambda: JanossyPooling(GRU(D, 5, 2), Tuples(3), SharedPrefixes()),
-    "shared_prefixes_merged": lambda: JanossyPooling(GRU(D, 5), Tuples(3), SharedPrefixes(merge_equal=True)),
+    "gather": lambda: JanossyPooling(GRU(D, 5), Sampled(3, seed=0), evaluate=Gather()),
+    "packed": lambda: JanossyPooling(GRU(D, 5), Sampled(3, seed=0), evaluate=Packed()),
+    "packed_deep": lambda: JanossyPooling(LSTM(D, 5, num_layers=2, bidirectional=True), Canonical(), evaluate=Packed()),
+    "packed_in_chunks": lambda: JanossyPooling(LSTM(D, 5), Sampled(3, seed=0), evaluate=Packed(), memory_budget=5000),
+    "packed_unrolled": lambda: JanossyPooling(RNN(D, 5, unrolled=True), Canonical(), evaluate=Packed()),
+    "unrolled": lambda: JanossyPooling(LSTM(D, 5, unrolled=True), Canonical(), evaluate=Gather()),
+    "shared_prefixes": lambda: JanossyPooling(GRU(D, 5, num_layers=2), Tuples(3), evaluate=SharedPrefixes()),
+    "shared_prefixes_merged": lambda: JanossyPooling(GRU(D, 5), Tuples(3), evaluate=SharedPrefixes(merge_equal=True)),
     "equivariant": lambda: JanossyEquivariant(GRU(D, 5, bidirectional=True, per_position=True), Sampled(3, seed=0)),
-    "padded": lambda: Padded(LSTM(D, 5, 2, bidirectional=True)),
-    "min_gru": lambda: JanossyPooling(MinGRU(D, 5, 2), Sampled(3, seed=0)),
+    "padded": lambda: Padded(LSTM(D, 5, num_layers=2, bidirectional=True)),
+    "min_gru": lambda: JanossyPooling(MinGRU(D, 5, num_layers=2), Sampled(3, seed=0)),
     "balanced_tree": lambda: JanossyPooling(BalancedTree(D, 5), Sampled(3, seed=0)),
 }
 
@@ -192,10 +195,10 @@ def test_nan_stays_in_its_set_in_backward():
         orderings = AllPermutations() if isinstance(evaluator, SharedPrefixes) else Canonical()
         values = distinct_sets((3, 2, 4)).values.requires_grad_()
         sets = Ragged.from_sizes(values, (3, 2, 4))
-        result = JanossyPooling(GRU(D, 3), orderings, evaluator)(sets)
+        result = JanossyPooling(GRU(D, 3), orderings, evaluate=evaluator)(sets)
         by_first_and_last = torch.autograd.grad(result[[0, 2]].sum(), values)[0]
         values.data[3:5] = torch.nan
-        result = JanossyPooling(copy.deepcopy(GRU(D, 3)), orderings, evaluator)(sets)
+        result = JanossyPooling(copy.deepcopy(GRU(D, 3)), orderings, evaluate=evaluator)(sets)
         gradient = torch.autograd.grad(result[[0, 2]].sum(), values)[0]
         assert by_first_and_last.isfinite().all() and gradient[[0, 1, 2, 5, 6, 7, 8]].isfinite().all()
 
@@ -236,11 +239,11 @@ def test_half_precision_runs_in_float32(evaluator, dtype):
 
 @pytest.mark.parametrize("evaluator", [Packed(), (Packed(), 3000), SharedPrefixes(), (SharedPrefixes(), 3000)])
 def test_dropout_between_layers(evaluator):
-    f, sets = GRU(D, 16, 2, dropout=0.5), distinct_sets((3, 4))
+    f, sets = GRU(D, 16, num_layers=2, dropout=0.5), distinct_sets((3, 4))
     (layer,) = layers(f, AllPermutations(), evaluator)
     assert not torch.equal(layer(sets), layer(sets))
     layer.eval()
-    law_parity(layer, JanossyPooling(f, AllPermutations(), Gather()), sets)
+    law_parity(layer, JanossyPooling(f, AllPermutations(), evaluate=Gather()), sets)
 
 
 @pytest.mark.parametrize("evaluator", [Packed(), SharedPrefixes()])
@@ -250,7 +253,7 @@ def test_dropout_is_recomputed_alike(evaluator):
             torch.manual_seed(3)
             return super().forward(*arguments, **options)
 
-    layer = Seeded(GRU(D, 3, 2, dropout=0.5), AllPermutations(), evaluator, memory_budget=2000)
+    layer = Seeded(GRU(D, 3, num_layers=2, dropout=0.5), AllPermutations(), evaluate=evaluator, memory_budget=2000)
     law_gradients(layer, distinct_sets((3, 2)), twice=False)
 
 
@@ -262,7 +265,7 @@ def test_hooks_are_not_bypassed():
     layer(sets)
     assert calls and layer.explain(sets).startswith("gather")
     with pytest.raises(ValueError, match="packed does not apply: GRU has a hook, or a forward or layer of its own"):
-        JanossyPooling(f, AllPermutations(), "packed")(sets)
+        JanossyPooling(f, AllPermutations(), evaluate="packed")(sets)
 
 
 @pytest.mark.parametrize("evaluator", [(Packed(), 1000), (SharedPrefixes(), 1000)])
@@ -334,8 +337,8 @@ REFUSALS = [
     ("takes elements of 5 features", Packed(), GRU(5, 3), Canonical(), "mean"),
     ("does not average over all arrangements", SharedPrefixes(), GRU(D, 3), Sampled(2), "mean"),
     ("reads rows from behind too", SharedPrefixes(), GRU(D, 3, bidirectional=True), AllPermutations(), "mean"),
-    ("increasing tuples of equal elements", SharedPrefixes(True), GRU(D, 3), Combinations(2), "mean"),
-    ("merged rows cannot be kept", SharedPrefixes(True), GRU(D, 3), AllPermutations(), None),
+    ("increasing tuples of equal elements", SharedPrefixes(merge_equal=True), GRU(D, 3), Combinations(2), "mean"),
+    ("merged rows cannot be kept", SharedPrefixes(merge_equal=True), GRU(D, 3), AllPermutations(), None),
 ]
 
 
@@ -347,7 +350,7 @@ def test_refusals(message, evaluator, f, orderings, reduce):
 
 def test_too_many_orders_are_refused():
     with pytest.raises(ValueError, match=r"shared_prefixes .* over max_rows=10000000; use Sampled or a smaller k"):
-        JanossyPooling(GRU(D, 3), AllPermutations(), SharedPrefixes())(distinct_sets((12,)))
+        JanossyPooling(GRU(D, 3), AllPermutations(), evaluate=SharedPrefixes())(distinct_sets((12,)))
 
 
 @pytest.mark.parametrize("sizes", [(), (0,), (0, 0)])

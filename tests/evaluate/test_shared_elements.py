@@ -7,7 +7,6 @@ import torch
 
 from janossy import Ragged, TupleMLP, Tuples
 from janossy.evaluate import MEMORY_BUDGET, Gather, Problem
-from janossy.orderings import weighs_rows
 from tests.examples import (
     APPLICABLE_REDUCED,
     EVALUATORS,
@@ -39,7 +38,7 @@ PLACES = (2, 0, 2, 4, 1, 3, 2, 0)
 CASES = [
     case
     for case in APPLICABLE_REDUCED
-    if case[1] in FUNCTIONS and case[3] in ("mean", "sum", None) and not weighs_rows(ORDERINGS[case[0]])
+    if case[1] in FUNCTIONS and case[3] in ("mean", "sum", None) and not ORDERINGS[case[0]].weighs_rows
 ]
 
 
@@ -50,10 +49,12 @@ def law_shared(orderings, f, evaluator, reduce, keys, sizes=SIZES, places=PLACES
     for shares in (True, False):
         table = torch.randn(6, D, generator=generator(1)).requires_grad_()
         gathered = sets.with_values(table[sets.values])
-        problem = Problem(f, orderings, gathered, keys, reduce, memory_budget=memory_budget, **drawing(orderings))
+        problem = Problem(
+            f, orderings, gathered, keys=keys, reduce=reduce, memory_budget=memory_budget, **drawing(orderings)
+        )
         if shares:
             problem = replace(problem, elements=sets, keys=keys, table=table)
-        assert evaluator.refuses(problem) is None
+        assert evaluator.why_not_applicable(problem) is None
         result = evaluator(problem)
         result = result.values if isinstance(result, Ragged) else result
         weights = torch.linspace(-1, 1, result.numel()).view_as(result)
@@ -80,7 +81,7 @@ def test_places_are_the_elements(ordering, function, evaluator, reduce, keyed):
 @pytest.mark.parametrize("evaluator", ["fused", "spectral"])
 def test_single_elements(sizes, width, reduce, evaluator):
     """Counted, where the activations are many: σ of every value once, times its share of each set."""
-    f = TupleMLP(1, D, width, 3)
+    f = TupleMLP(1, D, width, out_features=3)
     law_shared(Tuples(1), f, EVALUATORS[evaluator], reduce, None, sizes, PLACES[: sum(sizes)])
 
 

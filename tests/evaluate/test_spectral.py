@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 def results(f, orderings, evaluator, sets):
     """The averages of the activations, and the gradients of their sum by the elements."""
     values = sets.values.detach().clone().requires_grad_()
-    result = JanossyPooling(f, orderings, evaluator)(sets.with_values(values))
+    result = JanossyPooling(f, orderings, evaluate=evaluator)(sets.with_values(values))
     return result.detach(), torch.autograd.grad(result.sum(), values)[0]
 
 
@@ -69,7 +69,7 @@ def test_the_default_in_float32(activation):
     """1e-5, and a few roundings of pre-activations up to about 10, whose unit is 1e-6 there."""
     f = TupleMLP(3, D, 6, activation=activation)
     sets = distinct_sets((30, 12, 0, 2))
-    assert JanossyPooling(f, Tuples(3), Spectral(enumerate_up_to=0))(sets).dtype == torch.float64
+    assert JanossyPooling(f, Tuples(3), evaluate=Spectral(enumerate_up_to=0))(sets).dtype == torch.float64
     want = results(f, Tuples(3), "gather", sets)
     got = results(f.float(), Tuples(3), Spectral(enumerate_up_to=0), sets.to(torch.float32))
     assert got[0].dtype == torch.float32
@@ -80,16 +80,19 @@ def test_the_default_in_float32(activation):
 @pytest.mark.parametrize("activation", ["tanh", "softplus"])
 def test_auto_keeps_float64_precise(activation):
     """Its series have tolerance 1e-10: here by the sizes auto would choose, value and gradients within 1e-9."""
-    f, sets = TupleMLP(3, D, 5, 2, activation), distinct_sets((50, 3, 0, 40))
+    f, sets = TupleMLP(3, D, 5, out_features=2, activation=activation), distinct_sets((50, 3, 0, 40))
     layer = JanossyPooling(f, Tuples(3))
     assert layer.explain(sets).startswith("spectral (the cheapest that applies)")
-    expected = value_and_gradients(JanossyPooling(f, Tuples(3), "gather"), sets)
+    expected = value_and_gradients(JanossyPooling(f, Tuples(3), evaluate="gather"), sets)
     errors = [
         (got - want).abs().max().item() for got, want in zip(value_and_gradients(layer, sets), expected, strict=True)
     ]
     assert max(errors) < 1e-9
-    close(JanossyPooling(f, Tuples(3), "spectral")(sets), JanossyPooling(f, Tuples(3), Spectral(1e-10))(sets))
-    coarse = value_and_gradients(JanossyPooling(f, Tuples(3), Spectral(1e-5)), sets)
+    close(
+        JanossyPooling(f, Tuples(3), evaluate="spectral")(sets),
+        JanossyPooling(f, Tuples(3), evaluate=Spectral(1e-10))(sets),
+    )
+    coarse = value_and_gradients(JanossyPooling(f, Tuples(3), evaluate=Spectral(1e-5)), sets)
     assert (coarse[0] - expected[0]).abs().max() > 1e-9  # so the series was used, and 1e-5 would not do
 
 
@@ -105,7 +108,7 @@ def of_two_kinds(f, x, y, num_x, num_y):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_set_beyond_enumeration(dtype):
     """2.7e10 triples: auto does not enumerate them, and gather says why it cannot."""
-    f = TupleMLP(3, D, 8, 2).to(dtype)
+    f = TupleMLP(3, D, 8, out_features=2).to(dtype)
     x, y = torch.randn(2, D, dtype=dtype)
     sets = Ragged.from_sets([torch.cat((x.expand(1000, D), y.expand(2000, D))), x[None]])
     layer = JanossyPooling(f, Tuples(3))
@@ -117,13 +120,13 @@ def test_a_set_beyond_enumeration(dtype):
     assert f.hidden[0].weight.grad.isfinite().all()
     for evaluator in ("gather", "projected"):
         with pytest.raises(ValueError, match=r"a set of 3000 needs 26973006000.*over max_rows=10000000"):
-            JanossyPooling(f, Tuples(3), evaluator)(sets)
+            JanossyPooling(f, Tuples(3), evaluate=evaluator)(sets)
 
 
 def test_counting_two_kinds_is_the_mean():
-    f, (x, y) = TupleMLP(3, D, 4, 2), torch.randn(2, D)
+    f, (x, y) = TupleMLP(3, D, 4, out_features=2), torch.randn(2, D)
     sets = Ragged.from_sets([torch.cat((x.expand(3, D), y.expand(4, D)))])
-    close(of_two_kinds(f, x, y, 3, 4), JanossyPooling(f, Tuples(3), "gather")(sets)[0])
+    close(of_two_kinds(f, x, y, 3, 4), JanossyPooling(f, Tuples(3), evaluate="gather")(sets)[0])
 
 
 # What auto chooses
@@ -186,10 +189,10 @@ def test_explain_lists_the_cheapest_first_and_refusals_last(f, sizes, expected):
 @pytest.mark.parametrize("evaluator", ["fused", "spectral", "permanent"])
 def test_by_name(evaluator):
     f = TupleProduct(2, D, 3) if evaluator == "permanent" else TupleMLP(2, D, 3)
-    layer, sets = JanossyPooling(f, Tuples(2), evaluator), distinct_sets()
+    layer, sets = JanossyPooling(f, Tuples(2), evaluate=evaluator), distinct_sets()
     assert layer.explain(sets).startswith(f"{evaluator} (as asked)")
     assert f"evaluate={evaluator}" in repr(layer)
-    close(layer(sets), JanossyPooling(f, Tuples(2), "gather")(sets))
+    close(layer(sets), JanossyPooling(f, Tuples(2), evaluate="gather")(sets))
 
 
 def test_costs_count_what_is_computed():
@@ -199,7 +202,9 @@ def test_costs_count_what_is_computed():
         problem = Problem(TupleMLP(3, D, 10), Tuples(3), random_sets(n))
         of_product = Problem(TupleProduct(3, D, 10), Tuples(3), random_sets(n))
         costs[n] = [e.cost(p).activations for e, p in ((Fused(), problem), (Spectral(), problem))]
-        costs[n].append(JanossyPooling(of_product.f, Tuples(3), "permanent").choice.asked.cost(of_product).activations)
+        costs[n].append(
+            JanossyPooling(of_product.f, Tuples(3), evaluate="permanent").choice.asked.cost(of_product).activations
+        )
     fused, spectral, permanent = (b / a for a, b in zip(costs[200], costs[400], strict=True))
     assert fused == pytest.approx(perm(400, 3) / perm(200, 3))
     assert 1.5 < spectral <= 2

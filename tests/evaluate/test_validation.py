@@ -51,7 +51,7 @@ def misfits():
             for orderings in ORDERINGS:
                 if needs_k and getattr(orderings, "k", None) is None:
                     continue
-                if evaluator.refuses(Problem(build(2), orderings, sets)) is None:
+                if evaluator.why_not_applicable(Problem(build(2), orderings, sets)) is None:
                     yield pytest.param(name, evaluator.name, orderings, id=f"{name}-{evaluator.name}")
                     break
 
@@ -70,7 +70,7 @@ def test_elements_in_another_dtype(function, evaluator, orderings, dtype):
     f = BUILDERS[function](2)
     sets = Ragged.from_sizes(torch.ones(5, D).to(dtype), (3, 2))
     for evaluate in (evaluator, "auto"):
-        layer = JanossyPooling(f, orderings, evaluate)
+        layer = JanossyPooling(f, orderings, evaluate=evaluate)
         for call in (layer, layer.rows, layer.explain, JanossyNetwork(None, layer, None)):
             if call == layer.rows and evaluate not in ("gather", "packed", "auto"):
                 continue
@@ -96,7 +96,10 @@ def test_autocast_converts():
     """As it does for torch's own modules."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert JanossyPooling(LinearSum(), Tuples(2))(distinct_sets((3,)).to(torch.bfloat16)).isfinite().all()
-        assert JanossyPooling(TupleMLP(2, D, 3), Tuples(2), "gather")(distinct_sets((3,)).to(torch.bfloat16)).ndim == 2
+        assert (
+            JanossyPooling(TupleMLP(2, D, 3), Tuples(2), evaluate="gather")(distinct_sets((3,)).to(torch.bfloat16)).ndim
+            == 2
+        )
 
 
 def test_an_error_of_f_itself_stays_as_it_is():

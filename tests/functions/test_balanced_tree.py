@@ -62,7 +62,7 @@ def recursive(f, elements, cell=None):
 @given(st.integers(0, 40), st.sampled_from(list(COMBINES)), st.sampled_from(list(TOLERANCES)), st.integers(0, 99))
 def test_equals_the_recursion(length, combine, dtype, seed):
     torch.manual_seed(seed)
-    f, x = BalancedTree(2, 3, COMBINES[combine]()).to(dtype), torch.randn(2, length, 2, dtype=dtype)
+    f, x = BalancedTree(2, 3, combine=COMBINES[combine]()).to(dtype), torch.randn(2, length, 2, dtype=dtype)
     expected = torch.stack([recursive(f, row) for row in x])
     close(f(x), expected, atol=TOLERANCES[dtype], rtol=TOLERANCES[dtype])
 
@@ -74,7 +74,7 @@ def test_the_default_cell():
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 8, 9, 31, 33])
 def test_depth_and_number_of_applications(length):
-    f = BalancedTree(2, 3, Combine(lambda a, b: a + b))
+    f = BalancedTree(2, 3, combine=Combine(lambda a, b: a + b))
     f(torch.randn(2, length, 2))
     assert len(f.combine.seen) == math.ceil(math.log2(length))
     assert sum(f.combine.seen) == length - 1
@@ -89,14 +89,14 @@ def test_operators_whose_reduction_is_known():
         "last": (lambda a, b: b, lambda states: states[:, -1]),
     }
     for combine, reduction in cases.values():
-        f = BalancedTree(2, 3, Combine(combine))
+        f = BalancedTree(2, 3, combine=Combine(combine))
         close(f(x), reduction(torch.tanh(f.embed(x))))
 
 
 def test_a_commutative_monoid_needs_one_order_and_any_other_operator_the_average():
     sets = Ragged.from_sets([torch.randn(n, 2) for n in (4, 3, 0, 1)])
     reverse = Ragged.from_sets([x.flip(0) for x in sets])
-    maximum, learned = BalancedTree(2, 3, Combine(torch.maximum)), BalancedTree(2, 3)
+    maximum, learned = BalancedTree(2, 3, combine=Combine(torch.maximum)), BalancedTree(2, 3)
     close(JanossyPooling(maximum, AllPermutations())(sets)[0], maximum(sets[0][None])[0])
     pooling = JanossyPooling(learned, AllPermutations())
     close(pooling(sets), pooling(reverse))
@@ -120,7 +120,7 @@ def padded(lengths, width, padding):
 def test_masked_equals_alone(batch, combine):
     """In value and in gradient, whatever the padding holds."""
     torch.manual_seed(sum(batch[0]))
-    f = BalancedTree(2, 3, COMBINES[combine]())
+    f = BalancedTree(2, 3, combine=COMBINES[combine]())
     rows, x, mask = padded(*batch)
     for row in (*rows, x):
         row.requires_grad_()
@@ -230,7 +230,7 @@ def test_errors():
     with pytest.raises(ValueError, match="padding only behind the real elements; got an element behind padding"):
         f(x, torch.tensor([[False, True, True]] * 4))
     with pytest.raises(ValueError, match=r"expects combine to map \(4, 1, 6\) to \(4, 1, 3\); got \(4, 1, 5\)"):
-        BalancedTree(2, 3, nn.Linear(6, 5))(x)
+        BalancedTree(2, 3, combine=nn.Linear(6, 5))(x)
     for arguments in ((0, 3), (2, 0)):
         with pytest.raises(ValueError, match="all >= 1; got in_features="):
             BalancedTree(*arguments)

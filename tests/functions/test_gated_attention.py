@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 def attention(k=1, num_heads=2):
     torch.manual_seed(3)
-    return GatedAttention(TupleMLP(k, 2, 6), 6, num_heads, hidden_features=5)
+    return GatedAttention(TupleMLP(k, 2, 6), in_features=6, num_heads=num_heads, hidden_features=5)
 
 
 def by_definition(f: GatedAttention, rows: torch.Tensor) -> torch.Tensor:
@@ -35,7 +35,7 @@ def by_definition(f: GatedAttention, rows: torch.Tensor) -> torch.Tensor:
 def test_attention_pooling(k, num_heads):
     f = attention(k, num_heads)
     pooling, sets = JanossyPooling(f, Tuples(k)), distinct_sets()
-    pooled = AttentionMean(6, num_heads)(pooling(sets))
+    pooled = AttentionMean(6, num_heads=num_heads)(pooling(sets))
     assert pooled.isfinite().all()
     positions, owners = Tuples(k).enumerate(sets).flatten()
     padded = torch.cat((sets.values, torch.zeros(1, 2)))
@@ -48,7 +48,7 @@ def test_attention_pooling(k, num_heads):
 def test_scores_of_any_size_stay_finite(factor):
     f = attention()
     f.scores.weight.data *= factor
-    pooled = AttentionMean(6, 2)(JanossyPooling(f, Tuples(1))(distinct_sets()))
+    pooled = AttentionMean(6, num_heads=2)(JanossyPooling(f, Tuples(1))(distinct_sets()))
     pooled.sum().backward()
     assert pooled.isfinite().all() and all(p.grad.isfinite().all() for p in f.parameters())
     bounds = f.g(distinct_sets().values[:, None]).abs().max()
@@ -58,8 +58,8 @@ def test_scores_of_any_size_stay_finite(factor):
 def test_float32_agrees_with_float64():
     f, sets = attention(), distinct_sets((50, 3))
     f.scores.weight.data *= 100  # weights from e^-10 to e^10
-    exact = AttentionMean(6, 2)(JanossyPooling(f, Tuples(1))(sets))
-    rough = AttentionMean(6, 2)(JanossyPooling(f.float(), Tuples(1))(sets.to(torch.float32)))
+    exact = AttentionMean(6, num_heads=2)(JanossyPooling(f, Tuples(1))(sets))
+    rough = AttentionMean(6, num_heads=2)(JanossyPooling(f.float(), Tuples(1))(sets.to(torch.float32)))
     torch.testing.assert_close(rough.double(), exact, atol=1e-5, rtol=1e-4)
 
 
@@ -67,7 +67,7 @@ def test_invariant_and_alone():
     class Pooled(nn.Module):
         def __init__(self):
             super().__init__()
-            self.pooling, self.mean = JanossyPooling(attention(), Tuples(1)), AttentionMean(6, 2)
+            self.pooling, self.mean = JanossyPooling(attention(), Tuples(1)), AttentionMean(6, num_heads=2)
             self.orderings = self.pooling.orderings
 
         def forward(self, sets: Ragged):
@@ -77,7 +77,10 @@ def test_invariant_and_alone():
     law_batch_mates(Pooled(), distinct_sets())
 
 
-@pytest.mark.parametrize("cls", [lambda m: GatedAttention(TupleMLP(1, 2, 6), 6, m), lambda m: AttentionMean(6, m)])
+@pytest.mark.parametrize(
+    "cls",
+    [lambda m: GatedAttention(TupleMLP(1, 2, 6), in_features=6, num_heads=m), lambda m: AttentionMean(6, num_heads=m)],
+)
 def test_heads_must_divide(cls):
     with pytest.raises(ValueError, match=r"num_heads to divide (in_)?features=6; got num_heads=4"):
         cls(4)
@@ -87,4 +90,4 @@ def test_heads_must_divide(cls):
 def test_rows_are_those_of_g():
     f = attention()
     rows = torch.randn(5, 1, 2, generator=generator())
-    close(AttentionMean(6, 2)(f(rows)), f.g(rows))
+    close(AttentionMean(6, num_heads=2)(f(rows)), f.g(rows))

@@ -47,7 +47,7 @@ TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-5}
 @given(st.integers(1, 40), st.integers(1, 3), st.sampled_from(list(TOLERANCES)), st.integers(0, 99))
 def test_equals_the_recurrence(length, num_layers, dtype, seed):
     torch.manual_seed(seed)
-    f = MinGRU(2, 3, num_layers).to(dtype)
+    f = MinGRU(2, 3, num_layers=num_layers).to(dtype)
     law_equals_step_by_step(f, 3 * torch.randn(4, length, 2, dtype=dtype), TOLERANCES[dtype])
 
 
@@ -101,7 +101,7 @@ def test_a_row_does_not_depend_on_the_others(length):
 @pytest.mark.parametrize("num_layers", [1, 2])
 @pytest.mark.parametrize("length", [1, 2, 5, 8])
 def test_derivatives(length, num_layers):
-    f = MinGRU(2, 3, num_layers)
+    f = MinGRU(2, 3, num_layers=num_layers)
     names = [name for name, _ in f.named_parameters()]
 
     def run(x, *parameters):
@@ -143,7 +143,7 @@ def test_dropout_between_layers_only_in_training():
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 @pytest.mark.parametrize("length", [127, 128, 1000])
 def test_memory_is_as_stated_whatever_the_length(length, num_layers):
-    f, x = MinGRU(16, 16, num_layers), torch.randn(2, length, 16)
+    f, x = MinGRU(16, 16, num_layers=num_layers), torch.randn(2, length, 16)
     saved = saved_bytes(lambda: f(x), list(f.parameters())) / (8 * x.numel())
     assert saved - 1 == pytest.approx(6 + 8 * (num_layers - 1), rel=0.05)  # the 1 is x
 
@@ -153,9 +153,9 @@ def test_errors():
         MinGRU(2, 3)(torch.zeros(4, 3))
     with pytest.raises(ValueError, match=r"got \(4, 3, 5\)"):
         MinGRU(2, 3)(torch.zeros(4, 3, 5))
-    for arguments in ((0, 3), (2, 0), (2, 3, 0)):
+    for arguments in ((0, 3, 1), (2, 0, 1), (2, 3, 0)):
         with pytest.raises(ValueError, match=r"all >= 1.*got in_features="):
-            MinGRU(*arguments)
+            MinGRU(*arguments[:2], num_layers=arguments[2])
     with pytest.raises(ValueError, match=r"dropout in \[0, 1\]; got .*dropout=1\.5"):
         MinGRU(2, 3, dropout=1.5)
 
@@ -170,7 +170,7 @@ def test_repr():
 def test_masked_equals_alone(lengths, num_layers, seed):
     """Wherever the padding stands, whatever it holds, in value and gradients."""
     torch.manual_seed(seed)
-    f = MinGRU(2, 3, num_layers)
+    f = MinGRU(2, 3, num_layers=num_layers)
     mask = torch.rand(len(lengths), 9).argsort(1).argsort(1) < torch.tensor(lengths)[:, None]
     x = torch.randn(len(lengths), 9, 2).masked_fill(~mask[..., None], torch.nan)
 

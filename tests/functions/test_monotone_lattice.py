@@ -18,7 +18,7 @@ INCREASING = {"none": [], "one": [1], "some": [0, 2], "all": [3, 2, 1, 0]}
 
 
 def lattice(increasing, scale=3.0) -> MonotoneLattice:
-    f = MonotoneLattice(4, 2, increasing, num_keypoints=5, low=-2.0, high=1.5)
+    f = MonotoneLattice(4, 2, increasing=increasing, num_keypoints=5, low=-2.0, high=1.5)
     for weight in f.parameters():
         nn.init.normal_(weight, std=scale)
     return f
@@ -61,7 +61,7 @@ def test_calibrators_rise_from_0_to_1():
 
 def test_every_strictly_monotone_lattice_is_one():
     """The corners of max(x, y) + (x + y)/10, which no sum of rising parts has: its mixed difference is negative."""
-    f = MonotoneLattice(2, 1, [0, 1])
+    f = MonotoneLattice(2, 1, increasing=[0, 1])
     wanted = torch.tensor([0.0, 1.1, 1.1, 1.2])
     with torch.no_grad():
         f.lowest.zero_()
@@ -72,8 +72,8 @@ def test_every_strictly_monotone_lattice_is_one():
 def test_a_network_of_sets_increases_too():
     """In the chosen columns of any element, at any weights; and by adding nothing else."""
     for _ in range(20):
-        rho = nn.Sequential(nn.Sigmoid(), MonotoneLattice(3, 1, [0, 1, 2], low=0, high=1))
-        network = JanossyNetwork(None, JanossyPooling(MonotoneLattice(3, 3, [0, 2]), Tuples(1)), rho)
+        rho = nn.Sequential(nn.Sigmoid(), MonotoneLattice(3, 1, increasing=[0, 1, 2], low=0, high=1))
+        network = JanossyNetwork(None, JanossyPooling(MonotoneLattice(3, 3, increasing=[0, 2]), Tuples(1)), rho)
         for weight in network.parameters():
             nn.init.normal_(weight, std=2.0)
         sets = Ragged.from_sizes(torch.randn(12, 3), [4, 1, 7])
@@ -83,5 +83,5 @@ def test_a_network_of_sets_increases_too():
 
 
 def test_what_is_not_a_number_stays_so():
-    y = MonotoneLattice(2, 1, [0])(torch.tensor([[torch.nan, 0.0], [0.5, 0.0], [torch.inf, -torch.inf]]))
+    y = MonotoneLattice(2, 1, increasing=[0])(torch.tensor([[torch.nan, 0.0], [0.5, 0.0], [torch.inf, -torch.inf]]))
     assert y[0].isnan().all() and y[1:].isfinite().all()

@@ -51,9 +51,9 @@ def test_it_is_its_step_in_a_loop(cell):
 def test_every_path_is_gather(cell, path, shape, budget):
     evaluator, orderings = PATHS[path]
     f = CELLS[cell](D, 3, **shape)
-    layer = JanossyPooling(f, orderings, evaluator, memory_budget=budget)
+    layer = JanossyPooling(f, orderings, evaluate=evaluator, memory_budget=budget)
     for sets in (distinct_sets((3, 0, 4, 1)), tied_sets((3, 2))):
-        law_parity(layer, JanossyPooling(f, orderings, "gather"), sets)
+        law_parity(layer, JanossyPooling(f, orderings, evaluate="gather"), sets)
 
 
 class AnyModule(nn.Module):
@@ -79,7 +79,9 @@ def test_an_output_for_each_element(cell, shape):
 @each_cell
 def test_gradients(cell, path):
     evaluator, orderings = PATHS[path]
-    law_gradients(JanossyPooling(CELLS[cell](D, 3), orderings, evaluator), distinct_sets((3, 0, 1)), twice=True)
+    law_gradients(
+        JanossyPooling(CELLS[cell](D, 3), orderings, evaluate=evaluator), distinct_sets((3, 0, 1)), twice=True
+    )
 
 
 @each_cell
@@ -94,4 +96,4 @@ def test_a_gate_that_is_said_to_add_and_multiplies_is_found():
 
     f, sets = Wrong(D, 3), distinct_sets((3, 4))
     with pytest.raises(AssertionError):
-        law_parity(*(JanossyPooling(f, Canonical(), e) for e in ("packed", "gather")), sets)
+        law_parity(*(JanossyPooling(f, Canonical(), evaluate=e) for e in ("packed", "gather")), sets)

@@ -93,7 +93,7 @@ def test_parametrized_weights_are_the_ones_used(ours, torchs, shape):
     nn.utils.parametrize.register_parametrization(f, "weight_hh_l0", Halved())
     sets = Ragged.from_padded(x)
     for evaluate in ("gather", "packed"):
-        layers = [JanossyPooling(each, Canonical(), evaluate) for each in (f, halved)]
+        layers = [JanossyPooling(each, Canonical(), evaluate=evaluate) for each in (f, halved)]
         torch.testing.assert_close(*(layer(sets) for layer in layers), atol=1e-12, rtol=1e-12)
 
 

@@ -33,7 +33,7 @@ def law_additive(f, d):
 @pytest.mark.parametrize("k", [1, 3])
 def test_it_is_f(k, hidden, out_features):
     for activation in ACTIVATIONS:
-        f = TupleMLP(k, 2, hidden, out_features, activation)
+        f = TupleMLP(k, 2, hidden, out_features=out_features, activation=activation)
         law_additive(f, 2)
         assert structure(f).rest_is_affine == (hidden == 4)
 
@@ -88,7 +88,7 @@ class Own(TupleMLP):
 
 
 def edited(edit):
-    f = TupleMLP(2, 3, (4, 5), 6)
+    f = TupleMLP(2, 3, (4, 5), out_features=6)
     edit(f)
     return f
 
@@ -133,7 +133,7 @@ def test_what_still_runs_is_declared():
 
 
 def test_the_rest_is_affine_only_if_its_output_layer_is():
-    f = TupleMLP(2, 3, 4, 5)
+    f = TupleMLP(2, 3, 4, out_features=5)
     assert structure(f).rest_is_affine
     f.output = Doubled(4, 5)
     assert not structure(f).rest_is_affine

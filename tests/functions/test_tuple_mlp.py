@@ -31,7 +31,7 @@ def test_every_activation_has_its_formula():
 @pytest.mark.parametrize("hidden", [4, (4,), (5, 4)])
 @pytest.mark.parametrize("activation", FORMULAS)
 def test_formula(activation, hidden, out_features):
-    f = TupleMLP(3, 2, hidden, out_features, activation)
+    f = TupleMLP(3, 2, hidden, out_features=out_features, activation=activation)
     x = torch.randn(6, 3, 2)
     y = torch.cat((x[:, 0], x[:, 1], x[:, 2]), dim=1)
     layers = [m for m in f.modules() if isinstance(m, torch.nn.Linear)]
@@ -56,7 +56,7 @@ def test_formula(activation, hidden, out_features):
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        TupleMLP(*arguments)
+        TupleMLP(*arguments[:3], **dict(zip(("out_features", "activation"), arguments[3:], strict=False)))
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 2), (5, 2, 3), (5, 4), (5,)])

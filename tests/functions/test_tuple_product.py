@@ -23,7 +23,7 @@ KINDS = {"linear": lambda k: None, "callable": lambda k: network, "sequence": la
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("k", [1, 3])
 def test_formula(k, kind, out_features):
-    f = TupleProduct(k, 2, 4, out_features, KINDS[kind](k))
+    f = TupleProduct(k, 2, 4, out_features=out_features, g=KINDS[kind](k))
     x = torch.randn(6, k, 2)
     y = prod(f.g[j](x[:, j]) for j in range(k))
     if out_features:
@@ -36,7 +36,7 @@ def test_formula(k, kind, out_features):
 @pytest.mark.parametrize("k", [1, 3])
 def test_structure_is_the_function(k, out_features):
     """rest(Π_j z_j(x_j)) is f."""
-    f = TupleProduct(k, 2, 4, out_features, network)
+    f = TupleProduct(k, 2, 4, out_features=out_features, g=network)
     declared = structure(f)
     assert isinstance(declared, Product)
     rows = torch.randn(6, k, 2)
@@ -54,7 +54,7 @@ def test_the_product_of_theorem_2_1():
         nn.init.zeros_(g.bias)
     x = torch.tensor([[2.0], [-3.0], [5.0], [7.0]])
     assert f(x[None, :3]).item() == -30.0
-    mean = JanossyPooling(f, Tuples(3), "permanent")(Ragged.from_sets([x]))
+    mean = JanossyPooling(f, Tuples(3), evaluate="permanent")(Ragged.from_sets([x]))
     assert mean.item() == (2 * -3 * 5 + 2 * -3 * 7 + 2 * 5 * 7 + -3 * 5 * 7) / 4
 
 
@@ -101,7 +101,7 @@ def with_forward_of_its_own(f):
     ],
 )
 def test_no_structure_that_would_bypass_or_change_something(change):
-    f = TupleProduct(2, 2, 4, 3, network)
+    f = TupleProduct(2, 2, 4, out_features=3, g=network)
     assert structure(f) is not None
     change(f)
     assert structure(f) is None
@@ -142,7 +142,7 @@ def test_hooks_on_factors_run():
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        TupleProduct(*arguments)
+        TupleProduct(*arguments[:3], **dict(zip(("out_features", "g"), arguments[3:], strict=False)))
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 2), (5, 2, 3), (5, 4), (5,)])

@@ -83,7 +83,7 @@ def test_no_edges_and_no_vertices():
     ("arguments", "error", "message"),
     [
         ((3, "degree"), TypeError, "neighbour_keys expects the Neighbourhoods of a graph; got int"),
-        ((None, "closeness"), ValueError, "expects by among 'degree', .*, or several; got 'closeness'"),
+        ((None, "closeness"), ValueError, "expects a centrality among 'degree', .*, or several; got 'closeness'"),
         ((None, ["degree", 3]), TypeError, "or several; got 3, of type int"),
         ((None, []), ValueError, "or several; got 'none'"),
     ],

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 D, V = 3, 5
 
 AGGREGATIONS = {
-    "gru": lambda: JanossyAggregation(GRU(D, D), 2),
+    "gru": lambda: JanossyAggregation(GRU(D, D), num_permutations=2),
     "lstm": lambda: JanossyAggregation(LSTM(D, D), orderings=Canonical()),
     "seeded": lambda: JanossyAggregation(LSTM(D, D), orderings=Sampled(3, seed=0)),
     "pairs": lambda: JanossyAggregation(TupleMLP(2, D, D), orderings=Tuples(2), reduce="sum"),

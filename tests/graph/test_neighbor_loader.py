@@ -57,7 +57,7 @@ def features() -> torch.Tensor:
 
 def model_of(aggregation) -> GraphSAGE:
     torch.manual_seed(3)
-    return GraphSAGE(D, C, aggregation, hidden_features=8)
+    return GraphSAGE(D, C, aggregation=aggregation, hidden_features=8)
 
 
 # Of all neighbours
@@ -132,7 +132,7 @@ def test_other_edges_are_found():
         (hops, (4, 9)),
         (hops, (9, 1)),
         (repeated, (9, 9)),
-        (two_hops(graph, SEEDS, None, None), (9, 9)),
+        (two_hops(graph, SEEDS, k_1=None, k_2=None), (9, 9)),
     ):
         with pytest.raises(AssertionError):
             law_edges(wrong, batch, *sizes)

@@ -203,7 +203,7 @@ def law_two_hops(hops, vertices, lists, k_1, k_2) -> None:
 def test_two_hops(edges, vertices, k_1, k_2, resample):
     graph, lists = of_edges(edges, 7), lists_of(edges, 7)
     chosen = torch.tensor(vertices, dtype=torch.long)
-    hops = two_hops(graph, chosen, k_1, k_2, resample=resample, generator=generator())
+    hops = two_hops(graph, chosen, k_1=k_1, k_2=k_2, resample=resample, generator=generator())
     law_two_hops(hops, vertices, lists, k_1, k_2)
     used = [*hops.targets.tolist(), *hops.second.values.tolist()]
     inner = hops.inner.tolist()
@@ -220,7 +220,7 @@ def test_two_hops(edges, vertices, k_1, k_2, resample):
 def test_bad_hops_are_found(bad):
     edges, vertices = [(1, 0), (2, 0), (0, 1), (2, 1)], [0, 1]
     lists = lists_of(edges, 3)
-    hops = two_hops(of_edges(edges), torch.tensor(vertices), None, None)
+    hops = two_hops(of_edges(edges), torch.tensor(vertices), k_1=None, k_2=None)
     law_two_hops(hops, vertices, lists, None, None)
     match bad:
         case "another target":
@@ -242,7 +242,7 @@ def test_uses_of_a_vertex_share_their_sample_or_do_not(resample):
     graph = of_edges([(0, 4), (1, 4), (2, 4)])
     pairs = []
     for seed in range(400):
-        hops = two_hops(graph, torch.tensor([4, 4]), 1, 1, resample=resample, generator=generator(seed))
+        hops = two_hops(graph, torch.tensor([4, 4]), k_1=1, k_2=1, resample=resample, generator=generator(seed))
         first, second = (hops.first[i].item() for i in hops.targets.tolist())
         pairs.append((3 * first + second,))
     if resample:
@@ -254,7 +254,7 @@ def test_uses_of_a_vertex_share_their_sample_or_do_not(resample):
 def test_two_hops_on_the_device(device):
     graph = fans([3, 5, 0, 2], 6).to(device)
     vertices = torch.tensor([3, 1, 2, 1], device=device)
-    hops = two_hops(graph, vertices, 2, 3, generator=generator(0, device))
+    hops = two_hops(graph, vertices, k_1=2, k_2=3, generator=generator(0, device))
     assert {x.device.type for x in (hops.inner, hops.first.values, hops.second.offsets, hops.targets)} == {device}
     assert repr(graph).endswith(f"{graph.device})") and graph.device.type == device
 
@@ -282,8 +282,8 @@ GRAPH = of_edges([(0, 1), (2, 1)])
         (lambda: GRAPH.sample(torch.tensor([[1]]), 2), TypeError, r"vertices \(B,\) .* \(1, 1\)"),
         (lambda: GRAPH.sample(torch.tensor([True, False, True]), 2), TypeError, "bool"),
         (lambda: GRAPH.sample(torch.tensor([1]), 0), ValueError, "k >= 1 neighbours; got k=0"),
-        (lambda: two_hops(GRAPH, torch.tensor([1]), 0, 2), ValueError, "got k_1=0"),
-        (lambda: two_hops(GRAPH, torch.tensor([3]), 1, 2), ValueError, "got 3 to 3"),
+        (lambda: two_hops(GRAPH, torch.tensor([1]), k_1=0, k_2=2), ValueError, "got k_1=0"),
+        (lambda: two_hops(GRAPH, torch.tensor([3]), k_1=1, k_2=2), ValueError, "got 3 to 3"),
     ],
 )
 def test_refuses(call, error, message):

@@ -38,12 +38,12 @@ def features() -> torch.Tensor:
 
 def model_of(aggregation, **options) -> GraphSAGE:
     torch.manual_seed(3)
-    return GraphSAGE(D, C, aggregation, hidden_features=H, **options)
+    return GraphSAGE(D, C, aggregation=aggregation, hidden_features=H, **options)
 
 
 def hops_of(k_1=2, k_2=3, *, resample=False, graph=None) -> TwoHops:
     generator = torch.Generator().manual_seed(1)
-    return two_hops(graph or graph_of(), VERTICES, k_1, k_2, resample=resample, generator=generator)
+    return two_hops(graph or graph_of(), VERTICES, k_1=k_1, k_2=k_2, resample=resample, generator=generator)
 
 
 # By definition: one vertex after the other, as in the paper's code
@@ -146,7 +146,7 @@ class Unlike(GraphSAGE):
 @pytest.mark.parametrize("what", ["reads backwards", "no ReLU", "no norm"])
 def test_another_model_is_found(what):
     torch.manual_seed(3)
-    model = Unlike(D, C, "lstm", hidden_features=H)
+    model = Unlike(D, C, aggregation="lstm", hidden_features=H)
     law_looped(model, features(), hops_of())
     model.what = what
     with pytest.raises(AssertionError):
@@ -158,7 +158,7 @@ def test_draws_its_hops(resample, device):
     model, graph, x = model_of("lstm").to(device), graph_of().to(device), features().to(device)
     vertices = VERTICES.to(device)
     options = [{"resample": resample, "generator": torch.Generator(device).manual_seed(4)} for _ in range(2)]
-    expected = model.of_hops(x, two_hops(graph, vertices, 2, 3, **options[0]))
+    expected = model.of_hops(x, two_hops(graph, vertices, k_1=2, k_2=3, **options[0]))
     assert expected.shape == (len(VERTICES), C)
     close(model(x, graph, vertices, 2, 3, **options[1]), expected)
 
@@ -177,7 +177,11 @@ def test_sparse_features(aggregation, layout):
     model = model_of(aggregation)
     x = features() * (features() > 0)
     x[2] = 0
-    for hops in (hops_of(), two_hops(graph_of(), torch.tensor([5]), 2, 2), two_hops(graph_of(), VERTICES[:0], 2, 2)):
+    for hops in (
+        hops_of(),
+        two_hops(graph_of(), torch.tensor([5]), k_1=2, k_2=2),
+        two_hops(graph_of(), VERTICES[:0], k_1=2, k_2=2),
+    ):
         found = []
         for given in (x, x.to_sparse(layout=layout)):
             logits = model.of_hops(given, hops)
@@ -240,15 +244,18 @@ def num_parameters(module) -> int:
 @pytest.mark.parametrize("aggregation", ["lstm", "mean"])
 def test_as_many_parameters_as_in_table_10(aggregation, data):
     about = TABLES["table_9_graph_datasets"][data]
-    model = GraphSAGE(about["features"], about["classes"], aggregation)
+    model = GraphSAGE(about["features"], about["classes"], aggregation=aggregation)
     expected = TABLES["table_10_graph_trainable_parameters"][aggregation][data]
     assert num_parameters(model) == expected
-    assert num_parameters(GraphSAGE(about["features"], about["classes"], "gru")) != expected
-    assert num_parameters(GraphSAGE(about["features"], about["classes"], aggregation, hidden_features=254)) != expected
+    assert num_parameters(GraphSAGE(about["features"], about["classes"], aggregation="gru")) != expected
+    assert (
+        num_parameters(GraphSAGE(about["features"], about["classes"], aggregation=aggregation, hidden_features=254))
+        != expected
+    )
 
 
 def test_linear_maps_have_no_bias_and_xavier_s_weights():
-    model = GraphSAGE(50, 7, "lstm")
+    model = GraphSAGE(50, 7, aggregation="lstm")
     for linear in (m for m in model.modules() if isinstance(m, nn.Linear)):
         assert linear.bias is None
         bound = (6 / (linear.in_features + linear.out_features)) ** 0.5
@@ -312,7 +319,7 @@ def test_dtypes(aggregation, dtype):
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 def test_no_edges_and_no_vertices(aggregation):
     model, alone = model_of(aggregation), Neighbourhoods.from_edge_index(EDGES[:, :0], 7)
-    law_looped(model, features(), two_hops(alone, VERTICES, 2, None))
+    law_looped(model, features(), two_hops(alone, VERTICES, k_1=2, k_2=None))
     assert model(features(), graph_of(), VERTICES[:0], 2, 2).shape == (0, C)
 
 
@@ -325,7 +332,7 @@ def test_training_learns_the_span_of_the_neighbours():
         x[each, 0].max() - x[each, 0].min() if len(each) else torch.zeros(()) for each in graph.whole(torch.arange(80))
     ]
     labels = (torch.stack(spans) > 2).long()
-    model = GraphSAGE(2, 2, "lstm", hidden_features=16)
+    model = GraphSAGE(2, 2, aggregation="lstm", hidden_features=16)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     losses = []
     for _ in range(60):
@@ -353,7 +360,7 @@ def test_training_learns_the_span_of_the_neighbours():
 )
 def test_refuses_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        GraphSAGE(*arguments)
+        GraphSAGE(*arguments[:2], **dict(zip(["aggregation"], arguments[2:], strict=False)))
 
 
 def test_refuses_an_odd_width():

@@ -45,7 +45,7 @@ def network(out=2, orderings=None):
 
 def untrained(k, net, out=2):
     torch.manual_seed(k)
-    control = ControlVariate(net.h, TupleMLP(k, 3, 8, out), k).requires_grad_(False)
+    control = ControlVariate(net.h, TupleMLP(k, 3, 8, out_features=out), k).requires_grad_(False)
     control.pooling.f.hidden[0].weight *= 3
     return control
 
@@ -155,7 +155,7 @@ def test_h_is_shared_and_not_owned():
     net = network()
     control = untrained(2, net)
     assert all(name.startswith("pooling.f.") or name == "pooling._extra_state" for name in control.state_dict())
-    again = ControlVariate(net.h, TupleMLP(2, 3, 8, 2), 2)
+    again = ControlVariate(net.h, TupleMLP(2, 3, 8, out_features=2), 2)
     again.load_state_dict(control.state_dict())
     sets = distinct_sets(SETS)
     assert torch.equal(again.mean(sets), control.mean(sets))
@@ -258,7 +258,7 @@ def test_fit_errors(arguments, message):
 
 @pytest.mark.parametrize(
     "orderings",
-    [Sampled(3), Sampled(2, seed=1), Distinct(1), Distinct(2), ImportanceSampled(1, 3), Sampled(exact_last=1)],
+    [Sampled(3), Sampled(2, seed=1), Distinct(1), Distinct(2), ImportanceSampled(1, k=3), Sampled(exact_last=1)],
     ids=str,
 )
 def test_a_fit_to_the_draws_of_any_random_orderings(orderings):
@@ -266,7 +266,10 @@ def test_a_fit_to_the_draws_of_any_random_orderings(orderings):
     net = network(orderings=orderings)
     control = fitted(net, num_steps=40)
     sets = Ragged.cat([distinct_sets((5, 4), seed=12)] * 100)
-    arguments = {"num_permutations": 2 * orderings.num, "generator": None if orderings.seed else generator()}
+    arguments = {
+        "num_permutations": 2 * orderings.num_permutations,
+        "generator": None if orderings.seed else generator(),
+    }
     plain, controlled = (predict(net, sets, control=c, **arguments).mean for c in (None, control))
     if orderings.seed is None:
         spread, left = (mean.unflatten(0, (100, 2)).var(0).sum() for mean in (plain, controlled))
@@ -298,7 +301,7 @@ NUM_ELEMENTS = 9
 
 def history_pooling(num=2):
     torch.manual_seed(5)
-    pool = CachedMean(TupleMLP(1, 2, 6, 3), NUM_ELEMENTS, 3, num)
+    pool = CachedMean(TupleMLP(1, 2, 6, out_features=3), num_elements=NUM_ELEMENTS, out_features=3, num_samples=num)
     pool.history.normal_()
     return pool
 
@@ -409,7 +412,10 @@ def test_history_does_not_depend_on_batch_mates():
 
 
 def test_the_history_is_saved():
-    pool, again = history_pooling(), CachedMean(TupleMLP(1, 2, 6, 3), NUM_ELEMENTS, 3)
+    pool, again = (
+        history_pooling(),
+        CachedMean(TupleMLP(1, 2, 6, out_features=3), num_elements=NUM_ELEMENTS, out_features=3),
+    )
     assert not again.history.any()
     again.load_state_dict(pool.state_dict())
     sets = distinct_sets(SETS)
@@ -440,7 +446,7 @@ def test_history_errors(ids, message):
     pool, sets = history_pooling(), distinct_sets((3, 2))
     with pytest.raises(ValueError, match=message):
         pool(sets, ids)
-    with pytest.raises(ValueError, match="num=0"):
-        CachedMean(pool.f, 3, 3, num=0)
-    with pytest.raises(ValueError, match=r"to \(4, 5\); got \(4, 3\). Match features"):
-        CachedMean(pool.f, NUM_ELEMENTS, 5)(sets, torch.arange(5))
+    with pytest.raises(ValueError, match="num_samples=0"):
+        CachedMean(pool.f, num_elements=3, out_features=3, num_samples=0)
+    with pytest.raises(ValueError, match=r"to \(4, 5\); got \(4, 3\). Match out_features"):
+        CachedMean(pool.f, num_elements=NUM_ELEMENTS, out_features=5)(sets, torch.arange(5))

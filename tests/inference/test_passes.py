@@ -107,13 +107,13 @@ def test_of_graph_sage_only_what_depends_on_the_draw_has_an_error(device):
     x = torch.randn(7, 3, device=device)
     vertices = torch.tensor([6, 0, 5, 1], device=device)
     for k in (None, 2):
-        model = GraphSAGE(3, 2, "lstm", hidden_features=8).to(device).eval()
+        model = GraphSAGE(3, 2, aggregation="lstm", hidden_features=8).to(device).eval()
         prediction = predict_passes(lambda model=model, k=k: model(x, graph, vertices, k, k), 20, link="softmax")
         errors = prediction.standard_error.amax(1).tolist()
         assert max(errors[0], errors[2]) < 1e-14 and min(errors[1], errors[3]) > 1e-7
         assert prediction.mean.device.type == prediction.change_probability.device.type == device
         for row in (0, 2):
-            hops = two_hops(graph, vertices[row : row + 1], k, k)
+            hops = two_hops(graph, vertices[row : row + 1], k_1=k, k_2=k)
             close(prediction.mean[row], model.of_hops(x, hops).softmax(1)[0].detach(), atol=1e-12, rtol=0)
 
 

@@ -23,9 +23,10 @@ from janossy import (
 )
 from janossy import Sampled as SampledOrAll
 from janossy.inference.prediction import Prediction
-from janossy.orderings import ImportanceSampled
+from janossy.orderings import ImportanceSampled, RandomOrderings
+from janossy.orderings.contract import takes_all
 from janossy.orderings.drawn import Drawn
-from janossy.orderings.rows import build_rows, takes_all
+from janossy.orderings.rows import build_rows
 from janossy.orderings.schemes import SCHEMES
 from tests.examples import EXACT, ORDERINGS, distinct_sets, generator
 from tests.laws import close
@@ -146,7 +147,7 @@ def coverage(n, scheme, block, reach=Prediction.margin, num_copies=10_000):
     """How many intervals of 95 % by 20 permutations hold the mean over all n!."""
     f = LookedUp(n)
     sets = Ragged.from_sizes(torch.arange(float(n)).repeat(num_copies)[:, None], [n] * num_copies)
-    net = JanossyNetwork(None, JanossyPooling(f, single(scheme), "gather"), None)
+    net = JanossyNetwork(None, JanossyPooling(f, single(scheme), evaluate="gather"), None)
     prediction = predict(net, sets, 20, block=block, generator=generator())
     return ((prediction.mean - f.values.mean()).abs() <= reach(prediction)).double().mean().item()
 
@@ -263,7 +264,11 @@ def test_errors(arguments, message):
         (ImportanceSampled(1), {"seed": 1}, "ImportanceSampled takes no seed, as what it draws .* got seed=1. Give a"),
         (ImportanceSampled(1), {"block": 2}, "ImportanceSampled draws its rows one by one; got block=2. Leave it out"),
         (Distinct(1), {"block": 2}, "Distinct draws its rows one by one; got block=2. Leave it out"),
-        (Sampled(3), {"block": 2}, "groups of the network's num=3 permutations, which are the blocks .* got block=2"),
+        (
+            Sampled(3),
+            {"block": 2},
+            "groups of the network's num_permutations=3, which are the blocks .* got block=2",
+        ),
         (Sampled(3), {"tolerance": 1, "num_permutations": 3}, "num_permutations >= 6 with a tolerance.* group of 3"),
         (Sampled(3), {"seed": 0, "generator": torch.Generator()}, "both seed= and a generator"),
         (
@@ -382,7 +387,7 @@ def test_without_replacement_all_is_exact_and_less_has_the_finite_population_err
 @pytest.mark.parametrize("tolerance", [None, 1e-9])
 def test_importance_sampled_is_unbiased(k, tolerance):
     """To 6 standard errors of a mean of 2,000 for each of 12 numbers: fails by chance once in 10^7 seeds."""
-    net, sets = network(ImportanceSampled(1, k, uniform=0.3)), distinct_sets((4, 1, 3, 2))
+    net, sets = network(ImportanceSampled(1, k=k, uniform=0.3)), distinct_sets((4, 1, 3, 2))
     net.rho = net.rho[0]  # unbiased for the mean over all orders where ρ is affine
     prediction = predict(net, Ragged.cat([sets] * 2000), 4, tolerance=tolerance, generator=generator())
     means = prediction.mean.unflatten(0, (2000, 4))
@@ -536,7 +541,7 @@ def test_these_tolerances_tell_sets_apart():
         (Sampled(1, scheme="orthogonal"), 6),
         (Distinct(1), None),
         (Sampled(3), None),
-        (Distinct(3, 2), None),
+        (Distinct(3, k=2), None),
     ],
 )
 def test_when_a_set_stops_does_not_depend_on_its_batch_mates(orderings, block):
@@ -578,7 +583,7 @@ def test_the_tolerance_holds_as_often_as_the_confidence_says(scheme):
     """Over all looks, of 5,000 each: in 0.985 or more of 10,000, so that it fails by chance once in 10^6 seeds."""
     f = LookedUp(5)
     sets = Ragged.from_sizes(torch.arange(5.0).repeat(5000)[:, None], [5] * 5000)
-    net = JanossyNetwork(None, JanossyPooling(f, Sampled(1, scheme=scheme), "gather"), None)
+    net = JanossyNetwork(None, JanossyPooling(f, Sampled(1, scheme=scheme), evaluate="gather"), None)
 
     def held(tolerance, confidence):
         prediction = predict(net, sets, 100, tolerance=tolerance, confidence=confidence, generator=generator())
@@ -659,35 +664,27 @@ def test_modes_are_restored_after_a_tolerance_and_a_control_that_breaks(training
 # What is averaged: draws of what the network is trained with.
 
 
-class Rotations:
+class Rotations(RandomOrderings):
     """Random cyclic rotations of each set: a random ordering of a user's own, by its own means."""
 
-    draws = True
-
-    def __init__(self, num=1, seed=None, block=None):
-        self.num, self.seed, self.block = num, seed, block
+    def __init__(self, num_permutations=1, seed=None, block=None):
+        self.num_permutations, self.seed, self.block = num_permutations, seed, block
 
     def num_rows(self, n):
-        return self.num
+        return self.num_permutations
 
     def row_length(self, n):
         return n
 
-    def blocks(self, n):
-        return [1] * self.num
-
-    def population(self, n):
-        return inf
-
-    def redrawn(self, num, *, block=None, seed=None):
-        return Rotations(num, self.seed if seed is None else seed, self.block)
+    def redrawn(self, num_permutations, *, block=None, seed=None):
+        return Rotations(num_permutations, self.seed if seed is None else seed, self.block)
 
     def enumerate(self, keys, generator=None):
         def rotations(n, num_sets):
             source = generator
             if self.seed is not None:
                 source, num_sets = torch.Generator().manual_seed(1000 * self.seed + n), 1
-            shifts = torch.randint(max(1, n), (num_sets, self.num, 1), generator=source)
+            shifts = torch.randint(max(1, n), (num_sets, self.num_permutations, 1), generator=source)
             return (torch.arange(n) + shifts) % max(1, n)
 
         return build_rows(keys, rotations)
@@ -752,7 +749,9 @@ def test_the_mean_is_that_of_the_network_over_its_draws(case):
     net, sets = GROUPED[case].double(), distinct_sets((5, 4, 2))
 
     def predicted(net, many):
-        return predict(net, many, 2 * net.pooling.orderings.num, link="sigmoid", generator=generator()).mean
+        return predict(
+            net, many, 2 * net.pooling.orderings.num_permutations, link="sigmoid", generator=generator()
+        ).mean
 
     law_mean_over_draws(net, sets, predicted)
 
@@ -776,9 +775,9 @@ def test_each_output_is_the_network_of_one_draw(case):
     """By hand: the rows of each draw, reduced, then ρ, then the link."""
     net, sets = GROUPED[case].double(), distinct_sets(SETS)
     own = net.pooling.orderings
-    found = predict(net, sets, 4 * own.num, link="sigmoid", generator=generator(), keep_outputs=True)
+    found = predict(net, sets, 4 * own.num_permutations, link="sigmoid", generator=generator(), keep_outputs=True)
     source = generator()
-    if own.num == 1:
+    if own.num_permutations == 1:
         drawn = own.redrawn(4, block=own.block or 2).enumerate(sets, source)
         rows = [drawn]
     else:
@@ -790,13 +789,15 @@ def test_each_output_is_the_network_of_one_draw(case):
             values = y.values if call.weights() is None else y.values * call.weights()
             each = [part.unflatten(0, (4 // len(rows), -1)).mean(1) for part in values.split(call.counts())]
             expected.append(torch.stack([net.rho(part).sigmoid() for part in each]))
-    once = torch.tensor([own.num > 1 and takes_all(own, n) for n in SETS])  # a group of all its rows says all
+    once = torch.tensor(
+        [own.num_permutations > 1 and takes_all(own, n) for n in SETS]
+    )  # a group of all its rows says all
     close(found.outputs[~once], torch.cat(expected, 1)[~once])
     close(found.outputs[once, 0], expected[0][once, 0])
     close(found.mean, found.outputs.nanmean(1))
     draws = [1 if all_at_once else 4 for all_at_once in once]
     assert found.num_permutations.tolist() == [m * own.num_rows(n) for m, n in zip(draws, SETS, strict=True)]
-    if own.num > 1:
+    if own.num_permutations > 1:
         close(found.standard_error, found.outputs.std(1).nan_to_num() / 2)
         assert found.num_blocks.tolist() == draws
 
@@ -905,7 +906,7 @@ def test_batches_are_as_large_as_max_rows_and_the_memory_budget_allow():
     net, sets = network(Sampled(1, max_rows=45)), distinct_sets((5, 4, 4, 2, 3))
     net.h = Counted(net.h)
     assert predict(net, sets).mean.shape == (5, 3) and net.h.calls == 3
-    with pytest.raises(ValueError, match=r"a set of 5 needs 50, .* over max_rows=45; use a smaller num"):
+    with pytest.raises(ValueError, match=r"a set of 5 needs 50, .* over max_rows=45; use a smaller num_permutations"):
         predict(net, sets, 50)
     net = network()
     net.h, net.pooling.memory_budget = Counted(net.h), 32 * 20 * 9  # positions: two sets, and three

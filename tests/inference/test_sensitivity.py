@@ -153,7 +153,7 @@ def attained(net, sets: Ragged, order: Ragged, mean: Tensor) -> Tensor:
 @pytest.mark.parametrize("num_swaps", [0, 1, 20])
 @pytest.mark.parametrize("k", [None, 2, 7])
 def test_the_worst_order_attains_its_deviation(k, num_swaps):
-    net = network(Sampled(1, k, "independent", exhaust=0), f=None if k is None else TupleMLP(k, 4, 5)).eval()
+    net = network(Sampled(1, k=k, scheme="independent", exhaust=0), f=None if k is None else TupleMLP(k, 4, 5)).eval()
     sets = distinct_sets((*SETS, 20))
     result = sensitivity(net, sets, 4, num_swaps=num_swaps, generator=generator())
     mean = predict(net, sets, 4, generator=generator()).mean

@@ -39,7 +39,7 @@ def network(f=None, orderings=None, **options):
 
 def enumerated(net, sets, orderings):
     """The mean of ρ∘f and its sigmoid over all rows, by gather, set by set."""
-    plain = JanossyNetwork(net.h, JanossyPooling(net.pooling.f, orderings, "gather"), net.rho).eval()
+    plain = JanossyNetwork(net.h, JanossyPooling(net.pooling.f, orderings, evaluate="gather"), net.rho).eval()
     with torch.no_grad():
         rows = [plain.rows(sets[[b]]).values for b in range(len(sets))]
     return torch.stack([y.mean(0) for y in rows]), torch.stack([y.sigmoid().mean(0) for y in rows])
@@ -108,7 +108,7 @@ def test_evaluation_takes_them_all_and_training_none(orderings, reduce):
     assert net.rows(sets).sizes == tuple(orderings.num_rows(n) for n in sizes)
     trained = net(sets)
     net.eval()
-    most = {None: 4, 2: 6}[orderings.k] if orderings.num == 30 else 3  # of 4, 12 beginnings
+    most = {None: 4, 2: 6}[orderings.k] if orderings.num_permutations == 30 else 3  # of 4, 12 beginnings
     few = torch.tensor(sizes) <= most
     counts = [perm(n, n if orderings.k is None else min(n, 2)) if n <= most else orderings.num_rows(n) for n in sizes]
     assert net.rows(sets).sizes == tuple(counts)
@@ -183,7 +183,8 @@ def test_beginnings_are_shared(monkeypatch):
 def test_rows_of_a_tree_are_rows(f, orderings, memory_budget):
     sets = distinct_sets((4, 3, 1, 4, 0, 2))
     packed, plain = (
-        JanossyPooling(f.double(), orderings, each, memory_budget=memory_budget).eval() for each in ("packed", "gather")
+        JanossyPooling(f.double(), orderings, evaluate=each, memory_budget=memory_budget).eval()
+        for each in ("packed", "gather")
     )
     close(packed.rows(sets).values, plain.rows(sets).values, atol=1e-12, rtol=1e-12)
     for got, want in zip(value_and_gradients(packed, sets), value_and_gradients(plain, sets), strict=True):
@@ -197,7 +198,8 @@ def test_rows_that_only_look_like_all_are_none():
     drawn = Sampled(6, scheme="independent").enumerate(sets, generator(4))
     assert len(drawn.buckets[0].local[0].unique(dim=0)) < 6 == comb(4, 2)
     pools = [
-        JanossyPooling(GRU(2, 5).double(), Sampled(6, scheme="independent"), each) for each in ("packed", "gather")
+        JanossyPooling(GRU(2, 5).double(), Sampled(6, scheme="independent"), evaluate=each)
+        for each in ("packed", "gather")
     ]
     pools[1].f = pools[0].f
     close(*(pool(sets, generator=generator(4)) for pool in pools), atol=1e-12, rtol=1e-12)

@@ -108,7 +108,7 @@ import torch
 from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
 torch.set_num_threads(2)
 torch.manual_seed(0)
-layer = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), "fused")
+layer = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), evaluate="fused")
 sets = Ragged.from_sizes(torch.randn(160, 2), (80, 80))
 torch.randn(2000, 2000) @ torch.randn(2000, 2000)  # torch's own threads are awake
 expected = layer(sets) if {before} else None
@@ -144,7 +144,8 @@ def test_torch_keeps_its_number_of_threads(num_threads):
 import torch
 from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
 torch.set_num_threads({num_threads})
-layer, sets = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), "fused"), Ragged.from_sizes(torch.randn(160, 2), (80, 80))
+layer = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), evaluate="fused")
+sets = Ragged.from_sizes(torch.randn(160, 2), (80, 80))
 layer(sets).sum().backward()
 print(torch.get_num_threads())
 """
@@ -159,7 +160,7 @@ from concurrent.futures import ThreadPoolExecutor
 from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
 torch.set_num_threads(2)
 torch.manual_seed(0)
-layer = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), "fused")
+layer = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), evaluate="fused")
 sets = Ragged.from_sizes(torch.randn(160, 2), (80, 80))
 with ThreadPoolExecutor(4) as pool:
     results = list(pool.map(lambda _: layer(sets), range(8)))

@@ -44,14 +44,14 @@ def gradients(net, value):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("k", [None, 2])
-@pytest.mark.parametrize("num_orders", [2, 4])
-def test_the_score_functions_gradient_is_unbiased(num_orders, k):
+@pytest.mark.parametrize("num_permutations", [2, 4])
+def test_the_score_functions_gradient_is_unbiased(num_permutations, k):
     """Within 6 standard errors of the gradient of E_π[loss], which by chance fails once in 10^8 for each parameter."""
     net, (x,) = network(k), distinct_sets((3,))
     losses, logs = every_order(net, x, 0.5)
     exact = gradients(net, (losses * logs.exp()).sum())
     loss, source, sets, y = (
-        OrderLoss(num_orders=num_orders),
+        OrderLoss(num_permutations=num_permutations),
         generator(),
         Ragged.from_sets([x] * 40),
         torch.full((40, 1), 0.5),
@@ -70,21 +70,23 @@ def test_values_are_those_of_the_losses_alone(estimator):
     nn.init.constant_(net.pooling.orderings.scorer.weight, 1e4)
     sets, y = distinct_sets(), torch.randn(6, 1)
     expected = (net.eval()(sets) - y).square().mean()
-    close(OrderLoss(None, estimator)(net.train(), sets, y), expected)
-    absolute = OrderLoss(nn.L1Loss(reduction="none"), estimator)
+    close(OrderLoss(None, estimator=estimator)(net.train(), sets, y), expected)
+    absolute = OrderLoss(nn.L1Loss(reduction="none"), estimator=estimator)
     close(absolute(net, sets, y), (net.eval()(sets) - y).abs().mean())
 
 
 def test_search_keeps_the_best_order_and_follows_it():
     net, (x,) = network(), distinct_sets((3,))
     y = torch.tensor([[0.5]])
-    drawn = Learned(net.pooling.orderings.scorer, num=3)
+    drawn = Learned(net.pooling.orderings.scorer, num_permutations=3)
     positions = list(drawn.enumerate(Ragged.from_sets([x]), generator(8)).flatten()[0])
     losses, logs = every_order(net, x, 0.5)
     rows = [tuple(row.tolist()) for row in positions]
     places = [list(permutations(range(3))).index(row) for row in rows]
     best = min(places, key=lambda place: losses[place].item())
-    value = OrderLoss(None, "search", num_orders=3)(net, Ragged.from_sets([x]), y, generator=generator(8))
+    value = OrderLoss(None, estimator="search", num_permutations=3)(
+        net, Ragged.from_sets([x]), y, generator=generator(8)
+    )
     close(value, losses[best])
     close(gradients(net, value), gradients(net, losses[best] - logs[best]))
 
@@ -93,7 +95,7 @@ def test_search_keeps_the_best_order_and_follows_it():
 def test_straight_through_is_the_drawn_order_with_softsorts_gradient(k):
     net, (x,) = network(k, nn.Linear(D, D)), distinct_sets((3,))
     sets, y, temperature = Ragged.from_sets([x]), torch.tensor([[0.5]]), 0.7
-    loss = OrderLoss(None, "straight_through", num_orders=1, temperature=temperature)
+    loss = OrderLoss(None, estimator="straight_through", num_permutations=1, temperature=temperature)
     value = loss(net, sets, y, generator=generator(5))
     order = Learned(net.pooling.orderings.scorer).enumerate(sets, generator(5)).flatten()[0].values
     scores = net.pooling.orderings.scorer(x)[:, 0]
@@ -122,7 +124,9 @@ def test_sets_of_many_sizes_with_a_context(estimator, k):
     torch.manual_seed(0)
     net = JanossyNetwork(nn.Linear(D, D), JanossyPooling(GRU(D, 3), Learned(nn.Linear(D, 1), k=k)), Rho())
     sets, context, y = distinct_sets(), torch.randn(6, 1), torch.randn(6, 2)
-    value = OrderLoss(None, estimator, num_orders=3)(net, sets, y, context=context, generator=generator())
+    value = OrderLoss(None, estimator=estimator, num_permutations=3)(
+        net, sets, y, context=context, generator=generator()
+    )
     value.backward()
     assert value.isfinite() and all(p.grad.isfinite().all() for p in net.parameters())
     assert net.pooling.orderings.scorer.weight.grad.abs().max() > 1e-8
@@ -145,7 +149,7 @@ def test_learns_the_order_of_the_hidden_coordinate_from_that_of_the_other(estima
     scorer = nn.Linear(2, 1, bias=False)
     scorer.weight.data = torch.tensor([[1.0, 0.0]])
     net = JanossyNetwork(None, JanossyPooling(Weighted(), Learned(scorer)), None)
-    loss = OrderLoss(None, estimator, temperature=0.3)
+    loss = OrderLoss(None, estimator=estimator, temperature=0.3)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.2)
 
     def batch(num):
@@ -168,10 +172,22 @@ def test_learns_the_order_of_the_hidden_coordinate_from_that_of_the_other(estima
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: OrderLoss(None, "reinforce"), ValueError, "expects an estimator among 'score', .*; got 'reinforce'"),
-        (lambda: OrderLoss(None, 3), TypeError, "expects an estimator among .*; got 3"),
-        (lambda: OrderLoss(num_orders=1), ValueError, "expects num_orders >= 2 of estimator='score'; got num_orders=1"),
-        (lambda: OrderLoss(None, "search", num_orders=2.0), TypeError, "an integer; got num_orders=2.0"),
+        (
+            lambda: OrderLoss(None, estimator="reinforce"),
+            ValueError,
+            "expects an estimator among 'score', .*; got 'reinforce'",
+        ),
+        (lambda: OrderLoss(None, estimator=3), TypeError, "expects an estimator among .*; got 3"),
+        (
+            lambda: OrderLoss(num_permutations=1),
+            ValueError,
+            "expects num_permutations >= 2 of estimator='score'; got num_permutations=1",
+        ),
+        (
+            lambda: OrderLoss(None, estimator="search", num_permutations=2.0),
+            TypeError,
+            "an integer; got num_permutations=2.0",
+        ),
         (lambda: OrderLoss(temperature=0.0), ValueError, "expects a temperature > 0; got temperature=0.0"),
         (lambda: OrderLoss(temperature="warm"), TypeError, "expects a number as temperature; got"),
         (lambda: OrderLoss(nn.L1Loss()), ValueError, "expects a loss with reduction='none'"),
@@ -194,8 +210,8 @@ def test_bad_input():
     nn.init.constant_(broken.pooling.orderings.scorer.weight, torch.nan)
     for estimator in FEWEST:
         with pytest.raises(ValueError, match="Learned expects finite scores; got nan for element 0"):
-            OrderLoss(None, estimator)(broken, sets, y)
+            OrderLoss(None, estimator=estimator)(broken, sets, y)
     numbers = Ragged.from_sets([torch.tensor([1.0, 2.0])])
     plain = JanossyNetwork(None, JanossyPooling(lambda x: x.sum(1)[:, None], Learned(lambda x: x)), None)
     with pytest.raises(ValueError, match=r"straight_through' mixes vectors \(N, d\), after h; got \(2,\)"):
-        OrderLoss(None, "straight_through")(plain, numbers, torch.zeros(1, 1))
+        OrderLoss(None, estimator="straight_through")(plain, numbers, torch.zeros(1, 1))

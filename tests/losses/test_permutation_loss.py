@@ -3,7 +3,7 @@
 import pickle
 import re
 from itertools import combinations, pairwise, permutations, product
-from math import inf, isinf
+from math import isinf
 
 import pytest
 import torch
@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 from janossy import GRU, AllPermutations, Distinct, ImportanceSampled, JanossyNetwork, JanossyPooling, Ragged, Sampled
 from janossy.losses.permutation_loss import OBJECTIVES, Estimand, PermutationLoss, RobbinsMonro
+from janossy.orderings import RandomOrderings
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import build_rows
 from tests.examples import distinct_sets, generator
@@ -200,7 +201,7 @@ def test_a_convex_loss_of_the_average_of_m_falls_from_the_average_loss_to_that_o
     net.rho[2].weight.data *= 8  # spreads the outputs, so that the kinks are met
     outputs = all_outputs(net, distinct_sets((3, 3, 3, 3))).detach()
     target = targets(outputs)
-    bound = PermutationLoss(loss, "average_output", link=link)
+    bound = PermutationLoss(loss, objective="average_output", link=link)
 
     def average_loss(outputs, target):
         return torch.stack([loss(SCORES[link](y), target).mean() for y in outputs.unbind(1)]).mean()
@@ -229,7 +230,7 @@ def test_jensen_can_fail():
 
     with pytest.raises(AssertionError):
         law_jensen(
-            PermutationLoss(root, "average_output"),
+            PermutationLoss(root, objective="average_output"),
             lambda y, t: root(y, t[:, None]).mean(),
             lambda y, t: root(y.mean(1), t).mean(),
             outputs,
@@ -257,7 +258,7 @@ def test_every_loss_is_that_of_one_permutation_at_a_time(name):
     target = targets(outputs.detach())
     one_at_a_time = torch.stack([loss(y, target) for y in outputs.unbind(1)], 1)
     close(PermutationLoss(loss).of_outputs(outputs, target), one_at_a_time.mean())
-    averaged = PermutationLoss(loss, "average_output").of_outputs(outputs, target)
+    averaged = PermutationLoss(loss, objective="average_output").of_outputs(outputs, target)
     close(averaged, loss(outputs.mean(1), target).mean())
 
 
@@ -278,7 +279,7 @@ def test_outputs_of_other_shapes():
 )
 def test_sure_and_wrong_has_a_finite_loss_and_a_gradient(link, kind, target):
     logits = torch.tensor([[[-300.0, -300, 300], [-200, -300, 300]]], dtype=torch.float32, requires_grad=True)
-    loss = PermutationLoss(kind(reduction="none"), "average_output", link=link).of_outputs(logits, target)
+    loss = PermutationLoss(kind(reduction="none"), objective="average_output", link=link).of_outputs(logits, target)
     loss.backward()
     assert loss.isfinite() and loss > 100
     assert logits.softmax(-1).mean(1).log()[0, 1].isinf() and logits.sigmoid().mean(1).logit()[0, 0].isinf()
@@ -312,35 +313,32 @@ def test_one_permutation_is_pi_sgd():
     close(value, mse_loss(net(sets, generator=generator()), target))
 
 
-class Rotations:
+class Rotations(RandomOrderings):
     """Random cyclic rotations of each set, a pair of opposite ones to a block: a random ordering of a user's own."""
 
-    draws, seed, block = True, None, None
+    block = None
 
-    def __init__(self, num=1, pairs=True):
-        self.num, self.pairs = num, pairs
+    def __init__(self, num_permutations=1, pairs=True):
+        self.num_permutations, self.pairs = num_permutations, pairs
 
     def num_rows(self, n):
-        return self.num
+        return self.num_permutations
 
     def row_length(self, n):
         return n
 
     def blocks(self, n):
         size = 2 if self.pairs else 1
-        return [min(size, self.num - begin) for begin in range(0, self.num, size)]
+        return [min(size, self.num_permutations - begin) for begin in range(0, self.num_permutations, size)]
 
-    def population(self, n):
-        return inf
-
-    def redrawn(self, num, *, block=None, seed=None):
-        return Rotations(num, self.pairs and block != 1)
+    def redrawn(self, num_permutations, *, block=None, seed=None):
+        return Rotations(num_permutations, self.pairs and block != 1)
 
     def enumerate(self, keys, generator=None):
         def rotations(n, num_sets):
-            shifts = torch.randint(max(1, n), (num_sets, self.num, 1), generator=generator)
+            shifts = torch.randint(max(1, n), (num_sets, self.num_permutations, 1), generator=generator)
             if self.pairs:
-                shifts[:, 1::2] = shifts[:, : self.num - 1 : 2] + n // 2
+                shifts[:, 1::2] = shifts[:, : self.num_permutations - 1 : 2] + n // 2
             return (torch.arange(n) + shifts) % max(1, n)
 
         return build_rows(keys, rotations)
@@ -376,7 +374,7 @@ def test_a_draw_is_what_the_network_averages(orderings, options, independent):
     net, sets, target = network(orderings=orderings), distinct_sets((5, 0, 1, 4)), torch.randn(4, 2)
     loss = PermutationLoss(**{"num_permutations": 4, **options})
     source = generator()
-    if orderings.num == 1 and isinf(orderings.population(3)):
+    if orderings.num_permutations == 1 and isinf(orderings.population(3)):
         drawn = orderings.redrawn(4, block=1 if independent else None)
         outputs = each_draw(net, sets, drawn.enumerate(sets, source))
     else:
@@ -486,7 +484,7 @@ def test_estimates():
     penalised = PermutationLoss(penalty=-0.5).estimates
     assert isinstance(penalised, Estimand) and penalised.of == "J̄ − 0.5·D" and penalised.unbiased
     assert "− 0.5 times the mean squared difference" in penalised.text
-    shown = repr(PermutationLoss(nn.NLLLoss(reduction="none"), "average_output", penalty=2, link="softmax"))
+    shown = repr(PermutationLoss(nn.NLLLoss(reduction="none"), objective="average_output", penalty=2, link="softmax"))
     assert "num_permutations=2, penalty=2, link='softmax', estimates L̄ + 2·D (biased)" in shown
     assert "estimates J̄ (unbiased)" in repr(PermutationLoss())
 

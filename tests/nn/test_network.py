@@ -20,6 +20,7 @@ from janossy import (
     TupleMLP,
     Tuples,
 )
+from janossy.evaluate import validation
 from tests.examples import distinct_sets, generator, weight_by_sign
 from tests.laws import close
 
@@ -236,7 +237,7 @@ REFUSED = {
         ValueError,
         "expects rows of shape",
     ),
-    "k": (lambda: JanossyPooling(TupleMLP(2, 2, 3), Tuples(3)), ValueError, "Match its k"),
+    "k": (lambda: JanossyPooling(TupleMLP(2, 2, 3), AllPermutations()), ValueError, "Match its k"),
     "dtype": (lambda: JanossyPooling(nn.Linear(2, 3).float(), Canonical()), ValueError, "expects elements in torch.fl"),
     "what f returns": (
         lambda: JanossyPooling(nn.Linear(2, 3), Canonical()),
@@ -254,7 +255,7 @@ REFUSED = {
         "over max_rows=100",
     ),
     "too many rows for shared prefixes": (
-        lambda: JanossyPooling(GRU(2, 3), AllPermutations(max_rows=100), "shared_prefixes"),
+        lambda: JanossyPooling(GRU(2, 3), AllPermutations(max_rows=100), evaluate="shared_prefixes"),
         ValueError,
         "over max_rows=100",
     ),
@@ -269,7 +270,7 @@ REFUSED = {
         "over max_rows=100",
     ),
     "an evaluator that does not apply": (
-        lambda: JanossyPooling(GRU(2, 3), Canonical(), "fused"),
+        lambda: JanossyPooling(GRU(2, 3), Canonical(), evaluate="fused"),
         ValueError,
         "evaluate=fused does not apply: GRU declares no additive structure",
     ),
@@ -298,7 +299,7 @@ def test_explain_of_no_elements(sizes):
         law_same_error(JanossyPooling(GRU(5, 3), AllPermutations()), sets, ValueError, "expects rows of shape")
 
 
-@pytest.mark.parametrize("f", [GRU(6, 3, 2, dropout=0.5), Noisy()], ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize("f", [GRU(6, 3, num_layers=2, dropout=0.5), Noisy()], ids=lambda f: type(f).__name__)
 @pytest.mark.parametrize("orderings", [Sampled(2), AllPermutations(), Canonical()], ids=str)
 def test_explain_leaves_everything_as_it_was(f, orderings):
     """The modules' modes, one by one, statistics of batch norm, gradients, and the random numbers to come."""
@@ -323,3 +324,51 @@ def test_explain_in_training_leaves_statistics():
     assert net.h.norm.num_batches_tracked == 0 and not net.h.norm.running_mean.any() and net.training
     net(sets)
     assert net.h.norm.num_batches_tracked == 1
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """The batches that ``check_ragged`` looks at, in order."""
+    seen = []
+
+    def spy(sets, owner, check=validation.check_ragged):
+        seen.append(sets)
+        return check(sets, owner)
+
+    monkeypatch.setattr(validation, "check_ragged", spy)
+    return seen
+
+
+def test_each_batch_is_checked_once(looked_at):
+    layer, sets = JanossyPooling(GRU(2, 3), Sampled(2)), distinct_sets((3, 1))
+    layer(sets)
+    assert looked_at == [sets]
+    looked_at.clear()
+    network, context = JanossyNetwork(nn.Linear(2, 2), layer, TakesContext()), torch.zeros(2, 1)
+    network(sets, context=context)
+    assert looked_at[0] is sets and len(looked_at) == 2 and looked_at[1] is not sets  # x, and h(x)
+    looked_at.clear()
+    network(sets, context=context, elements=sets)
+    assert len(looked_at) == 2  # x, and the h(x) that was given
+
+
+def test_each_batch_is_checked(looked_at):
+    network, sets = JanossyNetwork(None, JanossyPooling(GRU(2, 3), Sampled(2)), None), distinct_sets((3, 1))
+    for arguments in ({"sets": sets.values}, {"sets": sets.values, "elements": sets}, {"sets": sets, "elements": 3}):
+        with pytest.raises(TypeError, match="expects a Ragged batch of sets"):
+            network(**arguments)
+    with pytest.raises(TypeError, match=r"JanossyPooling\(keys=\) expects a Ragged batch of sets; got int"):
+        network.pooling(sets, keys=3)
+
+
+class TakesContext(nn.Module):
+    def forward(self, pooled, context):
+        return pooled[:, :1] + context
+
+
+def test_pooling_alone_makes_a_network():
+    pooling = JanossyPooling(GRU(2, 3), Canonical())
+    assert torch.equal(JanossyNetwork(pooling=pooling)(distinct_sets()), pooling(distinct_sets()))
+    for arguments in ((), (pooling,), (None, nn.Linear(2, 2))):
+        with pytest.raises(TypeError, match=r"pooling to be a JanossyPooling; got .*JanossyNetwork\(pooling=…"):
+            JanossyNetwork(*arguments)

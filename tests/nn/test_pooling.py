@@ -46,7 +46,7 @@ def test_reduce():
 @pytest.mark.parametrize("budget", [2**30, 1])
 def test_logmeanexp_does_not_overflow(budget):
     layer = JanossyPooling(
-        lambda x: 1000 * x.sum((1, 2))[:, None], Tuples(2), "gather", "logmeanexp", memory_budget=budget
+        lambda x: 1000 * x.sum((1, 2))[:, None], Tuples(2), evaluate="gather", reduce="logmeanexp", memory_budget=budget
     )
     close(layer(Ragged.from_sets([torch.full((3, 1), 5.0)])), torch.tensor([[10_000.0]]))
 
@@ -79,7 +79,7 @@ def test_orderings_of_training_and_of_evaluation():
     close(layer(sets, generator=generator()), JanossyPooling(f, Distinct(6, k=2))(sets, generator=generator()))
     assert layer.rows(sets).sizes == (6, 2, 1) and layer.rows(sets, Tuples(2)).sizes == (20, 2, 1)
     close(layer.eval()(sets), JanossyPooling(f, Tuples(2))(sets))
-    assert layer.rows(sets).sizes == (20, 2, 1) and "orderings_train=Distinct(num=6" in repr(layer)
+    assert layer.rows(sets).sizes == (20, 2, 1) and "orderings_train=Distinct(num_permutations=6" in repr(layer)
     with pytest.raises(ValueError, match=r"with orderings_train, a reduce among mean, logmeanexp, .*; got 'sum'"):
         JanossyPooling(f, Tuples(2), reduce="sum", orderings_train=Distinct(6, k=2))
 
@@ -187,11 +187,11 @@ def test_explain():
     auto = JanossyPooling(GRU(D, 3), Tuples(2))
     assert auto.explain(sets).startswith("gather (the cheapest that applies): 19 rows")
     assert "\n  projected: does not apply: GRU declares no additive structure\n" in auto.explain(sets)
-    assert "as asked" in JanossyPooling(layer.f, Tuples(2), "projected").explain(sets)
+    assert "as asked" in JanossyPooling(layer.f, Tuples(2), evaluate="projected").explain(sets)
 
 
 def test_an_evaluator_that_was_asked_for_and_does_not_apply():
-    layer = JanossyPooling(GRU(D, 3), Tuples(2), "projected")
+    layer = JanossyPooling(GRU(D, 3), Tuples(2), evaluate="projected")
     for call in (layer, layer.explain):
         with pytest.raises(ValueError, match=r"evaluate=projected does not apply: GRU declares.*; use evaluate='auto'"):
             call(distinct_sets())
@@ -207,7 +207,7 @@ def test_keys_and_size_reach_the_evaluator():
             return super().__call__(problem)
 
     sets, keys = distinct_sets((3, 1)), distinct_sets((3, 1), seed=8)
-    layer = JanossyPooling(GRU(D + 1, 3), Canonical(), Notes(), append_size=True)
+    layer = JanossyPooling(GRU(D + 1, 3), Canonical(), evaluate=Notes(), append_size=True)
     layer(sets), layer(sets, keys=keys)
     assert [problem.keys for problem in seen] == [sets, keys]
     assert all(problem.elements.values.shape == (4, D + 1) for problem in seen)
@@ -219,7 +219,7 @@ class OnlyAllPermutations(Gather):
 
     name = "quick"
 
-    def refuses(self, problem):
+    def why_not_applicable(self, problem):
         name = type(problem.orderings).__name__
         return None if problem.orderings == AllPermutations() else f"needs AllPermutations, not {name}"
 
@@ -239,11 +239,11 @@ def test_auto_takes_the_cheapest_that_applies_and_explains_the_rest(monkeypatch)
     lines = JanossyPooling(f, Tuples(2)).explain(sets).split("\n")
     assert lines[0].startswith("gather (the cheapest")
     assert lines[2] == "  quick: does not apply: needs AllPermutations, not Tuples"
-    assert JanossyPooling(f, AllPermutations(), "quick").explain(sets).startswith("quick (as asked)")
+    assert JanossyPooling(f, AllPermutations(), evaluate="quick").explain(sets).startswith("quick (as asked)")
 
 
 def test_repr():
-    assert "orderings=Sampled(num=3, " in repr(JanossyPooling(GRU(2, 3), Sampled(3)))
+    assert "orderings=Sampled(num_permutations=3, " in repr(JanossyPooling(GRU(2, 3), Sampled(3)))
     assert "evaluate=auto, reduce=mean" in repr(JanossyPooling(GRU(2, 3), Sampled(3)))
     assert "reduce=sum, append_size=True" in repr(JanossyPooling(GRU(3, 3), Sampled(3), reduce="sum", append_size=True))
 
@@ -273,7 +273,7 @@ def test_auto_takes_the_cheapest_that_applies(monkeypatch):
         flops_per_second: float = 1.0
         refusal: str | None = None
 
-        def refuses(self, problem):
+        def why_not_applicable(self, problem):
             return self.refusal
 
         def cost(self, problem):

@@ -18,7 +18,7 @@ ROWS = torch.tensor([[0.0, 4.0, 1.5, -2.0], [2.0, 0.0, 0.5, 7.0], [2.0, 4.0, 0.0
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("width", [None, 3])
 def test_columns_are_embedded_side_by_side(scaled, width):
-    embed = ColumnEmbedding([3, 5], 2, embedding_features=width, scaled=scaled)
+    embed = ColumnEmbedding([3, 5], num_numbers=2, embedding_features=width, scaled=scaled)
     if scaled:
         nn.init.normal_(embed.scales)
     first, second = embed.embeddings
@@ -38,7 +38,7 @@ def test_columns_are_embedded_side_by_side(scaled, width):
 
 
 def test_the_unknown_starts_as_zero_and_learns():
-    embed = ColumnEmbedding([3], 0)
+    embed = ColumnEmbedding([3], num_numbers=0)
     assert not embed(torch.zeros(1, 1)).any() and embed(torch.ones(1, 1)).any()
     embed(torch.zeros(4, 1)).sum().backward()
     assert embed.embeddings[0].weight.grad[0].any()
@@ -50,19 +50,23 @@ def test_embeddings_widen_with_the_vocabulary_and_stay_below_fifty():
 
 
 def test_numbers_alone_pass():
-    assert torch.equal(ColumnEmbedding([], 4)(ROWS), ROWS)
+    assert torch.equal(ColumnEmbedding([], num_numbers=4)(ROWS), ROWS)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: ColumnEmbedding("ab", 1), TypeError, "vocabularies as a list of integers; got 'ab'"),
-        (lambda: ColumnEmbedding([0], 1), ValueError, "vocabularies, all >= 1; got vocabularies=0|expects"),
-        (lambda: ColumnEmbedding([3], -1), ValueError, "num_numbers"),
-        (lambda: ColumnEmbedding([], 0), ValueError, "num_numbers, all >= 1; got num_numbers=0"),
-        (lambda: ColumnEmbedding([3], 2.5), TypeError, "num_numbers"),
-        (lambda: ColumnEmbedding([3, 5], 2)(ROWS[:, :3]), ValueError, r"rows \(N, 4\), codes.*; got \(3, 3\). Give as"),
-        (lambda: ColumnEmbedding([3, 5], 2)([1, 2]), TypeError, "as a tensor; got list"),
+        (lambda: ColumnEmbedding("ab", num_numbers=1), TypeError, "vocabularies as a list of integers; got 'ab'"),
+        (lambda: ColumnEmbedding([0], num_numbers=1), ValueError, "vocabularies, all >= 1; got vocabularies=0|expects"),
+        (lambda: ColumnEmbedding([3], num_numbers=-1), ValueError, "num_numbers"),
+        (lambda: ColumnEmbedding([], num_numbers=0), ValueError, "num_numbers, all >= 1; got num_numbers=0"),
+        (lambda: ColumnEmbedding([3], num_numbers=2.5), TypeError, "num_numbers"),
+        (
+            lambda: ColumnEmbedding([3, 5], num_numbers=2)(ROWS[:, :3]),
+            ValueError,
+            r"rows \(N, 4\), codes.*; got \(3, 3\). Give as",
+        ),
+        (lambda: ColumnEmbedding([3, 5], num_numbers=2)([1, 2]), TypeError, "as a tensor; got list"),
         (lambda: Readout(4, 8, 1, activation="no"), ValueError, "an activation among tanh, .*; got 'no'"),
         (lambda: Readout(4, 8, 1, dropout=2), ValueError, "dropout"),
         (lambda: Readout(4, 8, 1, first=3), TypeError, "first to be a module or None; got 3"),
@@ -74,7 +78,7 @@ def test_numbers_alone_pass():
             r"no context.*; got \(2, 1\). Build",
         ),
         (
-            lambda: Readout(4, 8, 1, embed=ColumnEmbedding([], 1))(torch.ones(2, 4)),
+            lambda: Readout(4, 8, 1, embed=ColumnEmbedding([], num_numbers=1))(torch.ones(2, 4)),
             ValueError,
             "a context .*; got none",
         ),
@@ -88,7 +92,7 @@ def test_errors(call, error, message):
 @pytest.mark.parametrize("hidden", [(), 5, (5, 3)])
 @pytest.mark.parametrize("context", [False, True])
 def test_readout_by_hand(hidden, context):
-    embed = ColumnEmbedding([3, 5], 2) if context else None
+    embed = ColumnEmbedding([3, 5], num_numbers=2) if context else None
     rho = Readout(4, hidden, 2, first=nn.Linear(6, 4), embed=embed, activation="gelu", dropout=0.5).eval()
     pooled = torch.randn(3, 6, generator=generator())
     z = rho.first(pooled)

@@ -1,7 +1,6 @@
 """Every argument of every ordering, wrong in type or range, is one clear error; what declares too little is none."""
 
 from dataclasses import MISSING, dataclass, fields
-from math import inf
 from typing import ClassVar
 
 import numpy as np
@@ -20,16 +19,17 @@ from janossy import (
     TupleMLP,
     Tuples,
 )
-from janossy.orderings import Learned, OrderWeights, check_orderings
+from janossy.orderings import Learned, Orderings, OrderWeights, RandomOrderings, check_orderings
+from janossy.orderings.contract import MAX_ROWS
 from janossy.orderings.drawn import Drawn
 from tests.examples import ORDERINGS, distinct_sets, generator, tying_key
 
 KINDS = (AllPermutations, Canonical, Combinations, Distinct, ImportanceSampled, Learned, Sampled, Tuples)
-LEGAL = {"num": 2, "k": 2, "scorer": tying_key}
+LEGAL = {"num_permutations": 2, "k": 2, "scorer": tying_key}
 
 NO_INTEGERS = (2.5, 2.0, True, "3", np.float64(2), [2], torch.tensor(2))
 WRONG = {
-    "num": (*NO_INTEGERS, None),
+    "num_permutations": (*NO_INTEGERS, None),
     "k": NO_INTEGERS,
     "seed": (1.5, True, "x"),
     "block": NO_INTEGERS,
@@ -46,7 +46,7 @@ WRONG = {
 """Of another type, by the name of the argument."""
 
 OUT_OF_RANGE = {
-    "num": (0, -1),
+    "num_permutations": (0, -1),
     "k": (0, -3),
     "seed": (-1,),
     "block": (0,),
@@ -94,7 +94,7 @@ def test_every_argument_is_looked_at():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_integers_of_numpy_will_do(kind):
-    numbers = {"num": 3, "k": 2, "seed": 1, "block": 2, "max_rows": 99}
+    numbers = {"num_permutations": 3, "k": 2, "seed": 1, "block": 2, "max_rows": 99}
     given = {field.name: numbers[field.name] for field in fields(kind) if field.name in numbers}
     same = make(kind, **{name: np.int64(number) for name, number in given.items()})
     assert same == make(kind, **given)
@@ -124,30 +124,54 @@ def test_a_generator_of_another_device():
 
 
 @dataclass(frozen=True)
-class Silent:
-    """Draws, and does not say so."""
+class Bare(Orderings):
+    """Has one method of three."""
 
-    num: int = 1
-
-    def num_rows(self, n):
-        return self.num
+    draws: ClassVar[bool] = False
 
     def row_length(self, n):
         return n
 
+
+@dataclass(frozen=True)
+class Silent(Bare):
+    """Draws, and does not say so."""
+
+    draws: ClassVar[None] = None
+
+    def num_rows(self, n):
+        return 1
+
     def enumerate(self, keys, generator=None):
-        return Sampled(self.num).enumerate(keys, generator)
+        return Sampled(1).enumerate(keys, generator)
 
 
 @dataclass(frozen=True)
-class Half(Silent):
-    """Says so, and no more."""
+class Alone(Silent):
+    """Says so, and derives from ``Orderings`` alone."""
 
     draws: ClassVar[bool] = True
-    seed: ClassVar[None] = None
 
-    def population(self, n):
-        return inf
+
+@dataclass(frozen=True)
+class Half(RandomOrderings):
+    """Says no more than what every ordering says."""
+
+    num_rows, row_length, enumerate = Silent.num_rows, Silent.row_length, Silent.enumerate
+
+
+class Unrelated:
+    """Has every method, and derives from nothing."""
+
+    num_rows, row_length, enumerate, draws = Silent.num_rows, Silent.row_length, Silent.enumerate, False
+
+
+@dataclass(frozen=True)
+class Needy(Orderings):
+    """Has a field of the name of a default, which it requires."""
+
+    k: int
+    draws: ClassVar[bool] = False
 
 
 @pytest.mark.parametrize("name", ORDERINGS)
@@ -165,9 +189,12 @@ def test_ours_are_orderings(name):
             Silent(),
             r"declare whether they draw, .* got Silent, with draws=None. Say draws = True if its enumerate draws",
         ),
-        (Half(), r"to be RandomOrderings, .* got Half, without block, blocks, redrawn. Add them"),
+        (Bare(), r"the methods num_rows, row_length, enumerate; got Bare, without num_rows, enumerate. Add them"),
+        (Alone(), r"draw to be RandomOrderings; got Alone, with draws=True. Derive it from"),
+        (Half(), r"to have num_permutations, redrawn; got Half, without num_permutations, redrawn. Add them"),
+        (Unrelated(), r"of a subclass of janossy.orderings.Orderings; got .*, of type Unrelated. Give one"),
         (Sampled, r"got the class Sampled. Write Sampled\(…\)"),
-        (5, r"have the methods num_rows, row_length, enumerate; got 5, of type int, without num_rows, row_length, en"),
+        (5, r"of a subclass of janossy.orderings.Orderings; got 5, of type int. Give one"),
         (None, "got None, of type NoneType"),
     ],
 )
@@ -176,11 +203,17 @@ def test_what_is_not(orderings, message):
         check_orderings(orderings, "Owner")
 
 
+def test_a_default_is_no_default_of_a_field():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'k'"):
+        Needy()
+    assert Needy(3).k == 3 and Needy(3).max_rows == MAX_ROWS and Silent().k is None
+
+
 def test_too_many_rows_in_all_ask_for_smaller_batches_where_they_help():
     sets = Ragged.from_sizes(torch.zeros(12, 2), (4, 4, 4))
-    pooling = JanossyPooling(TupleMLP(2, 2, 3), Tuples(2, max_rows=12), "gather")
+    pooling = JanossyPooling(TupleMLP(2, 2, 3), Tuples(2, max_rows=12), evaluate="gather")
     with pytest.raises(ValueError, match=r"use smaller batches or Sampled\(num, k=2\) or a smaller k"):
         pooling(sets)
     pooling(sets[:1])
     with pytest.raises(ValueError, match=r"over max_rows=11; use Sampled\(num, k=2\) or a smaller k"):
-        JanossyPooling(TupleMLP(2, 2, 3), Tuples(2, max_rows=11), "gather")(sets[:1])
+        JanossyPooling(TupleMLP(2, 2, 3), Tuples(2, max_rows=11), evaluate="gather")(sets[:1])

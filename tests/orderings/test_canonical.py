@@ -96,7 +96,7 @@ def test_explain_says_what_ties_do():
     assert "ties: no unequal elements of 6 sets have the same key (column 0): results are exactly invariant" in (
         JanossyPooling(f, Canonical(0)).explain(distinct_sets())
     )
-    for orderings in (Canonical(tying_key), Canonical((None, tying_key)), Combinations(2, tying_key)):
+    for orderings in (Canonical(tying_key), Canonical((None, tying_key)), Combinations(2, key=tying_key)):
         said = JanossyPooling(f, orderings).explain(sets)
         assert "ties: in 3 of 3 sets unequal elements have the same key (tying_key); they are ordered lexicogr" in said
 
@@ -125,7 +125,7 @@ def test_with_keys_of_their_own_results_are_invariant_unless_these_tie():
         (lambda x: torch.complex(x[:, 1], x[:, 1]), r"expects real numbers to sort by; got torch.complex\d+"),
     ],
 )
-@pytest.mark.parametrize("kind", [Canonical, lambda key: Combinations(2, key), lambda key: Canonical((None, key))])
+@pytest.mark.parametrize("kind", [Canonical, lambda key: Combinations(2, key=key), lambda key: Canonical((None, key))])
 def test_keys_that_are_no_numbers(key, message, kind):
     sets = Ragged.from_sets([torch.ones(2, 2), torch.tensor([[torch.nan, 1.0], [1.0, 2.0]])])
     with pytest.raises(ValueError, match=message):
@@ -145,9 +145,9 @@ def test_keys_that_are_no_numbers(key, message, kind):
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         Canonical(**arguments)
-    with pytest.raises(ValueError, match="OrderWeights expects num >= 1 orders; got num=0"):
+    with pytest.raises(ValueError, match="OrderWeights expects num_keys >= 1 orders; got num_keys=0"):
         OrderWeights(0)
-    with pytest.raises(TypeError, match="OrderWeights expects num >= 1 orders, an integer; got num=True"):
+    with pytest.raises(TypeError, match="OrderWeights expects num_keys >= 1 orders, an integer; got num_keys=True"):
         OrderWeights(True)
 
 

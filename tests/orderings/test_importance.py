@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from janossy import GRU, AllPermutations, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
-from janossy.orderings import weighs_rows
 from janossy.orderings.importance import NAMED, ImportanceSampled, norm, squared_norm
 from tests.examples import D, distinct_sets, generator
 from tests.laws import close
@@ -111,27 +110,27 @@ class Unweighed(ImportanceSampled):
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("k", [1, 2, 3, 5, None])
 def test_row_weights_are_those_of_brute_force(k, weights, uniform):
-    orderings = ImportanceSampled(20, k, WEIGHTS[weights], uniform)
+    orderings = ImportanceSampled(20, k=k, weights=WEIGHTS[weights], uniform=uniform)
     law_row_weights(orderings, distinct_sets((3, 0, 5, 1, 2, 3, 4)))
     if uniform < 1:
         with pytest.raises(AssertionError):
-            law_row_weights(Unweighed(20, k, WEIGHTS[weights], uniform), distinct_sets((3, 5)))
+            law_row_weights(Unweighed(20, k=k, weights=WEIGHTS[weights], uniform=uniform), distinct_sets((3, 5)))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("k", [1, 2, 3, None])
 def test_exactly_unbiased(k, n):
-    law_exactly_unbiased(ImportanceSampled(60_000, k, norm, 0.1), n)
+    law_exactly_unbiased(ImportanceSampled(60_000, k=k, weights=norm, uniform=0.1), n)
     if n > 1:
         with pytest.raises(AssertionError, match="not close"):
-            law_exactly_unbiased(Unweighed(60_000, k, norm, 0.1), n)
+            law_exactly_unbiased(Unweighed(60_000, k=k, weights=norm, uniform=0.1), n)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("uniform", [0, 0.3, 1])
 @pytest.mark.parametrize(("n", "k"), [(2, None), (4, None), (5, 2), (3, 3), (6, 1)])
 def test_rows_are_drawn_in_proportion(n, k, uniform):
-    orderings, sets = ImportanceSampled(20_000, k, norm, uniform), distinct_sets((n,))
+    orderings, sets = ImportanceSampled(20_000, k=k, weights=norm, uniform=uniform), distinct_sets((n,))
     rows = [row for row, _ in drawn(orderings, sets)[0]]
     law_frequencies(rows, probabilities(norm(sets.values).tolist(), uniform, k))
     with pytest.raises(AssertionError, match="χ²"):
@@ -151,15 +150,19 @@ def test_pooling_is_unbiased(function, k, evaluator, uniform):
     f = TupleMLP(k, D, 4, activation="tanh") if function == "mlp" else GRU(D, 3)
     exact = JanossyPooling(f, AllPermutations() if k is None else Tuples(k))
     sets = distinct_sets((4, 0, 1, 3))
-    law_unbiased(JanossyPooling(f, ImportanceSampled(10, k, norm, uniform), evaluator), exact, sets)
+    law_unbiased(
+        JanossyPooling(f, ImportanceSampled(10, k=k, weights=norm, uniform=uniform), evaluate=evaluator), exact, sets
+    )
     with pytest.raises(AssertionError):
-        law_unbiased(JanossyPooling(f, Unweighed(10, k, squared_norm, 0), evaluator), exact, sets)
+        law_unbiased(
+            JanossyPooling(f, Unweighed(10, k=k, weights=squared_norm, uniform=0), evaluate=evaluator), exact, sets
+        )
 
 
 def test_a_sum_is_weighed_too():
     f, sets = TupleMLP(2, D, 4), distinct_sets((4, 1, 0, 3))
     mean, total = (
-        JanossyPooling(f, ImportanceSampled(10, 2), reduce=reduce)(sets, generator=generator())
+        JanossyPooling(f, ImportanceSampled(10, k=2), reduce=reduce)(sets, generator=generator())
         for reduce in ("mean", "sum")
     )
     close(total, 10 * mean)
@@ -167,7 +170,7 @@ def test_a_sum_is_weighed_too():
 
 @pytest.mark.parametrize("k", [1, 3, None])
 def test_all_uniform_is_plain_sampling(k):
-    for bucket in ImportanceSampled(20, k, uniform=1).enumerate(distinct_sets((0, 3, 40))).buckets:
+    for bucket in ImportanceSampled(20, k=k, uniform=1).enumerate(distinct_sets((0, 3, 40))).buckets:
         close(bucket.weights, torch.ones_like(bucket.weights))
 
 
@@ -186,7 +189,7 @@ def test_less_variance_for_heavy_tails(weights, uniform):
         with torch.no_grad():
             return JanossyPooling(f, orderings)(sets, generator=generator()).unflatten(0, (100, 20)).var(0).sum()
 
-    assert variance(ImportanceSampled(5, 1, weights, uniform)) < 0.75 * variance(Sampled(5, k=1))
+    assert variance(ImportanceSampled(5, k=1, weights=weights, uniform=uniform)) < 0.75 * variance(Sampled(5, k=1))
 
 
 def second_moment(orderings, sets):
@@ -200,18 +203,18 @@ def second_moment(orderings, sets):
 
 def test_squared_norms_alone_gain_nothing_for_the_identity_and_norms_are_best():
     sets = distinct_sets((6,))
-    uniform, squared, best = (
-        second_moment(ImportanceSampled(20_000, 1, *choice), sets)
-        for choice in ((norm, 1), (squared_norm, 0), (norm, 0))
+    by_chance, squared, best = (
+        second_moment(ImportanceSampled(20_000, k=1, weights=weights, uniform=uniform), sets)
+        for weights, uniform in ((norm, 1), (squared_norm, 0), (norm, 0))
     )
-    close(squared, uniform)
+    close(squared, by_chance)
     close(best, norm(sets.values).mean().square())
-    assert best < uniform
+    assert best < by_chance
 
 
 @pytest.mark.parametrize("uniform", [0.01, 0.1, 0.5])
 def test_uniform_bounds_the_weights(uniform):
-    weights = ImportanceSampled(5000, 1, uniform=uniform).enumerate(heavy_tailed_sets()).buckets[0].weights
+    weights = ImportanceSampled(5000, k=1, uniform=uniform).enumerate(heavy_tailed_sets()).buckets[0].weights
     assert 0.5 / uniform < weights.max() <= 1 / uniform + 1e-9
 
 
@@ -235,14 +238,19 @@ def test_huge_ratios_of_weights(case, uniform):
     if uniform == 0 and 0.0 in HUGE[case]:
         return
     for k in (1, 2, None):
-        orderings = ImportanceSampled(2000, k, given_weights(HUGE[case]), uniform)
+        orderings = ImportanceSampled(2000, k=k, weights=given_weights(HUGE[case]), uniform=uniform)
         law_row_weights(orderings, distinct_sets((n,)), rtol=1e-11)
 
 
 @pytest.mark.statistical
 def test_what_one_element_outweighs_is_still_drawn_in_proportion():
     weights = HUGE["one outweighs all"]
-    rows = [row for row, _ in drawn(ImportanceSampled(20_000, None, given_weights(weights), 0), distinct_sets((4,)))[0]]
+    rows = [
+        row
+        for row, _ in drawn(
+            ImportanceSampled(20_000, k=None, weights=given_weights(weights), uniform=0), distinct_sets((4,))
+        )[0]
+    ]
     likely = {row: p for row, p in probabilities(weights, 0, None).items() if row[0] == 0}
     law_frequencies(rows, likely)
 
@@ -258,7 +266,7 @@ def test_the_share_still_to_be_drawn_would_cancel_by_subtraction():
 @pytest.mark.parametrize("k", [1, 3, None])
 @pytest.mark.parametrize("sizes", [(), (0,), (0, 0), (0, 1, 2, 3, 5), (5, 5)])
 def test_sizes(sizes, k):
-    orderings, sets = ImportanceSampled(4, k), distinct_sets(sizes)
+    orderings, sets = ImportanceSampled(4, k=k), distinct_sets(sizes)
     rows = orderings.enumerate(sets)
     assert rows.counts() == [4] * len(sizes)
     assert rows.weights().shape == (4 * len(sizes), 1)
@@ -276,8 +284,8 @@ def test_sizes(sizes, k):
 def test_half_precision_and_integers():
     for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.int64):
         sets = Ragged.from_sizes(torch.arange(1, 6).to(dtype), (3, 2))
-        law_row_weights(ImportanceSampled(10, 2), sets)
-    assert JanossyPooling(TupleMLP(2, D, 3).float(), ImportanceSampled(3, 2))(
+        law_row_weights(ImportanceSampled(10, k=2), sets)
+    assert JanossyPooling(TupleMLP(2, D, 3).float(), ImportanceSampled(3, k=2))(
         distinct_sets().to(torch.float32)
     ).dtype == (torch.float32)
 
@@ -285,25 +293,25 @@ def test_half_precision_and_integers():
 def test_weights_are_a_constant_to_autograd():
     scale = torch.ones(D, requires_grad=True)
     values = distinct_sets().values.requires_grad_()
-    rows = ImportanceSampled(3, 2, lambda x: norm(x * scale)).enumerate(distinct_sets().with_values(values))
+    rows = ImportanceSampled(3, k=2, weights=lambda x: norm(x * scale)).enumerate(distinct_sets().with_values(values))
     assert not rows.weights().requires_grad
-    assert weighs_rows(ImportanceSampled(3))
+    assert ImportanceSampled(3).weighs_rows
 
 
 def test_keys_are_what_is_weighed():
     keys, f = distinct_sets((4,)), TupleMLP(1, D, 3)
-    result = JanossyPooling(f, ImportanceSampled(6, 1))(distinct_sets((4,), seed=9), keys=keys, generator=generator())
+    result = JanossyPooling(f, ImportanceSampled(6, k=1))(distinct_sets((4,), seed=9), keys=keys, generator=generator())
     elements = distinct_sets((4,), seed=9).values
-    rows = drawn(ImportanceSampled(6, 1), keys)[0]
+    rows = drawn(ImportanceSampled(6, k=1), keys)[0]
     close(result[0], sum(w * f(elements[None, [i]])[0] for (i,), w in rows) / 6)
 
 
 @pytest.mark.parametrize(("name", "function"), [("norm", norm), ("squared_norm", squared_norm)])
 def test_weights_by_name(name, function):
     sets = distinct_sets((5, 3))
-    by_name = drawn(ImportanceSampled(4, 2, weights=name), sets)
-    assert by_name == drawn(ImportanceSampled(4, 2, weights=function), sets)
-    assert by_name != drawn(ImportanceSampled(4, 2, weights=first_feature), sets)
+    by_name = drawn(ImportanceSampled(4, k=2, weights=name), sets)
+    assert by_name == drawn(ImportanceSampled(4, k=2, weights=function), sets)
+    assert by_name != drawn(ImportanceSampled(4, k=2, weights=first_feature), sets)
     assert ImportanceSampled(4) == ImportanceSampled(4, weights="norm")
 
 
@@ -315,19 +323,22 @@ def test_repeatable_by_a_generator_and_not_without():
 
 def test_on_any_device(device):
     sets = distinct_sets((3, 0, 5, 3)).to(device)
-    rows = ImportanceSampled(4, 2).enumerate(sets, torch.Generator(device).manual_seed(0))
+    rows = ImportanceSampled(4, k=2).enumerate(sets, torch.Generator(device).manual_seed(0))
     assert rows.weights().device.type == device
     assert {bucket.local.device.type for bucket in rows.buckets} == {device}
     f = TupleMLP(2, D, 3).to(device)
     law_unbiased(
-        JanossyPooling(f, ImportanceSampled(10, 2, norm)), JanossyPooling(f, Tuples(2), "gather"), sets, device=device
+        JanossyPooling(f, ImportanceSampled(10, k=2, weights=norm)),
+        JanossyPooling(f, Tuples(2), evaluate="gather"),
+        sets,
+        device=device,
     )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num": 0}, "num >= 1 orderings; got num=0"),
+        ({"num_permutations": 0}, "num_permutations >= 1 orderings; got num_permutations=0"),
         ({"k": 0}, "k >= 1 elements a row; got k=0"),
         ({"weights": "degree"}, "weights='norm' or 'squared_norm', or a function of the elements; got 'degree'"),
         ({"uniform": -0.1}, "from 0 to 1; got uniform=-0.1"),
@@ -337,7 +348,7 @@ def test_on_any_device(device):
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        ImportanceSampled(**{"num": 1, **arguments})
+        ImportanceSampled(**{"num_permutations": 1, **arguments})
 
 
 @pytest.mark.parametrize(
@@ -355,9 +366,11 @@ def test_bad_arguments(arguments, message):
 )
 def test_bad_weights(weights, uniform, message):
     with pytest.raises(ValueError, match=message):
-        ImportanceSampled(2, 1, weights, uniform).enumerate(distinct_sets((3, 2)))
+        ImportanceSampled(2, k=1, weights=weights, uniform=uniform).enumerate(distinct_sets((3, 2)))
 
 
 def test_too_many_rows():
-    with pytest.raises(ValueError, match=r"needs 600, over max_rows=500; use smaller batches or a smaller num"):
+    with pytest.raises(
+        ValueError, match=r"needs 600, over max_rows=500; use smaller batches or a smaller num_permutations"
+    ):
         ImportanceSampled(300, max_rows=500).enumerate(distinct_sets((3, 2)))

@@ -44,7 +44,7 @@ def test_drawn_orders_are_plackett_luces(k):
     outcomes = list(permutations(range(4), k or 4))
     for num, num_sets in ((6000, 1), (2, 3000)):
         sets = sets_of_scores(num_sets)
-        positions, owners = Learned(first_feature, num, k=k).enumerate(sets, generator()).flatten()
+        positions, owners = Learned(first_feature, num_permutations=num, k=k).enumerate(sets, generator()).flatten()
         counts = Counter(tuple((row - 4 * b).tolist()) for row, b in zip(positions, owners.tolist(), strict=True))
         expected = {order: 6000 * probability(order) for order in outcomes}
         statistic = sum((counts[order] - e) ** 2 / e for order, e in expected.items())
@@ -56,7 +56,7 @@ def test_drawn_orders_are_plackett_luces(k):
 @pytest.mark.parametrize("k", [None, 1, 2, 6])
 def test_log_probabilities_by_brute_force(k):
     sets = distinct_sets((3, 0, 4, 3, 1))
-    orders = Learned(first_feature, 5, k=k)
+    orders = Learned(first_feature, num_permutations=5, k=k)
     rows = orders.enumerate(sets, generator())
     found, (positions, owners) = orders.log_probabilities(sets, rows), rows.flatten()
     begins = sets.offsets.tolist()
@@ -67,7 +67,7 @@ def test_log_probabilities_by_brute_force(k):
 
 def test_log_probabilities_are_differentiable_and_do_not_overflow():
     sets = distinct_sets((3, 2))
-    rows = Learned(first_feature, 2).enumerate(sets, generator())
+    rows = Learned(first_feature, num_permutations=2).enumerate(sets, generator())
     weight = torch.tensor([0.7, -0.2], requires_grad=True)
     assert gradcheck(lambda w: Learned(lambda x: x @ w).log_probabilities(sets, rows), [weight])
     steep = Learned(lambda x: 1e4 * x[:, 0])
@@ -76,7 +76,9 @@ def test_log_probabilities_are_differentiable_and_do_not_overflow():
 
 def test_drawn_in_training_and_sorted_in_prediction():
     torch.manual_seed(0)
-    network = JanossyNetwork(None, JanossyPooling(GRU(D, 3), Learned(nn.Linear(D, 1), num=3)), nn.Linear(3, 2))
+    network = JanossyNetwork(
+        None, JanossyPooling(GRU(D, 3), Learned(nn.Linear(D, 1), num_permutations=3)), nn.Linear(3, 2)
+    )
     sets = distinct_sets((5, 4, 0, 1))
     assert not torch.equal(network(sets), network(sets)) and network.pooling.rows(sets).sizes == (3,) * 4
     sort = network.pooling.orderings.scorer
@@ -93,14 +95,14 @@ def test_drawn_in_training_and_sorted_in_prediction():
 def test_predictions_are_exactly_invariant_whatever_was_learned(reduce):
     """Scores that tie too: by a ReLU."""
     scorer = nn.Sequential(nn.Linear(D, 4), nn.ReLU(), nn.Linear(4, 1, bias=False), nn.ReLU())
-    layer = JanossyPooling(GRU(D, 3), Learned(scorer, num=3), reduce=reduce).eval()
+    layer = JanossyPooling(GRU(D, 3), Learned(scorer, num_permutations=3), reduce=reduce).eval()
     law_invariant(layer, tied_sets(), bitwise=True)
 
 
 def test_equivariant_layers_sort_too():
     scored = JanossyEquivariant(GRU(D, 3, per_position=True), Learned(nn.Linear(D, 1)))
     assert "of_orderings.0.weight" in scored.state_dict()
-    layer = JanossyEquivariant(GRU(D, 3, per_position=True), Learned(first_feature, num=2))
+    layer = JanossyEquivariant(GRU(D, 3, per_position=True), Learned(first_feature, num_permutations=2))
     sets = distinct_sets((4, 3))
     assert not torch.equal(layer(sets).values, layer(sets).values)
     close(layer.eval()(sets).values, layer(sets).values)

@@ -39,7 +39,11 @@ NUM_SETS = {1: 20, 2: 200, 3: 300, 4: 600, 5: 2400}
 
 def drawing(num, k=None, scheme="auto", seed=None, block=None):
     """That many rows by this scheme; "distinct" is an ordering of its own, of rows one by one."""
-    return Distinct(num, k, seed) if scheme == "distinct" else Sampled(num, k, scheme, seed, block)
+    return (
+        Distinct(num, k=k, seed=seed)
+        if scheme == "distinct"
+        else Sampled(num, k=k, scheme=scheme, seed=seed, block=block)
+    )
 
 
 def drawn(orderings, n, num_sets=1, source=None):
@@ -137,10 +141,10 @@ def test_rows_are_permutations_of_ragged_sets(scheme, k, seed):
 @pytest.mark.parametrize("scheme", [*SCHEMES, "auto"])
 @given(num=st.integers(1, 70), n=st.integers(0, 20), block=st.none() | st.integers(1, 80), k=st.none() | st.just(2))
 def test_blocks_are_as_few_and_as_even_as_allowed(scheme, num, n, block, k):
-    orderings = Sampled(num, k, scheme, block=block)
+    orderings = Sampled(num, k=k, scheme=scheme, block=block)
     blocks = orderings.blocks(n)
     chosen = scheme if scheme != "auto" else "latin" if k else "designed"
-    allowed = min(num, *(most for most in (block, SCHEMES[chosen].most(n)) if most is not None), num)
+    allowed = min(num, *(most for most in (block, SCHEMES[chosen].max_permutations(n)) if most is not None), num)
     if chosen == "designed" and n <= schemes.FEW and block is not None and block < num:
         allowed = min(allowed, 2)
     assert sum(blocks) == num == orderings.num_rows(n)
@@ -303,16 +307,16 @@ def test_sobol_goes_as_far_as_its_directions():
 def test_k_takes_the_first_of_each_permutation(scheme):
     whole = drawn(Sampled(9, scheme=scheme), 5, 3, generator())
     for k in (1, 3, 5):
-        assert torch.equal(drawn(Sampled(9, k, scheme), 5, 3, generator()), whole[:, :, :k])
-    padded = drawn(Sampled(9, 7, scheme), 5, 3, generator())
+        assert torch.equal(drawn(Sampled(9, k=k, scheme=scheme), 5, 3, generator()), whole[:, :, :k])
+    padded = drawn(Sampled(9, k=7, scheme=scheme), 5, 3, generator())
     assert torch.equal(padded[:, :, :5], whole) and padded[:, :, 5:].eq(-1).all()
 
 
 def test_auto_is_designed_for_whole_orders_and_latin_for_k():
     for num in (1, 4, 20, 50):
         for k, scheme in ((None, "designed"), (2, "latin")):
-            expected = drawn(Sampled(num, k, scheme), 6, 2, generator())
-            assert torch.equal(drawn(Sampled(num, k), 6, 2, generator()), expected)
+            expected = drawn(Sampled(num, k=k, scheme=scheme), 6, 2, generator())
+            assert torch.equal(drawn(Sampled(num, k=k), 6, 2, generator()), expected)
 
 
 # Seeds.
@@ -321,7 +325,7 @@ def test_auto_is_designed_for_whole_orders_and_latin_for_k():
 @pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct"])
 def test_a_seed_makes_every_scheme_a_function_of_the_multiset(scheme, k):
-    pooling = JanossyPooling(GRU(D, 3), drawing(6, k, scheme, seed=3), "gather")
+    pooling = JanossyPooling(GRU(D, 3), drawing(6, k, scheme, seed=3), evaluate="gather")
     sets = distinct_sets((3, 0, 5, 1, 2, 3))
     law_invariant(pooling, sets, bitwise=True)
     law_batch_mates(pooling, sets)
@@ -371,9 +375,9 @@ DESIGNS = {
 
 
 def test_designs_are_permutations_that_begin_with_the_identity():
-    assert list(DESIGNS) == list(range(2, templates.MOST_DESIGNED_ELEMENTS + 1))
+    assert list(DESIGNS) == list(range(2, templates.MAX_DESIGNED_ELEMENTS + 1))
     for n, designs in DESIGNS.items():
-        assert list(designs) == [4, 6, 8, 10, 12, 16, 20, 32] and max(designs) == templates.MOST_DESIGNED_ROWS
+        assert list(designs) == [4, 6, 8, 10, 12, 16, 20, 32] and max(designs) == templates.MAX_DESIGNED_ROWS
         for m, rows in designs.items():
             assert len(rows) == m and rows[0] == list(range(n))
             assert all(sorted(row) == rows[0] for row in rows)
@@ -415,7 +419,7 @@ def test_designs_vary_less_than_independent_permutations():
 
 @given(n=st.integers(0, 5), k=st.none() | st.integers(1, 6), num=st.integers(1, 40), seed=st.none() | st.just(2))
 def test_no_two_rows_are_the_same(n, k, num, seed):
-    orderings = Distinct(num, k, seed)
+    orderings = Distinct(num, k=k, seed=seed)
     length = n if k is None else min(n, k)
     assert orderings.population(n) == perm(n, length)
     assert orderings.num_rows(n) == min(num, perm(n, length))
@@ -439,11 +443,11 @@ def samples(orderings, n, num_sets):
 )
 def test_every_sample_without_replacement_is_equally_likely(n, k, num):
     """In order even, and so as sets."""
-    orderings = Distinct(num, k)
+    orderings = Distinct(num, k=k)
     population = int(orderings.population(n))
     law_uniform(samples(orderings, n, 15 * perm(population, num)), population, num)
     with pytest.raises(AssertionError):
-        law_uniform(samples(Sampled(num, k, "independent"), n, 15 * perm(population, num)), population, num)
+        law_uniform(samples(Sampled(num, k=k, scheme="independent"), n, 15 * perm(population, num)), population, num)
 
 
 @pytest.mark.statistical
@@ -451,7 +455,7 @@ def test_every_sample_without_replacement_is_equally_likely(n, k, num):
 def test_few_of_many_arrangements(n, k):
     """Valid and distinct; the order of the first three and that of the last three is uniform, and so is which elements
     come first and last."""
-    rows = drawn(Distinct(6, k), n, 2000, generator())
+    rows = drawn(Distinct(6, k=k), n, 2000, generator())
     assert rows.sort(-1).values.diff(dim=-1).gt(0).all() and rows.min() >= 0 and rows.max() < n
     assert all(len(set(tuples(each))) == 6 for each in rows[:50])
     rows = rows.flatten(0, 1)
@@ -483,13 +487,13 @@ def test_the_last_positions_are_averaged_exactly(scheme, k, last):
     """Rows are each permutation's beginning with every end, and their mean is the conditional expectation."""
     if scheme == "auto":
         scheme = "latin" if k else "designed"
-    orderings = Sampled(4, k, scheme, exact_last=last)
+    orderings = Sampled(4, k=k, scheme=scheme, exact_last=last)
     for n in range(6):
         length = n if k is None else min(n, k)
         fixed = length - min(last, length)
         ends = perm(n - fixed, length - fixed)
         assert orderings.num_rows(n) == 4 * ends
-        assert orderings.blocks(n) == [ends * size for size in Sampled(4, k, scheme).blocks(n)]
+        assert orderings.blocks(n) == [ends * size for size in Sampled(4, k=k, scheme=scheme).blocks(n)]
         rows = drawn(orderings, n, 2, generator())
         assert rows[:, :, length:].eq(-1).all()
         begun = drawn(Sampled(4, scheme=scheme), n, 2, generator())
@@ -508,7 +512,7 @@ def test_the_last_positions_are_averaged_exactly(scheme, k, last):
 )
 def test_exact_ends_are_unbiased_and_never_vary_more(n, k, last):
     """By enumeration: each beginning is as likely as any other, and its mean given by the rows that begin so."""
-    orderings = Sampled(2000, k, "independent", exact_last=last)
+    orderings = Sampled(2000, k=k, scheme="independent", exact_last=last)
     length = orderings.row_length(n)
     fixed = length - last
     groups = drawn(orderings, n, 1, generator())[0].unflatten(0, (2000, -1))
@@ -533,7 +537,7 @@ def test_all_positions_averaged_is_the_exact_mean(exact_last):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_exact_ends_of_ragged_sets(scheme, k, last, seed):
     for num, block in ((1, None), (3, None), (4, 2)):
-        orderings = Sampled(num, k, scheme, seed, block, last)
+        orderings = Sampled(num, k=k, scheme=scheme, seed=seed, block=block, exact_last=last)
         law_count(orderings, distinct_sets((3, 0, 5, 1, 2, 4, 3)))
         law_rows_are_orderings(orderings, distinct_sets((3, 0, 5, 1, 2, 4, 3)))
 
@@ -546,7 +550,7 @@ def test_exact_ends_are_counted_in_the_budget():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num": 0}, "Sampled expects num >= 1 permutations; got num=0"),
+        ({"num_permutations": 0}, "Sampled expects num_permutations >= 1 permutations; got num_permutations=0"),
         ({"k": 0}, "Sampled expects k >= 1 elements a row; got k=0"),
         ({"seed": -1}, "Sampled expects seed >= 0; got seed=-1"),
         (
@@ -558,7 +562,7 @@ def test_exact_ends_are_counted_in_the_budget():
         ({"exact_last": -1}, "Sampled expects exact_last >= 0 positions; got exact_last=-1"),
         ({"exact_last": 3, "k": 2}, "Sampled expects exact_last >= 0 positions and at most k=2; got exact_last=3"),
         (
-            {"num": 7, "k": 2, "scheme": "distinct"},
+            {"num_permutations": 7, "k": 2, "scheme": "distinct"},
             r"got scheme='distinct'. Write Distinct\(7, k=2\), which draws them",
         ),
         ({"max_rows": 0}, "Sampled expects max_rows >= 1; got max_rows=0"),

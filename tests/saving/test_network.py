@@ -79,7 +79,7 @@ def test_orderings(ordering, tmp_path):
 
 
 def test_scorers(tmp_path):
-    net = network(orderings=Learned(nn.Sequential(nn.Linear(D, 4), nn.Tanh(), nn.Linear(4, 1)), num=3))
+    net = network(orderings=Learned(nn.Sequential(nn.Linear(D, 4), nn.Tanh(), nn.Linear(4, 1)), num_permutations=3))
     again = law_comes_back(net, tmp_path / "model").pooling
     assert again.of_orderings[0] is again.orderings.scorer
 
@@ -94,7 +94,7 @@ def test_keys_and_weights_of_orders(tmp_path):
 def test_numpy_integers_come_back_as_plain_ones(tmp_path):
     net = network(TupleMLP(np.int64(2), np.int64(D), np.int32(3)), Sampled(np.int64(3), k=2, seed=np.int64(7)))
     again = load(save(net, tmp_path / "model"))
-    assert type(again.pooling.orderings.num) is int and again.pooling.orderings == net.pooling.orderings
+    assert type(again.pooling.orderings.num_permutations) is int and again.pooling.orderings == net.pooling.orderings
 
 
 @pytest.mark.parametrize("evaluator", [*EVALUATORS, Spectral(tolerance=1e-7, enumerate_up_to=3)], ids=repr)
@@ -127,8 +127,8 @@ def test_modules(name, tmp_path):
 
 
 def test_columns_and_context(tmp_path):
-    h = ColumnEmbedding([4, 3], 1, scaled=True)
-    rho = Readout(5, 4, 2, embed=ColumnEmbedding([3], 2, embedding_features=2))
+    h = ColumnEmbedding([4, 3], num_numbers=1, scaled=True)
+    rho = Readout(5, 4, 2, embed=ColumnEmbedding([3], num_numbers=2, embedding_features=2))
     f, some = TupleMLP(2, h.out_features + 1, 5), Distinct(3, k=2)
     net = network(f, Tuples(2), h, rho, append_size="log", largest_size=1, memory_budget=10**6, orderings_train=some)
     assert load(save(net, tmp_path / "first")).pooling.orderings_train == some
@@ -173,7 +173,7 @@ def test_every_part_is_tested():
     nets += [network(orderings=orderings) for name, orderings in ORDERINGS.items() if name not in KEYED + WEIGHED]
     nets += [network(rho=module) for module in MODULES.values()]
     nets += [network(evaluate=evaluator) for evaluator in EVALUATORS]
-    nets += [network(h=ColumnEmbedding([3], 0)), network(h=nn.Embedding(3, 2), rho=nn.Bilinear(3, 2, 4))]
+    nets += [network(h=ColumnEmbedding([3], num_numbers=0)), network(h=nn.Embedding(3, 2), rho=nn.Bilinear(3, 2, 4))]
     nets += [network(orderings=ImportanceSampled(2)), network(orderings=Canonical())]
     nets += [network(orderings=Canonical(order_weights=OrderWeights(1))), network(orderings=Learned(nn.ReLU()))]
     text = json.dumps([describe(net) for net in nets])
@@ -220,7 +220,7 @@ def tied():
 class Mean:
     name = "mean"
 
-    def refuses(self, problem):
+    def why_not_applicable(self, problem):
         return None
 
     def cost(self, problem):
@@ -250,7 +250,7 @@ REFUSED = {
         lambda: network(changed(TupleMLP(2, D, 3), "hidden.0", nn.Linear(2 * D, 3, bias=False)), Tuples(2)),
         "weights as the parts of a network make them",
     ),
-    "a combine": (lambda: network(BalancedTree(D, 3, Mine())), "network.pooling.f.combine, of type Mine"),
+    "a combine": (lambda: network(BalancedTree(D, 3, combine=Mine())), "network.pooling.f.combine, of type Mine"),
     "a factor": (
         lambda: network(TupleProduct(2, D, 3, g=[nn.Linear(D, 3), Mine()]), Tuples(2)),
         r"pooling.f.g\[1\], of type Mine",

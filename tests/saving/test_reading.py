@@ -21,7 +21,7 @@ from janossy.saving.reading import TENSORS as TENSORS_FILE
 
 def network(num_layers: int = 1) -> JanossyNetwork:
     torch.manual_seed(0)
-    return JanossyNetwork(None, JanossyPooling(GRU(2, 3, num_layers), Sampled(1)), nn.Linear(3, 1))
+    return JanossyNetwork(None, JanossyPooling(GRU(2, 3, num_layers=num_layers), Sampled(1)), nn.Linear(3, 1))
 
 
 def saved(tmp_path, net=None):
@@ -338,8 +338,8 @@ def test_links_to_files_are_followed(tmp_path):
 def test_every_flipped_byte_is_an_error_or_another_number(tmp_path):
     """No other exception, whatever byte of the description is damaged."""
     net = JanossyNetwork(
-        ColumnEmbedding([3], 1),
-        JanossyPooling(FeaturedMLP(2, 4, 4, TupleFeatures(2, 4, products=[3])), Tuples(2)),
+        ColumnEmbedding([3], num_numbers=1),
+        JanossyPooling(FeaturedMLP(2, 4, 4, features=TupleFeatures(2, 4, products=[3])), Tuples(2)),
         nn.Linear(4, 1),
     )
     path = saved(tmp_path, net)

@@ -16,7 +16,7 @@ DESCRIPTION = {"columns": ["é", "\u2028", ""], "scores": {"auc": 0.5}, "nothing
 
 def network(num_layers: int = 1) -> JanossyNetwork:
     torch.manual_seed(0)
-    return JanossyNetwork(None, JanossyPooling(GRU(2, 3, num_layers), Sampled(1)), nn.Linear(3, 1))
+    return JanossyNetwork(None, JanossyPooling(GRU(2, 3, num_layers=num_layers), Sampled(1)), nn.Linear(3, 1))
 
 
 @pytest.mark.parametrize("suffix", ["", ".zip"])

@@ -31,15 +31,15 @@ class Anomaly:
 def anomaly_scores(
     density: ExchangeableDensity,
     sets: Ragged,
-    num_samples: int = 200,
-    num_orders: int = NUM_ORDERS,
     *,
-    most_exact: int = 6,
+    num_samples: int = 200,
+    num_permutations: int = NUM_ORDERS,
+    max_exact: int = 6,
     generator: torch.Generator | None = None,
 ) -> Anomaly:
     """How unusual each set is, by its log density and by where that stands among ``num_samples`` sets of its size.
 
-    Log densities are those of ``log_prob``, with so many orders above ``most_exact`` elements; a bound's error makes
+    Log densities are those of ``log_prob``, with so many orders above ``max_exact`` elements; a bound's error makes
     ``tail`` rougher, and no less fair, as the model's own sets have it too.
 
     Shapes: B sets -> an ``Anomaly`` of B scores.
@@ -50,7 +50,7 @@ def anomaly_scores(
     check_integer("anomaly_scores", "num_samples", num_samples, 1, "sets of each size")
 
     def surprise(some: Ragged) -> Tensor:
-        found = density.log_prob(some, num_orders, most_exact=most_exact, generator=generator)
+        found = density.log_prob(some, num_permutations, max_exact=max_exact, generator=generator)
         return density.log_size(some) - found.log_prob
 
     of_sets = surprise(sets)

@@ -1,5 +1,7 @@
 """q(x_1 … x_n) = Π_t q(x_t | x_1 … x_{t−1}): a density of sequences, by a causal reader and a head."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
@@ -37,7 +39,7 @@ class Autoregressive(SequenceDensity):
 
     symmetric = False
 
-    def __init__(self, reader: nn.Module, head: Head, k: int | None = None) -> None:
+    def __init__(self, reader: nn.Module, head: Head, *, k: int | None = None) -> None:
         super().__init__()
         if not isinstance(head, Head):
             raise TypeError(f"Autoregressive expects a head, such as Normals(2); got {head!r}.")
@@ -88,7 +90,7 @@ class Autoregressive(SequenceDensity):
         reach = x.shape[1] if self.k is None else self.k - 1
         first = self.reader(x[:, :reach])
         if x.shape[1] <= reach:
-            return first
+            return cast(Tensor, first)
         windows = x[:, 1:].unfold(1, reach, 1).transpose(2, 3)  # (T, L − reach, reach, d)
         later = self.reader(windows.flatten(0, 1))[:, -1].unflatten(0, windows.shape[:2])
         return torch.cat((first, later), 1)

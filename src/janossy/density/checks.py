@@ -7,7 +7,7 @@ import torch
 
 from janossy.density.head import Head
 from janossy.density.sizes import Sizes
-from janossy.orderings.rows import check_orderings, weighs_rows
+from janossy.orderings.contract import check_orderings
 from janossy.sets import Ragged, check_ragged
 
 
@@ -50,8 +50,8 @@ def _remedy(head: Head, sets: Ragged, i: int) -> str:
 def check_orders(orderings: Any) -> None:
     """Raise a TypeError for what is no orderings, a ValueError unless their mean is that over all whole orders."""
     check_orderings(orderings, "ExchangeableDensity")
-    whole = getattr(orderings, "averages", None) == "all orderings" and getattr(orderings, "k", None) is None
-    if not whole or weighs_rows(orderings):
+    whole = orderings.averages == "all orderings" and orderings.k is None
+    if not whole or orderings.weighs_rows:
         raise ValueError(
             f"ExchangeableDensity expects orders of whole sets whose mean is that over all of them; got {orderings}. "
             "Use Sampled(m), Distinct(m) or AllPermutations()."
@@ -62,9 +62,9 @@ def check_sizes(sizes: Sizes | None, of_sets: Sequence[int], owner: str) -> None
     """Raise a ValueError for a size that P(n) does not have."""
     if any(n < 0 for n in of_sets):
         raise ValueError(f"{owner} expects sizes >= 0; got {min(of_sets)}.")
-    most = None if sizes is None else sizes.most
-    if most is not None and max(of_sets, default=0) > most:
+    max_size = None if sizes is None else sizes.max_size
+    if max_size is not None and max(of_sets, default=0) > max_size:
         raise ValueError(
-            f"{owner} expects sets of at most {most} elements, as {type(sizes).__name__} has them; got one of "
-            f"{max(of_sets)}. Raise most, or take NegativeBinomialSizes, which has all sizes."
+            f"{owner} expects sets of at most {max_size} elements, as {type(sizes).__name__} has them; got one of "
+            f"{max(of_sets)}. Raise max_size, or take NegativeBinomialSizes, which has all sizes."
         )

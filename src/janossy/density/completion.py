@@ -37,9 +37,9 @@ class Completion:
 def complete(
     density: ExchangeableDensity,
     sets: Ragged,
+    *,
     num_missing: int,
     num_walks: int = 200,
-    *,
     generator: torch.Generator | None = None,
 ) -> Completion:
     """Draw ``num_missing`` more elements y of each set x, from p(y | x, n) = p(x, y | n) / ∫ p(x, y | n) dy.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from janossy.inference.error_bars import Sample
-from janossy.orderings.rows import RandomOrderings
+from janossy.orderings.contract import RandomOrderings
 from janossy.sets import Ragged
 
 
@@ -14,10 +14,11 @@ from janossy.sets import Ragged
 class Estimate:
     """Log densities of B sets.
 
-    Shapes: log_prob, standard_error, num_orders, exact (B,).
+    Shapes: log_prob, standard_error, num_permutations, exact (B,).
 
-    ``log_prob``: exact, or the logarithm of a mean over ``num_orders`` drawn orders (0 where exact), whose expectation
-    is a lower bound. It rises with their number (independent orders: Burda et al., 2016) to the exact value.
+    ``log_prob``: exact, or the logarithm of a mean over ``num_permutations`` drawn orders (0 where exact), whose
+    expectation is a lower bound. It rises with their number (independent orders: Burda et al., 2016) to the exact
+    value.
 
     ``standard_error``: of ``log_prob``, over the draw of the orders, by the delta method from independent blocks of
     them; 0 where exact, NaN after a single block. The bound is below the exact value by about half its square, on
@@ -27,7 +28,7 @@ class Estimate:
 
     log_prob: Tensor
     standard_error: Tensor
-    num_orders: Tensor
+    num_permutations: Tensor
     exact: Tensor
 
     def shifted(self, by: Tensor) -> "Estimate":

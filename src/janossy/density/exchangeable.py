@@ -18,10 +18,11 @@ from janossy.evaluate.problem import MEMORY_BUDGET
 from janossy.nn.modes import evaluating
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import AllPermutations, Sampled
-from janossy.orderings.rows import Orderings, by_size, exhausting
+from janossy.orderings.contract import Orderings
+from janossy.orderings.rows import by_size
 from janossy.sets import Ragged
 
-MOST_EXACT = 8
+MAX_EXACT = 8
 """The most elements of a set that is averaged over all orders: 8 have 69,281 beginnings, 9 have nine times as many."""
 
 NUM_ORDERS, BLOCKS = 20, 5
@@ -52,7 +53,8 @@ class ExchangeableDensity(nn.Module):
     Example:
         >>> from janossy import GRU, Ragged
         >>> from janossy.density import Autoregressive, CategoricalSizes, Normals
-        >>> p = ExchangeableDensity(Autoregressive(GRU(2, 16, per_position=True), Normals(2)), CategoricalSizes(5))
+        >>> q = Autoregressive(GRU(2, 16, per_position=True), Normals(2))
+        >>> p = ExchangeableDensity(q, sizes=CategoricalSizes(5))
         >>> p.log_prob(Ragged.from_sets([torch.zeros(3, 2), torch.ones(5, 2)])).exact
         tensor([True, True])
     """
@@ -60,9 +62,9 @@ class ExchangeableDensity(nn.Module):
     def __init__(
         self,
         q: SequenceDensity,
+        *,
         sizes: Sizes | None = None,
         orderings: Orderings = Sampled(1),  # noqa: B008, frozen
-        *,
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
         super().__init__()
@@ -74,53 +76,53 @@ class ExchangeableDensity(nn.Module):
         if sizes is not None and not callable(getattr(sizes, "log_prob", None)):
             raise TypeError(
                 f"ExchangeableDensity expects sizes as P(n), with log_prob and sample; got {sizes!r}. Write "
-                "CategoricalSizes(most), NegativeBinomialSizes(), or None for densities given n."
+                "CategoricalSizes(max_size), NegativeBinomialSizes(), or None for densities given n."
             )
         check_orders(orderings)
         self.q = q
         self.sizes = sizes
-        self.pooling = JanossyPooling(q, orderings, "gather", "logmeanexp", memory_budget=memory_budget)
+        self.pooling = JanossyPooling(q, orderings, evaluate="gather", reduce="logmeanexp", memory_budget=memory_budget)
 
     def forward(self, sets: Ragged, *, generator: torch.Generator | None = None) -> Tensor:
         check_elements(self.q, sets, "ExchangeableDensity")
         if isinstance(self.pooling.orderings, AllPermutations):
             return self._over_all_orders(sets) + self.log_size(sets)
-        return self.pooling(sets, generator=generator)[:, 0] + self.log_size(sets)
+        return cast(Tensor, self.pooling(sets, generator=generator)[:, 0] + self.log_size(sets))
 
     def log_prob(
         self,
         sets: Ragged,
-        num_orders: int = NUM_ORDERS,
+        num_permutations: int = NUM_ORDERS,
         *,
-        most_exact: int = MOST_EXACT,
+        max_exact: int = MAX_EXACT,
         scheme: str = "auto",
         generator: torch.Generator | None = None,
     ) -> Estimate:
-        """log p of each set in evaluation mode: exact up to ``most_exact`` elements, else a lower bound and its error.
+        """log p of each set in evaluation mode: exact up to ``max_exact`` elements, else a lower bound and its error.
 
         Args:
-            num_orders: of each larger set, drawn in five independent blocks.
+            num_permutations: of each larger set, drawn in five independent blocks.
             scheme: how those of a block are drawn together: that of ``Sampled``.
-            most_exact: the most elements of a set that is averaged over all orders; 0 for bounds alone.
+            max_exact: the most elements of a set that is averaged over all orders; 0 for bounds alone.
             generator: the source of the orders, on the sets' device.
-        Raises: ValueError if num_orders < 1, most_exact < 0 or above 8, or as a call.
+        Raises: ValueError if num_permutations < 1, max_exact < 0 or above 8, or as a call.
         """
-        check_integer("log_prob", "num_orders", num_orders, 1, "orders for a bound")
-        check_integer("log_prob", "most_exact", most_exact, 0, "elements")
-        if most_exact > MOST_EXACT:
+        check_integer("log_prob", "num_permutations", num_permutations, 1, "orders for a bound")
+        check_integer("log_prob", "max_exact", max_exact, 0, "elements")
+        if max_exact > MAX_EXACT:
             raise ValueError(
-                f"log_prob expects most_exact <= {MOST_EXACT}, as n! orders are averaged; got most_exact={most_exact}. "
-                "Larger sets have bounds: raise num_orders."
+                f"log_prob expects max_exact <= {MAX_EXACT}, as n! orders are averaged; got max_exact={max_exact}. "
+                "Larger sets have bounds: raise num_permutations."
             )
         check_elements(self.q, sets, "log_prob")
         check_generator("log_prob", generator, sets.device)
-        sampled = Sampled(num_orders, scheme=scheme, block=max(num_orders // BLOCKS, 1))
+        sampled = Sampled(num_permutations, scheme=scheme, block=max(num_permutations // BLOCKS, 1))
         with evaluating(self):
-            exact = torch.tensor([self.q.symmetric or n <= most_exact for n in sets.sizes], device=sets.device).bool()
+            exact = torch.tensor([self.q.symmetric or n <= max_exact for n in sets.sizes], device=sets.device).bool()
             small, large = exact.nonzero()[:, 0], (~exact).nonzero()[:, 0]
             log_prob = self.log_size(sets)
             error = torch.zeros_like(log_prob)
-            counts = torch.where(exact, 0, sampled.num)
+            counts = torch.where(exact, 0, sampled.num_permutations)
             if len(small):
                 log_prob = log_prob.index_add(0, small, self._over_all_orders(sets[small]))
             if len(large):
@@ -128,13 +130,13 @@ class ExchangeableDensity(nn.Module):
                 log_prob, error = log_prob.index_add(0, large, found), error.index_add(0, large, of_large)
         return Estimate(log_prob, error, counts, exact)
 
-    def log_janossy(self, sets: Ragged, num_orders: int = NUM_ORDERS, **options: object) -> Estimate:
+    def log_janossy(self, sets: Ragged, num_permutations: int = NUM_ORDERS, **options: object) -> Estimate:
         """log j_n(x_1 … x_n) = log p + log n!: the Janossy density of a point process on the head's window.
 
         j_n dx_1 … dx_n is the probability of exactly n points, one in each dx_i: Σ_n 1/n! ∫ j_n dx_1 … dx_n = 1.
         Options are those of ``log_prob``.
         """
-        estimate = self.log_prob(sets, num_orders, **options)  # type: ignore[arg-type]
+        estimate = self.log_prob(sets, num_permutations, **options)  # type: ignore[arg-type]
         return estimate.shifted(torch.lgamma(sets.offsets.diff().to(estimate.log_prob.dtype) + 1))
 
     @torch.no_grad()
@@ -189,9 +191,9 @@ class ExchangeableDensity(nn.Module):
         for n, members in by_size(sets.sizes):
             if n == 0:
                 continue
-            if n > MOST_EXACT and not self.q.symmetric:
+            if n > MAX_EXACT and not self.q.symmetric:
                 raise ValueError(
-                    f"ExchangeableDensity averages over all orders of up to {MOST_EXACT} elements; got a set of {n}. "
+                    f"ExchangeableDensity averages over all orders of up to {MAX_EXACT} elements; got a set of {n}. "
                     "Use orderings=Sampled(m), or log_prob."
                 )
             chosen = torch.arange(len(sets)) if members is None else torch.tensor(members)
@@ -203,4 +205,4 @@ class ExchangeableDensity(nn.Module):
 
     def _bound(self, sets: Ragged, sampled: Sampled, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         rows = self.pooling.rows(sets, sampled, generator=generator)
-        return log_mean_exp(rows, cast(Sampled, exhausting(sampled)), sets.sizes)
+        return log_mean_exp(rows, sampled.exhausting(), sets.sizes)

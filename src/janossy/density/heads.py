@@ -41,7 +41,7 @@ class Normals(Head):
 
     expects: ClassVar[str] = "finite numbers"
 
-    def __init__(self, num_columns: int, num_components: int = 8) -> None:
+    def __init__(self, num_columns: int, *, num_components: int = 8) -> None:
         super().__init__((num_columns,), 1, num_columns)
         check_widths(self, num_columns=num_columns, num_components=num_components)
         self.num_components = num_components
@@ -73,7 +73,7 @@ class Bounded(Head):
     low: Tensor
     high: Tensor
 
-    def __init__(self, low: Sequence[float], high: Sequence[float], num_components: int = 8) -> None:
+    def __init__(self, low: Sequence[float], high: Sequence[float], *, num_components: int = 8) -> None:
         expected = (
             f"Bounded expects low < high, as many finite numbers each as there are columns; got low={low!r} and "
             f"high={high!r}. Write Bounded([0.0, 0.0], [1.0, 1.0]) for points in the unit square."
@@ -123,7 +123,7 @@ class VonMises(Head):
     expects: ClassVar[str] = "angles in [-pi, pi]"
     remedy: ClassVar[str] = "Wrap them: torch.atan2(x.sin(), x.cos())."
 
-    def __init__(self, num_columns: int = 1, num_components: int = 4) -> None:
+    def __init__(self, num_columns: int = 1, *, num_components: int = 4) -> None:
         super().__init__((num_columns,), 1, 2 * num_columns)
         check_widths(self, num_columns=num_columns, num_components=num_components)
         self.num_components = num_components

@@ -21,7 +21,7 @@ class IidMixture(SequenceDensity):
     Raises: TypeError for another head; TypeError or ValueError unless num_components is an integer >= 1.
     """
 
-    def __init__(self, head: Head, num_components: int = 1) -> None:
+    def __init__(self, head: Head, *, num_components: int = 1) -> None:
         super().__init__()
         if not isinstance(head, Head):
             raise TypeError(f"IidMixture expects a head, such as Normals(2); got {head!r}.")

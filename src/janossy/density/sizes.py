@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import inf
 from operator import index
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,45 +14,47 @@ from janossy.checks import check_integer, check_number
 
 
 class CategoricalSizes(nn.Module):
-    """P(n) = softmax(logits)_n for n = 0 … most, learned with the rest; uniform at first.
+    """P(n) = softmax(logits)_n for n = 0 … max_size, learned with the rest; uniform at first.
 
     Shapes: sizes (B,), int64 -> log P (B,).
-    Raises: TypeError if most is no integer; ValueError if it is below 0.
+    Raises: TypeError if max_size is no integer; ValueError if it is below 0.
 
     Example:
         >>> CategoricalSizes.fitted([2, 2, 3]).log_prob(torch.tensor([2])).exp()  # (2 + 1) / (3 + 4): counts plus one
         tensor([0.4286], grad_fn=<ExpBackward0>)
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_size: int) -> None:
         super().__init__()
-        check_integer("CategoricalSizes", "most", most, 0, "elements")
-        self.most = most
-        self.logits = nn.Parameter(torch.zeros(most + 1))
+        check_integer("CategoricalSizes", "max_size", max_size, 0, "elements")
+        self.max_size = max_size
+        self.logits = nn.Parameter(torch.zeros(max_size + 1))
 
     @classmethod
-    def fitted(cls, sizes: Sequence[int], most: int | None = None, pseudo_count: float = 1.0) -> Self:
+    def fitted(cls, sizes: Sequence[int], *, max_size: int | None = None, pseudo_count: float = 1.0) -> Self:
         """The shares of these sizes, each count raised by pseudo_count > 0, so that no size is impossible."""
         sizes = _some_sizes(sizes, "CategoricalSizes.fitted")
         check_number("CategoricalSizes.fitted", "pseudo_count", pseudo_count, 1.0)
         if not 0 < pseudo_count < inf:
             raise ValueError(f"CategoricalSizes.fitted expects pseudo_count > 0; got {pseudo_count}. Write 1.0.")
-        fitted = cls(max(sizes) if most is None else most)
-        if max(sizes) > fitted.most:
-            raise ValueError(f"CategoricalSizes.fitted expects sizes up to most={most}; got {max(sizes)}. Raise most.")
-        counts = torch.bincount(torch.as_tensor(sizes), minlength=fitted.most + 1)
+        fitted = cls(max(sizes) if max_size is None else max_size)
+        if max(sizes) > fitted.max_size:
+            raise ValueError(
+                f"CategoricalSizes.fitted expects sizes up to max_size={max_size}; got {max(sizes)}. Raise max_size."
+            )
+        counts = torch.bincount(torch.as_tensor(sizes), minlength=fitted.max_size + 1)
         with torch.no_grad():
             fitted.logits.copy_((counts + pseudo_count).log())
         return fitted
 
     def log_prob(self, n: Tensor) -> Tensor:
-        """log P(n) of sizes (B,), −∞ above ``most``."""
-        beyond = n > self.most
+        """log P(n) of sizes (B,), −∞ above ``max_size``."""
+        beyond = n > self.max_size
         return self.logits.log_softmax(0)[n.masked_fill(beyond, 0)].masked_fill(beyond, -torch.inf)
 
     def sample(self, num: int) -> Tensor:
         """Sizes (num,), int64, from torch's global generator."""
-        return Categorical(logits=self.logits.detach()).sample((num,))
+        return cast(Tensor, Categorical(logits=self.logits.detach()).sample((num,)))
 
 
 class NegativeBinomialSizes(nn.Module):
@@ -66,7 +68,7 @@ class NegativeBinomialSizes(nn.Module):
     Raises: TypeError or ValueError if they are not such numbers.
     """
 
-    most = None
+    max_size = None
 
     def __init__(self, mean: float = 5.0, dispersion: float = 2.0) -> None:
         super().__init__()
@@ -91,12 +93,12 @@ class NegativeBinomialSizes(nn.Module):
 
     def log_prob(self, n: Tensor) -> Tensor:
         """log P(n) of sizes (B,)."""
-        return self._distribution().log_prob(n.to(self.logit))
+        return cast(Tensor, self._distribution().log_prob(n.to(self.logit)))
 
     def sample(self, num: int) -> Tensor:
         """Sizes (num,), int64, from torch's global generator."""
         with torch.no_grad():
-            return self._distribution().sample((num,)).long()
+            return cast(Tensor, self._distribution().sample((num,)).long())
 
     def _distribution(self) -> NegativeBinomial:
         return NegativeBinomial(softplus(self.raw_count), logits=self.logit, validate_args=False)

@@ -9,7 +9,7 @@ from torch import nn
 from janossy.estimators.networks import check_set_network, drawn_in_training, seconds_of
 from janossy.estimators.strategies import STRATEGIES, build_network, settings_of
 from janossy.nn.modes import untouched
-from janossy.orderings.rows import Orderings
+from janossy.orderings.contract import Orderings
 from janossy.sets import Ragged
 from janossy.tables.layout import Layout
 

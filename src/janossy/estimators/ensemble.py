@@ -120,10 +120,10 @@ def predict_step(
         return exact(outputs if link is None else link(outputs), keep_outputs=True)
     assert isinstance(network, JanossyNetwork)
     num, block = num_permutations, None
-    if error_bar and orderings.num == 1:
+    if error_bar and orderings.num_permutations == 1:
         block = max(1, num // BLOCKS)
     elif error_bar:
-        num = max(num, BLOCKS * orderings.num)
+        num = max(num, BLOCKS * orderings.num_permutations)
     options: dict[str, Any] = {"context": context, "link": link, "block": block, "seed": seed}
     return predict(network, sets, num, orderings=orderings, keep_outputs=True, **options)
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
-from janossy.orderings.rows import MAX_ROWS, Orderings, as_random, in_prediction
+from janossy.orderings.contract import Orderings, as_random
 from janossy.sets import Ragged
 
 
@@ -32,7 +32,8 @@ def check_set_network(network: object, owner: str) -> None:
 def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
     """Whether a prediction averages over permutations that are drawn."""
     return (
-        isinstance(network, JanossyNetwork) and as_random(in_prediction(network.pooling.orderings), "draws") is not None
+        isinstance(network, JanossyNetwork)
+        and as_random(network.pooling.orderings.in_prediction(), "draws") is not None
     )
 
 
@@ -68,8 +69,8 @@ def orderings_for(network: JanossyNetwork, n: int) -> Orderings:
     Of more rows than the orderings take it is what training draws, if it does: who has learnt from smaller sets is to
     predict larger ones, which no set of training has told of.
     """
-    orderings, drawn = in_prediction(network.pooling.orderings), network.pooling.orderings_train
-    if drawn is None or orderings.num_rows(n) <= getattr(orderings, "max_rows", MAX_ROWS):
+    orderings, drawn = network.pooling.orderings.in_prediction(), network.pooling.orderings_train
+    if drawn is None or orderings.num_rows(n) <= orderings.max_rows:
         return orderings
     return drawn
 

@@ -77,15 +77,19 @@ def build_network(
     if element_layout.num_columns == 0:
         raise ValueError("build_network expects elements of at least one column; got a layout of none.")
     h = ColumnEmbedding(
-        element_layout.vocabularies, element_layout.num_numbers, embedding_features=of.embedding_features
+        element_layout.vocabularies, num_numbers=element_layout.num_numbers, embedding_features=of.embedding_features
     )
     pooling = STRATEGIES[strategy](of, element_layout, h)
-    after: list[nn.Module] = [AttentionMean(of.width, of.num_heads)] if isinstance(pooling.f, GatedAttention) else []
+    after: list[nn.Module] = (
+        [AttentionMean(of.width, num_heads=of.num_heads)] if isinstance(pooling.f, GatedAttention) else []
+    )
     after += [PooledNorm(of.width)] if of.norm else []
     embed = None
     if context_layout.num_columns:
         embed = ColumnEmbedding(
-            context_layout.vocabularies, context_layout.num_numbers, embedding_features=of.embedding_features
+            context_layout.vocabularies,
+            num_numbers=context_layout.num_numbers,
+            embedding_features=of.embedding_features,
         )
     rho = Readout(
         of.width,
@@ -134,7 +138,7 @@ def _tuples(k: int, reduce: str = "mean") -> "Build":
     def build(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
         f = _mlp(k, of, layout, h)
         fast = isinstance(f, TupleMLP) and of.depth == 1  # evaluators build no tuple
-        some = None if k == 1 or fast or of.num_tuples is None else Distinct(of.num_tuples, k)
+        some = None if k == 1 or fast or of.num_tuples is None else Distinct(of.num_tuples, k=k)
         if some is not None and not of.exact:
             return JanossyPooling(f, some, reduce=reduce, **_size(layout))
         return JanossyPooling(f, Tuples(k), reduce=reduce, orderings_train=some, **_size(layout))
@@ -148,13 +152,13 @@ def _sum(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
 
 
 def _attention(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
-    f = GatedAttention(_mlp(1, of, layout, h), of.width, of.num_heads, of.width)
+    f = GatedAttention(_mlp(1, of, layout, h), in_features=of.width, num_heads=of.num_heads, hidden_features=of.width)
     return JanossyPooling(f, Tuples(1), **_size(layout))
 
 
 def _recurrence(cell: type[GRU] | type[LSTM]) -> "Build":
     def build(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
-        f = cell(h.out_features + 1, of.width, of.depth, dropout=of.dropout if of.depth > 1 else 0.0)
+        f = cell(h.out_features + 1, of.width, num_layers=of.depth, dropout=of.dropout if of.depth > 1 else 0.0)
         return JanossyPooling(f, Sampled(of.num_permutations), append_size="log")
 
     return build
@@ -170,7 +174,8 @@ def _mlp(k: int, of: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP |
     if of.features is None or k == 1:
         return TupleMLP(k, in_features, hidden, activation=of.activation)
     given = _by_feature(of.features or pair_features(layout), layout, h.places)
-    return FeaturedMLP(k, in_features, hidden, TupleFeatures(k, in_features, **given), activation=of.activation)
+    features = TupleFeatures(k, in_features, **given)
+    return FeaturedMLP(k, in_features, hidden, features=features, activation=of.activation)
 
 
 def _by_feature(given: Mapping[str, Any], layout: Layout, places: Sequence[Sequence[int]]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Which evaluator computes a layer, and why."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ class Evaluator(Protocol):
     @property
     def name(self) -> str: ...
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         """Why it does not apply to this f over these orderings; None if it does."""
         ...
 
@@ -58,6 +58,9 @@ EVALUATORS: tuple[Evaluator, ...] = (
 )
 """The evaluators that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
 
+PARTS = ("name", "why_not_applicable", "cost")
+"""The attributes by which a user's own evaluator is recognised."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -70,7 +73,7 @@ class Candidate:
 
 def cheapest(problem: Problem) -> Evaluator:
     """The fastest evaluator that applies. Runs in every forward pass, so costs are asked for only if several apply."""
-    applicable = [evaluator for evaluator in EVALUATORS if evaluator.refuses(problem) is None]
+    applicable = [evaluator for evaluator in EVALUATORS if evaluator.why_not_applicable(problem) is None]
     if len(applicable) == 1:
         return applicable[0]
     seconds = [evaluator.cost(problem).seconds for evaluator in applicable]
@@ -81,7 +84,7 @@ def candidates(problem: Problem) -> list[Candidate]:
     """Every evaluator: those that apply first, the fastest in front."""
     found = []
     for evaluator in EVALUATORS:
-        refusal = evaluator.refuses(problem)
+        refusal = evaluator.why_not_applicable(problem)
         cost = evaluator.cost(problem) if refusal is None else None
         found.append(Candidate(evaluator, cost, refusal))
     return sorted(found, key=lambda c: c.cost.seconds if c.cost else float("inf"))
@@ -94,7 +97,7 @@ def named(evaluate: str | Evaluator) -> Evaluator | None:
     """
     by_name = {evaluator.name: evaluator for evaluator in EVALUATORS}
     if not isinstance(evaluate, str):
-        if isinstance(evaluate, type) or not all(hasattr(evaluate, part) for part in ("name", "refuses", "cost")):
+        if isinstance(evaluate, type) or not all(hasattr(evaluate, part) for part in PARTS):
             raise TypeError(
                 f"evaluate expects 'auto', an evaluator such as Spectral(), or one of {', '.join(by_name)}; "
                 f"got {evaluate!r}."
@@ -110,7 +113,7 @@ class Choice:
 
     def __init__(self, evaluate: str | Evaluator) -> None:
         self.asked = named(evaluate)
-        self._last: tuple[tuple, Evaluator] | None = None
+        self._last: tuple[tuple[Any, ...], Evaluator] | None = None
 
     @property
     def name(self) -> str:
@@ -122,7 +125,7 @@ class Choice:
         Raises: ValueError if the one asked for does not apply.
         """
         if self.asked is not None:
-            if (refusal := self.asked.refuses(problem)) is not None:
+            if (refusal := self.asked.why_not_applicable(problem)) is not None:
                 raise ValueError(f"evaluate={self.asked.name} does not apply: {refusal}; use evaluate='auto'.")
             return self.asked
         if torch.compiler.is_compiling() or isinstance(problem.orderings, Drawn):  # which come once
@@ -148,11 +151,10 @@ class Choice:
             lines.append(
                 f"  elements: {num} places in a table of {len(problem.table)}, each of which is projected once"
             )
-        remark = getattr(problem.orderings, "remark", None)
-        if callable(remark) and (said := remark(problem.keys, problem.gathered.values)) is not None:
-            lines.append(f"  {said}")
+        if (diagnostics := problem.orderings.diagnostics(problem.keys, problem.gathered.values)) is not None:
+            lines.append(f"  {diagnostics}")
         if isinstance(chosen, DistinctTuples):
-            lines.append(f"  {chosen.remark(problem)}")
+            lines.append(f"  {chosen.diagnostics(problem)}")
         if problem.values.is_cuda:
             lines.append(f"  times: as expected of {gpu_of(problem.values.device)}; not measured")
         for candidate in candidates(problem):
@@ -164,7 +166,7 @@ class Choice:
         return "\n".join(lines)
 
 
-def _case(problem: Problem) -> tuple:
+def _case(problem: Problem) -> tuple[Any, ...]:
     """All that refusals and costs look at: the choice is the same while this is."""
     structure, values = problem.structure, problem.values
     return (

@@ -23,7 +23,8 @@ from janossy.evaluate.rows.steps import (
 )
 from janossy.evaluate.tuples.every_tuple import in_place, is_increasing, reduced, why_not_every_tuple
 from janossy.functions.structure import mixes_or_draws
-from janossy.orderings.rows import EveryTuple, Rows
+from janossy.orderings.contract import EveryTuple
+from janossy.orderings.rows import Rows
 
 OCCURRENCE_BYTES = 32
 """What an occurrence of a tuple takes while they are counted; a quarter of it is kept."""
@@ -61,8 +62,8 @@ class DistinctTuples:
 
     name: ClassVar[str] = "distinct"
 
-    def refuses(self, problem: Problem) -> str | None:
-        k = getattr(problem.orderings, "k", None) or 0
+    def why_not_applicable(self, problem: Problem) -> str | None:
+        k = problem.orderings.k or 0
         if (reason := why_not_every_tuple(problem, k)) is not None:
             return reason
         if isinstance(problem.f, torch.nn.Module) and any(map(mixes_or_draws, problem.f.modules())):
@@ -98,7 +99,7 @@ class DistinctTuples:
         values = cast(Tensor, pool_rows(replace(problem, reduce="sum"), tuples, steps))
         return reduced(problem, lists.sums(widened(values)) / lists.lengths[:, None])
 
-    def remark(self, problem: Problem) -> str:
+    def diagnostics(self, problem: Problem) -> str:
         """How many tuples are distinct."""
         tuples, lists = _counted(problem)
         return f"{tuples.num_sets} distinct tuples, which occur {len(lists.rows)} times"

@@ -43,7 +43,7 @@ class Fused:
 
     name: ClassVar[str] = "fused"
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         return why_not(problem)
 
     def check_rows(self, problem: Problem) -> None:

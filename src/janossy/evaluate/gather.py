@@ -30,7 +30,7 @@ class Gather:
 
     name: ClassVar[str] = "gather"
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         return None
 
     def check_rows(self, problem: Problem) -> None:

@@ -2,7 +2,7 @@
 
 import warnings
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -57,7 +57,7 @@ def means_and_slopes(name: str, p: Tensor, offsets: Tensor, *parameters: Any) ->
         )
     p = p.detach().contiguous()
     if p.is_cuda:
-        return getattr(load("cuda"), name)(p, offsets, *parameters)
+        return cast("tuple[Tensor, Tensor]", getattr(load("cuda"), name)(p, offsets, *parameters))
     means, slopes = on_threads(name, p.numpy(), offsets.numpy(), *parameters)
     return torch.from_numpy(means), torch.from_numpy(slopes)
 

@@ -20,7 +20,8 @@ from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.pieces import Piece, batches_of, pieces_of, with_zero
 from janossy.functions.structure import Recurrent, Structure
-from janossy.orderings.rows import Rows, averages_every_arrangement
+from janossy.orderings.contract import averages_every_arrangement
+from janossy.orderings.rows import Rows
 from janossy.sets import Ragged
 
 
@@ -45,7 +46,7 @@ class Packed:
 
     name: ClassVar[str] = "packed"
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         return why_not(problem)
 
     def check_rows(self, problem: Problem) -> None:
@@ -74,7 +75,7 @@ class Packed:
         return pool_forests(problem, values, [*groves, *trees])
 
 
-def most_shared(structure: Structure | None, num: int, row_length: Callable[[int], int]) -> int | None:
+def max_shared(structure: Structure | None, num: int, row_length: Callable[[int], int]) -> int | None:
     """The most arrangements of a set that f reads, as a tree, in no more steps than ``num`` rows of it.
 
     None if f reads no trees.

@@ -67,7 +67,7 @@ def _by_rows(problem: Problem, rows: Rows) -> Tensor:
     return total
 
 
-def _computed(f: Function, apply: Callable[[Function, Any], Tensor], arguments: Sequence) -> list[Tensor]:
+def _computed(f: Function, apply: Callable[[Function, Any], Tensor], arguments: Sequence[Any]) -> list[Tensor]:
     """What ``apply`` gives for each argument; if there are several, all are computed again in backward."""
     if len(arguments) == 1:
         return [apply(f, arguments[0])]

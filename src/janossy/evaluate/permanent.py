@@ -47,7 +47,7 @@ class Permanent:
 
     name: ClassVar[str] = "permanent"
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         if (reason := problem.lacks(Product)) is not None:
             return reason
         structure = problem.declared(Product)

@@ -1,14 +1,15 @@
 """What an evaluator is given."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from janossy.functions.structure import Structure, structure
-from janossy.orderings.rows import MAX_ROWS, Orderings, Rows
+from janossy.orderings.contract import Orderings
+from janossy.orderings.rows import Rows
 from janossy.sets import Ragged
 
 Function = Callable[[Tensor], Tensor]
@@ -35,6 +36,7 @@ class Problem:
     f: Function
     orderings: Orderings
     elements: Ragged
+    _: KW_ONLY
     keys: Ragged = None  # type: ignore[assignment]
     reduce: str | None = "mean"
     generator: torch.Generator | None = None
@@ -79,7 +81,7 @@ class Problem:
     def check_rows(self) -> None:
         """Raise what enumerating the rows would, if there are too many."""
         num_rows = sum(self.orderings.num_rows(n) for n in self.elements.sizes)
-        if num_rows > getattr(self.orderings, "max_rows", MAX_ROWS):
+        if num_rows > self.orderings.max_rows:
             self.orderings.enumerate(self.keys, self.generator)  # refuses, in its own words
 
     def declared(self, kind: type[S]) -> S:

@@ -30,7 +30,7 @@ class Projected:
 
     name: ClassVar[str] = "projected"
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         return why_no_projections(problem)
 
     def check_rows(self, problem: Problem) -> None:

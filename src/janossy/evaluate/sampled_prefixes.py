@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import perm
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,7 +16,8 @@ from janossy.evaluate.cost import Cost
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.rows.pieces import chunks_of, positions_of, with_zero
 from janossy.functions.structure import Recurrent
-from janossy.orderings.rows import Bucket, Orderings, SharedBeginnings
+from janossy.orderings.contract import Orderings
+from janossy.orderings.rows import Bucket
 from janossy.sets import Ragged
 
 
@@ -36,8 +37,8 @@ class SampledPrefixes:
 
     name: ClassVar[str] = "sampled_prefixes"
 
-    def refuses(self, problem: Problem) -> str | None:
-        if not isinstance(problem.orderings, SharedBeginnings) or problem.orderings.exact_last == 0:
+    def why_not_applicable(self, problem: Problem) -> str | None:
+        if problem.orderings.exact_last == 0:
             return f"{type(problem.orderings).__name__} does not average exactly over what comes last"
         if (reason := why_not(problem)) is not None:
             return reason
@@ -73,7 +74,7 @@ def _parts(orderings: Orderings, n: int) -> tuple[int, int, int]:
     """The sampled beginning's length, the elements left for behind it, and how many positions are behind it."""
     length = orderings.row_length(n)
     real = min(n, length)
-    begin = real - min(cast(SharedBeginnings, orderings).exact_last, real)
+    begin = real - min(orderings.exact_last, real)
     return begin, n - begin, length - begin
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import accumulate, pairwise
 from typing import ClassVar, cast
 
@@ -17,7 +17,7 @@ from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.every_tuple import in_order
 from janossy.functions.structure import Recurrent
-from janossy.orderings.rows import MAX_ROWS, EveryArrangement, averages_every_arrangement
+from janossy.orderings.contract import EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.sets import Ragged
 from janossy.transfer import upload
@@ -46,13 +46,14 @@ class SharedPrefixes:
         were slabs and f's weights modified in place since forward.
     """
 
+    _: KW_ONLY
     merge_equal: bool = False
     name: ClassVar[str] = "shared_prefixes"
 
     def __post_init__(self) -> None:
         check_flag("SharedPrefixes", "merge_equal", self.merge_equal)
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         if not averages_every_arrangement(problem.orderings):
             return f"{type(problem.orderings).__name__} does not average over all arrangements of the elements"
         if (reason := why_not(problem)) is not None:
@@ -92,7 +93,7 @@ class SharedPrefixes:
 
     def _check_rows(self, problem: Problem, alike: "Alike") -> None:
         """Raise a ValueError if there are more rows than the orderings' max_rows."""
-        max_rows = getattr(problem.orderings, "max_rows", MAX_ROWS)
+        max_rows = problem.orderings.max_rows
         total = sum(_num_rows(problem, multiplicities) * len(sets) for multiplicities, sets in alike.items())
         if total > max_rows:
             raise ValueError(

@@ -1,7 +1,7 @@
 """Spectral: expand the activation in harmonics, whose means over tuples take one pass over the elements."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -62,6 +62,7 @@ class Spectral:
     """
 
     tolerance: float | None = None
+    _: KW_ONLY
     enumerate_up_to: int = -1
     name: ClassVar[str] = "spectral"
 
@@ -75,7 +76,7 @@ class Spectral:
                 f"got {self.enumerate_up_to!r}."
             )
 
-    def refuses(self, problem: Problem) -> str | None:
+    def why_not_applicable(self, problem: Problem) -> str | None:
         refusal = why_not(problem)
         if refusal is not None:
             return refusal

@@ -1,4 +1,4 @@
-"""What layers are given that does not fit, told before torch does, or in other words than torch's."""
+"""Validation of what layers are given, and errors of torch in the words of this package."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -11,21 +11,22 @@ from janossy.sets import Ragged, check_ragged
 
 
 def check_function(f: Any, owner: str, outputs: str) -> None:
-    """Raise a TypeError unless f can be called on rows."""
+    """Raises a TypeError unless f can be called on rows."""
     if not callable(f) or isinstance(f, type):
         raise TypeError(f"{owner} expects f to be a module that maps rows (T, L, d) to {outputs}; got {f!r}.")
 
 
 def check_sets(sets: Any, owner: str) -> None:
-    """Raise a TypeError if these are no sets, and a ValueError if they hold no numbers."""
+    """Raises a TypeError if these are no sets, and a ValueError if they hold no numbers."""
     check_ragged(sets, owner)
     if sets.device.type == "meta":
         raise ValueError(f"{owner} expects sets on a device that holds numbers; got 'meta'. Use .to('cpu').")
 
 
 def check_keys(keys: Any, sets: Ragged, owner: str) -> None:
-    """Raise a TypeError if these keys are no sets, and a ValueError if they are not where the sets are."""
-    check_ragged(keys, f"{owner}(keys=)")
+    """Raises a TypeError if these keys are no sets, and a ValueError if they are not where the sets are."""
+    if getattr(keys, "offsets", None) is not sets.offsets:  # else the one was made of the other by with_values
+        check_ragged(keys, f"{owner}(keys=)")
     if keys.device != sets.device:
         raise ValueError(
             f"{owner} expects keys on the sets' device, {sets.device}; got {keys.device}. Move them with .to()."
@@ -33,13 +34,15 @@ def check_keys(keys: Any, sets: Ragged, owner: str) -> None:
 
 
 def check_context(context: Any, sets: Ragged, owner: str) -> None:
-    """Raise a TypeError if this context is no tensor, and a ValueError if it is not a row for each of these sets."""
+    """Raises a TypeError if this context is no tensor, and a ValueError if it is not one row per set.
+
+    The sets have been checked.
+    """
     if context is None:
         return
     expected = f"{owner} expects context (B, *any)"
     if not isinstance(context, Tensor):
         raise TypeError(f"{expected} as a tensor; got {type(context).__name__}. torch.as_tensor makes one.")
-    check_ragged(sets, owner)
     if context.dim() == 0 or len(context) != len(sets):
         raise ValueError(
             f"{expected}, a row for each of these {len(sets)} sets; got {tuple(context.shape)}. Give one for every set."
@@ -48,12 +51,13 @@ def check_context(context: Any, sets: Ragged, owner: str) -> None:
         raise ValueError(f"{expected} on the sets' device, {sets.device}; got {context.device}. Move it with .to().")
 
 
-def misfits_explained(
+def errors_explained(
     name: str, module: Any, elements: Tensor, memory_budget: int | None = None
 ) -> AbstractContextManager[None]:
-    """What torch says of elements in another dtype, or on another device, than a module's weights, in our words.
+    """Returns a context in which errors of torch about dtype, device and memory say what to change.
 
-    And of too little memory on a GPU, for what computes in chunks by ``memory_budget``.
+    An error is explained if the elements have another dtype or device than the module's weights. With a
+    ``memory_budget``, so is too little memory on a GPU.
     """
     # torch.compile cannot look into an error.
     return nullcontext() if torch.compiler.is_compiling() else _explained(name, module, elements, memory_budget)

@@ -22,8 +22,8 @@ from janossy.sets import Ragged, as_sets
 def export_onnx(
     network: JanossyNetwork,
     path: str | PathLike[str],
-    example: "Ragged | tuple[Tensor, Tensor]",
     *,
+    example: "Ragged | tuple[Tensor, Tensor]",
     opset: int | None = None,
 ) -> None:
     """Write the network, in evaluation mode, as an ONNX model of padded sets: a ``PaddedNetwork``.
@@ -47,7 +47,7 @@ def export_onnx(
         >>> import tempfile
         >>> network = JanossyNetwork(None, JanossyPooling(GRU(3, 8), Canonical()), nn.Linear(8, 1))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     export_onnx(network, f"{folder}/network.onnx", Ragged.from_sets([torch.randn(4, 3)]))
+        ...     export_onnx(network, f"{folder}/network.onnx", example=Ragged.from_sets([torch.randn(4, 3)]))
     """
     padded = PaddedNetwork(network)
     values = as_sets(example, "export_onnx").values

@@ -1,21 +1,21 @@
 """PaddedNetwork: a network of padded sets, in operations whose sizes may be known only when they run."""
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.reduce import widened
-from janossy.evaluate.validation import misfits_explained
+from janossy.evaluate.validation import errors_explained
 from janossy.export.indices import columns, flat, gather, sorted_places
 from janossy.export.recurrence import last_hidden
 from janossy.export.tuples import MOST_ELEMENTS, over_tuples
 from janossy.functions.checks import check_sequences
 from janossy.functions.structure import Recurrent, hooked, structure
 from janossy.nn.network import JanossyNetwork, takes
-from janossy.orderings import Canonical, Combinations, Sampled, Tuples, weighs_rows
-from janossy.orderings.rows import check_budget
+from janossy.orderings import Canonical, Combinations, Sampled, Tuples
+from janossy.orderings.contract import check_budget
 
 
 def _mean(values: Tensor, counted: Tensor) -> Tensor:
@@ -84,14 +84,14 @@ class PaddedNetwork(nn.Module):
         x = x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.dim() - 2)).logical_not(), 0)
         order = self._order(x.detach(), mask, noise)
         elements = self._elements(x, mask)
-        with misfits_explained("f", self.network.pooling.f, elements):
+        with errors_explained("f", self.network.pooling.f, elements):
             values, counted = self._rows(elements, order, mask.sum(1))
         pooled = REDUCTIONS[self.network.pooling.reduce](widened(values), counted[..., None])
-        return self.network.rho(pooled.to(values.dtype))
+        return cast(Tensor, self.network.rho(pooled.to(values.dtype)))
 
     def _elements(self, x: Tensor, mask: Tensor) -> Tensor:
         """What f reads of each element, (B, n, d)."""
-        with misfits_explained("h", self.network.h, x):
+        with errors_explained("h", self.network.h, x):
             elements = self.network.h(flat(x)).unflatten(0, mask.shape)
         if elements.dim() != 3:
             raise ValueError(
@@ -101,7 +101,7 @@ class PaddedNetwork(nn.Module):
         if self.network.pooling.append_size:
             sizes = self.network.pooling.size_feature(mask.sum(1))[:, None, None].expand(-1, mask.shape[1], 1)
             elements = torch.cat((elements, sizes.to(elements.dtype)), dim=2)
-        return elements.masked_fill(~mask[..., None], 0)
+        return cast(Tensor, elements.masked_fill(~mask[..., None], 0))
 
     def _order(self, x: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
         """The places (B, m, n) that each permutation visits in turn: those of the real elements, then the others."""
@@ -109,7 +109,9 @@ class PaddedNetwork(nn.Module):
         if noise is not None:
             each = [[noise]]
         elif isinstance(orderings, Sampled):
-            each = [[torch.randint(2**62, (mask.shape[0], orderings.num, mask.shape[1]), device=mask.device)]]
+            each = [
+                [torch.randint(2**62, (mask.shape[0], orderings.num_permutations, mask.shape[1]), device=mask.device)]
+            ]
         elif isinstance(orderings, Canonical | Combinations):
             keys = orderings.each_key if isinstance(orderings, Canonical) else (orderings.key,)
             each = [[column.unflatten(0, mask.shape)[:, None] for column in columns(flat(x), key)] for key in keys]
@@ -136,7 +138,7 @@ class PaddedNetwork(nn.Module):
         else:
             rows = nn.functional.pad(rows, (0, 0, 0, 1))  # so that there is always a place
             real = torch.arange(rows.shape[1], device=rows.device) < lengths[:, None]
-            values = cast(Callable, f)(rows, real)
+            values = cast("Callable[..., Any]", f)(rows, real)
         return values.unflatten(0, order.shape[:2]), order.new_ones(order.shape[:2], dtype=torch.bool)
 
     def _check_inputs(self, x: Tensor, mask: Tensor, noise: Tensor | None) -> None:
@@ -181,7 +183,7 @@ def _check_network(network: JanossyNetwork) -> None:
             "JanossyNetwork(None, pooling, None) makes one of a pooling layer."
         )
     f, orderings = network.pooling.f, network.pooling.orderings
-    if isinstance(orderings, Canonical) and (weighs_rows(orderings) or orderings.k is not None):
+    if isinstance(orderings, Canonical) and (orderings.weighs_rows or orderings.k is not None):
         raise ValueError(
             f"PaddedNetwork expects Canonical(key) without k and order_weights; got {orderings}. Build the network "
             "without them."

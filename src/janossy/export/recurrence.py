@@ -1,6 +1,7 @@
 """A recurrence over padded rows, cell by cell: a loop in Python, or, when exported, one ``scan`` of any length."""
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +47,7 @@ def _run(structure: Recurrent, weights: Direction, x: Tensor, sizes: Tensor) -> 
 def _loop(step: Callable[[State, Tensor], Stepped], state: State, inputs: Tensor) -> Tensor:
     """The outputs of every step, stacked. Exported, it is a loop of as many steps as there are then inputs."""
     if torch.compiler.is_exporting():
-        return scan(step, state, inputs)[1]
+        return cast(Tensor, scan(step, state, inputs)[1])
     outputs = []
     for each in inputs:
         state, output = step(state, each)

@@ -3,6 +3,7 @@
 from itertools import combinations, permutations
 from math import factorial, prod
 from operator import add, mul
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -70,4 +71,4 @@ def _values(f: Function, x: Tensor, tuples: Tensor) -> Tensor:
         values = declared.rest(flat(rows))
     else:
         values = f(flat(gather(x, tuples.flatten(1)).unflatten(1, tuples.shape[1:])))
-    return values.unflatten(0, tuples.shape[:2])
+    return cast(Tensor, values.unflatten(0, tuples.shape[:2]))

@@ -1,6 +1,6 @@
 """BalancedTree: one learned binary operator, applied in a balanced tree."""
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -45,7 +45,7 @@ class BalancedTree(nn.Module):
 
     takes_mask: ClassVar[bool] = True
 
-    def __init__(self, in_features: int, hidden_features: int, combine: nn.Module | None = None) -> None:
+    def __init__(self, in_features: int, hidden_features: int, *, combine: nn.Module | None = None) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, hidden_features=hidden_features)
         if combine is not None and not isinstance(combine, nn.Module):
@@ -102,7 +102,7 @@ class BalancedTree(nn.Module):
             raise ValueError(
                 f"BalancedTree expects combine to map {tuple(pairs.shape)} to {expected}; got {tuple(combined.shape)}."
             )
-        return combined
+        return cast(Tensor, combined)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.hidden_features}"
@@ -121,4 +121,4 @@ class _GatedCell(nn.Module):
         logits, candidate = self.linear(pair).split((3 * self.hidden_features, self.hidden_features), dim=-1)
         choices = torch.cat((pair, torch.tanh(candidate)), dim=-1)
         shape = (3, self.hidden_features)
-        return (logits.unflatten(-1, shape).softmax(-2) * choices.unflatten(-1, shape)).sum(-2)
+        return cast(Tensor, (logits.unflatten(-1, shape).softmax(-2) * choices.unflatten(-1, shape)).sum(-2))

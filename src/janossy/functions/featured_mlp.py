@@ -31,7 +31,7 @@ class FeaturedMLP(StatesItsMeaning):
         state of another k or activation.
 
     Example:
-        >>> f = FeaturedMLP(2, 3, (16, 8), TupleFeatures(2, 3, distances=[[0, 1]]), activation="relu")
+        >>> f = FeaturedMLP(2, 3, (16, 8), features=TupleFeatures(2, 3, distances=[[0, 1]]), activation="relu")
         >>> f(torch.zeros(5, 2, 3)).shape
         torch.Size([5, 8])
     """
@@ -41,6 +41,7 @@ class FeaturedMLP(StatesItsMeaning):
         k: int,
         in_features: int,
         hidden_features: int | Sequence[int],
+        *,
         features: nn.Module,
         out_features: int | None = None,
         activation: str = "tanh",

@@ -27,12 +27,12 @@ class GatedAttention(nn.Module):
         does not divide in_features.
 
     Example:
-        >>> pooling = JanossyPooling(GatedAttention(TupleMLP(1, 3, 8), 8), Tuples(1))
+        >>> pooling = JanossyPooling(GatedAttention(TupleMLP(1, 3, 8), in_features=8), Tuples(1))
         >>> AttentionMean(8)(pooling(Ragged.from_sets([torch.randn(4, 3), torch.randn(2, 3)]))).shape
         torch.Size([2, 8])
     """
 
-    def __init__(self, g: nn.Module, in_features: int, num_heads: int = 1, hidden_features: int = 64) -> None:
+    def __init__(self, g: nn.Module, *, in_features: int, num_heads: int = 1, hidden_features: int = 64) -> None:
         super().__init__()
         if not isinstance(g, nn.Module):
             raise TypeError(f"GatedAttention expects g to be a module that maps rows to (T, c); got {g!r}.")

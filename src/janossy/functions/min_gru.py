@@ -1,7 +1,7 @@
 """MinGRU: a gated recurrence whose gates do not see the state, evaluated by a parallel scan."""
 
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -40,7 +40,7 @@ class MinGRU(nn.Module):
 
     takes_mask: ClassVar[bool] = True
 
-    def __init__(self, in_features: int, hidden_features: int, num_layers: int = 1, *, dropout: float = 0.0) -> None:
+    def __init__(self, in_features: int, hidden_features: int, *, num_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, hidden_features=hidden_features, num_layers=num_layers)
         check_dropout(self, dropout)
@@ -115,7 +115,7 @@ def _scanned_states(a: Tensor, b: Tensor) -> Tensor:
         return after, after.clone()
 
     start = b.new_zeros(b.shape[0], b.shape[2])
-    return scan(step, start, (a.transpose(0, 1), b.transpose(0, 1)))[1].transpose(0, 1)
+    return cast(Tensor, scan(step, start, (a.transpose(0, 1), b.transpose(0, 1)))[1].transpose(0, 1))
 
 
 def _compose(first_a: Tensor, second_a: Tensor, first_b: Tensor, second_b: Tensor) -> tuple[Tensor, Tensor]:
@@ -128,8 +128,8 @@ def _compose(first_a: Tensor, second_a: Tensor, first_b: Tensor, second_b: Tenso
 
 def _pairs(x: Tensor) -> tuple[Tensor, ...]:
     """The steps at even positions and those at odd ones, of an even number of steps."""
-    return x.unflatten(1, (x.shape[1] // 2, 2)).unbind(2)
+    return cast("tuple[Tensor, ...]", x.unflatten(1, (x.shape[1] // 2, 2)).unbind(2))
 
 
 def _split_last(x: Tensor) -> tuple[Tensor, ...]:
-    return x.split((x.shape[1] - 1, 1), dim=1)
+    return cast("tuple[Tensor, ...]", x.split((x.shape[1] - 1, 1), dim=1))

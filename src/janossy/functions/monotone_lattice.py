@@ -14,7 +14,7 @@ from torch.nn.functional import softplus
 
 from janossy.functions.checks import check_dtype, check_widths
 
-MOST_INPUTS = 12
+MAX_INPUTS = 12
 """A lattice has 2^12 corners then."""
 
 
@@ -48,6 +48,7 @@ class MonotoneLattice(nn.Module):
         self,
         in_features: int,
         out_features: int,
+        *,
         increasing: Sequence[int] = (),
         num_keypoints: int = 8,
         low: float = -3.0,
@@ -55,9 +56,9 @@ class MonotoneLattice(nn.Module):
     ) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, out_features=out_features, num_keypoints=num_keypoints)
-        if in_features > MOST_INPUTS or num_keypoints < 2:
+        if in_features > MAX_INPUTS or num_keypoints < 2:
             raise ValueError(
-                f"MonotoneLattice expects in_features <= {MOST_INPUTS}, as it has 2^in_features corners, and "
+                f"MonotoneLattice expects in_features <= {MAX_INPUTS}, as it has 2^in_features corners, and "
                 f"num_keypoints >= 2; got in_features={in_features}, num_keypoints={num_keypoints}."
             )
         _check_columns(increasing, in_features)

@@ -33,6 +33,7 @@ class TupleMLP(StatesItsMeaning):
         k: int,
         in_features: int,
         hidden_features: int | Sequence[int],
+        *,
         out_features: int | None = None,
         activation: str = "tanh",
     ) -> None:

@@ -1,7 +1,7 @@
 """TupleProduct: a sum of products of one network a position."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,7 @@ class TupleProduct(nn.Module):
         k: int,
         in_features: int,
         rank: int,
+        *,
         out_features: int | None = None,
         g: Callable[[int], nn.Module] | Sequence[nn.Module] | nn.ModuleList | None = None,
     ) -> None:
@@ -106,7 +107,7 @@ class TupleProduct(nn.Module):
                 f"TupleProduct expects g_{j} to map {tuple(x.shape)} to ({len(x)}, {self.rank}); got {tuple(z.shape)}. "
                 "Match its outputs to rank."
             )
-        return z
+        return cast(Tensor, z)
 
     def _rest(self, products: Tensor) -> Tensor:
         return products if self.output is None else self.output(products)

@@ -1,5 +1,7 @@
 """JanossyAggregation: Janossy pooling of neighbourhoods, as torch_geometric's layers take it."""
 
+from typing import cast
+
 import torch
 from torch import Tensor
 
@@ -8,7 +10,7 @@ from janossy.evaluate import Evaluator, Function
 from janossy.evaluate.lookup import Lookup
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Orderings, Sampled
-from janossy.orderings.rows import check_orderings
+from janossy.orderings.contract import check_orderings
 from janossy.sets import Ragged
 
 try:
@@ -62,8 +64,8 @@ class JanossyAggregation(Aggregation):
     def __init__(
         self,
         f: Function,
-        num_permutations: int = 1,
         *,
+        num_permutations: int = 1,
         num_permutations_eval: int | None = None,
         orderings: Orderings | None = None,
         orderings_eval: Orderings | None = None,
@@ -99,14 +101,14 @@ class JanossyAggregation(Aggregation):
                 f"does not change with the number of orderings; got {reduce!r}. Leave them out, or choose one of those."
             )
         self.pooling = JanossyPooling(
-            f, Sampled(num_permutations) if orderings is None else orderings, evaluate, reduce
+            f, Sampled(num_permutations) if orderings is None else orderings, evaluate=evaluate, reduce=reduce
         )
         self.orderings_eval = orderings_eval
 
     def reset_parameters(self) -> None:
         reset(self.pooling)
 
-    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")
+    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator]
     def forward(
         self,
         x: Tensor,
@@ -126,16 +128,16 @@ class JanossyAggregation(Aggregation):
         pooled = self.pooling(_each_head(sets), orderings=None if self.training else self.orderings_eval)
         heads = elements.shape[1:-1]
         # PyG's layers view what they get.
-        return pooled.view(*heads, len(sets), pooled.shape[-1]).movedim(len(heads), dim).contiguous()
+        return cast(Tensor, pooled.view(*heads, len(sets), pooled.shape[-1]).movedim(len(heads), dim).contiguous())
 
-    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")
+    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator]
     def read(self, x: Tensor, sources: Tensor, targets: Tensor, dim_size: int) -> Tensor:
         """A call's result for the elements x[sources] (E, d) and index ``targets``, each row of x projected once.
 
         Shapes: x (V, d), sources and targets (E,) -> (dim_size, c).
         """
         sets = Ragged.from_index(sources, targets, dim_size)
-        return self.pooling(Lookup(x, sets), orderings=None if self.training else self.orderings_eval)
+        return cast(Tensor, self.pooling(Lookup(x, sets), orderings=None if self.training else self.orderings_eval))
 
     def __repr__(self) -> str:
         # A layer keeps this as its attribute `aggr`, so it stays one line, whatever f is.
@@ -146,8 +148,8 @@ class JanossyAggregation(Aggregation):
 
 
 def _named(orderings: Orderings, mode: str = "") -> str:
-    if isinstance(orderings, Sampled) and orderings == Sampled(orderings.num):
-        return f"num_permutations{mode}={orderings.num}"
+    if isinstance(orderings, Sampled) and orderings == Sampled(orderings.num_permutations):
+        return f"num_permutations{mode}={orderings.num_permutations}"
     return f"orderings{mode}={orderings}"
 
 

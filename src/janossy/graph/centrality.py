@@ -1,6 +1,7 @@
 """Keys by which a vertex's neighbours are ordered: their degree, PageRank, personalised PageRank, betweenness."""
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import networkx as nx
 import numpy as np
@@ -20,7 +21,7 @@ CENTRES = 256
 """The centres whose personalised PageRanks are computed together, each of which takes a number a vertex."""
 
 
-def neighbour_keys(graph: Neighbourhoods, by: str | Sequence[str]) -> Tensor:
+def neighbour_keys(graph: Neighbourhoods, centrality: str | Sequence[str]) -> Tensor:
     """Numbers to sort each vertex's neighbours by, from the most central to the least: minus their centralities.
 
     - "degree": the edges that end at the neighbour.
@@ -53,8 +54,8 @@ def neighbour_keys(graph: Neighbourhoods, by: str | Sequence[str]) -> Tensor:
         tensor([[-1., -1., -2., -2.]], dtype=torch.float64)
     """
     check_graph(graph, "neighbour_keys")
-    names = [by] if isinstance(by, str) else list(by)
-    expected = f"neighbour_keys expects by among {', '.join(map(repr, CENTRALITIES))}, or several"
+    names = [centrality] if isinstance(centrality, str) else list(centrality)
+    expected = f"neighbour_keys expects a centrality among {', '.join(map(repr, CENTRALITIES))}, or several"
     if wrong := [name for name in names if not isinstance(name, str)]:
         raise TypeError(f"{expected}; got {wrong[0]!r}, of type {type(wrong[0]).__name__}.")
     if not names or (wrong := [name for name in names if name not in CENTRALITIES]):
@@ -68,12 +69,12 @@ def neighbour_keys(graph: Neighbourhoods, by: str | Sequence[str]) -> Tensor:
 
 
 def _degree(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
-    return np.diff(edges.indptr)[neighbours].astype(float)
+    return cast(np.ndarray, np.diff(edges.indptr)[neighbours].astype(float))
 
 
 def _pagerank(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
     anywhere = np.full((edges.shape[0], 1), 1 / max(1, edges.shape[0]))
-    return _stationary(edges, anywhere)[neighbours, 0]
+    return cast(np.ndarray, _stationary(edges, anywhere)[neighbours, 0])
 
 
 def _personalised_pagerank(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
@@ -102,7 +103,7 @@ def _stationary(edges: csr_matrix, starts: np.ndarray) -> np.ndarray:
 def _betweenness(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
     # networkx has edges row -> column.
     of_vertices = nx.betweenness_centrality(nx.from_scipy_sparse_array(edges.T, create_using=nx.DiGraph))
-    return np.array([of_vertices[v] for v in range(edges.shape[0])])[neighbours]
+    return cast(np.ndarray, np.array([of_vertices[v] for v in range(edges.shape[0])])[neighbours])
 
 
 CENTRALITIES: dict[str, Callable[[csr_matrix, np.ndarray], np.ndarray]] = {

@@ -1,6 +1,6 @@
 """JanossySAGEConv: torch_geometric's SAGEConv, projecting what f reads once a vertex and not once an edge."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -40,24 +40,28 @@ class JanossySAGEConv(SAGEConv):
         super().__init_subclass__()
         cls.propagate = cls.propagate  # type: ignore[method-assign]  # an inherited one is replaced by generated code
 
-    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")
+    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator]
     def propagate(self, edge_index: Any, size: Any = None, **given: Any) -> Tensor:
         x, of_targets = given["x"]
         num_targets = 0 if of_targets is None else len(of_targets)
         if not self._reads_in_place(x, num_targets, edge_index, size):
-            return MessagePassing.propagate(self, edge_index, size=size, **given)  # SAGEConv's own may be generated
+            # SAGEConv's own may be generated.
+            return cast(Tensor, MessagePassing.propagate(self, edge_index, size=size, **given))
         sources, targets = edge_index
         aggregation = self.aggr_module
         if isinstance(aggregation, JanossyAggregation):
-            return aggregation.read(x, sources, targets, num_targets)
+            return cast(Tensor, aggregation.read(x, sources, targets, num_targets))
         messages = x.index_select(0, sources)
-        return aggregation.combine(
-            [
-                part.read(x, sources, targets, num_targets)
-                if isinstance(part, JanossyAggregation)
-                else part(messages, targets, dim_size=num_targets)
-                for part in aggregation.aggrs
-            ]
+        return cast(
+            Tensor,
+            aggregation.combine(
+                [
+                    part.read(x, sources, targets, num_targets)
+                    if isinstance(part, JanossyAggregation)
+                    else part(messages, targets, dim_size=num_targets)
+                    for part in aggregation.aggrs
+                ]
+            ),
         )
 
     def _reads_in_place(self, x: Tensor, num_targets: int, edges: Any, size: Any) -> bool:

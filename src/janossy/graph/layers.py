@@ -87,8 +87,10 @@ class InOrder(nn.Module):
     def forward(self, x: Tensor, sets: Ragged) -> Tensor:
         table, places = _used(x, sets.values)  # each row is projected once, in however many sets it is
         rows = Drawn(build_rows(sets, lambda n, _: torch.arange(n, device=sets.device)[None, None]), sets.sizes)
-        problem = Problem(self.f, rows, sets.with_values(places), sets, memory_budget=self.memory_budget, table=table)
-        if Packed().refuses(problem) is None:
+        problem = Problem(
+            self.f, rows, sets.with_values(places), keys=sets, memory_budget=self.memory_budget, table=table
+        )
+        if Packed().why_not_applicable(problem) is None:
             return cast(Tensor, Packed()(problem))
         return cast(Tensor, Gather()(replace(problem, table=_dense(table))))
 
@@ -119,7 +121,7 @@ class KaryMean(nn.Module):
         self.pooling = JanossyPooling(TupleMLP(k, in_features, hidden_features), Tuples(k))
 
     def forward(self, x: Tensor, sets: Ragged) -> Tensor:
-        return self.pooling(sets.with_values(_dense(_rows(x, sets.values))))
+        return cast(Tensor, self.pooling(sets.with_values(_dense(_rows(x, sets.values)))))
 
 
 def _pooling(aggregation: str, in_features: int, hidden_features: int, memory_budget: int) -> nn.Module:
@@ -157,7 +159,7 @@ def _rows(x: Tensor, positions: Tensor) -> Tensor:
         return torch.zeros(0, x.shape[1], dtype=x.dtype, device=x.device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        return x.to_sparse_coo().index_select(0, positions).to_sparse_csr()
+        return cast(Tensor, x.to_sparse_coo().index_select(0, positions).to_sparse_csr())
 
 
 def _dense(x: Tensor) -> Tensor:

@@ -193,15 +193,15 @@ class TwoHops:
                 "use two_hops."
             )
         graph = Neighbourhoods.from_edge_index(edges, batch.num_nodes)
-        return two_hops(graph, torch.arange(size, device=graph.device), None, None, generator=generator)
+        return two_hops(graph, torch.arange(size, device=graph.device), k_1=None, k_2=None, generator=generator)
 
 
 def two_hops(
     graph: Neighbourhoods,
     vertices: Tensor,
+    *,
     k_1: int | None,
     k_2: int | None,
-    *,
     resample: bool = False,
     generator: torch.Generator | None = None,
 ) -> TwoHops:
@@ -217,7 +217,7 @@ def two_hops(
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
-        >>> hops = two_hops(graph, torch.tensor([0, 1]), None, None)
+        >>> hops = two_hops(graph, torch.tensor([0, 1]), k_1=None, k_2=None)
         >>> hops.inner, hops.first.sizes, hops.targets
         (tensor([0, 1, 2]), (2, 1, 1), tensor([0, 1]))
     """

@@ -1,5 +1,7 @@
 """GraphSAGE: two layers that pool sampled neighbourhoods, and a linear classifier (Section 3.2)."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -48,7 +50,7 @@ class GraphSAGE(nn.Module):
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
-        >>> model = GraphSAGE(5, 3, "lstm")
+        >>> model = GraphSAGE(5, 3, aggregation="lstm")
         >>> model(torch.randn(3, 5), graph, torch.tensor([0, 2]), k_1=2, k_2=2).shape
         torch.Size([2, 3])
     """
@@ -57,8 +59,8 @@ class GraphSAGE(nn.Module):
         self,
         in_features: int,
         num_classes: int,
-        aggregation: str = "lstm",
         *,
+        aggregation: str = "lstm",
         hidden_features: int = 256,
         memory_budget: int = 2**30,
     ) -> None:
@@ -106,7 +108,7 @@ class GraphSAGE(nn.Module):
                 "num_nodes."
             )
         check_dtype(self, x)
-        return self.of_hops(x, two_hops(graph, vertices, k_1, k_2, resample=resample, generator=generator))
+        return self.of_hops(x, two_hops(graph, vertices, k_1=k_1, k_2=k_2, resample=resample, generator=generator))
 
     def of_hops(self, x: Tensor, hops: TwoHops) -> Tensor:
         """The logits (B, c) from neighbours that have been drawn.
@@ -121,7 +123,7 @@ class GraphSAGE(nn.Module):
         embeddings = self.layer_one(x, hops.first, hops.inner).relu()
         outputs = self.layer_two(embeddings, hops.second, hops.targets)
         outputs = outputs.relu() if self.aggregation in MEANS else nn.functional.normalize(outputs, dim=1)
-        return self.rho(outputs)
+        return cast(Tensor, self.rho(outputs))
 
     def extra_repr(self) -> str:
         return f"aggregation={self.aggregation!r}"

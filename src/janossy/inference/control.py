@@ -15,8 +15,8 @@ from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_module, check_network
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Bucket, Orderings, RandomOrderings, Rows, Tuples
+from janossy.orderings.contract import as_random
 from janossy.orderings.drawn import Drawn, draws_of
-from janossy.orderings.rows import as_random, in_prediction
 from janossy.sets import Ragged, check_ragged
 
 SETS_A_STEP = 64
@@ -199,13 +199,13 @@ class _Source:
 
 def _random(orderings: Orderings, k: int) -> RandomOrderings:
     """These orderings, which must draw, at least k elements a row."""
-    random = as_random(in_prediction(orderings), "fit_control_variate")
+    random = as_random(orderings.in_prediction(), "fit_control_variate")
     if random is None:
         raise ValueError(
             f"fit_control_variate expects a network whose orderings draw, such as Sampled; got {orderings}, which "
             "leaves no variance between permutations."
         )
-    length = getattr(orderings, "k", None)
+    length = orderings.k
     if length is not None and length < k:
         raise ValueError(f"fit_control_variate expects k <= {length}, that of the network's orderings; got {k}.")
     return random
@@ -230,7 +230,7 @@ def _first(source: _Source, sets: Ragged, k: int, hidden_features: int) -> Tuple
     seed = int(source.integers(2**62, device=sets.device))
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        return TupleMLP(k, elements.shape[1], hidden_features, outputs.shape[2]).to(elements)
+        return TupleMLP(k, elements.shape[1], hidden_features, out_features=outputs.shape[2]).to(elements)
 
 
 def _train(control: ControlVariate, source: _Source, sets: Ragged, num_steps: int, learning_rate: float) -> None:

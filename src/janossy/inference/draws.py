@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from itertools import accumulate
 from math import ceil, inf
-from typing import Protocol, cast
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from janossy.evaluate.packed import most_shared
+from janossy.evaluate.packed import max_shared
 from janossy.functions.structure import structure
 from janossy.inference.error_bars import Sample
 from janossy.nn.network import JanossyNetwork
 from janossy.orderings import RandomOrderings, Rows
+from janossy.orderings.contract import takes_all
 from janossy.orderings.drawn import Drawn, independent_draws
-from janossy.orderings.rows import exhausting, takes_all
 from janossy.sets import Ragged
 from janossy.transfer import upload
 
@@ -60,9 +60,9 @@ class Draws:
         sizes = set(sets.sizes)
         self.num_rows = {n: own.num_rows(n) for n in sizes}
         """The rows of a draw, by the size of the set."""
-        if own.num == 1:
+        if own.num_permutations == 1:
             many = _exhausting(own.redrawn(num, block=block, seed=seed), network, adaptive)
-            self.drawn = Drawn(many.enumerate(sets, generator), sets.sizes, getattr(own, "k", None))
+            self.drawn = Drawn(many.enumerate(sets, generator), sets.sizes, own.k)
             blocks = {n: [size // self.num_rows[n] for size in many.blocks(n)] for n in sizes}
             populations = {n: many.population(n) / self.num_rows[n] for n in sizes}
         else:
@@ -122,9 +122,9 @@ class Draws:
 def _exhausting(many: RandomOrderings, network: JanossyNetwork, adaptive: bool) -> RandomOrderings:
     """The same, but all orders of a set that has no more, or no more than a recurrence reads as fast, as a tree."""
     shared = None
-    if not adaptive and network.pooling.choice.name in ("auto", "packed") and not getattr(many, "exact_last", 0):
-        shared = most_shared(structure(network.pooling.f), many.num, many.row_length)
-    return cast(RandomOrderings, exhausting(many, shared))
+    if not adaptive and network.pooling.choice.name in ("auto", "packed") and not many.exact_last:
+        shared = max_shared(structure(network.pooling.f), many.num_permutations, many.row_length)
+    return many.exhausting(shared)
 
 
 def mean_of_draws(values: Tensor, drawn: Drawn, num_rows: Callable[[int], int]) -> Tensor:

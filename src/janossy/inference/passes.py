@@ -43,7 +43,7 @@ def predict_passes(
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
-        >>> model, x, vertices = GraphSAGE(5, 3, "lstm").eval(), torch.randn(3, 5), torch.tensor([0, 2])
+        >>> model, x, vertices = GraphSAGE(5, 3, aggregation="lstm").eval(), torch.randn(3, 5), torch.tensor([0, 2])
         >>> prediction = predict_passes(lambda: model(x, graph, vertices), 20, link="softmax")
         >>> prediction.mean.shape, prediction.standard_error.shape, prediction.change_probability.shape
         (torch.Size([2, 3]), torch.Size([2, 3]), torch.Size([2]))

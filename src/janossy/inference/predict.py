@@ -15,7 +15,7 @@ from janossy.inference.prediction import Prediction, exact, of_members, together
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import RandomOrderings
-from janossy.orderings.rows import MAX_ROWS, Orderings, as_random, check_orderings, in_prediction
+from janossy.orderings.contract import Orderings, as_random, check_orderings
 from janossy.sets import Ragged, check_ragged
 from janossy.stack import Stack
 from janossy.transfer import upload
@@ -131,7 +131,7 @@ def predict(
     check_context(context, sets, "predict")
     averaged = network.pooling.orderings if orderings is None else orderings
     check_orderings(averaged, "predict")
-    drawn = as_random(in_prediction(averaged), "predict")
+    drawn = as_random(averaged.in_prediction(), "predict")
     check_integer("predict", "num_permutations", num_permutations, 1, optional=True)
     check_integer("predict", "block", block, 1, "permutations", optional=True)
     check_integer("predict", "seed", seed, 0, optional=True)
@@ -150,7 +150,7 @@ def predict(
             f"predict expects as control a ControlVariate, or another with rows and mean; got {control!r}, without "
             f"{' and '.join(missing)}. fit_control_variate makes one."
         )
-    if drawn is not None and drawn.num > 1:
+    if drawn is not None and drawn.num_permutations > 1:
         drawn = cast(RandomOrderings, network.pooling.in_evaluation(drawn))
     num, block = (0, None) if drawn is None else _plan(drawn, num_permutations, block, tolerance is not None)
 
@@ -203,7 +203,7 @@ def _plan(
     orderings: RandomOrderings, num_permutations: int | None, block: int | None, adaptive: bool
 ) -> tuple[int, int | None]:
     """How many draws, and of how many permutations a block is made."""
-    size = orderings.num
+    size = orderings.num_permutations
     num = num_permutations or (NUM_PERMUTATIONS if size == 1 else BLOCKS * size)
     num_draws = -(-num // size)
     if adaptive and num_draws < 2:
@@ -215,7 +215,7 @@ def _plan(
     if size > 1:
         if block is not None:
             raise ValueError(
-                f"predict draws groups of the network's num={size} permutations, which are the blocks of its error "
+                f"predict draws groups of the network's num_permutations={size}, which are the blocks of its error "
                 f"bar; got block={block}. Leave it out."
             )
         return num_draws, None
@@ -227,7 +227,7 @@ def _plan(
 
 def _batches(sets: Ragged, orderings: RandomOrderings, num_draws: int, memory_budget: int) -> Iterator[slice]:
     """Stretches of sets whose rows, and the memory to draw them, are within bounds; of one set at least."""
-    most_rows, most_positions = getattr(orderings, "max_rows", MAX_ROWS), memory_budget // POSITION_BYTES
+    most_rows, most_positions = orderings.max_rows, memory_budget // POSITION_BYTES
     needs = {n: num_draws * orderings.num_rows(n) for n in set(sets.sizes)}
     begin = num_rows = num_positions = 0
     for b, n in enumerate(sets.sizes):

@@ -13,7 +13,8 @@ from janossy.inference.links import Link, named_link
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import Sampled
-from janossy.orderings.rows import MAX_ROWS, Rows, as_random, build_rows, in_prediction
+from janossy.orderings.contract import Orderings, as_random
+from janossy.orderings.rows import Rows, build_rows
 from janossy.sets import Ragged, check_ragged
 
 if TYPE_CHECKING:
@@ -164,16 +165,16 @@ def sensitivity(
     if num_permutations < 2:
         raise ValueError(f"sensitivity expects num_permutations >= 2, to see a variance; got {num_permutations}.")
     linked = named_link(link, "sensitivity")
-    orderings = in_prediction(network.pooling.orderings)
+    orderings = network.pooling.orderings.in_prediction()
     if as_random(orderings, "sensitivity") is None:
         raise ValueError(
             f"sensitivity expects a network whose orderings draw, such as Sampled; got {orderings}, which draws no "
             "permutation: the variance is zero by construction. To audit its f, build a JanossyNetwork of it with "
             "Sampled()."
         )
-    max_rows = getattr(orderings, "max_rows", MAX_ROWS)
+    max_rows = orderings.max_rows
     with evaluating(network):
-        predictions = _Predictions(network, network.elements(sets), context, getattr(orderings, "k", None), linked)
+        predictions = _Predictions(network, network.elements(sets), context, orderings.k, linked)
         drawn = Sampled(num_permutations, scheme="independent", max_rows=max_rows).enumerate(sets, generator)
         orders = _padded(drawn, sets)
         everything = torch.arange(len(sets), device=sets.device)
@@ -222,7 +223,7 @@ class _Predictions:
 
 
 @dataclass(frozen=True, eq=False)
-class _Given:
+class _Given(Orderings):
     """Orderings: the first n_b positions of orders (B, R, max n), or the first k of them."""
 
     orders: Tensor

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import isfinite
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +40,7 @@ class OrderLoss(nn.Module):
     Args:
         loss: any torch loss with reduction="none", or such a function of (predictions, target); None for squared loss.
         estimator: "score", "straight_through" or "search".
-        num_orders: m, the orders of each set, drawn anew at every call; the network's own ``num`` does not count.
+        num_permutations: m, the orders of each set, drawn anew at every call; the network's own ``num`` does not count.
         temperature: T of "straight_through", in units of the scores.
 
     Shapes: sets of B, target (B, *any) -> scalar.
@@ -53,7 +54,7 @@ class OrderLoss(nn.Module):
         >>> orders = Learned(nn.Linear(3, 1))
         >>> network = JanossyNetwork(None, JanossyPooling(GRU(3, 8), orders), nn.Linear(8, 1))
         >>> sets = Ragged.from_sets([torch.randn(5, 3), torch.randn(2, 3)])
-        >>> OrderLoss(num_orders=8)(network, sets, torch.tensor([[1.0], [0.0]])).backward()
+        >>> OrderLoss(num_permutations=8)(network, sets, torch.tensor([[1.0], [0.0]])).backward()
         >>> orders.scorer.weight.grad.shape
         torch.Size([1, 3])
     """
@@ -61,9 +62,9 @@ class OrderLoss(nn.Module):
     def __init__(
         self,
         loss: Loss | None = None,
-        estimator: str = "score",
         *,
-        num_orders: int = 4,
+        estimator: str = "score",
+        num_permutations: int = 4,
         temperature: float = 1.0,
     ) -> None:
         super().__init__()
@@ -71,13 +72,15 @@ class OrderLoss(nn.Module):
             known = ", ".join(map(repr, FEWEST))
             error: type[Exception] = ValueError if isinstance(estimator, str) else TypeError
             raise error(f"OrderLoss expects an estimator among {known}; got {estimator!r}.")
-        check_integer("OrderLoss", "num_orders", num_orders, FEWEST[estimator], f"of estimator={estimator!r}")
+        check_integer(
+            "OrderLoss", "num_permutations", num_permutations, FEWEST[estimator], f"of estimator={estimator!r}"
+        )
         check_number("OrderLoss", "temperature", temperature, 1.0)
         if not (isfinite(temperature) and temperature > 0):
             raise ValueError(f"OrderLoss expects a temperature > 0; got temperature={temperature}. Write 1.0.")
         self.loss = PermutationLoss(loss)
         self.estimator = estimator
-        self.num_orders = num_orders
+        self.num_permutations = num_permutations
         self.temperature = temperature
 
     def forward(
@@ -102,7 +105,7 @@ class OrderLoss(nn.Module):
                 f"OrderLoss expects a network whose orderings are Learned(scorer); got {orders}. Use PermutationLoss "
                 "for orders that are drawn, and the loss itself for others."
             )
-        drawn = replace(orders, num=self.num_orders, sample=True)
+        drawn = replace(orders, num_permutations=self.num_permutations, sample=True)
         if self.estimator == "straight_through":
             return self._each(self._relaxed(network, drawn, sets, context, generator), target).mean()
         rows = drawn.enumerate(sets, generator)
@@ -111,18 +114,18 @@ class OrderLoss(nn.Module):
         log_p = drawn.log_probabilities(sets, rows).unflatten(0, losses.shape)
         by_scores = log_p - log_p.detach()  # 0, with the gradient of log p
         if self.estimator == "score":
-            others = (losses.sum(1, keepdim=True) - losses) / (self.num_orders - 1)
-            return losses.mean() + ((losses - others).detach() * by_scores).mean()
+            others = (losses.sum(1, keepdim=True) - losses) / (self.num_permutations - 1)
+            return cast(Tensor, losses.mean() + ((losses - others).detach() * by_scores).mean())
         best = losses.detach().argmin(1, keepdim=True)
-        return losses.gather(1, best).mean() - by_scores.gather(1, best).mean()
+        return cast(Tensor, losses.gather(1, best).mean() - by_scores.gather(1, best).mean())
 
     def extra_repr(self) -> str:
         temperature = f", temperature={self.temperature:g}" if self.estimator == "straight_through" else ""
-        return f"estimator={self.estimator!r}, num_orders={self.num_orders}{temperature}"
+        return f"estimator={self.estimator!r}, num_permutations={self.num_permutations}{temperature}"
 
     def _each(self, outputs: Tensor, target: Tensor) -> Tensor:
         """The losses (B, m) of outputs (B·m, *out)."""
-        return self.loss.each(outputs.unflatten(0, (-1, self.num_orders)), target)
+        return self.loss.each(outputs.unflatten(0, (-1, self.num_permutations)), target)
 
     def _relaxed(
         self,
@@ -133,7 +136,7 @@ class OrderLoss(nn.Module):
         generator: torch.Generator | None,
     ) -> Tensor:
         """The outputs (B·m, *out) of drawn orders, differentiable in the scores."""
-        m, elements = self.num_orders, network.elements(sets).values
+        m, elements = self.num_permutations, network.elements(sets).values
         if elements.dim() != 2:
             raise ValueError(
                 f"estimator='straight_through' mixes vectors (N, d), after h; got {tuple(elements.shape)}. Flatten "

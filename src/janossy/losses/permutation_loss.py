@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isfinite, log
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +14,8 @@ from janossy.checks import check_function, check_generator, check_integer, check
 from janossy.evaluate.validation import check_sets
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import Orderings, RandomOrderings
+from janossy.orderings.contract import as_random
 from janossy.orderings.drawn import draws_of
-from janossy.orderings.rows import as_random
 from janossy.sets import Ragged
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -126,8 +127,8 @@ class PermutationLoss(nn.Module):
     def __init__(
         self,
         loss: Loss | None = None,
-        objective: str = "average_loss",
         *,
+        objective: str = "average_loss",
         num_permutations: int | None = None,
         penalty: float = 0.0,
         link: str | Callable[[Tensor], Tensor] | None = None,
@@ -217,7 +218,7 @@ class PermutationLoss(nn.Module):
         """
         m = outputs.shape[1]
         losses = self._losses(outputs.flatten(0, 1), target.repeat_interleave(m, 0))
-        return losses.reshape(len(losses), -1).mean(1).unflatten(0, (-1, m))
+        return cast(Tensor, losses.reshape(len(losses), -1).mean(1).unflatten(0, (-1, m)))
 
     @property
     def estimates(self) -> Estimand:
@@ -323,7 +324,7 @@ class RobbinsMonro(LRScheduler):
         [0.05]
     """
 
-    def __init__(self, optimizer: Optimizer, tau: float = 1000.0, power: float = 1.0, last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, *, tau: float = 1000.0, power: float = 1.0, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(
                 f"RobbinsMonro expects a torch.optim.Optimizer; got {type(optimizer).__name__}. "

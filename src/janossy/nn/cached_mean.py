@@ -5,13 +5,13 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate import Function
-from janossy.evaluate.validation import check_function, check_sets, misfits_explained
+from janossy.evaluate.validation import check_function, check_sets, errors_explained
 from janossy.orderings import Sampled
 from janossy.sets import Ragged
 
 
 class CachedMean(nn.Module):
-    """mean_{i∈S}(f(h_i) − f̄_i) + mean_i f̄_i: the mean of f over each set (k = 1), from a random S of num elements.
+    """mean_{i∈S}(f(h_i) − f̄_i) + mean_i f̄_i: the mean of f over each set (k = 1), from a random S of m elements.
 
     f̄_i is what f gave for element i when it was last drawn (Chen, Zhu & Song, 2018, stochastic training of graph
     convolutional networks). Elements have identities, which sets can share, as the vertices of a graph that are in many
@@ -19,41 +19,46 @@ class CachedMean(nn.Module):
     the history of its elements is updated after it is used.
 
     Given the history, the value is unbiased for the mean of f over the set, and its gradient, mean_{i∈S} ∇f(h_i), for
-    the gradient of that mean; through a ρ or loss that is not affine neither is. The value's variance is 1/num − 1/n
+    the gradient of that mean; through a ρ or loss that is not affine neither is. The value's variance is 1/m − 1/n
     times that of f(h_i) − f̄_i within the set, and falls as f settles; the gradient's is that of plain sampling. The
     history is zero at first, which is plain sampling too.
 
     In evaluation mode the value is the exact mean, at n evaluations, and no history is used or updated.
 
     Args:
-        f: maps rows (T, 1, d) to (T, features), as a ``TupleMLP(1, …)`` does.
+        f: maps rows (T, 1, d) to (T, out_features), as a ``TupleMLP(1, …)`` does.
         num_elements: how many identities there are.
-        features: c, the width of what f returns.
-        num: how many elements are drawn from each set; all of a smaller one, whose value is then exact.
+        out_features: c, the width of what f returns.
+        num_samples: m, how many elements are drawn from each set; all of a smaller one, whose value is then exact.
 
     Shapes: sets.values (N, d), ids (N,), int64 in [0, num_elements) -> (B, c). ``history``, a buffer of the state_dict,
         (num_elements, c).
     Invariance: unbiased in training; exact in evaluation. An empty set's value is f(0), as with ``Tuples(1)``.
-    Cost: f on num·B rows in one call, and the sum of N remembered vectors.
-    Raises: TypeError for an argument of another type; ValueError if num, num_elements or features < 1, for ids of
-        another shape, dtype or range, elements that f does not take, or an f that does not return (T, features).
+    Cost: f on m·B rows in one call, and the sum of N remembered vectors.
+    Raises: TypeError for an argument of another type; ValueError if num_samples, num_elements or out_features < 1, for
+        ids of another shape, dtype or range, elements that f does not take, or an f that does not return (T,
+        out_features).
 
     Example:
-        >>> pool = CachedMean(TupleMLP(1, 4, 8), num_elements=100, features=8, num=2)
+        >>> pool = CachedMean(TupleMLP(1, 4, 8), num_elements=100, out_features=8, num_samples=2)
         >>> pool(Ragged.from_sizes(torch.randn(5, 4), [3, 2]), torch.tensor([7, 42, 99, 42, 0])).shape
         torch.Size([2, 8])
     """
 
     history: Tensor
 
-    def __init__(self, f: Function, num_elements: int, features: int, num: int = 2) -> None:
+    def __init__(self, f: Function, *, num_elements: int, out_features: int, num_samples: int = 2) -> None:
         super().__init__()
-        check_function(f, "CachedMean", "(T, features)")
-        for name, number in {"num_elements": num_elements, "features": features, "num": num}.items():
+        check_function(f, "CachedMean", "(T, out_features)")
+        for name, number in {
+            "num_elements": num_elements,
+            "out_features": out_features,
+            "num_samples": num_samples,
+        }.items():
             check_integer("CachedMean", name, number, 1)
         self.f = f
-        self.num = num
-        self.register_buffer("history", torch.zeros(num_elements, features))
+        self.num_samples = num_samples
+        self.register_buffer("history", torch.zeros(num_elements, out_features))
 
     def forward(self, sets: Ragged, ids: Ragged | Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """The mean of f over each set. ``ids``: the identity of each element; ``generator``: the source of S."""
@@ -66,7 +71,7 @@ class CachedMean(nn.Module):
             y, of_zero = self._evaluate(sets, sets.values)
             return _means(y, n).where(n[:, None] > 0, of_zero)
         # A sample without replacement is how a uniform permutation begins.
-        num = max(1, min(self.num, max(sets.sizes, default=1)))
+        num = max(1, min(self.num_samples, max(sets.sizes, default=1)))
         rows = Sampled(1, k=num).enumerate(sets, generator)
         positions = rows.join([bucket.positions() for bucket in rows.buckets])
         drawn = positions[positions >= 0]
@@ -90,12 +95,12 @@ class CachedMean(nn.Module):
         return y[:-1], y[-1:]
 
     def _checked(self, elements: Tensor) -> Tensor:
-        with misfits_explained("f", self.f, elements):
+        with errors_explained("f", self.f, elements):
             y = self.f(elements[:, None])
         if y.shape != (len(elements), self.history.shape[1]):
             raise ValueError(
                 f"CachedMean expects an f that maps rows {tuple(elements[:, None].shape)} to "
-                f"({len(elements)}, {self.history.shape[1]}); got {tuple(y.shape)}. Match features to f's."
+                f"({len(elements)}, {self.history.shape[1]}); got {tuple(y.shape)}. Match out_features to f's."
             )
         return y
 
@@ -112,8 +117,8 @@ class CachedMean(nn.Module):
             )
 
     def extra_repr(self) -> str:
-        num_elements, features = self.history.shape
-        return f"num_elements={num_elements}, features={features}, num={self.num}"
+        num_elements, out_features = self.history.shape
+        return f"num_elements={num_elements}, out_features={out_features}, num_samples={self.num_samples}"
 
 
 def _means(values: Tensor, counts: Tensor) -> Tensor:

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_flags, check_widths
 
-MOST_FEATURES = 50
+MAX_FEATURES = 50
 """The width of the widest embedding that is chosen by itself."""
 
 
 def embedding_width(num_codes: int) -> int:
     """How many features a column of so many codes is embedded in: fastai's rule of thumb, 1.6·n^0.56, at most 50."""
-    return min(MOST_FEATURES, max(1, round(1.6 * num_codes**0.56)))
+    return cast(int, min(MAX_FEATURES, max(1, round(1.6 * num_codes**0.56))))
 
 
 class ColumnEmbedding(nn.Module):
@@ -44,8 +44,8 @@ class ColumnEmbedding(nn.Module):
     def __init__(
         self,
         vocabularies: Sequence[int],
-        num_numbers: int,
         *,
+        num_numbers: int,
         embedding_features: int | None = None,
         scaled: bool = False,
     ) -> None:

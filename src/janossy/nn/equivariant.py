@@ -7,9 +7,8 @@ from janossy.checks import check_generator
 from janossy.evaluate import MEMORY_BUDGET, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.per_element import per_element
-from janossy.evaluate.validation import check_function, check_keys, check_sets, misfits_explained
-from janossy.orderings import Orderings, weighs_rows
-from janossy.orderings.rows import check_orderings, exhausting, in_prediction, modules_of
+from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
+from janossy.orderings.contract import Orderings, check_orderings, modules_of
 from janossy.sets import Ragged
 
 
@@ -45,12 +44,12 @@ class JanossyEquivariant(nn.Module):
         super().__init__()
         check_function(f, "JanossyEquivariant", "(T, L, c)")
         check_orderings(orderings, "JanossyEquivariant")
-        if getattr(orderings, "k", None) is not None:
+        if orderings.k is not None:
             raise ValueError(
                 f"JanossyEquivariant expects orderings of whole sets, as every element has an output; got {orderings}. "
                 "Use AllPermutations(), Canonical() or Sampled(num)."
             )
-        if weighs_rows(orderings):
+        if orderings.weighs_rows:
             raise ValueError(
                 f"JanossyEquivariant expects orderings that count alike; got {type(orderings).__name__}, which weighs "
                 "them. Use Sampled(num)."
@@ -69,9 +68,11 @@ class JanossyEquivariant(nn.Module):
             keys = sets
         check_keys(keys, sets, "JanossyEquivariant")
         check_generator("JanossyEquivariant", generator, sets.device)
-        orderings = self.orderings if self.training else exhausting(in_prediction(self.orderings))
-        problem = Problem(self.f, orderings, sets, keys, None, generator, self.memory_budget)
-        with misfits_explained("f", self.f, sets.values):
+        orderings = self.orderings if self.training else self.orderings.in_prediction().exhausting()
+        problem = Problem(
+            self.f, orderings, sets, keys=keys, reduce=None, generator=generator, memory_budget=self.memory_budget
+        )
+        with errors_explained("f", self.f, sets.values):
             return sets.with_values(per_element(problem))
 
     def extra_repr(self) -> str:

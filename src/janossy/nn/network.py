@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from inspect import signature
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.lookup import looked_up
-from janossy.evaluate.validation import check_context, check_sets, misfits_explained
+from janossy.evaluate.validation import check_context, check_sets, errors_explained
 from janossy.nn.modes import untouched
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Orderings
@@ -27,7 +28,7 @@ class JanossyNetwork(nn.Module):
 
     Args:
         h: maps elements (N, *features) to (N, d), such as ``nn.Embedding`` for sets of integers; None for identity.
-        pooling: a ``JanossyPooling``.
+        pooling: a ``JanossyPooling``, which is required.
         rho: maps pooled vectors (B, c) to outputs; None for identity. For sets that come with a ``context``, what is
             known of each as a whole, it takes that too: rho(pooled, context).
 
@@ -41,12 +42,15 @@ class JanossyNetwork(nn.Module):
         torch.Size([2, 1])
     """
 
-    def __init__(self, h: nn.Module | None, pooling: JanossyPooling, rho: nn.Module | None) -> None:
+    def __init__(
+        self, h: nn.Module | None = None, pooling: JanossyPooling | None = None, rho: nn.Module | None = None
+    ) -> None:
         super().__init__()
         if not isinstance(pooling, JanossyPooling):
+            got = "none" if pooling is None else type(pooling).__name__
             raise TypeError(
-                f"JanossyNetwork expects pooling to be a JanossyPooling; got {type(pooling).__name__}. "
-                "Its arguments are h, pooling, rho."
+                f"JanossyNetwork expects pooling to be a JanossyPooling; got {got}. "
+                "Write JanossyNetwork(pooling=…), or JanossyNetwork(h, pooling, rho)."
             )
         check_module("JanossyNetwork", "h", h)
         check_module("JanossyNetwork", "rho", rho)
@@ -68,8 +72,7 @@ class JanossyNetwork(nn.Module):
         ``orderings``: others than the pooling's own. ``context``: what is known of each set as a whole, (B, *any),
         which ρ takes beside the pooled vector. ``elements``: h(x), where it is known already.
         """
-        check_context(context, sets, "JanossyNetwork")
-        elements = self.elements(sets) if elements is None else elements
+        elements = self._checked_elements(sets, context, elements)
         pooled = self.pooling(elements, orderings, keys=sets, generator=generator)
         if context is not None and isinstance(orderings, Drawn) and orderings.rows.owners is not None:
             context = context[orderings.rows.owners]  # several draws of a set, each reduced by itself
@@ -89,8 +92,7 @@ class JanossyNetwork(nn.Module):
         ``orderings``: others than the pooling's own, such as more permutations than it is trained with. ``context`` and
         ``elements``: as for a call.
         """
-        check_context(context, sets, "JanossyNetwork")
-        elements = self.elements(sets) if elements is None else elements
+        elements = self._checked_elements(sets, context, elements)
         rows = self.pooling.rows(elements, orderings, keys=sets, generator=generator)
         of_rows = None if context is None else context[rows.to_index()[1]]
         return rows.with_values(self.read_out(rows.values, of_rows))
@@ -99,7 +101,7 @@ class JanossyNetwork(nn.Module):
         """ρ of vectors (T, c), and of the context (T, *any) of each, if there is one: (T, out)."""
         given = (pooled,) if context is None else (pooled, context)
         with _arguments_explained(self.rho, given):
-            return self.rho(*given)
+            return cast(Tensor, self.rho(*given))
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
         """What ``JanossyPooling.explain`` says of h(x)."""
@@ -107,10 +109,22 @@ class JanossyNetwork(nn.Module):
             elements = self.elements(sets)
         return self.pooling.explain(elements, orderings, keys=sets)
 
+    def _checked_elements(self, sets: Ragged, context: Tensor | None, elements: Ragged | None) -> Ragged:
+        """Returns h(x), which may be known, after a check of the sets and of the context."""
+        if elements is None:
+            elements = self.elements(sets)
+        else:
+            check_sets(sets, "JanossyNetwork")
+        check_context(context, sets, "JanossyNetwork")
+        return elements
+
     def elements(self, sets: Ragged) -> Ragged:
-        """h(x): the same sets, of what f reads; of an embedding a ``Lookup``, so that f projects each id once."""
+        """Returns h(x): the same sets, of what f reads. For an embedding it is a ``Lookup``.
+
+        From a ``Lookup`` f projects each id once.
+        """
         check_sets(sets, "JanossyNetwork")
-        with misfits_explained("h", self.h, sets.values):
+        with errors_explained("h", self.h, sets.values):
             found = looked_up(self.h, sets)
             return sets.with_values(self.h(sets.values)) if found is None else found
 
@@ -155,5 +169,5 @@ def check_module(owner: str, name: str, module: object) -> None:
 def check_network(network: object, owner: str) -> None:
     """Raise a TypeError unless it is a ``JanossyNetwork``."""
     if not isinstance(network, JanossyNetwork):
-        remedy = "JanossyNetwork(h, pooling, rho), of which h and rho may be None"
+        remedy = "JanossyNetwork(pooling=…), with h and rho if there are any"
         raise TypeError(f"{owner} expects a JanossyNetwork; got {type(network).__name__}. Write {remedy}.")

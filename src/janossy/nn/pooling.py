@@ -11,13 +11,12 @@ from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Funct
 from janossy.evaluate.cost import Cost, check_memory_budget
 from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.rows.pool import apply
-from janossy.evaluate.validation import check_function, check_keys, check_sets, misfits_explained
+from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
 from janossy.functions.meaning import StatesItsMeaning
+from janossy.functions.structure import Additive, Product, structure
 from janossy.nn.modes import untouched
-from janossy.orderings import Orderings, weighs_rows
+from janossy.orderings.contract import Orderings, check_orderings, modules_of
 from janossy.orderings.drawn import Drawn
-from janossy.orderings.rows import check_orderings, exhausting, in_prediction, modules_of
-from janossy.orderings.sorting import key_name
 from janossy.sets import Ragged
 
 AVERAGES = ("mean", "logmeanexp")
@@ -55,7 +54,7 @@ class JanossyPooling(StatesItsMeaning):
         orderings or another reduce.
 
     Example:
-        >>> pool = JanossyPooling(GRU(4, 16), Sampled(num=5))
+        >>> pool = JanossyPooling(GRU(4, 16), Sampled(num_permutations=5))
         >>> pool(Ragged.from_sets([torch.randn(3, 4), torch.randn(0, 4)])).shape
         torch.Size([2, 16])
     """
@@ -64,9 +63,9 @@ class JanossyPooling(StatesItsMeaning):
         self,
         f: Function,
         orderings: Orderings,
+        *,
         evaluate: str | Evaluator = "auto",
         reduce: str = "mean",
-        *,
         memory_budget: int = MEMORY_BUDGET,
         append_size: bool | str = False,
         largest_size: int | None = None,
@@ -86,6 +85,8 @@ class JanossyPooling(StatesItsMeaning):
                     f"JanossyPooling expects, with orderings_train, a reduce among {', '.join(AVERAGES)}, whose scale "
                     f"does not depend on how many there are; got {reduce!r}."
                 )
+        for each in (orderings, orderings_train):
+            _check_k(f, each)
         check_memory_budget("JanossyPooling", memory_budget)
         if append_size != "log":
             check_flag("JanossyPooling", "append_size", append_size)
@@ -116,7 +117,7 @@ class JanossyPooling(StatesItsMeaning):
         network's raw input. ``generator``: the source of the permutations, on the sets' device.
         """
         problem = self.problem(sets, keys, orderings, self.reduce, generator)
-        return cast(Tensor, self._weighted(problem) if weighs_rows(problem.orderings) else self._pool(problem))
+        return cast(Tensor, self._weighted(problem) if problem.orderings.weighs_rows else self._pool(problem))
 
     def rows(
         self,
@@ -157,16 +158,15 @@ class JanossyPooling(StatesItsMeaning):
 
     def in_evaluation(self, orderings: Orderings) -> Orderings:
         """These orderings as evaluation takes them: as learned, and all of a set's where no more than are drawn."""
-        orderings = in_prediction(orderings)
-        return orderings if self.reduce in ("sum", "max") else exhausting(orderings)
+        orderings = orderings.in_prediction()
+        return orderings if self.reduce in ("sum", "max") else orderings.exhausting()
 
     def meaning(self) -> dict[str, Any]:
         """The orderings whose mean it is, and the reduction; how many are drawn, and how, is another matter."""
-        key = getattr(self.orderings, "key", None)
         return {
-            "orderings": getattr(self.orderings, "averages", type(self.orderings).__name__),
-            "k": getattr(self.orderings, "k", None),
-            "key": None if key is None else key_name(key),
+            "orderings": self.orderings.averages,
+            "k": self.orderings.k,
+            "key": self.orderings.sorted_by,
             "reduce": self.reduce,
             "append_size": self.append_size,
             "largest_size": self.largest_size,
@@ -178,7 +178,7 @@ class JanossyPooling(StatesItsMeaning):
         drawn = problem.orderings.enumerate(problem.keys, problem.generator)
         given = replace(
             problem,
-            orderings=Drawn(drawn, problem.keys.sizes, getattr(problem.orderings, "k", None)),
+            orderings=Drawn(drawn, problem.keys.sizes, problem.orderings.k),
             reduce=None,
             generator=None,
         )
@@ -189,14 +189,14 @@ class JanossyPooling(StatesItsMeaning):
         return total if problem.reduce == "sum" else total / rows.offsets.diff()[:, None]
 
     def _pool(self, problem: Problem) -> Tensor | Ragged:
-        with misfits_explained("f", problem.f, problem.values, problem.memory_budget):
+        with errors_explained("f", problem.f, problem.values, problem.memory_budget):
             result = self.choice(problem)(problem)
         if torch.is_grad_enabled() and not any(problem.elements.sizes):
             return _reaching(result, problem)
         return result
 
     def _check_weighted(self, problem: Problem) -> None:
-        if weighs_rows(problem.orderings) and problem.reduce not in ("mean", "sum"):
+        if problem.orderings.weighs_rows and problem.reduce not in ("mean", "sum"):
             raise ValueError(
                 f"{type(problem.orderings).__name__} weighs its rows, which reduce={problem.reduce!r} cannot; "
                 "use reduce='mean' or 'sum'."
@@ -207,7 +207,7 @@ class JanossyPooling(StatesItsMeaning):
         values, n = problem.values, max(problem.elements.sizes, default=0)
         # Without elements too: f of a zero vector then tells the width of the result.
         row = values.new_zeros(1, max(1, problem.orderings.row_length(n)), *values.shape[1:])
-        with untouched(self), misfits_explained("f", problem.f, values):
+        with untouched(self), errors_explained("f", problem.f, values):
             apply(problem.f, row)
 
     def problem(
@@ -236,7 +236,16 @@ class JanossyPooling(StatesItsMeaning):
         elements = self._elements(sets)
         elements, table = (elements.places, elements.table) if isinstance(elements, Lookup) else (elements, None)
         keys = sets if keys is None else keys
-        return Problem(self.f, orderings, elements, keys, reduce, generator, self.memory_budget, table)
+        return Problem(
+            self.f,
+            orderings,
+            elements,
+            keys=keys,
+            reduce=reduce,
+            generator=generator,
+            memory_budget=self.memory_budget,
+            table=table,
+        )
 
     def _elements(self, sets: Ragged) -> Ragged:
         if not self.append_size:
@@ -260,6 +269,18 @@ class JanossyPooling(StatesItsMeaning):
         if self.orderings_train is not None:
             size += f", orderings_train={self.orderings_train}"
         return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"
+
+
+def _check_k(f: Function, orderings: Orderings | None) -> None:
+    """Raises a ValueError if f reads rows of another length than these orderings have."""
+    declared = structure(f)
+    if orderings is None or orderings.k is None or not isinstance(declared, Additive | Product):
+        return
+    if declared.k != orderings.k:
+        raise ValueError(
+            f"JanossyPooling expects f and orderings of one k; got {type(f).__name__} of k={declared.k} over "
+            f"{orderings}, of k={orderings.k}. Give both the same k."
+        )
 
 
 def _reaching(result: Tensor | Ragged, problem: Problem) -> Tensor | Ragged:

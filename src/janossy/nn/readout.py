@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -72,7 +73,7 @@ class Readout(nn.Module):
         *hidden, last = self.layers
         for layer in hidden:
             z = nn.functional.dropout(ACTIVATIONS[self.activation](layer(z)), self.dropout, self.training)
-        return last(z)
+        return cast(Tensor, last(z))
 
     def _check(self, context: Tensor | None) -> None:
         if self.embed is not None and context is None:

@@ -3,19 +3,11 @@
 from janossy.orderings.all_permutations import AllPermutations
 from janossy.orderings.canonical import Canonical
 from janossy.orderings.combinations import Combinations
+from janossy.orderings.contract import EveryArrangement, EveryTuple, Orderings, RandomOrderings, check_orderings
 from janossy.orderings.distinct import Distinct
 from janossy.orderings.importance import ImportanceSampled
 from janossy.orderings.learned import Learned
-from janossy.orderings.rows import (
-    Bucket,
-    EveryArrangement,
-    EveryTuple,
-    Orderings,
-    RandomOrderings,
-    Rows,
-    check_orderings,
-    weighs_rows,
-)
+from janossy.orderings.rows import Bucket, Rows
 from janossy.orderings.sampled import Sampled
 from janossy.orderings.tuples import Tuples
 from janossy.orderings.weights import OrderWeights
@@ -37,5 +29,4 @@ __all__ = [
     "Sampled",
     "Tuples",
     "check_orderings",
-    "weighs_rows",
 ]

@@ -1,18 +1,19 @@
 """All n! orderings of each set (Eq. 3)."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import factorial
 from typing import ClassVar
 
 import torch
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_max_rows
+from janossy.orderings.contract import MAX_ROWS, Orderings, check_budget, check_max_rows
+from janossy.orderings.rows import Rows, build_rows
 from janossy.orderings.templates import injective_tuples
 from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)
-class AllPermutations:
+class AllPermutations(Orderings):
     """All n! orderings of each set (Eq. 3).
 
     Shapes: sets.values (N, d) -> rows (n_b!, n_b) for set b. An empty set has one row, of length 0.
@@ -25,6 +26,7 @@ class AllPermutations:
         120
     """
 
+    _: KW_ONLY
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = False
     averages: ClassVar[str] = "all orderings"

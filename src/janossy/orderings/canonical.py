@@ -1,28 +1,21 @@
 """Canonical orderings of each set: one, or the average over several (Section 2.1)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import (
-    MAX_ROWS,
-    Rows,
-    check_budget,
-    check_k,
-    check_max_rows,
-    first_of,
-    whole_sets,
-)
-from janossy.orderings.sorting import Key, check_keys_to_sort_by, sort_positions
-from janossy.orderings.ties import remark_on_ties, ties_of
+from janossy.orderings.contract import MAX_ROWS, Orderings, check_budget, check_k, check_max_rows
+from janossy.orderings.rows import Rows, first_of, whole_sets
+from janossy.orderings.sorting import Key, check_keys_to_sort_by, key_name, sort_positions
+from janossy.orderings.ties import diagnostics_of_ties, ties_of
 from janossy.orderings.weights import OrderWeights
 from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)
-class Canonical:
+class Canonical(Orderings):
     """Canonical orderings of each set: sorted by ``key``, and, of several keys, the average over them (Section 2.1).
 
     Args:
@@ -51,6 +44,7 @@ class Canonical:
     """
 
     key: Key | int | tuple[Key | int | None, ...] | None = None
+    _: KW_ONLY
     max_rows: int = MAX_ROWS
     k: int | None = None
     order_weights: OrderWeights | None = None
@@ -77,6 +71,10 @@ class Canonical:
         return self.key if isinstance(self.key, tuple) else (self.key,)
 
     @property
+    def sorted_by(self) -> str | None:
+        return None if self.key is None else key_name(self.key)
+
+    @property
     def weighs_rows(self) -> bool:
         return self.order_weights is not None
 
@@ -90,9 +88,9 @@ class Canonical:
         """Whether two unequal elements of each set have equal keys, (B, R)."""
         return torch.stack([ties_of(keys, key) for key in self.each_key], 1)
 
-    def remark(self, keys: Ragged, values: Tensor) -> str | None:
-        """What ties do to the results of these sets, whose elements f reads as ``values`` (N, …); None if nothing."""
-        said = [remark_on_ties(keys, values, key) for key in self.each_key]
+    def diagnostics(self, keys: Ragged, values: Tensor) -> str | None:
+        """Returns how ties affect the results of these sets, whose elements f reads as ``values`` (N, …), or None."""
+        said = [diagnostics_of_ties(keys, values, key) for key in self.each_key]
         return "\n  ".join(dict.fromkeys(line for line in said if line)) or None
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:

@@ -1,21 +1,22 @@
 """All increasing k-subsequences of each set, in a canonical order (Sections 2.1 and 2.2 together)."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import comb
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_max_rows
-from janossy.orderings.sorting import Key, check_keys_to_sort_by, is_sorted, sort_positions
+from janossy.orderings.contract import MAX_ROWS, Orderings, check_budget, check_k, check_max_rows
+from janossy.orderings.rows import Rows, build_rows
+from janossy.orderings.sorting import Key, check_keys_to_sort_by, is_sorted, key_name, sort_positions
 from janossy.orderings.templates import increasing_tuples
-from janossy.orderings.ties import remark_on_ties
+from janossy.orderings.ties import diagnostics_of_ties
 from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)
-class Combinations:
+class Combinations(Orderings):
     """All k-subsets of each set, every one in canonical order: what the paper's k-ary experiments average.
 
     The set is sorted by ``key`` (lexicographically if None), and f sees the subsequences i_1 < … < i_k of it.
@@ -34,6 +35,7 @@ class Combinations:
     """
 
     k: int
+    _: KW_ONLY
     key: Key | int | None = None
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = False
@@ -53,9 +55,13 @@ class Combinations:
     def order(self, keys: Ragged) -> Tensor | None:
         return None if self.key is None and is_sorted(keys) else sort_positions(keys, self.key)
 
-    def remark(self, keys: Ragged, values: Tensor) -> str | None:
-        """As of ``Canonical``."""
-        return remark_on_ties(keys, values, self.key)
+    @property
+    def sorted_by(self) -> str | None:
+        return None if self.key is None else key_name(self.key)
+
+    def diagnostics(self, keys: Ragged, values: Tensor) -> str | None:
+        """Returns what ``Canonical.diagnostics`` does."""
+        return diagnostics_of_ties(keys, values, self.key)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         check_budget(self, keys.sizes, self.max_rows, "n!/(k!(n-k)!) rows", f"Sampled(num, k={self.k}) or a smaller k")

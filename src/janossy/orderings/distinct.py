@@ -1,6 +1,6 @@
 """Random orderings of each set without replacement, or the first k elements of them: no two rows are the same."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from math import perm
 from typing import ClassVar, Self
 
@@ -8,74 +8,72 @@ import torch
 from torch import Tensor
 
 from janossy.checks import check_integer
-from janossy.orderings.rows import MAX_ROWS, Rows, check_budget, check_k, check_max_rows
-from janossy.orderings.source import Source, arrangements, drawn_rows
+from janossy.orderings.contract import MAX_ROWS, check_budget, check_k, check_max_rows
+from janossy.orderings.rows import Rows
+from janossy.orderings.source import Drawing, Source, arrangements, drawn_rows
 from janossy.sets import Ragged
 
-MOST_RANKS = 2**62
+MAX_RANKS = 2**62
 """In a larger population two arrangements of a draw coincide less than once in 2^63 pairs, and are not looked for."""
 
 
 @dataclass(frozen=True)
-class Distinct:
-    """``num`` distinct permutations of each set, or k-tuples of its elements, drawn anew at every call.
+class Distinct(Drawing):
+    """``num_permutations`` distinct permutations of each set, or k-tuples of its elements, drawn anew at every call.
 
     A simple random sample without replacement, of all n! permutations or, with k, of all n!/(n - k)! tuples (an
-    incomplete U-statistic; Blom, Biometrika 1976). Where num is more than all of them, each comes once, and the mean is
-    exact. It varies less than that of independent rows by the share that is left out, 1 - num/population.
+    incomplete U-statistic; Blom, Biometrika 1976). If num_permutations is more than all of them, each comes once, and
+    the mean is exact. It varies less than that of independent rows by the share that is left out, 1 -
+    num_permutations/population.
 
     Args:
-        num: rows of each set, at most.
+        num_permutations: rows of each set, at most.
         k: the elements of a row; smaller sets are filled up to length k with the zero vector.
         seed: sort each set lexicographically and take fixed rows, as ``Sampled`` does.
 
-    Shapes: sets.values (N, d) -> rows (min(num, n_b!), n_b) for set b, or (min(num, n_b!/(n_b - k)!), k).
+    Shapes: sets.values (N, d) -> rows (min(m, n_b!), n_b) for set b, or (min(m, n_b!/(n_b - k)!), k), m =
+        num_permutations.
     Invariance: unbiased for the mean over all permutations (or k-tuples); exact with a seed, or if all are taken.
-    Cost: num·B rows; refuses more than max_rows.
-    Raises: TypeError if an argument is no integer; ValueError if num < 1, k < 1, seed < 0 or max_rows < 1; on
-        enumeration if there are more than max_rows rows, or if both a seed and a generator are given.
+    Cost: m·B rows; refuses more than max_rows.
+    Raises: TypeError if an argument is no integer; ValueError if num_permutations < 1, k < 1, seed < 0 or max_rows < 1;
+        on enumeration if there are more than max_rows rows, or if both a seed and a generator are given.
 
     Example:
         >>> Distinct(20, k=2).num_rows(5), Distinct(20, k=2).num_rows(4)
         (20, 12)
     """
 
-    num: int
+    num_permutations: int
+    _: KW_ONLY
     k: int | None = None
     seed: int | None = None
     max_rows: int = MAX_ROWS
-    draws: ClassVar[bool] = True
     averages: ClassVar[str] = "all orderings"
-    block: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check_integer("Distinct", "num", self.num, 1, "permutations")
+        check_integer("Distinct", "num_permutations", self.num_permutations, 1, "permutations")
         if self.k is not None:
             check_k(self, self.k)
         check_integer("Distinct", "seed", self.seed, 0, optional=True)
         check_max_rows(self, self.max_rows)
 
     def num_rows(self, n: int) -> int:
-        return min(self.num, self._num_arrangements(n))
+        return min(self.num_permutations, self._num_arrangements(n))
 
     def row_length(self, n: int) -> int:
         return n if self.k is None else self.k
-
-    def blocks(self, n: int) -> list[int]:
-        """Every row by itself: they depend on each other as any sample without replacement does."""
-        return [1] * self.num_rows(n)
 
     def population(self, n: int) -> float:
         """The number that the rows are drawn from: all n! orders of a set, or all its n!/(n - k)! k-tuples."""
         return float(min(self._num_arrangements(n), 10**300))
 
-    def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
+    def redrawn(self, num_permutations: int, *, block: int | None = None, seed: int | None = None) -> Self:
         if block not in (None, 1):
             raise ValueError(f"Distinct draws its rows one by one; got block={block}. Leave it out.")
-        return replace(self, num=num, seed=self.seed if seed is None else seed)
+        return replace(self, num_permutations=num_permutations, seed=self.seed if seed is None else seed)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_budget(self, keys.sizes, self.max_rows, "num rows a set", "a smaller num")
+        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows a set", "a smaller num_permutations")
         return drawn_rows(self, keys, generator)
 
     def draw(self, source: Source, num_sets: int, n: int) -> Tensor:
@@ -95,7 +93,7 @@ class Distinct:
 def distinct_arrangements(source: Source, num_sets: int, num: int, n: int, k: int) -> Tensor:
     """A simple random sample without replacement, (num_sets, num, k), num <= n!/(n - k)!, in random order."""
     population = perm(n, k)
-    if population > MOST_RANKS:
+    if population > MAX_RANKS:
         digits = [source.bits(num_sets, num) % (n - j) for j in range(k)]
         return arrangements(torch.stack(digits)).movedim(0, -1)
     ranks = _distinct_numbers(source, num_sets, num, population)
@@ -125,7 +123,7 @@ def _distinct_numbers(source: Source, num_sets: int, num: int, population: int) 
 
 def _below(population: int, source: Source, *shape: int) -> Tensor:
     """Uniform numbers below population <= 2^62; a remainder alone would favour the smaller ones of many."""
-    whole = MOST_RANKS // population * population
+    whole = MAX_RANKS // population * population
     numbers = source.bits(*shape)
     while (over := numbers >= whole).any():
         numbers[over] = source.bits(int(over.sum()))

@@ -13,13 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.orderings.rows import Bucket, RandomOrderings, Rows, takes_all
+from janossy.orderings.contract import Orderings, RandomOrderings, takes_all
+from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
 from janossy.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class Drawn(Orderings):
     """The rows that an ordering has enumerated for sets of these sizes; only they may be pooled with it."""
 
     rows: Rows
@@ -103,9 +104,9 @@ def draws_of(
 
     Draws of one permutation are made together, as its scheme does, unless they are to be independent; so are no others.
     """
-    if orderings.num == 1 and all(isinf(orderings.population(n)) for n in set(keys.sizes)):
+    if orderings.num_permutations == 1 and all(isinf(orderings.population(n)) for n in set(keys.sizes)):
         together = orderings.redrawn(num, block=1 if independent else None, seed=seed)
-        return Drawn(together.enumerate(keys, generator), keys.sizes, getattr(orderings, "k", None))
+        return Drawn(together.enumerate(keys, generator), keys.sizes, orderings.k)
     return independent_draws(orderings, num, keys, generator, seed=seed)
 
 
@@ -126,13 +127,13 @@ def independent_draws(
     each = [orderings] * num
     if seed is not None:
         seeds = np.random.SeedSequence(seed).generate_state(num, np.uint32).tolist()
-        each = [orderings.redrawn(orderings.num, seed=child) for child in seeds]
+        each = [orderings.redrawn(orderings.num_permutations, seed=child) for child in seeds]
     calls = [one.enumerate(keys, generator) for one in each]
     buckets = []
     for same in zip(*(rows.buckets for rows in calls), strict=True):
         n = keys.sizes[members[0]] if (members := same[0].members(len(keys))) else 0
         buckets.append(_joined(same[:1] if all_once and takes_all(orderings, n) else same))
-    return Drawn(Rows(tuple(buckets), len(keys)), keys.sizes, getattr(orderings, "k", None))
+    return Drawn(Rows(tuple(buckets), len(keys)), keys.sizes, orderings.k)
 
 
 def _joined(buckets: Sequence[Bucket]) -> Bucket:

@@ -1,15 +1,16 @@
 """Random orderings that favour heavy elements, each row weighed so that means stay unbiased (Section 2.3)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import inf, prod
+from dataclasses import KW_ONLY, dataclass, replace
+from math import prod
 from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from janossy.checks import check_generator, check_integer, check_number
-from janossy.orderings.rows import MAX_ROWS, Bucket, Rows, check_budget, check_k, check_max_rows, first_of, whole_sets
+from janossy.checks import check_integer, check_number
+from janossy.orderings.contract import MAX_ROWS, RandomOrderings, check_budget, check_k, check_max_rows
+from janossy.orderings.rows import Bucket, Rows, first_of, whole_sets
 from janossy.orderings.source import Source, gumbel
 from janossy.sets import Ragged
 
@@ -37,8 +38,8 @@ NAMED: dict[str, Weights] = {"norm": norm, "squared_norm": squared_norm}
 
 
 @dataclass(frozen=True)
-class ImportanceSampled:
-    """``num`` random orderings of each set, or the first k elements of them, drawn where f is expected to be large.
+class ImportanceSampled(RandomOrderings):
+    """Random orderings of each set, or the first k elements of them, drawn where f is expected to be large.
 
     Elements come one after the other without replacement, element i with probability q_i / (1 - Σ q of those before
     it), where q = (1 - uniform)·w / Σw + uniform / n in a set of n. A row of probability P has the weight
@@ -56,18 +57,19 @@ class ImportanceSampled:
     up.
 
     Args:
-        num: rows of each set.
+        num_permutations: rows of each set.
         k: keep only the first k elements of each; smaller sets are filled up to length k with the zero vector.
         weights: "norm", ‖h‖ of each element; "squared_norm", ‖h‖²; or a function that maps the elements (N, *features)
             to (N,) numbers >= 0. It sees the keys, which are a network's input x, not h(x); no gradient flows through
             it.
         uniform: the share of the draws in which all elements are alike.
 
-    Shapes: sets.values (N, *features) -> rows (num, n_b) for set b, or (num, k), and their weights (num,) in float64.
+    Shapes: sets.values (N, *features) -> rows (m, n_b) for set b, or (m, k), and their weights (m,) in float64,
+        m = num_permutations.
     Invariance: unbiased for the mean over all permutations, in value and in f's gradient.
-    Cost: num·B rows; a sort of n_b numbers for each, in float64, which MPS has not; refuses more than max_rows.
-    Raises: TypeError for an argument of another type; ValueError if num < 1, k < 1, max_rows < 1 or not
-        0 <= uniform <= 1, or for weights of another name; on enumeration if num·B > max_rows, if weights are not (N,),
+    Cost: m·B rows; a sort of n_b numbers for each, in float64, which MPS has not; refuses more than max_rows.
+    Raises: TypeError for an argument of another type; ValueError if num_permutations < 1, k < 1, max_rows < 1 or not
+        0 <= uniform <= 1, or for weights of another name; on enumeration if m·B > max_rows, if weights are not (N,),
         or if one is negative or not finite, or, without a share of uniform draws, zero.
 
     Example:
@@ -76,19 +78,17 @@ class ImportanceSampled:
         torch.Size([2, 16])
     """
 
-    num: int
+    num_permutations: int
+    _: KW_ONLY
     k: int | None = None
     weights: str | Weights = "norm"
     uniform: float = 0.1
     max_rows: int = MAX_ROWS
-    draws: ClassVar[bool] = True
     averages: ClassVar[str] = "all orderings"
     weighs_rows: ClassVar[bool] = True
-    seed: ClassVar[None] = None
-    block: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check_integer("ImportanceSampled", "num", self.num, 1, "orderings")
+        check_integer("ImportanceSampled", "num_permutations", self.num_permutations, 1, "orderings")
         if self.k is not None:
             check_k(self, self.k)
         if not callable(self.weights):
@@ -106,19 +106,12 @@ class ImportanceSampled:
             )
 
     def num_rows(self, n: int) -> int:
-        return self.num
+        return self.num_permutations
 
     def row_length(self, n: int) -> int:
         return n if self.k is None else self.k
 
-    def blocks(self, n: int) -> list[int]:
-        """Every row by itself: they are independent."""
-        return [1] * self.num
-
-    def population(self, n: int) -> float:
-        return inf
-
-    def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
+    def redrawn(self, num_permutations: int, *, block: int | None = None, seed: int | None = None) -> Self:
         if block not in (None, 1):
             raise ValueError(f"ImportanceSampled draws its rows one by one; got block={block}. Leave it out.")
         if seed is not None:
@@ -126,14 +119,14 @@ class ImportanceSampled:
                 "ImportanceSampled takes no seed, as what it draws depends on the elements and not on their number "
                 f"alone; got seed={seed}. Give a generator."
             )
-        return replace(self, num=num)
+        return replace(self, num_permutations=num_permutations)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_generator("ImportanceSampled", generator, keys.device)
-        check_budget(self, keys.sizes, self.max_rows, "num rows a set", "a smaller num")
+        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows a set", "a smaller num_permutations")
         weights = self._weights_of(keys.values.detach())
         sets = whole_sets(keys)
-        drawn = tuple(self._draw(bucket, weights[bucket.positions()[:, 0]], generator) for bucket in sets.buckets)
+        source = Source(keys.device, generator, "ImportanceSampled")
+        drawn = tuple(self._draw(bucket, weights[bucket.positions()[:, 0]], source) for bucket in sets.buckets)
         return replace(sets, buckets=drawn)
 
     @torch.no_grad()
@@ -161,10 +154,10 @@ class ImportanceSampled:
             )
         return weights
 
-    def _draw(self, bucket: Bucket, weights: Tensor, generator: torch.Generator | None) -> Bucket:
+    def _draw(self, bucket: Bucket, weights: Tensor, source: Source) -> Bucket:
         """The rows and their weights, of sets whose elements have these weights (S, n)."""
-        log_q = self._log_probabilities(weights)[:, None].expand(-1, self.num, -1)
-        noise = gumbel(Source(log_q.device, generator), log_q.shape)
+        log_q = self._log_probabilities(weights)[:, None].expand(-1, self.num_permutations, -1)
+        noise = gumbel(source, log_q.shape)
         order = (log_q + noise).argsort(-1, descending=True)  # the Gumbel-max trick
         n = order.shape[2]
         length = self.row_length(n)

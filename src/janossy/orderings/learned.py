@@ -1,24 +1,15 @@
 """Orders that are learned: drawn by a scorer of elements in training, sorted by it in prediction (Section 2.1)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from janossy.checks import check_flag, check_generator, check_integer
-from janossy.orderings.rows import (
-    MAX_ROWS,
-    Bucket,
-    Rows,
-    check_budget,
-    check_k,
-    check_max_rows,
-    first_of,
-    whole_sets,
-)
+from janossy.checks import check_flag, check_integer
+from janossy.orderings.contract import MAX_ROWS, RandomOrderings, check_budget, check_k, check_max_rows
+from janossy.orderings.rows import Bucket, Rows, first_of, whole_sets
 from janossy.orderings.sorting import sort_positions
 from janossy.orderings.source import Source, gumbel
 from janossy.sets import Ragged
@@ -28,43 +19,42 @@ Scorer = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Learned:
+class Learned(RandomOrderings):
     """Plackett–Luce orders by scores of the elements: what is left with score s comes next with probability ∝ exp(s).
 
-    In training ``num`` orders of each set are drawn; in evaluation, and by ``predict``, each set is sorted, the highest
-    score first, which is the most probable order. The scorer's parameters are the layer's. A loss of the layer's output
-    alone sends them no gradient, as an order is not differentiable: ``janossy.losses.OrderLoss`` does, by the score
-    function, a straight-through relaxation, or a search.
+    In training ``num_permutations`` orders of each set are drawn; in evaluation, and by ``predict``, each set is
+    sorted, the highest score first, which is the most probable order. The scorer's parameters are the layer's. A loss
+    of the layer's output alone sends them no gradient, as an order is not differentiable: ``janossy.losses.OrderLoss``
+    does, by the score function, a straight-through relaxation, or a search.
 
     Args:
         scorer: maps elements to scores: a module. It sees the keys, which are a network's input x, not h(x).
-        num: orders of each set in training.
+        num_permutations: orders of each set in training.
         k: keep only the first k elements of each; smaller sets are filled up to length k with the zero vector.
         sample: False to sort in training too.
 
-    Shapes: sets.values (N, *features) -> rows (num, n_b) for set b, or (num, k); sorted, one row. scorer:
-        (N, *features) -> (N,) or (N, 1).
+    Shapes: sets.values (N, *features) -> rows (m, n_b) for set b, or (m, k), m = num_permutations; sorted, one row.
+        scorer: (N, *features) -> (N,) or (N, 1).
     Invariance: of drawn orders, unbiased for the mean over Plackett–Luce orders; sorted, whatever was learned, exact:
         equal scores are ordered lexicographically, so only equal elements tie.
-    Cost: num·B rows, and a sort for each; refuses more than max_rows.
-    Raises: TypeError if the scorer is no function or a number no integer; ValueError if num < 1, k < 1 or max_rows < 1;
-        on enumeration for more than max_rows rows, or scores of another shape, NaN or infinite.
+    Cost: m·B rows, and a sort for each; refuses more than max_rows.
+    Raises: TypeError if the scorer is no function or a number no integer; ValueError if num_permutations < 1, k < 1 or
+        max_rows < 1; on enumeration for more than max_rows rows, or scores of another shape, NaN or infinite.
 
     Example:
-        >>> pool = JanossyPooling(GRU(3, 8), Learned(nn.Linear(3, 1), num=4))
+        >>> pool = JanossyPooling(GRU(3, 8), Learned(nn.Linear(3, 1), num_permutations=4))
         >>> sets = Ragged.from_sets([torch.randn(5, 3), torch.randn(2, 3)])
         >>> pool.rows(sets).sizes, pool.eval().rows(sets).sizes
         ((4, 4), (1, 1))
     """
 
     scorer: Scorer
-    num: int = 1
+    _: KW_ONLY
+    num_permutations: int = 1
     k: int | None = None
     sample: bool = True
     max_rows: int = MAX_ROWS
     averages: ClassVar[str] = "learned orders"
-    seed: ClassVar[None] = None
-    block: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if not callable(self.scorer) or isinstance(self.scorer, type):
@@ -72,7 +62,7 @@ class Learned:
                 "Learned expects a function or module of the elements as scorer; got "
                 f"scorer={self.scorer!r}, of type {type(self.scorer).__name__}. Write nn.Linear(d, 1)."
             )
-        check_integer("Learned", "num", self.num, 1, "orders")
+        check_integer("Learned", "num_permutations", self.num_permutations, 1, "orders")
         if self.k is not None:
             check_k(self, self.k)
         check_flag("Learned", "sample", self.sample)
@@ -86,35 +76,27 @@ class Learned:
         return replace(self, sample=False)
 
     def num_rows(self, n: int) -> int:
-        return self.num if self.sample else 1
+        return self.num_permutations if self.sample else 1
 
     def row_length(self, n: int) -> int:
         return n if self.k is None else self.k
 
-    def blocks(self, n: int) -> list[int]:
-        """Every row by itself: they are independent."""
-        return [1] * self.num_rows(n)
-
-    def population(self, n: int) -> float:
-        return inf
-
-    def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
+    def redrawn(self, num_permutations: int, *, block: int | None = None, seed: int | None = None) -> Self:
         if block not in (None, 1) or seed is not None:
             raise ValueError(
                 "Learned draws its orders one by one, by scores that no seed fixes; got "
                 f"block={block}, seed={seed}. Leave them out, and give a generator."
             )
-        return replace(self, num=num)
+        return replace(self, num_permutations=num_permutations)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_generator("Learned", generator, keys.device)
-        check_budget(self, keys.sizes, self.max_rows, "num rows a set", "a smaller num")
+        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows a set", "a smaller num_permutations")
         with torch.no_grad():
             scores = self.scores(keys)
         if not self.sample:
             order = sort_positions(keys, lambda _: -scores)
             return whole_sets(keys, order, self.k)
-        source = Source(keys.device, generator)
+        source = Source(keys.device, generator, "Learned")
         sets = whole_sets(keys)
         return replace(sets, buckets=tuple(self._drawn(bucket, scores, source) for bucket in sets.buckets))
 
@@ -153,7 +135,7 @@ class Learned:
         return rows.join(parts)[:, 0]
 
     def _drawn(self, bucket: Bucket, scores: Tensor, source: Source) -> Bucket:
-        of_sets = scores[bucket.positions()[:, 0]][:, None].expand(-1, self.num, -1)
+        of_sets = scores[bucket.positions()[:, 0]][:, None].expand(-1, self.num_permutations, -1)
         order = (of_sets.double() + gumbel(source, of_sets.shape)).argsort(-1, descending=True)
         padded = self.k is not None and bucket.length < self.k
         return replace(bucket, local=first_of(order, self.k), padded=padded)

@@ -1,25 +1,18 @@
-"""What every ordering strategy produces: the rows of positions at which f is applied.
+"""Rows of positions at which f is applied, which every ordering enumerates, and how they are built.
 
 Rows are kept as dense buckets, one for each size of set in the batch, and not as one flat ragged list: f is only ever
 called on rows of equal length, and within a bucket the rows of a set reduce by a dense mean. ``Rows.flatten`` gives
 the flat form.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from math import log10
-from typing import Any, Protocol, Self, runtime_checkable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from janossy.checks import check_integer
 from janossy.sets import Ragged
 from janossy.transfer import upload
-
-MAX_ROWS = 10_000_000
-"""The default budget of rows in one batch."""
 
 
 @dataclass(frozen=True)
@@ -122,212 +115,6 @@ class Rows:
         lengths = [len(row) for _, row in rows]
         positions = torch.cat([row for _, row in rows]) if rows else torch.zeros(0, dtype=torch.long)
         return Ragged.from_sizes(positions, lengths), torch.tensor([b for b, _ in rows], dtype=torch.long)
-
-
-class Orderings(Protocol):
-    """WHICH sequences are averaged: a frozen dataclass with these three methods, which says whether it draws.
-
-    ``num_rows`` and ``row_length`` tell, without building anything, the rows of one set of size n. Orderings whose rows
-    all have one length say so by an attribute ``k``, and those that have the same mean by the same ``averages``.
-    """
-
-    @property
-    def draws(self) -> bool:
-        """Whether the rows are a random sample, so that their mean has an error: then a ``RandomOrderings``."""
-        ...
-
-    def num_rows(self, n: int) -> int: ...
-
-    def row_length(self, n: int) -> int: ...
-
-    def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        """The rows for sets of these sizes. ``keys`` are the elements that a canonical order looks at."""
-        ...
-
-
-class RandomOrderings(Orderings, Protocol):
-    """Orderings that draw: what is asked of them by whoever wants several draws, or the error of a mean over them.
-
-    Two calls of ``enumerate`` draw independently, and so do the sets of a batch, unless a seed fixes the rows.
-    """
-
-    @property
-    def num(self) -> int:
-        """The permutations of each set; each may be several rows."""
-        ...
-
-    @property
-    def seed(self) -> int | None:
-        """What fixes the rows; None where they are drawn anew at every call."""
-        ...
-
-    @property
-    def block(self) -> int | None:
-        """The most permutations that may depend on each other; None for as many as make the best mean."""
-        ...
-
-    def blocks(self, n: int) -> list[int]:
-        """Numbers of rows of a set of n, in order: rows of one block may depend on each other, different blocks not.
-
-        Rows drawn without replacement are blocks by themselves: ``population`` says how they depend on each other.
-        """
-        ...
-
-    def population(self, n: int) -> float:
-        """How many rows of a set of n are drawn from without replacement; infinity where they are replaced."""
-        ...
-
-    def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
-        """The same, but of num permutations, in blocks of at most so many, from another seed; None keeps each."""
-        ...
-
-
-METHODS = ("num_rows", "row_length", "enumerate")
-DRAWING = ("num", "seed", "block", "blocks", "population", "redrawn")
-"""What ``RandomOrderings`` have besides."""
-
-
-def check_orderings(orderings: Any, owner: str) -> None:
-    """Raise a TypeError unless these are ``Orderings``, and ``RandomOrderings`` if they say that they draw."""
-    name = orderings.__name__ if isinstance(orderings, type) else type(orderings).__name__
-    if isinstance(orderings, type):
-        raise TypeError(f"{owner} expects orderings; got the class {name}. Write {name}(…), with its arguments.")
-    if missing := [method for method in METHODS if not callable(getattr(orderings, method, None))]:
-        raise TypeError(
-            f"{owner} expects orderings, which have the methods {', '.join(METHODS)}; got {orderings!r}, of type "
-            f"{name}, without {', '.join(missing)}. Give one of janossy.orderings, such as Sampled(5)."
-        )
-    draws = getattr(orderings, "draws", None)
-    if not isinstance(draws, bool):
-        raise TypeError(
-            f"{owner} expects orderings that declare whether they draw, by an attribute draws; got {name}, with "
-            f"draws={draws!r}. Say draws = True if its enumerate draws at random, and draws = False if not."
-        )
-    if draws and (missing := [part for part in DRAWING if not hasattr(orderings, part)]):
-        raise TypeError(
-            f"{owner} expects orderings that draw to be RandomOrderings, with {', '.join(DRAWING)}; got {name}, "
-            f"without {', '.join(missing)}. Add them: janossy.orderings.RandomOrderings says what each is."
-        )
-
-
-def as_random(orderings: Any, owner: str) -> RandomOrderings | None:
-    """These orderings if they draw, None if they are exact; raise a TypeError unless they are orderings that say so."""
-    check_orderings(orderings, owner)
-    return orderings if orderings.draws else None
-
-
-def exhausting(orderings: Orderings, most: int | None = None) -> Orderings:
-    """The same orderings, but sets that have no more of them than are drawn, or than ``most``, give all, once each.
-
-    Random orderings say by a method of this name that they can; others are returned as they are.
-    """
-    return orderings.exhausting(most) if callable(getattr(orderings, "exhausting", None)) else orderings  # type: ignore[attr-defined]
-
-
-def in_prediction(orderings: Orderings) -> Orderings:
-    """What predictions take in the place of orders that are drawn to be learned: the order that was learned.
-
-    Orderings say by a method of this name that they are learned; others are returned as they are.
-    """
-    return orderings.in_prediction() if callable(getattr(orderings, "in_prediction", None)) else orderings  # type: ignore[attr-defined]
-
-
-def takes_all(orderings: RandomOrderings, n: int) -> bool:
-    """Whether a draw of a set of n is all that there is to draw from: every draw is then the same."""
-    return orderings.num_rows(n) >= orderings.population(n)
-
-
-@runtime_checkable
-class EveryArrangement(Protocol):
-    """Orderings that are all arrangements of ``row_length(n)`` distinct elements of a set, or all increasing ones.
-
-    A smaller set fills its rows up with the zero vector. An evaluator that recognises them need not build rows.
-    """
-
-    @property
-    def increasing(self) -> bool:
-        """Only the tuples i_1 < … < i_k of positions in the sorted set."""
-        ...
-
-    def order(self, keys: Ragged) -> Tensor | None:
-        """The position (N,) of each element of the sorted sets; or None to leave them be."""
-        ...
-
-
-@runtime_checkable
-class EveryTuple(EveryArrangement, Protocol):
-    """All arrangements in rows of one length, k."""
-
-    @property
-    def k(self) -> int: ...
-
-
-@runtime_checkable
-class SharedBeginnings(Protocol):
-    """Orderings whose rows come in groups that begin alike: behind each beginning, what may follow in every order.
-
-    The beginning is all but the last ``exact_last`` elements of a row; what may follow are the elements not in it. The
-    rows of a group are in the lexicographic order of the positions of ``injective_tuples``.
-    """
-
-    @property
-    def exact_last(self) -> int: ...
-
-
-def averages_every_arrangement(orderings: Orderings) -> bool:
-    """Whether they are an ``EveryArrangement`` whose rows no subclass has changed."""
-    owner = next((c for c in type(orderings).__mro__ if "enumerate" in c.__dict__), object)
-    return "increasing" in owner.__dict__ and "order" in owner.__dict__
-
-
-def averages_every_tuple(orderings: Orderings) -> bool:
-    """Whether they are an ``EveryTuple`` whose rows no subclass has changed."""
-    return averages_every_arrangement(orderings) and isinstance(orderings, EveryTuple)
-
-
-def weighs_rows(orderings: Orderings) -> bool:
-    """Whether their buckets hold ``weights``: the mean over all orderings is that of weight times f."""
-    return getattr(orderings, "weighs_rows", False)
-
-
-def modules_of(orderings: Orderings | None) -> list[nn.Module]:
-    """The modules among the fields of these orderings: keys, scorers, weights."""
-    if not is_dataclass(orderings):
-        return []
-    given = [getattr(orderings, field.name) for field in fields(orderings)]
-    each = [part for value in given for part in (value if isinstance(value, tuple) else (value,))]
-    return [part for part in each if isinstance(part, nn.Module)]
-
-
-def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str = "") -> None:
-    """Raise a ValueError if sets of these sizes need more than max_rows rows in all.
-
-    ``remedy`` is named beside smaller batches, which are named where each set fits by itself.
-    """
-    total = sum(num_sets * orderings.num_rows(n) for n, num_sets in Counter(sizes).items())
-    if total > max_rows:
-        n = max(sizes)
-        remedies = ["smaller batches"] if orderings.num_rows(n) <= max_rows else []
-        remedies += [remedy] if remedy else []
-        raise ValueError(
-            f"{type(orderings).__name__} needs {count}: a set of {n} needs {_text(orderings.num_rows(n))}, "
-            f"this batch of {len(sizes)} sets needs {_text(total)}, over max_rows={max_rows}; use "
-            f"{' or '.join(remedies or ['a larger max_rows'])}."
-        )
-
-
-def check_k(orderings: Orderings, k: int) -> None:
-    """Raise a TypeError if k is no integer, a ValueError if it is below 1."""
-    check_integer(type(orderings).__name__, "k", k, 1, "elements a row")
-
-
-def check_max_rows(orderings: Orderings, max_rows: int) -> None:
-    """Raise a TypeError if max_rows is no integer, a ValueError if it is below 1."""
-    check_integer(type(orderings).__name__, "max_rows", max_rows, 1)
-
-
-def _text(count: int) -> str:
-    return str(count) if count < 10**15 else f"about 10^{round(log10(count))}"
 
 
 def build_rows(

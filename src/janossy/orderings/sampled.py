@@ -1,7 +1,7 @@
 """Random orderings of each set (π-SGD, Def. 2.3), or the first k elements of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from math import inf, perm
 from typing import ClassVar, Self
 
@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from janossy.checks import check_integer
-from janossy.orderings.rows import MAX_ROWS, Rows, check_budget, check_k, check_max_rows
+from janossy.orderings.contract import MAX_ROWS, check_budget, check_k, check_max_rows
+from janossy.orderings.rows import Rows
 from janossy.orderings.schemes import SCHEMES, block_sizes, draw, draw_together
-from janossy.orderings.source import Source, drawn_rows
+from janossy.orderings.source import Drawing, Source, drawn_rows
 from janossy.orderings.templates import injective_tuples
 from janossy.sets import Ragged
 
@@ -19,11 +20,11 @@ CHOICES = ("auto", *SCHEMES)
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """``num`` random permutations of each set, drawn anew at every call (π-SGD, Def. 2.3).
+class Sampled(Drawing):
+    """``num_permutations`` random permutations of each set, drawn anew at every call (π-SGD, Def. 2.3).
 
     Args:
-        num: permutations of each set.
+        num_permutations: permutations of each set.
         k: keep only the first k elements of each (π-SGD with k-ary dependencies); smaller sets are filled up to length
             k with the zero vector.
         scheme: how those of one set are drawn together. Each is uniform by itself, so the scheme changes no mean, only
@@ -36,25 +37,26 @@ class Sampled:
         exact_last: average exactly over the last so many positions of each permutation (Rao–Blackwell): every order of
             what stands there is a row; with k, every choice of all elements that do not come before.
         exhaust: sets of no more than so many permutations (with k, k-tuples; with exact_last, beginnings) give all of
-            them, once each, in place of num draws: their mean is exact. None for none in training, and in evaluation
-            for those of no more than num, or than ``predict`` is asked for; 0 for none, ever.
+            them, once each, in place of num_permutations draws: their mean is exact. None for none in training, and in
+            evaluation for those of no more than num_permutations, or than ``predict`` is asked for; 0 for none, ever.
         seed: sort each set lexicographically and permute it by fixed permutations, a function of the seed and the size
             alone: the result is a deterministic function of the multiset.
 
-    Shapes: sets.values (N, d) -> rows (num, n_b) for set b, or (num, k); more with exact_last.
+    Shapes: sets.values (N, d) -> rows (m, n_b) for set b, or (m, k), m = num_permutations; more with exact_last.
     Invariance: unbiased for the mean over all permutations (or k-tuples), whatever the scheme; exact with a seed.
-    Cost: num·B rows, times exact_last! (with k: times (n - k + j)!/(n - k)!, j = exact_last); refuses more than
+    Cost: m·B rows, times exact_last! (with k: times (n - k + j)!/(n - k)!, j = exact_last); refuses more than
         max_rows. Drawing is a sort of n numbers a permutation; "designed", one sort a block of up to 32.
-    Raises: TypeError if a number is no integer; ValueError if num < 1, k < 1, seed < 0, block < 1, max_rows < 1,
-        exact_last < 0 or above k, or the scheme is unknown; on enumeration if there are more than max_rows rows, or if
-        both a seed and a generator are given.
+    Raises: TypeError if a number is no integer; ValueError if num_permutations < 1, k < 1, seed < 0, block < 1,
+        max_rows < 1, exact_last < 0 or above k, or the scheme is unknown; on enumeration if there are more than
+        max_rows rows, or if both a seed and a generator are given.
 
     Example:
         >>> Sampled(20, seed=0).num_rows(5)
         20
     """
 
-    num: int = 1
+    num_permutations: int = 1
+    _: KW_ONLY
     k: int | None = None
     scheme: str = "auto"
     seed: int | None = None
@@ -62,18 +64,17 @@ class Sampled:
     exact_last: int = 0
     exhaust: int | None = None
     max_rows: int = MAX_ROWS
-    draws: ClassVar[bool] = True
     averages: ClassVar[str] = "all orderings"
 
     def __post_init__(self) -> None:
-        check_integer("Sampled", "num", self.num, 1, "permutations")
+        check_integer("Sampled", "num_permutations", self.num_permutations, 1, "permutations")
         if self.k is not None:
             check_k(self, self.k)
         check_integer("Sampled", "seed", self.seed, 0, optional=True)
         if self.scheme == "distinct":
             raise ValueError(
                 "Sampled expects a scheme of permutations that may come again; got scheme='distinct'. "
-                f"Write Distinct({self.num}, k={self.k}), which draws them without replacement."
+                f"Write Distinct({self.num_permutations}, k={self.k}), which draws them without replacement."
             )
         if self.scheme not in CHOICES:
             raise ValueError(f"Sampled expects a scheme among {', '.join(CHOICES)}; got {self.scheme!r}.")
@@ -87,7 +88,7 @@ class Sampled:
 
     def num_rows(self, n: int) -> int:
         length, last = self._length(n), self._last(n)
-        return perm(n, length) if self._takes_all(n) else self.num * perm(n - length + last, last)
+        return perm(n, length) if self._takes_all(n) else self.num_permutations * perm(n - length + last, last)
 
     def row_length(self, n: int) -> int:
         return n if self.k is None else self.k
@@ -96,22 +97,22 @@ class Sampled:
         """The numbers of rows, in order, that depend on each other; those of different blocks are independent."""
         if self._takes_all(n):
             return [self.num_rows(n)]
-        each = self.num_rows(n) // self.num
+        each = self.num_rows(n) // self.num_permutations
         return [each * size for size in self._block_sizes(n)]
 
     def population(self, n: int) -> float:
         return float(self.num_rows(n)) if self._takes_all(n) else inf
 
-    def redrawn(self, num: int, *, block: int | None = None, seed: int | None = None) -> Self:
+    def redrawn(self, num_permutations: int, *, block: int | None = None, seed: int | None = None) -> Self:
         block = self.block if block is None else block
-        return replace(self, num=num, block=block, seed=self.seed if seed is None else seed)
+        return replace(self, num_permutations=num_permutations, block=block, seed=self.seed if seed is None else seed)
 
-    def exhausting(self, most: int | None = None) -> Self:
-        most = max(self.num, most or 0)
+    def exhausting(self, max_permutations: int | None = None) -> Self:
+        most = max(self.num_permutations, max_permutations or 0)
         return self if self.exhaust is not None or most == 1 else replace(self, exhaust=most)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_budget(self, keys.sizes, self.max_rows, "num rows a set", "a smaller num")
+        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows a set", "a smaller num_permutations")
         return drawn_rows(self, keys, generator)
 
     def draw(self, source: Source, num_sets: int, n: int) -> Tensor:
@@ -129,7 +130,7 @@ class Sampled:
         return injective_tuples(n, self.row_length(n), source.device)[None]
 
     def _rows(self, permutations: Tensor, n: int) -> Tensor:
-        """What is kept of permutations (S, num, n), and what is averaged over exactly: (S, R, L)."""
+        """What is kept of permutations (S, m, n), and what is averaged over exactly: (S, R, L)."""
         length = self._length(n)
         if length == permutations.shape[2] == self.row_length(n) and not self.exact_last:
             return permutations
@@ -138,7 +139,7 @@ class Sampled:
         return torch.nn.functional.pad(rows, (0, missing), value=-1) if missing else rows
 
     def _block_sizes(self, n: int) -> Sequence[int]:
-        return block_sizes(self._scheme(), self.num, n, self.block)
+        return block_sizes(self._scheme(), self.num_permutations, n, self.block)
 
     def _scheme(self) -> str:
         if self.scheme != "auto":

@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from janossy.orderings.source import Source, ordered
-from janossy.orderings.templates import MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS, design, designs
+from janossy.orderings.templates import MAX_DESIGNED_ELEMENTS, MAX_DESIGNED_ROWS, design, designs
 from janossy.transfer import upload
 
 
 class Scheme(Protocol):
     """A way to draw blocks of permutations."""
 
-    def most(self, n: int) -> int | None:
+    def max_permutations(self, n: int) -> int | None:
         """The most permutations of n elements that it draws together; None for any number."""
         ...
 
@@ -31,7 +31,7 @@ class Scheme(Protocol):
         ...
 
     def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
-        """Blocks of ``size <= most(n)`` uniform permutations of n >= 1 positions, (num_blocks, size, n).
+        """Blocks of ``size <= max_permutations(n)`` uniform permutations of n >= 1 positions, (num_blocks, size, n).
 
         With lengths (num_blocks,), of so many positions <= n each, and behind them anything.
         """
@@ -42,7 +42,7 @@ class Scheme(Protocol):
 class Independent:
     """Each permutation by itself: the baseline."""
 
-    def most(self, n: int) -> int | None:
+    def max_permutations(self, n: int) -> int | None:
         return 1
 
     def group(self, n: int) -> int:
@@ -56,7 +56,7 @@ class Independent:
 class Antithetic:
     """Pairs of a permutation and its reverse: what changes sign with the order cancels."""
 
-    def most(self, n: int) -> int | None:
+    def max_permutations(self, n: int) -> int | None:
         return 2
 
     def group(self, n: int) -> int:
@@ -74,7 +74,7 @@ class Latin:
     cancels.
     """
 
-    def most(self, n: int) -> int | None:
+    def max_permutations(self, n: int) -> int | None:
         return max(2, 2 * n)
 
     def group(self, n: int) -> int:
@@ -96,7 +96,7 @@ class Stratified:
     as independent permutations, for sets of any size.
     """
 
-    def most(self, n: int) -> int | None:
+    def max_permutations(self, n: int) -> int | None:
         return None
 
     def group(self, n: int) -> int:
@@ -120,7 +120,7 @@ class Orthogonal:
     Directions are uniform on the sphere of vectors whose coordinates sum to zero; n - 1 of them are orthogonal.
     """
 
-    def most(self, n: int) -> int | None:
+    def max_permutations(self, n: int) -> int | None:
         return max(2, 2 * (n - 1))
 
     def group(self, n: int) -> int:
@@ -138,7 +138,7 @@ class Orthogonal:
 class Sobol:
     """The orders of the coordinates of Sobol points, shifted at random (digitally) in each block."""
 
-    def most(self, n: int) -> int | None:
+    def max_permutations(self, n: int) -> int | None:
         return None
 
     def group(self, n: int) -> int:
@@ -166,14 +166,14 @@ class Designed:
     stands.
     """
 
-    def most(self, n: int) -> int | None:
-        return MOST_DESIGNED_ROWS if n <= MOST_DESIGNED_ELEMENTS else None
+    def max_permutations(self, n: int) -> int | None:
+        return MAX_DESIGNED_ROWS if n <= MAX_DESIGNED_ELEMENTS else None
 
     def group(self, n: int) -> int:
         return _much_alike(n)
 
     def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
-        if n > MOST_DESIGNED_ELEMENTS:
+        if n > MAX_DESIGNED_ELEMENTS:
             return Stratified().draw(source, num_blocks, size, n, lengths)
         names = source.permutations(num_blocks, n, lengths=lengths)
         if lengths is None:
@@ -204,7 +204,7 @@ Of 95 % intervals from five blocks of four, 92 and 93.5 % hold at n = 5 and 6 on
 @lru_cache(maxsize=1024)
 def block_sizes(scheme: str, num: int, n: int, block: int | None) -> tuple[int, ...]:
     """The sizes of the blocks of num permutations of n elements: as few and as even as the scheme, or block, allows."""
-    most = SCHEMES[scheme].most(n) or num
+    most = SCHEMES[scheme].max_permutations(n) or num
     if scheme == "designed" and n <= FEW and block is not None and block < num:
         block = min(block, 2)
     num_blocks = -(-num // max(1, min(most, num if block is None else block)))
@@ -254,7 +254,7 @@ def draw_together(
 
 def _much_alike(n: int) -> int:
     """Sizes up to four times the smallest, from 17 on; smaller ones cost next to nothing."""
-    return (max(n - 1, MOST_DESIGNED_ELEMENTS - 1).bit_length() + 1) // 2
+    return (max(n - 1, MAX_DESIGNED_ELEMENTS - 1).bit_length() + 1) // 2
 
 
 def _half(size: int) -> int:

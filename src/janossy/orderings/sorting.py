@@ -12,7 +12,7 @@ from janossy.sets import Ragged
 Key = Callable[[Tensor], Tensor]
 """Maps the elements (N, *features) to numbers to sort by: (N,), or (N, j) to sort by column 0, then 1, and so on."""
 
-MOST_SORTS = 16
+MAX_SORTS = 16
 """Sorts of a whole batch on CUDA that are taken rather than to ask, and so to wait, which elements still tie."""
 
 
@@ -22,7 +22,7 @@ def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
     Elements that still tie are equal in every feature, so the sorted set does not depend on the order it came in.
     Lexicographically NaN is last; as a key it is refused, but on CUDA, where nobody looks. Cost: a stable sort of N
     integers; then, column by column, one of those elements that still tie. Of sets of one size and one column, a sort
-    of each. On CUDA a sort by each of up to ``MOST_SORTS`` columns; with more, the device is asked after each what
+    of each. On CUDA a sort by each of up to ``MAX_SORTS`` columns; with more, the device is asked after each what
     still ties.
     """
     elements = keys.values.detach()
@@ -33,7 +33,7 @@ def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
         return of_sets.add_(keys.offsets[:-1, None]).view(-1)
     owners = keys.to_index()[1]
     order = torch.arange(len(owners), device=owners.device)
-    at_once = elements.is_cuda and len(columns) <= MOST_SORTS
+    at_once = elements.is_cuda and len(columns) <= MAX_SORTS
     if at_once or torch.compiler.is_compiling():  # which cannot branch on values, and so sorts by all
         for column in reversed([owners, *columns]):
             order = order[torch.argsort(column[order], stable=True)]

@@ -1,13 +1,16 @@
 """The source of randomness of orderings: bits, permutations, arrangements; rows drawn from it, anew or by a seed."""
 
+from abc import abstractmethod
 from collections import Counter
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from janossy.checks import check_generator
+from janossy.orderings.contract import RandomOrderings
 from janossy.orderings.rows import Rows, build_rows
 from janossy.orderings.sorting import sort_positions
 from janossy.orderings.templates import kept
@@ -15,9 +18,13 @@ from janossy.sets import Ragged
 
 
 class Source:
-    """Random tensors, on a device, from a generator or from torch's global one."""
+    """Random tensors, on a device, from a generator or from torch's global one.
 
-    def __init__(self, device: torch.device, generator: torch.Generator | None) -> None:
+    Raises: TypeError or ValueError, in the name of ``owner``, for what is no generator on this device.
+    """
+
+    def __init__(self, device: torch.device, generator: torch.Generator | None, owner: str = "Source") -> None:
+        check_generator(owner, generator, device)
         self.device = device
         # torch.compile takes no generator, not even None.
         self.options: dict[str, Any] = {} if generator is None else {"generator": generator}
@@ -73,40 +80,29 @@ def arrangements(digits: Tensor) -> Tensor:
     return digits
 
 
-class Drawing(Protocol):
-    """Orderings whose rows are drawn by the size of the set alone; hashable.
+class Drawing(RandomOrderings):
+    """The base class of hashable orderings whose rows are drawn by the size of the set alone."""
 
-    Those that draw for sets of many sizes in a few steps have a method ``draw_together(source, counts)``, which gives
-    by size what ``draw`` gives for so many sets of each.
-    """
-
-    @property
-    def seed(self) -> int | None: ...
-
-    @property
-    def k(self) -> int | None: ...
-
-    def num_rows(self, n: int) -> int: ...
-
-    def row_length(self, n: int) -> int: ...
-
+    @abstractmethod
     def draw(self, source: Source, num_sets: int, n: int) -> Tensor:
-        """Rows of positions for sets of n, (num_sets, R, L), filled up with -1."""
-        ...
+        """Returns rows of positions for sets of n, (num_sets, R, L), filled up with -1."""
+
+    def draw_together(self, source: Source, counts: Mapping[int, int]) -> dict[int, Tensor]:
+        """Returns by size what ``draw`` returns for so many sets of each. Override it if a few steps can draw all."""
+        return {n: self.draw(source, counts[n], n) for n in sorted(counts)}
 
 
 def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | None) -> Rows:
-    """Their rows for each set, drawn anew; or, with a seed, the same for all sets of one size, which are sorted."""
+    """Returns their rows for each set, drawn anew; with a seed, the same for all sets of one size, which are sorted."""
     owner = type(orderings).__name__
-    check_generator(owner, generator, keys.device)
     if orderings.seed is None:
-        source, counts = Source(keys.device, generator), Counter(keys.sizes)
-        together = getattr(orderings, "draw_together", None)
-        if len(counts) > 1 and together is not None and not torch.compiler.is_compiling():
-            drawn = together(source, counts)
+        source, counts = Source(keys.device, generator, owner), Counter(keys.sizes)
+        if len(counts) > 1 and not torch.compiler.is_compiling():
+            drawn = orderings.draw_together(source, counts)
             return build_rows(keys, lambda n, _: drawn[n], k=orderings.k)
         return build_rows(keys, lambda n, num_sets: orderings.draw(source, num_sets, n), k=orderings.k)
     if generator is not None:
+        check_generator(owner, generator, keys.device)
         raise ValueError(f"{owner} got both seed= and a generator; drop one: the seed fixes every permutation.")
     return build_rows(keys, lambda n, _: _seeded(orderings, n, keys.device), sort_positions(keys), k=orderings.k)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import chain, combinations, permutations
 from math import comb, perm
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from janossy.transfer import constant, upload
 KEEP_ELEMENTS = 2**16
 """Larger templates are built at every call rather than kept (half a megabyte each)."""
 
-MOST_DESIGNED_ELEMENTS, MOST_DESIGNED_ROWS = 16, 32
+MAX_DESIGNED_ELEMENTS, MAX_DESIGNED_ROWS = 16, 32
 """What designs.json goes up to."""
 
 CPU = torch.device("cpu")
@@ -93,7 +93,8 @@ def _designs_up_to(n: int, size: int) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _designs() -> dict[str, dict[str, str]]:
-    return json.loads(files("janossy.orderings").joinpath("designs.json").read_text())
+    text = files("janossy.orderings").joinpath("designs.json").read_text()
+    return cast("dict[str, dict[str, str]]", json.loads(text))
 
 
 def _filled(rows: Iterable[tuple[int, ...]], num_rows: int, length: int, k: int) -> np.ndarray:

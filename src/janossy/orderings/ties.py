@@ -27,7 +27,7 @@ def unordered_by(keys: Ragged, values: Tensor) -> Tensor:
     return _pairs(keys, sort_positions(keys), equal=equal, unequal=unequal)
 
 
-def remark_on_ties(keys: Ragged, values: Tensor, key: Key | int | None) -> str | None:
+def diagnostics_of_ties(keys: Ragged, values: Tensor, key: Key | int | None) -> str | None:
     """What ties of the key do to the invariance of these sets' results, in a sentence; None if there is none to tell.
 
     ``values``: what f reads of the elements, (N, …).

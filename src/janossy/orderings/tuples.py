@@ -1,18 +1,19 @@
 """All orderings of k distinct elements of each set (Def. 2.2, Prop. 2.1)."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import perm
 from typing import ClassVar
 
 import torch
 
-from janossy.orderings.rows import MAX_ROWS, Rows, build_rows, check_budget, check_k, check_max_rows
+from janossy.orderings.contract import MAX_ROWS, Orderings, check_budget, check_k, check_max_rows
+from janossy.orderings.rows import Rows, build_rows
 from janossy.orderings.templates import injective_tuples
 from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)
-class Tuples:
+class Tuples(Orderings):
     """All orderings of k distinct elements of each set (Def. 2.2, Prop. 2.1); k = 1 is DeepSets.
 
     A set smaller than k gives its n! orderings, each filled up to length k with the zero vector.
@@ -29,6 +30,7 @@ class Tuples:
     """
 
     k: int
+    _: KW_ONLY
     max_rows: int = MAX_ROWS
     draws: ClassVar[bool] = False
     averages: ClassVar[str] = "all orderings"

@@ -12,21 +12,21 @@ class OrderWeights(nn.Module):
     Of ``Canonical(key=(0, 1), order_weights=OrderWeights(2))`` the pooled vector is Σ_r w_r f(h_π_r), differentiable in
     the logits, which are parameters of the layer.
 
-    Shapes: () -> (num,), positive, of sum 1.
-    Raises: TypeError if num is no integer; ValueError if it is below 1.
+    Shapes: () -> (num_keys,), positive, of sum 1.
+    Raises: TypeError if num_keys is no integer; ValueError if it is below 1.
 
     Example:
         >>> OrderWeights(2)()
         tensor([0.5000, 0.5000], grad_fn=<SoftmaxBackward0>)
     """
 
-    def __init__(self, num: int) -> None:
+    def __init__(self, num_keys: int) -> None:
         super().__init__()
-        check_integer("OrderWeights", "num", num, 1, "orders")
-        self.logits = nn.Parameter(torch.zeros(num))
+        check_integer("OrderWeights", "num_keys", num_keys, 1, "orders")
+        self.logits = nn.Parameter(torch.zeros(num_keys))
 
     def forward(self) -> Tensor:
         return self.logits.softmax(0)
 
     def extra_repr(self) -> str:
-        return f"num={len(self.logits)}"
+        return f"num_keys={len(self.logits)}"

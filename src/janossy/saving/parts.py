@@ -70,10 +70,23 @@ class Part:
         return {name: getattr(part, name) for name in self.same} | {name: of(part) for name, of in self.read.items()}
 
 
-def _settings(kind: type, *repeats: str) -> Part:
+def _settings(kind: type) -> Part:
     """Of a frozen dataclass: its fields."""
     assert is_dataclass(kind)
-    return Part(kind, tuple(setting.name for setting in fields(kind)), repeats=repeats)
+    return Part(kind, tuple(setting.name for setting in fields(kind)))
+
+
+def _drawing(kind: type) -> Part:
+    """Describes orderings that draw by their fields. Files call ``num_permutations`` num."""
+    assert is_dataclass(kind)
+    make: Callable[..., Any] = kind
+    same = tuple(setting.name for setting in fields(kind) if setting.name != "num_permutations")
+    return Part(
+        kind,
+        same,
+        {"num": lambda orderings: orderings.num_permutations},
+        build=lambda num, **others: make(num_permutations=num, **others),
+    )
 
 
 def _has_bias(layer: nn.Linear | nn.LayerNorm) -> bool:
@@ -125,11 +138,16 @@ PARTS: dict[str, Part] = {
     "Tuples": _settings(Tuples),
     "Combinations": _settings(Combinations),
     "Canonical": _settings(Canonical),
-    "Sampled": _settings(Sampled),
-    "Distinct": _settings(Distinct),
-    "ImportanceSampled": _settings(ImportanceSampled),
-    "Learned": _settings(Learned),
-    "OrderWeights": Part(OrderWeights, read={"num": lambda weights: len(weights.logits)}, repeats=("num",)),
+    "Sampled": _drawing(Sampled),
+    "Distinct": _drawing(Distinct),
+    "ImportanceSampled": _drawing(ImportanceSampled),
+    "Learned": _drawing(Learned),
+    "OrderWeights": Part(
+        OrderWeights,
+        read={"num": lambda weights: len(weights.logits)},
+        repeats=("num",),
+        build=lambda num: OrderWeights(num),
+    ),
     # evaluators
     "DistinctTuples": _settings(DistinctTuples),
     "Fused": _settings(Fused),
@@ -198,7 +216,12 @@ PARTS: dict[str, Part] = {
         ("hidden_features",),
     ),
     "PooledNorm": Part(PooledNorm, BATCH_NORM, numbers=("eps",), numbers_or_none=("momentum",)),
-    "AttentionMean": Part(AttentionMean, ("features", "num_heads")),
+    "AttentionMean": Part(
+        AttentionMean,
+        ("num_heads",),
+        {"features": lambda mean: mean.in_features},
+        build=lambda features, num_heads: AttentionMean(features, num_heads=num_heads),
+    ),
     # torch's
     "Sequential": Part(nn.Sequential, read={"modules": list}, build=lambda modules: nn.Sequential(*modules)),
     "Linear": Part(nn.Linear, ("in_features", "out_features"), {"bias": _has_bias}),

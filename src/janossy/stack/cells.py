@@ -1,6 +1,6 @@
 """Cells of R networks, depth by depth: one batched product and one compiled step for all their rows, or torch's."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,7 @@ def run(
     if not compiled:
         return _in_torch(structure, schedule, elements, inputs, weight, bias)
     keep = torch.is_grad_enabled() and any(x.requires_grad for x in (inputs, weight, bias))
-    return _Cells.apply(structure, schedule, elements, keep, inputs, weight, bias)
+    return cast(Tensor, _Cells.apply(structure, schedule, elements, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
 
 
 def _in_torch(
@@ -124,4 +124,4 @@ class _Cells(torch.autograd.Function):
 
 def _at_depth(states: Tensor, schedule: Schedule, t: int) -> Tensor:
     """The states of this depth's cells, (R, m, states·H)."""
-    return states[schedule.starts[t] : schedule.starts[t + 1]].unflatten(0, (-1, schedule.active[t]))
+    return cast(Tensor, states[schedule.starts[t] : schedule.starts[t + 1]].unflatten(0, (-1, schedule.active[t])))

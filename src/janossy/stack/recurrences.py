@@ -11,7 +11,7 @@ from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import HALF, REDUCTIONS, widened
 from janossy.functions.recurrent import Recurrence
 from janossy.functions.structure import Recurrent
-from janossy.orderings.rows import Bucket, Rows, weighs_rows
+from janossy.orderings.rows import Bucket, Rows
 from janossy.stack.cells import run
 from janossy.stack.maps import linear
 from janossy.stack.schedule import schedule
@@ -30,7 +30,7 @@ def why_not(problem: Problem) -> str | None:
         return f"{name} declares no recurrence"
     if len(structure.layers) > 1 or len(structure.layers[0]) > 1 or structure.per_position:
         return f"{name} has several layers or directions, or gives every position's state"
-    if weighs_rows(problem.orderings) or problem.reduce is None:
+    if problem.orderings.weighs_rows or problem.reduce is None:
         return "rows are weighed, or kept"
     return None
 

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator
 from janossy.evaluate.lookup import Lookup
-from janossy.evaluate.validation import misfits_explained
+from janossy.evaluate.validation import errors_explained
 from janossy.functions.recurrent import Recurrence
 from janossy.functions.tuple_mlp import TupleMLP
 from janossy.nn.modes import untouched
 from janossy.nn.network import JanossyNetwork
-from janossy.orderings.rows import modules_of
+from janossy.orderings.contract import modules_of
 from janossy.sets import Ragged
 from janossy.stack import maps, recurrences, tuples
 from janossy.stack.batch import Batch, as_batch, is_table, looked_up, split
@@ -62,7 +62,7 @@ class Stack(nn.Module):
         self._bind()
         self._h_together = is_table(self.network.h) or maps.is_stackable(self.network.h)
         self._rho_together = maps.is_stackable(self.network.rho)
-        self._last: tuple[tuple, str] | None = None
+        self._last: tuple[tuple[Any, ...], str] | None = None
         self.training = networks[0].training
 
     def __len__(self) -> int:
@@ -88,7 +88,8 @@ class Stack(nn.Module):
         elements = self._elements(batch)
         pooled = self._pooled(batch, elements, sources)
         if self._rho_together and context is None:
-            return maps.apply(self.network.rho, pooled, [batch.num_sets] * len(self)).unflatten(0, (len(self), -1))
+            outputs = maps.apply(self.network.rho, pooled, [batch.num_sets] * len(self))
+            return cast(Tensor, outputs.unflatten(0, (len(self), -1)))
         self._bind(once=True)
         rows = pooled.unflatten(0, (len(self), -1))
         of_each = [None] * len(self) if context is None else context
@@ -170,12 +171,12 @@ class Stack(nn.Module):
             raise ValueError(f"Stack expects {len(self)} generators, one a network; got {got}. Give a list.")
         for generator in generators:
             check_generator("Stack", generator, batch.joined.device)
-        return generators
+        return cast("Sequence[torch.Generator | None]", generators)
 
     def _elements(self, batch: Batch) -> Ragged:
         """h(x) of all networks' sets."""
         h = self.network.h
-        with misfits_explained("h", h, batch.joined.values):
+        with errors_explained("h", h, batch.joined.values):
             if is_table(h) and batch.joined.values.dim() == 1 and not batch.joined.values.is_floating_point():
                 return looked_up(cast(Tensor, h.weight), batch)
             if maps.is_stackable(h):
@@ -194,7 +195,7 @@ class Stack(nn.Module):
         pooling = self._members[0].pooling
         problem = pooling.problem(elements, batch.joined, None, pooling.reduce, None)
         counts = batch.counts if problem.table is None else [len(problem.table) // len(self)] * len(self)
-        with misfits_explained("f", f, problem.values):
+        with errors_explained("f", f, problem.values):
             if how == TUPLES:
                 return tuples.pool_tuples(problem, cast(TupleMLP, f), counts, batch.num_sets)
             rows = [problem.orderings.enumerate(*each) for each in zip(batch.apart, sources, strict=True)]

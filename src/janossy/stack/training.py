@@ -1,7 +1,7 @@
 """What training a stack needs beside an optimiser: a learning rate, and a clipped gradient, for each network."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ def clip_grad_norm_(stack: Stack, max_norm: float) -> Tensor:
     scales = (max_norm / (norms + 1e-6)).clamp_max(1)
     for gradient in gradients:
         gradient.mul_(_column(scales, gradient))
-    return norms
+    return cast(Tensor, norms)
 
 
 def scale_steps(optimizer: torch.optim.Optimizer, rates: Tensor) -> tuple[RemovableHandle, RemovableHandle]:

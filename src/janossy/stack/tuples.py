@@ -1,6 +1,7 @@
 """Means over all k-tuples of R networks' sets: each network's projections by its own weights, then one pooling."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -66,4 +67,4 @@ def _project(k: int, values: Tensor, weight: Tensor, bias: Tensor, counts: Seque
     """The projections (N, k, H) whose sums over positions are weight · [x_1, …, x_k] + bias, weight (R, H, k·d)."""
     bias = nn.functional.pad(bias, (0, (k - 1) * bias.shape[1]))
     by_position = weight.unflatten(2, (k, -1)).transpose(1, 2).flatten(1, 2)  # (R, k·H, d)
-    return linear(values, by_position, bias, counts).unflatten(1, (k, -1))
+    return cast(Tensor, linear(values, by_position, bias, counts).unflatten(1, (k, -1)))

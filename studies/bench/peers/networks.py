@@ -92,9 +92,9 @@ def _attention(num_encoder_blocks: int) -> SetTransformerAggregation:
 
 
 def _network(elements: Layout, context: Layout, num_outputs: int, aggregation: Aggregation) -> AggregationNetwork:
-    h = ColumnEmbedding(elements.vocabularies, elements.num_numbers)
+    h = ColumnEmbedding(elements.vocabularies, num_numbers=elements.num_numbers)
     phi = nn.Sequential(nn.Linear(h.out_features, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU())
-    embed = ColumnEmbedding(context.vocabularies, context.num_numbers) if context.num_columns else None
+    embed = ColumnEmbedding(context.vocabularies, num_numbers=context.num_numbers) if context.num_columns else None
     return AggregationNetwork(
         h, phi, aggregation, Readout(WIDTH, (WIDTH,), num_outputs, embed=embed, activation="relu")
     )

@@ -73,4 +73,4 @@ class DeepSetsEnergy(nn.Module):
 
 
 def base_of(head: Head) -> ExchangeableDensity:
-    return ExchangeableDensity(IidMixture(head, 16))
+    return ExchangeableDensity(IidMixture(head, num_components=16))

@@ -44,7 +44,7 @@ def bounds(model: ExchangeableDensity, test: Ragged) -> dict[str, dict[str, tupl
     for scheme in SCHEMES:
         found[scheme] = {}
         for m in COUNTS:
-            bound = model.log_prob(large, m, most_exact=0, scheme=scheme)
+            bound = model.log_prob(large, m, max_exact=0, scheme=scheme)
             gap = float((exact - bound.log_prob).mean())
             found[scheme][str(m)] = (round(gap, 5), round(float(bound.standard_error.mean()), 5))
     return found

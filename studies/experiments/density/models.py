@@ -24,7 +24,7 @@ Model = ExchangeableDensity | DeepSetsEnergy
 def _of_order(k: int | None) -> Callable[[Head], Model]:
     def build(head: Head) -> Model:
         reader = GRU(head.num_features, 64, per_position=True)
-        return ExchangeableDensity(Autoregressive(reader, head, k))
+        return ExchangeableDensity(Autoregressive(reader, head, k=k))
 
     return build
 
@@ -41,7 +41,7 @@ def _categories(head: Head) -> Categories:
 
 MODELS: dict[str, Callable[[Head], Model]] = {
     "k = 1, independent": lambda head: ExchangeableDensity(IidMixture(head)),
-    "k = 1, 32 kinds": lambda head: ExchangeableDensity(IidMixture(head, 32)),
+    "k = 1, 32 kinds": lambda head: ExchangeableDensity(IidMixture(head, num_components=32)),
     "k = 2": _of_order(2),
     "k = 3": _of_order(3),
     "k = n": _of_order(None),

@@ -44,7 +44,7 @@ class HardCore:
     about = "points no two of which are nearer than 0.25, by MCMC"
 
     def head(self) -> Head:
-        return Bounded([0.0, 0.0], [1.0, 1.0], 12)
+        return Bounded([0.0, 0.0], [1.0, 1.0], num_components=12)
 
     def draw(self, num: int, seed: int) -> Ragged:
         x, n = self.chains(num, 3000, seed)
@@ -112,7 +112,7 @@ class Clusters:
     about = "two clusters with parents anywhere, a point near one of them (standard deviation 0.06)"
 
     def head(self) -> Head:
-        return Bounded([0.0, 0.0], [1.0, 1.0], 12)
+        return Bounded([0.0, 0.0], [1.0, 1.0], num_components=12)
 
     def draw(self, num: int, seed: int) -> Ragged:
         random = np.random.default_rng(seed)

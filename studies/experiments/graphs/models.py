@@ -27,7 +27,7 @@ class FirstNeighbours(SAGEConv):
 def _pairs(d: int, num_hidden: int | None = None) -> JanossyAggregation:
     """The exact average over all ordered pairs of neighbours, of d hidden units, or of fewer and a linear layer."""
     hidden, out = (d, None) if num_hidden is None else (num_hidden, d)
-    return JanossyAggregation(TupleMLP(2, d, hidden, out, activation="relu"), orderings=Tuples(2))
+    return JanossyAggregation(TupleMLP(2, d, hidden, out_features=out, activation="relu"), orderings=Tuples(2))
 
 
 BASELINES: dict[str, Callable[[int], MessagePassing]] = {

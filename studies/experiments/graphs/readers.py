@@ -54,13 +54,13 @@ class Reader(nn.Module):
         self.pool: JanossyPooling | None = None
         self.head: nn.Module = nn.Identity()
         if model == "GRU":
-            self.pool, self.head = JanossyPooling(GRU(h, h), Sampled(num=1)), nn.Linear(h, num_classes)
+            self.pool, self.head = JanossyPooling(GRU(h, h), Sampled(num_permutations=1)), nn.Linear(h, num_classes)
         elif model == "MLP of mean":
-            self.pool = JanossyPooling(TupleMLP(1, h, h, h, activation="relu"), Tuples(1))
+            self.pool = JanossyPooling(TupleMLP(1, h, h, out_features=h, activation="relu"), Tuples(1))
             self.head = nn.Sequential(nn.ReLU(), nn.Linear(h, num_classes))
         elif model != "0":
             k = int(model)
-            self.pool = JanossyPooling(TupleMLP(k, h, h, num_classes, activation="relu"), Tuples(k))
+            self.pool = JanossyPooling(TupleMLP(k, h, h, out_features=num_classes, activation="relu"), Tuples(k))
 
     def forward(self, own: Tensor, neighbours: Ragged) -> Tensor:
         return self.read(own, neighbours.with_values(self.neighbour(neighbours.values)))

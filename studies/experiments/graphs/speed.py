@@ -50,7 +50,7 @@ def steps(data: VertexData, row: str = "lstm-25-25", num_steps: int = 22) -> dic
     for i in range(num_steps):
         batch = data.train[torch.randperm(len(data.train))[: settings.batch_size]]
         start = time.perf_counter()
-        hops = two_hops(data.graph, batch, settings.k_1, settings.k_2)
+        hops = two_hops(data.graph, batch, k_1=settings.k_1, k_2=settings.k_2)
         drawing += time.perf_counter() - start
         for each in list(training.values())[:: 1 if i % 2 else -1]:
             each.step(hops, data.y[batch])
@@ -75,7 +75,7 @@ class _Training:
     def __init__(self, data: VertexData, settings: Settings, precision: Precision) -> None:
         torch.manual_seed(0)
         self.x, self.settings = data.x, replace(settings, precision=precision)
-        self.model = GraphSAGE(data.x.shape[1], data.num_classes, "lstm", memory_budget=MEMORY_BUDGET)
+        self.model = GraphSAGE(data.x.shape[1], data.num_classes, aggregation="lstm", memory_budget=MEMORY_BUDGET)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.learning_rate, fused=True)
         self.seconds: list[float] = []
         self.loss = 0.0

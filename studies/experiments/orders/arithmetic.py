@@ -47,7 +47,7 @@ def orders(row: str, vocabulary: int) -> tuple[Orderings, nn.Module]:
         return Sampled(1), PermutationLoss()
     scorer = nn.Embedding(vocabulary, 1)
     nn.init.zeros_(scorer.weight)
-    return Learned(scorer), OrderLoss(None, row, num_orders=NUM_ORDERS, temperature=TEMPERATURE)
+    return Learned(scorer), OrderLoss(None, estimator=row, num_permutations=NUM_ORDERS, temperature=TEMPERATURE)
 
 
 def cell(task: str, row: str, seed: int, plan: Plan = PLAN) -> dict:

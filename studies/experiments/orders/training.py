@@ -40,7 +40,7 @@ def fit(network: JanossyNetwork, loss: nn.Module, x: Tensor, y: Tensor, plan: Pl
     groups = [group for group in groups if group["params"]]
     optimizer = torch.optim.Adam(groups)
     cycle = torch.optim.lr_scheduler.OneCycleLR(optimizer, [g["lr"] for g in groups], total_steps=plan.steps)
-    draws = loss.num_orders if isinstance(loss, OrderLoss) else 1
+    draws = loss.num_permutations if isinstance(loss, OrderLoss) else 1
     begin = time.process_time()
     network.train()
     for _ in range(plan.steps):

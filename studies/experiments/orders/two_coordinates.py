@@ -63,7 +63,7 @@ def orders(row: str) -> tuple[Orderings, nn.Module]:
         return Canonical(key=1 if row == "right" else 0), nn.MSELoss()
     if row == "random":
         return Sampled(1), PermutationLoss()
-    return Learned(scorer_of_a()), OrderLoss(None, row, num_orders=NUM_ORDERS, temperature=TEMPERATURE)
+    return Learned(scorer_of_a()), OrderLoss(None, estimator=row, num_permutations=NUM_ORDERS, temperature=TEMPERATURE)
 
 
 def cell(row: str, seed: int, plan: Plan = PLAN) -> dict:

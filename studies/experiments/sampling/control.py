@@ -151,7 +151,9 @@ class Neighbours(nn.Module):
     def __init__(self, graph: PPI, num: int) -> None:
         super().__init__()
         num_vertices, width = graph.features.shape
-        self.pooling = CachedMean(TupleMLP(1, width, WIDTH), num_vertices, WIDTH, num)
+        self.pooling = CachedMean(
+            TupleMLP(1, width, WIDTH), num_elements=num_vertices, out_features=WIDTH, num_samples=num
+        )
         self.output = nn.Linear(WIDTH + width, graph.labels.shape[1])
 
     def forward(self, graph: PPI, vertices: Tensor, generator: torch.Generator | None = None) -> Tensor:

@@ -122,7 +122,7 @@ def variances(f: nn.Module, x: Tensor, orderings: ImportanceSampled) -> tuple[fl
 def compare(k: int, elements: str, name: str, sets: Ragged, weights: str, uniform: float, seed: int) -> Result:
     """One row of the table."""
     f = function(name, k, sets.values.shape[1])
-    orderings = ImportanceSampled(NUM_ROWS, k, weights_named(weights, f), uniform)
+    orderings = ImportanceSampled(NUM_ROWS, k=k, weights=weights_named(weights, f), uniform=uniform)
     found = torch.tensor([variances(f, x, orderings) for x in sets])
     by_chance, by_importance, covariance = found.T
     ratios = by_importance / by_chance

@@ -98,7 +98,7 @@ def _bounds(name: str, kind: Callable[..., nn.Module], link: str | None, out: in
     with torch.no_grad():
         sets = draw_sets(NUM_SETS, SIZE, generator)
         outputs, wanted = all_outputs(network, sets), target(sets)
-        output_loss = PermutationLoss(loss, "average_output", link=link)
+        output_loss = PermutationLoss(loss, objective="average_output", link=link)
         bounds = []
         for m in NUM_PERMUTATIONS:
             means = torch.stack(

@@ -32,7 +32,7 @@ NUM_NODES = 5
 def target(x: Tensor, k: int) -> Tensor:
     """The mean of Π_j x_{i_j} over the k-tuples of each set (B, n): by a product of the library, exact."""
     products = TupleProduct(k, 1, 1, g=[nn.Identity() for _ in range(k)]).to(x.dtype)
-    return JanossyPooling(products, Tuples(k), "permanent")(Ragged.from_padded(x[..., None]))
+    return JanossyPooling(products, Tuples(k), evaluate="permanent")(Ragged.from_padded(x[..., None]))
 
 
 def least_error(k: int, n: int) -> float:

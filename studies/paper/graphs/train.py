@@ -31,7 +31,7 @@ def train_row(data: VertexData, name: str, seed: int, settings: Settings, progre
     model = GraphSAGE(
         data.x.shape[1],
         data.num_classes,
-        aggregation,
+        aggregation=aggregation,
         hidden_features=settings.hidden_features,
         memory_budget=MEMORY_BUDGET,
     )
@@ -119,7 +119,7 @@ def fit(model: GraphSAGE, data: VertexData, settings: Settings, progress: Progre
     looks = {int(tenth[-1]) for tenth in tenths} if settings.keep == "best" else set()
     kept = model.state_dict()
     for i, batch in enumerate(_batches(data.train, settings)):
-        hops = two_hops(data.graph, batch, settings.k_1, settings.k_2)
+        hops = two_hops(data.graph, batch, k_1=settings.k_1, k_2=settings.k_2)
         with autocast(settings):
             loss = loss_of(model.of_hops(data.x, hops), data.y[batch])
         optimizer.zero_grad()

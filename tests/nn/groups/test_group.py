@@ -31,7 +31,7 @@ GROUPS = {
     "one": symmetric(1),
     "hyperedge": symmetric(4),
     "determinant": symmetric(3, signs=[parity(g) for g in permutations(range(3))]),
-    "klein": Group(np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]]), np.array([1, 1, -1, -1])),
+    "klein": Group(np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]]), signs=np.array([1, 1, -1, -1])),
     "none": Group([(0, 1, 2)]),
 }
 
@@ -79,10 +79,10 @@ def test_tables_are_groups_or_refused(some, data):
         return
     law_group(Group(table))
     if all(of[composed(h, g)] == of[h] * of[g] for h in table for g in table):
-        law_group(Group(table, signs))
+        law_group(Group(table, signs=signs))
     else:
         with pytest.raises(ValueError, match="character"):
-            Group(table, signs)
+            Group(table, signs=signs)
 
 
 @pytest.mark.parametrize("group", [symmetric(4), dihedral(4), cyclic(6)], ids=repr)
@@ -92,7 +92,7 @@ def test_any_missing_member_and_any_wrong_sign_is_found(group):
         with pytest.raises(ValueError, match=r"closed under composition; got .*, and not their product"):
             Group(table[:i] + table[i + 1 :])
         with pytest.raises(ValueError, match="a character"):
-            Group(table, [-1 if j == i else 1 for j in range(len(table))])
+            Group(table, signs=[-1 if j == i else 1 for j in range(len(table))])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_any_missing_member_and_any_wrong_sign_is_found(group):
 )
 def test_bad_tables(arguments, message):
     with pytest.raises(ValueError, match=message):
-        Group(*arguments)
+        Group(arguments[0], **dict(zip(["signs"], arguments[1:], strict=False)))
 
 
 @pytest.mark.parametrize("table", [3, "01", [0, 1], [(0, 1.0)], [(False, True)]])

@@ -12,8 +12,8 @@ from tests.nn.groups.test_group import GROUPS
 pytestmark = pytest.mark.usefixtures("float64")
 
 FUNCTIONS = {
-    "tuple_mlp": lambda k: TupleMLP(k, 3, (5, 4), 2),
-    "tuple_product": lambda k: TupleProduct(k, 3, 4, 2),
+    "tuple_mlp": lambda k: TupleMLP(k, 3, (5, 4), out_features=2),
+    "tuple_product": lambda k: TupleProduct(k, 3, 4, out_features=2),
     "gru": lambda k: GRU(3, 4),
     "lstm": lambda k: LSTM(3, 2),
     "linear": lambda k: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * k, 2), torch.nn.Tanh()),
@@ -46,7 +46,7 @@ def test_is_the_mean_by_brute_force(name, function):
 @pytest.mark.parametrize("name", GROUPS)
 def test_every_member_leaves_it_or_turns_its_sign(name):
     group = GROUPS[name]
-    pool = GroupPooling(TupleMLP(group.k, 3, 6, 2), group)
+    pool = GroupPooling(TupleMLP(group.k, 3, 6, out_features=2), group)
     values, tuples = torch.randn(N, 3), some_tuples(group.k)
     expected = pool(values, tuples)
     for g, sign in zip(group.permutations, group.signs or [1] * len(group), strict=True):
@@ -71,9 +71,9 @@ def test_all_permutations_are_those_of_sets():
 @pytest.mark.parametrize("name", ["torsion", "torsion_odd", "ring_either_way"])
 @pytest.mark.parametrize("memory_budget", [2**30, 500])
 def test_evaluators_and_chunks_agree(name, evaluate, memory_budget):
-    f = GRU(3, 4) if evaluate == "packed" else TupleMLP(4, 3, 6, 2)
+    f = GRU(3, 4) if evaluate == "packed" else TupleMLP(4, 3, 6, out_features=2)
     values, tuples = torch.randn(N, 3, requires_grad=True), some_tuples(4, 9)
-    pool = GroupPooling(f, GROUPS[name], evaluate, memory_budget=memory_budget)
+    pool = GroupPooling(f, GROUPS[name], evaluate=evaluate, memory_budget=memory_budget)
     found, expected = pool(values, tuples), by_brute_force(f, GROUPS[name], values, tuples)
     close(found, expected)
     inputs = [values, *f.parameters()]
@@ -86,7 +86,7 @@ def test_evaluators_and_chunks_agree(name, evaluate, memory_budget):
 @pytest.mark.parametrize("name", ["torsion_odd", "improper_1", "triangle"])
 def test_gradients(name):
     group = GROUPS[name]
-    pool, tuples = GroupPooling(TupleMLP(group.k, 2, 3, 2), group), some_tuples(group.k, 3)
+    pool, tuples = GroupPooling(TupleMLP(group.k, 2, 3, out_features=2), group), some_tuples(group.k, 3)
     values = torch.randn(N, 2, requires_grad=True)
     for check in (gradcheck, gradgradcheck):
         assert check(lambda x: pool(x, tuples), (values,), fast_mode=True)
@@ -184,12 +184,12 @@ def test_more_bad_input():
         GroupPooling(pool.pooling.f, [(0, 1), (1, 0)])
     with pytest.raises(TypeError, match="expects f"):
         GroupPooling(3, reversal(2))
-    with pytest.raises(ValueError, match=r"rows of shape \(T, 2, 3\)"):
+    with pytest.raises(ValueError, match=r"of one k; got TupleMLP of k=2"):
         GroupPooling(TupleMLP(2, 3, 4), improper(0))(torch.zeros(4, 3), torch.tensor([[0, 1, 2, 3]]))
     with pytest.raises(ValueError, match="expects tuples of 3 elements; got one of 2"):
         JanossyPooling(GRU(3, 4), GroupImages(cyclic(3)))(Ragged.from_sizes(torch.zeros(5, 3), [3, 2]))
     with pytest.raises(ValueError, match="weighs its rows"):
-        JanossyPooling(GRU(3, 4), GroupImages(reversal(2, [1, -1])), reduce="max")(
+        JanossyPooling(GRU(3, 4), GroupImages(reversal(2, signs=[1, -1])), reduce="max")(
             Ragged.from_padded(torch.zeros(1, 2, 3))
         )
 

@@ -268,7 +268,7 @@ def batches_of(monkeypatch, data, **changes):
     def spy(graph, vertices, k_1, k_2):
         assert (k_1, k_2) == (TINY.k_1, TINY.k_2)
         drawn.append(vertices)
-        return two_hops(graph, vertices, k_1, k_2)
+        return two_hops(graph, vertices, k_1=k_1, k_2=k_2)
 
     two_hops = train.two_hops
     monkeypatch.setattr(train, "two_hops", spy)
@@ -309,7 +309,7 @@ def test_the_weights_that_are_best_at_a_look_are_kept(keep, num_batches, monkeyp
     monkeypatch.setattr(train, "_look", look)
     data, settings = random_data("pubmed"), replace(TINY, num_batches=num_batches, keep=keep)
     torch.manual_seed(0)
-    model = GraphSAGE(data.x.shape[1], data.num_classes, "mean", hidden_features=8)
+    model = GraphSAGE(data.x.shape[1], data.num_classes, aggregation="mean", hidden_features=8)
     losses, _ = train.fit(model, data, settings, steps.append)
     assert len(steps) == num_batches and len(losses) == min(num_batches, 10)
     if keep == "last":
@@ -370,7 +370,7 @@ def test_probabilities_in_bfloat16_are_those_of_float32_rounded(row):
     """Steps of bfloat16 are 2⁻⁸ of a number; the networks' outputs are of order one, the probabilities at most that."""
     data = random_data("pubmed", 100)
     torch.manual_seed(0)
-    model = GraphSAGE(data.x.shape[1], data.num_classes, Row.named(row).aggregation, hidden_features=32)
+    model = GraphSAGE(data.x.shape[1], data.num_classes, aggregation=Row.named(row).aggregation, hidden_features=32)
     found = []
     for precision in ("float32", "bfloat16"):
         torch.manual_seed(1)  # the same neighbours

@@ -1,5 +1,7 @@
 """Layers of a recurrence over a forest of cells, compiled or in torch operations."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -57,7 +59,7 @@ def _project(structure: Recurrent, direction: Direction, x: Tensor) -> Tensor:
     H = direction.weight_hh.shape[1]
     apart = structure.num_apart * H
     if _is_compiled(structure, x) and not torch.is_autocast_enabled("cpu"):
-        return Projections.apply(H, max(0, lanes(x) - H), apart, x, weight, bias, by_hidden)
+        return cast(Tensor, Projections.apply(H, max(0, lanes(x) - H), apart, x, weight, bias, by_hidden))  # type: ignore[no-untyped-call]
     if apart > 0:
         by_hidden = nn.functional.pad(by_hidden[:-apart], (0, apart))
     return nn.functional.linear(x, weight, bias + by_hidden)
@@ -75,7 +77,7 @@ def _run_layer(
     if not (wide_enough and _is_compiled(structure, inputs) and weight.dtype == inputs.dtype):
         return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
-    return Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias)
+    return cast(Tensor, Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
 
 
 def _is_compiled(structure: Recurrent, x: Tensor) -> bool:

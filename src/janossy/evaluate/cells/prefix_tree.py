@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import comb, perm
+from typing import cast
 
 import numpy as np
 import torch
@@ -132,7 +133,7 @@ def _may_follow(left: np.ndarray, num_later: int, increasing: bool) -> np.ndarra
     if not increasing:
         return left > 0
     behind = left.sum(1, keepdims=True) - left.cumsum(1)
-    return (left > 0) & (behind >= num_later)
+    return cast(np.ndarray, (left > 0) & (behind >= num_later))
 
 
 def prefixes(tree: PrefixTree, elements: Tensor) -> Forest:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -61,7 +61,7 @@ class Incidence:
     def sums(self, x: Tensor) -> Tensor:
         """The sum of x (num_rows, c) over each owner's list, (L, c); differentiable any number of times."""
         padded = torch.nn.functional.pad(x, (0, -x.shape[1] % LANES))
-        return _Sums.apply(padded, self)[:, : x.shape[1]]
+        return cast(Tensor, _Sums.apply(padded, self)[:, : x.shape[1]])  # type: ignore[no-untyped-call]
 
     def _lengths(self) -> Tensor:
         return torch.cat((self.starts, self.starts.new_tensor([len(self.rows)]))).diff()
@@ -81,16 +81,16 @@ class _Sums(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return _Sums.apply(gradient, ctx.incidence.transposed), None
+        return _Sums.apply(gradient, ctx.incidence.transposed), None  # type: ignore[no-untyped-call]
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
-        return _Sums.apply(tangent, ctx.incidence)
+        return cast(Tensor, _Sums.apply(tangent, ctx.incidence))  # type: ignore[no-untyped-call]
 
     @staticmethod
     def vmap(info: Any, dims: tuple[int, None], x: Tensor, incidence: Incidence) -> tuple[Tensor, int]:
         stacked = x.movedim(dims[0], 1)
-        return _Sums.apply(stacked.flatten(1), incidence).unflatten(1, stacked.shape[1:]), 1
+        return _Sums.apply(stacked.flatten(1), incidence).unflatten(1, stacked.shape[1:]), 1  # type: ignore[no-untyped-call]
 
 
 def distinct_tuples(places: Ragged, k: int, increasing: bool, num_values: int) -> tuple[Rows, Incidence]:

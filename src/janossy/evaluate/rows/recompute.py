@@ -1,7 +1,7 @@
 """f as it was in forward, when backward computes it again."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,6 @@ def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -
                     "again in backward; call backward before optimizer.step(), or raise memory_budget."
                 )
         now = {f"f.{name}": wide.to(weight.dtype) for name, (weight, _, wide) in weights.items()}
-        return functional_call(applied, now, (x,))
+        return cast(Tensor, functional_call(applied, now, (x,)))
 
     return apply_now

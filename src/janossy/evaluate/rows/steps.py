@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -49,7 +50,7 @@ def why_no_projections(problem: Problem) -> str | None:
     """Why ``of_projections`` does not apply; None if it does."""
     if (reason := problem.lacks(Additive)) is not None:
         return reason
-    needed, k = problem.declared(Additive).k, getattr(problem.orderings, "k", None)
+    needed, k = problem.declared(Additive).k, problem.orderings.k
     if needed != k:
         return f"f takes rows of k = {needed} elements, and these orderings have k = {k}"
     return None
@@ -108,7 +109,7 @@ def _row_bytes(work: Work, values: Tensor, length: int) -> int:
 
 
 def _take(values: Tensor, positions: Tensor) -> Tensor:
-    return values.index_select(0, positions.reshape(-1)).unflatten(0, positions.shape)
+    return cast(Tensor, values.index_select(0, positions.reshape(-1)).unflatten(0, positions.shape))
 
 
 def _projected_work(problem: Problem) -> Work:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import HALF, widened
-from janossy.orderings.rows import EveryTuple, averages_every_tuple
+from janossy.orderings.contract import EveryTuple, averages_every_tuple
 from janossy.transfer import upload
 
 

@@ -9,7 +9,7 @@ kernel, the slopes' own derivatives among it, is done by the same means in torch
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor, of_one_size: bool 
         traced = torch.compiler.is_compiling() or is_in_torch_dispatch_mode()
         of_one_size = not (traced or x.is_cuda) and n * num_sets == len(x) and bool((offsets.diff() == n).all())
     if of_one_size and n > 0:
-        return (x.unflatten(0, (num_sets, n)) * factors[:, None, None]).flatten(0, 1)
+        return cast(Tensor, (x.unflatten(0, (num_sets, n)) * factors[:, None, None]).flatten(0, 1))
     return x * factors.repeat_interleave(offsets.diff(), 0, output_size=len(x)).unsqueeze(1)
 
 
@@ -101,7 +101,7 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
 
         def slopes(p: Tensor) -> Tensor:
             out, pull, *_ = torch.func.vjp(lambda p: mean(widened(p), sizes, *parameters), p)
-            return pull(torch.ones_like(out))[0]
+            return cast(Tensor, pull(torch.ones_like(out))[0])
 
         return slopes
 
@@ -156,7 +156,7 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
 
     def means(p: Tensor, offsets: Tensor, *parameters: bool | str | float) -> Tensor:
         apply = operator if torch.compiler.is_compiling() else differentiable.apply
-        return apply(p, offsets, *parameters, torch.is_grad_enabled() and p.requires_grad)[0]
+        return cast(Tensor, apply(p, offsets, *parameters, torch.is_grad_enabled() and p.requires_grad)[0])
 
     return Operator(f"{name}s", on_tensors, means)
 

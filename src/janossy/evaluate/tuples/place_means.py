@@ -1,6 +1,6 @@
 """For k = 1, the mean of σ(p) over the sets that look a row of a table up: σ(p) is made once for each row."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ def place_means(
 
     ``weight`` and ``bias`` as ``project`` takes them, for one network or several.
     """
-    return _PlaceMeans.apply(activation, places, offsets, table, weight, bias)
+    return cast(Tensor, _PlaceMeans.apply(activation, places, offsets, table, weight, bias))  # type: ignore[no-untyped-call]
 
 
 def sums_by_place(

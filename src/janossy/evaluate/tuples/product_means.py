@@ -14,7 +14,7 @@ States are in order of |S|; segments of 2^l elements fill at most 2^l positions,
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -100,16 +100,17 @@ class _Combine(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
         left, right = ctx.saved_tensors
         to, i, j = ctx.terms
-        of_left = _Combine.apply(gradient, right, (i, to, j), left.shape[-2])
-        of_right = _Combine.apply(left, gradient, (j, i, to), right.shape[-2])
+        of_left = _Combine.apply(gradient, right, (i, to, j), left.shape[-2])  # type: ignore[no-untyped-call]
+        of_right = _Combine.apply(left, gradient, (j, i, to), right.shape[-2])  # type: ignore[no-untyped-call]
         return of_left, of_right, None, None
 
     @staticmethod
     def jvp(ctx: Any, d_left: Tensor, d_right: Tensor, *_: None) -> Tensor:
         left, right = ctx.saved_tensors
         num_states = 1 + max(ctx.terms[0])
-        return _Combine.apply(d_left, right, ctx.terms, num_states) + _Combine.apply(
-            left, d_right, ctx.terms, num_states
+        return cast(
+            Tensor,
+            _Combine.apply(d_left, right, ctx.terms, num_states) + _Combine.apply(left, d_right, ctx.terms, num_states),  # type: ignore[no-untyped-call]
         )
 
     @staticmethod
@@ -120,7 +121,7 @@ class _Combine(torch.autograd.Function):
             x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
             for x, dim in zip((left, right), in_dims[:2], strict=True)
         )
-        return _Combine.apply(*batched, terms, num_states), 0
+        return _Combine.apply(*batched, terms, num_states), 0  # type: ignore[no-untyped-call]
 
 
 @constant_when_compiled

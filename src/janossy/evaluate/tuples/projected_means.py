@@ -4,7 +4,7 @@ On a small batch torch's bookkeeping takes as long as the arithmetic: one step i
 projections themselves are not kept for backward.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -45,7 +45,7 @@ def projected_means(
     with_slopes = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     sizes = set(problem.elements.sizes)
     settings = operator, k, (*parameters, with_slopes), (min(sizes, default=0), max(sizes, default=0))
-    return _ProjectedMeans.apply(settings, places, problem.elements.offsets, *inputs)
+    return cast(Tensor, _ProjectedMeans.apply(settings, places, problem.elements.offsets, *inputs))  # type: ignore[no-untyped-call]
 
 
 class _ProjectedMeans(torch.autograd.Function):

@@ -14,7 +14,7 @@ from janossy.kernels.expansions import ERF, LOG_COSH, SMALLEST_BOUND, T_ERF, T_T
 MOST_HARMONICS = 128
 """Where a series is longer, its phases lose more than the default tolerance in float32: the set is enumerated."""
 
-MOST_CANCELLED = 8.0
+MAX_CANCELLED = 8.0
 """How much inclusion–exclusion may magnify rounding, Π_j (n + j)/(n − j), before a set is enumerated instead."""
 
 MAX_ENUMERATED = 1e12
@@ -27,7 +27,7 @@ _WIDTH, _COLUMNS = tl.constexpr(WIDTH), tl.constexpr(COLUMNS)
 _TANH, _T_TANH, _LOG_COSH, _ERF, _T_ERF, _TRIG = (
     tl.constexpr(family) for family in (TANH, T_TANH, LOG_COSH, ERF, T_ERF, TRIG)
 )
-_MOST_CANCELLED = tl.constexpr(MOST_CANCELLED)
+_MOST_CANCELLED = tl.constexpr(MAX_CANCELLED)
 _SMALLEST_BOUND, _PI = tl.constexpr(SMALLEST_BOUND), tl.constexpr(3.141592653589793)
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import permutations as arrangements
 from typing import Any
 
@@ -35,6 +35,7 @@ class Group:
     """
 
     permutations: tuple[Permutation, ...]
+    _: KW_ONLY
     signs: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -62,7 +63,7 @@ class Group:
         return f"Group({list(self.permutations)}{'' if self.signs is None else f', signs={list(self.signs)}'})"
 
 
-def reversal(k: int, signs: Sequence[int] | None = None) -> Group:
+def reversal(k: int, *, signs: Sequence[int] | None = None) -> Group:
     """A tuple read from either end: bonds (k = 2), angles (3), proper torsions (4).
 
     Shapes: 2 permutations of k positions, the identity first.
@@ -73,10 +74,10 @@ def reversal(k: int, signs: Sequence[int] | None = None) -> Group:
         Group([(0, 1, 2), (2, 1, 0)])
     """
     check_integer("reversal", "k", k, 2, "positions")
-    return Group((tuple(range(k)), tuple(reversed(range(k)))), signs)  # type: ignore[arg-type]
+    return Group((tuple(range(k)), tuple(reversed(range(k)))), signs=signs)  # type: ignore[arg-type]
 
 
-def cyclic(k: int, signs: Sequence[int] | None = None) -> Group:
+def cyclic(k: int, *, signs: Sequence[int] | None = None) -> Group:
     """A directed ring, begun anywhere.
 
     Shapes: k permutations of k positions: rotations by 0, 1, …, k − 1.
@@ -88,10 +89,10 @@ def cyclic(k: int, signs: Sequence[int] | None = None) -> Group:
         Group([(0, 1, 2), (1, 2, 0), (2, 0, 1)])
     """
     check_integer("cyclic", "k", k, 2, "positions")
-    return Group(_rotations(tuple(range(k))), signs)  # type: ignore[arg-type]
+    return Group(_rotations(tuple(range(k))), signs=signs)  # type: ignore[arg-type]
 
 
-def dihedral(k: int, signs: Sequence[int] | None = None) -> Group:
+def dihedral(k: int, *, signs: Sequence[int] | None = None) -> Group:
     """A ring, begun anywhere and read either way.
 
     Shapes: 2k permutations of k positions: rotations by 0, …, k − 1, then the same read backwards.
@@ -104,7 +105,7 @@ def dihedral(k: int, signs: Sequence[int] | None = None) -> Group:
     """
     check_integer("dihedral", "k", k, 3, "positions")
     rotations = _rotations(tuple(range(k)))
-    return Group((*rotations, *(g[::-1] for g in rotations)), signs)  # type: ignore[arg-type]
+    return Group((*rotations, *(g[::-1] for g in rotations)), signs=signs)  # type: ignore[arg-type]
 
 
 def improper(centre: int) -> Group:
@@ -126,7 +127,7 @@ def improper(centre: int) -> Group:
     return Group(tuple((*g[:centre], centre, *g[centre:]) for g in _rotations(others)))
 
 
-def symmetric(k: int, signs: Sequence[int] | None = None) -> Group:
+def symmetric(k: int, *, signs: Sequence[int] | None = None) -> Group:
     """A hyperedge without any order: all k! permutations.
 
     Shapes: k! permutations of k positions, in the order of ``itertools.permutations``.
@@ -143,7 +144,7 @@ def symmetric(k: int, signs: Sequence[int] | None = None) -> Group:
             f"symmetric expects k <= {MOST_POSITIONS}, as a tuple has k! images; got k={k}. Give the hyperedges to "
             "JanossyPooling as sets, with Sampled(num) as orderings."
         )
-    return Group(tuple(arrangements(range(k))), signs)  # type: ignore[arg-type]
+    return Group(tuple(arrangements(range(k))), signs=signs)  # type: ignore[arg-type]
 
 
 def _rotations(positions: Permutation) -> tuple[Permutation, ...]:

@@ -1,17 +1,18 @@
 """GroupImages: the images of a tuple under a group, as orderings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 
 from janossy.nn.groups.group import Group
+from janossy.orderings.contract import Orderings
 from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
 
 
 @dataclass(frozen=True)
-class GroupImages:
+class GroupImages(Orderings):
     """The images x_g of tuples under the members g of a group, each with its sign as weight.
 
     For ``JanossyPooling`` on "sets" that are tuples, of k elements each: f̄(x) = 1/|G| Σ_g χ(g) f(x_g).
@@ -28,6 +29,7 @@ class GroupImages:
     """
 
     group: Group
+    k: int = field(init=False, repr=False)
     draws: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -36,10 +38,7 @@ class GroupImages:
                 f"GroupImages expects a Group; got {self.group!r}, of type {type(self.group).__name__}. Write "
                 "reversal(k), cyclic(k), dihedral(k), improper(centre), or Group(permutations)."
             )
-
-    @property
-    def k(self) -> int:
-        return self.group.k
+        object.__setattr__(self, "k", self.group.k)
 
     @property
     def weighs_rows(self) -> bool:

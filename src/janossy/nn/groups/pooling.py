@@ -1,6 +1,6 @@
 """GroupPooling: f averaged over the images of given tuples under a group."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from janossy.evaluate import MEMORY_BUDGET, Evaluator, Function
 from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.rows.pool import apply
-from janossy.evaluate.validation import check_sets, misfits_explained
+from janossy.evaluate.validation import check_sets, errors_explained
 from janossy.nn.groups.group import Group
 from janossy.nn.groups.images import GroupImages
 from janossy.nn.pooling import JanossyPooling
@@ -24,7 +24,7 @@ class GroupPooling(nn.Module):
     Args:
         f: any module that maps rows (T, k, d) to (T, c).
         group: ``reversal(k)``, ``cyclic(k)``, ``dihedral(k)``, ``improper(centre)``, ``symmetric(k)``, or a table of
-            your own, ``Group(permutations, signs)``.
+            your own, ``Group(permutations, signs=signs)``.
         evaluate: HOW, as for ``JanossyPooling``.
         memory_budget: in bytes; rows that need more are computed in chunks, and once more in backward.
 
@@ -42,10 +42,10 @@ class GroupPooling(nn.Module):
     """
 
     def __init__(
-        self, f: Function, group: Group, evaluate: str | Evaluator = "auto", *, memory_budget: int = MEMORY_BUDGET
+        self, f: Function, group: Group, *, evaluate: str | Evaluator = "auto", memory_budget: int = MEMORY_BUDGET
     ) -> None:
         super().__init__()
-        self.pooling = JanossyPooling(f, GroupImages(group), evaluate, memory_budget=memory_budget)
+        self.pooling = JanossyPooling(f, GroupImages(group), evaluate=evaluate, memory_budget=memory_budget)
         self.group = group
 
     def forward(self, values: Tensor, tuples: Tensor) -> Tensor:
@@ -88,11 +88,11 @@ class GroupPooling(nn.Module):
     def _of_tuples(self, values: Tensor, tuples: Tensor) -> Tensor:
         num, k = tuples.shape
         if num == 0:  # f of a zero vector tells the width, and that backward has nothing to add to its weights
-            with misfits_explained("f", self.pooling.f, values):
+            with errors_explained("f", self.pooling.f, values):
                 return apply(self.pooling.f, values.new_zeros(1, k, *values.shape[1:]))[:0]
         offsets = torch.arange(num + 1, device=values.device) * k
         places = Ragged(tuples.flatten(), offsets, sizes=(k,) * num)
-        return self.pooling(Lookup(values, places), keys=places)
+        return cast(Tensor, self.pooling(Lookup(values, places), keys=places))
 
     def _checked(self, tuples: Any, values: Tensor) -> Tensor:
         """The tuples, int64, on the values' device."""
@@ -126,7 +126,7 @@ class GroupPooling(nn.Module):
             "tuples of distinct elements",
             "which holds one twice. Drop it",
         )
-        return tuples
+        return cast(Tensor, tuples)
 
 
 def _refuse_some(wrong: Tensor, tuples: Tensor, expected: str, fault: str) -> None:
