@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 EXTRAS = {
     "cli": ("typer", "rich", "jinja2", "matplotlib"),
-    "estimators": ("pyarrow", "sklearn", "skorch", "safetensors"),
+    "estimators": ("msgspec", "pyarrow", "sklearn", "skorch", "safetensors"),
     "graph": ("torch_geometric",),
     "group": ("duckdb",),
     "ray": ("ray",),
