@@ -35,7 +35,9 @@ SAYS = {
     "sets": "Ragged",
     "atomic": "files that appear whole",
     "checks": "checks of arguments",
+    "config": "the arguments that build a part again",
     "transfer": "from the host to a GPU",
+    "typed_json": "JSON within limits and types",
 }
 """What each room holds, in a few words."""
 

@@ -30,6 +30,14 @@ for arguments in (
     heavy = loaded("torch", "numpy", "scipy", "numba", "matplotlib", "jinja2", "rich", "sklearn", "pyarrow")
     assert not heavy, (arguments, heavy)
 
+sys.argv = ["janossy", "inspect", "tests/saving/v1/estimators/classifier-of-codes.zip"]
+try:
+    main()
+except SystemExit as left:
+    assert not left.code
+heavy = loaded("torch", "scipy", "sklearn", "skorch", "matplotlib")
+assert not heavy, ("inspect", heavy)
+
 import torch
 
 before = set(sys.modules)

@@ -1,11 +1,22 @@
 """Files and folders that appear whole or not at all."""
 
+import ctypes
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+class Taken(OSError):
+    """Another process writes to the same place now."""
 
 
 @contextmanager
@@ -15,10 +26,53 @@ def beside(path: Path) -> Iterator[Path]:
     try:
         yield part
     finally:
-        if part.is_dir():
-            shutil.rmtree(part)
-        else:
-            part.unlink(missing_ok=True)
+        _remove(part)
+
+
+@contextmanager
+def claimed(path: Path, *, wait: bool = False) -> Iterator[Path]:
+    """Gives a name as ``beside`` does, and keeps others who claim the same path away until the end.
+
+    What writers that were killed have left for this path is cleared, and a folder that one of them had moved aside
+    comes back. A system without locks of files keeps nobody away, and clears nothing.
+
+    Args:
+        wait: for another process that has claimed it, instead of an error.
+
+    Raises: Taken if another process has claimed it.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    number = _locked(lock, wait)
+    try:
+        if number is not None:
+            _restore(path)
+        with beside(path) as part:
+            yield part
+    finally:
+        if number is not None:
+            lock.unlink(missing_ok=True)
+            os.close(number)
+
+
+def put_folder(new: Path, path: Path) -> None:
+    """Puts a folder in the place of one that may be there: by one step, where the system can exchange two names.
+
+    Elsewhere the old one is moved aside first, and comes back if the second step fails, or with the next ``claimed``.
+    """
+    if not path.exists():
+        new.rename(path)
+        return
+    if _exchange(new, path):
+        shutil.rmtree(new)
+        return
+    old = path.with_name(f".{path.name}.{token_hex(8)}.old")
+    path.rename(old)
+    try:
+        new.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    shutil.rmtree(old)
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -32,3 +86,65 @@ def write_whole(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
+
+
+def _remove(part: Path) -> None:
+    if part.is_dir() and not part.is_symlink():
+        shutil.rmtree(part)
+    else:
+        part.unlink(missing_ok=True)
+
+
+def _locked(lock: Path, wait: bool) -> int | None:
+    """Returns an open file that is locked until it is closed; None if the system has no locks."""
+    if fcntl is None:
+        return None
+    while True:
+        number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if lock.exists() and os.path.samestat(os.fstat(number), lock.stat()):
+                return number  # and not one whose owner removed it meanwhile
+        except BlockingIOError:
+            os.close(number)
+            raise Taken(f"another process is writing to {lock.name[1:-5]} in {lock.parent} now.") from None
+        except OSError:  # a file system without locks
+            os.close(number)
+            lock.unlink(missing_ok=True)
+            return None
+        os.close(number)
+
+
+def _restore(path: Path) -> None:
+    """Clears what killed writers have left, and brings back a folder that was moved aside and not replaced."""
+    for left in _left(path, ".old"):
+        if path.exists():
+            _remove(left)
+        else:
+            left.rename(path)
+    for left in _left(path, ".part"):
+        _remove(left)
+
+
+def _left(path: Path, suffix: str) -> list[Path]:
+    begin, length = f".{path.name}.", 16  # of the token
+    names = os.listdir(path.parent)
+    return [
+        path.with_name(name)
+        for name in names
+        if name.startswith(begin) and name.endswith(suffix) and len(name) == len(begin) + length + len(suffix)
+    ]
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchanges two names by one step; returns False if the system cannot."""
+    name = {"linux": "renameat2", "darwin": "renameatx_np"}.get(sys.platform)
+    if name is None:
+        return False
+    here, exchange = (-100, 2) if sys.platform == "linux" else (-2, 2)  # AT_FDCWD, and RENAME_EXCHANGE or RENAME_SWAP
+    try:
+        rename = getattr(ctypes.CDLL(None, use_errno=True), name)
+    except (AttributeError, OSError):  # an older libc
+        return False
+    rename.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    return bool(rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)

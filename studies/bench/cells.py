@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from janossy.saving.schema import Count, Seconds, Seed, Within
 from studies.runs.results import Result
+from studies.runs.schema import Count, Seconds, Seed, Within
 
 Number = Annotated[float | None, Within(-1e300, or_nan=True)]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from janossy.atomic import write_whole
-from janossy.saving.schema import Count, Seconds, Seed
 from studies.bench.cells import About, Number
 from studies.bench.names import AUTO, DATA, MODELS
 from studies.runs.results import Result, read_result
+from studies.runs.schema import Count, Seconds, Seed
 
 DIGITS = 5
 """Significant, of every number that is kept."""

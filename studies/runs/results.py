@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from janossy.atomic import write_whole
-from janossy.saving.schema import check
+from studies.runs.schema import check
 
 CELLS = "cells"
 DEEPEST = 10

@@ -177,7 +177,7 @@ def test_what_is_no_model(fitted, janossy):
         "new.parquet": "new.parquet",
         "empty": "empty",
         "cut": "cut",
-        "edited": "edited/fit.json is damaged: recipe.set_id expects a list; got 3.",
+        "edited": "edited/fit.json is damaged: recipe.set_id: Expected `array`, got `int`.",
     }.items():
         if model == "empty":
             Path(model).mkdir()

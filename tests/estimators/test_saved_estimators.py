@@ -17,6 +17,7 @@ from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Tuples
 from janossy.saving import SavedModelError
 from tests.estimators.sets import bags, sums
+from tests.saving.signing import resigned
 
 QUICK = {"max_epochs": 2, "random_state": 0}
 
@@ -108,6 +109,25 @@ def test_a_function_is_saved_by_its_name(tmp_path):
     assert (again.predict_proba(bags(5)[0]) == model.predict_proba(bags(5)[0])).all()
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda: ["a", "b", "c"], "expects 3 outputs, one for each class or target; got 2"),
+        (lambda: ["a", "b" * 20_000], "length <= 10000"),
+        (lambda: [f"{i:05}" + "x" * (9_000 if i == 0 else 0) for i in range(20_000)], "67108864 bytes in all"),
+    ],
+    ids=["outputs", "long", "bomb"],
+)
+def test_classes_fit_the_network_and_the_memory(change, message, tmp_path):
+    def own(element_layout, context_layout, num_outputs):
+        return JanossyNetwork(None, JanossyPooling(TupleMLP(1, 2, 4), Tuples(1)), nn.Linear(4, num_outputs))
+
+    path = save(SetClassifier(own, max_epochs=1, validation=0.5).fit(*bags(20)), tmp_path / "model")
+    classes = {"values": change(), "dtype": "str"}
+    with pytest.raises(SavedModelError, match=message):
+        load(edited(path, "fitted", "classes_", value=classes))
+
+
 def test_a_network_is_no_estimator(tmp_path):
     network = JanossyNetwork(None, JanossyPooling(TupleMLP(1, 2, 4), Tuples(1)), None)
     with pytest.raises(SavedModelError, match=r"expects a saved estimator; .* janossy\.saving\.load reads networks"):
@@ -125,7 +145,7 @@ def edited(path: Path, *keys: str | int, value: Any) -> Path:
         del place[keys[-1]]
     else:
         place[keys[-1]] = value
-    file.write_text(json.dumps(description))
+    resigned(path, description)
     return path
 
 
@@ -149,6 +169,7 @@ def edited(path: Path, *keys: str | int, value: Any) -> Path:
         (("networks", 0, "part"), "subprocess.Popen"),
         (("weights",), [0.1]),
         (("weights", 0), -1.0),
+        (("weights",), [0.5, 0.4]),
         (("weights", 0), "1"),
         (("fitted", "temperature_"), 0.0),
         (("fitted", "temperature_"), None),
@@ -175,8 +196,12 @@ def test_weights_of_another_network_are_an_error(written):
     file = written / "model.safetensors"
     tensors = load_file(file)
     save_file({name.replace("0/", "99/"): tensor for name, tensor in tensors.items()}, file)
+    with pytest.raises(SavedModelError, match=r"expects model\.safetensors with the digest"):
+        load(written)
+    resigned(written)
     with pytest.raises(SavedModelError):
         load(written)
     save_file({name: torch.zeros(1) for name in tensors}, file)
+    resigned(written)
     with pytest.raises(SavedModelError, match="of shape"):
         load(written)

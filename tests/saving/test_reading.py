@@ -17,6 +17,7 @@ from janossy.nn import ColumnEmbedding
 from janossy.saving import SavedModelError, describe, load, rebuild, save, weights, write_model
 from janossy.saving.reading import DESCRIPTION as DESCRIPTION_FILE
 from janossy.saving.reading import TENSORS as TENSORS_FILE
+from tests.saving.signing import resigned
 
 
 def network(num_layers: int = 1) -> JanossyNetwork:
@@ -31,7 +32,7 @@ def saved(tmp_path, net=None):
 def rewritten(path, change) -> None:
     file = path / DESCRIPTION_FILE
     content = change(json.loads(file.read_text()))
-    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    resigned(path, content)
 
 
 def with_network(**changes):
@@ -68,17 +69,17 @@ DESCRIPTIONS = {
     "no JSON": (lambda given: "{", "expects a description in JSON; got model.json that is none"),
     "not UTF-8": (lambda given: "\udcff", None),
     "a list": (lambda given: [], "expects a JSON object as description; got list"),
-    "NaN": (lambda given: '{"a": NaN}', "NaN is no JSON"),
+    "NaN": (lambda given: '{"a": NaN}', "expects a description in JSON"),
     "a number of a million digits": (lambda given: '{"a": ' + "9" * 10**6 + "}", "expects a description in JSON"),
     "nested without end": (lambda given: "[" * 10**6, "expects a description in JSON"),
     "nested without end, closed": (lambda given: "[" * 10**6 + "]" * 10**6, "expects a description in JSON"),
     "another format": (lambda given: given | {"format": "pickle"}, "expects format 'janossy model'; got 'pickle'"),
     "no format": (lambda given: {"network": given["network"]}, "expects format 'janossy model'; got None"),
     "another version": (
-        lambda given: given | {"version": 2, "written_by": {"janossy": "9.9"}},
-        r"expects version 1 of the format.*; got 2, written by janossy '9.9'. Load it with that version, or save it",
+        lambda given: given | {"version": 3, "written_by": {"janossy": "9.9"}},
+        r"expects version 1 or 2 of the format.*; got 3, written by janossy '9.9'. Load it with that version",
     ),
-    "version True": (lambda given: given | {"version": True}, "expects version 1 of the format.*; got True"),
+    "version True": (lambda given: given | {"version": True}, "expects version 1 or 2 of the format.*; got True"),
     "written by a list": (lambda given: given | {"written_by": []}, "expects versions by name as written_by; got list"),
     "no network": (lambda given: {k: v for k, v in given.items() if k != "network"}, "a description as describe makes"),
     "another part as network": (lambda given: given | {"network": LINEAR}, "a description as describe makes it"),
@@ -91,7 +92,7 @@ DESCRIPTIONS = {
     "an unknown argument": (with_rho(LINEAR | {"device": "cuda"}), "arguments that build its parts"),
     "a missing argument": (with_rho({"part": "Linear", "in_features": 3}), "arguments that build its parts"),
     "a wrong type": (with_rho(LINEAR | {"in_features": "3"}), "arguments that build its parts"),
-    "a wrong type that builds": (with_rho(LINEAR | {"bias": 1.5}), "as describe makes it"),
+    "a wrong type that builds": (with_rho(LINEAR | {"bias": 1.5}), "bias as true or false; got 1.5"),
     "text for a number that torch does not check": (
         with_rho({"part": "LeakyReLU", "negative_slope": "os.system", "inplace": False}),
         "negative_slope as a finite number; got 'os.system'",
@@ -104,7 +105,7 @@ DESCRIPTIONS = {
     "true for a number": (
         with_rho({"part": "BatchNorm1d", "num_features": 3, "eps": 1e-5, "momentum": True, "affine": True,
                   "track_running_stats": True}),
-        "momentum as a finite number; got True",
+        "momentum as a finite number or null; got True",
     ),
     "a part for a number": (with_rho(LINEAR | {"in_features": {"part": "ReLU"}}), "arguments that build its parts"),
     "a part for a function": (
@@ -133,22 +134,22 @@ DESCRIPTIONS = {
     ),
     "a layer of another width": (with_rho(LINEAR | {"out_features": 2}), r"rho.weight of shape \(2, 3\); got \(1,"),
     "a huge number": (with_rho(LINEAR | {"in_features": 10**400}), "arguments that build its parts"),
-    "a thousand million layers": (with_f("GRU", **GRU_OF | {"num_layers": 10**9}), "num_layers for which there are w"),
-    "many layers": (with_f("GRU", **GRU_OF | {"num_layers": 7}), "num_layers for which .* got 7, and 6 "),
-    "more layers than there are": (with_f("GRU", **GRU_OF | {"num_layers": 2}), "weights for 10 names; got 6"),
+    "a thousand million layers": (with_f("GRU", **GRU_OF | {"num_layers": 10**9}), "GRU with more tensors than 6"),
+    "many layers": (with_f("GRU", **GRU_OF | {"num_layers": 7}), "GRU with more tensors than 6 tensors"),
+    "more layers than there are": (with_f("GRU", **GRU_OF | {"num_layers": 2}), "GRU with more tensors than 6 tensors"),
     "a million widths": (
         with_f("TupleMLP", k=2, in_features=2, hidden_features=[1] * 10**6, out_features=None, activation="tanh"),
-        "hidden_features for which there are weights; got 1000000",
+        "Linear with more tensors than 6 tensors",
     ),
     "many products": (
         with_f("TupleProduct", k=10**9, in_features=2, rank=1, out_features=None, g=None),
-        "k for which there are weights; got 1000000000",
+        "k of at most 1024; got 1000000000",
     ),
     "other weights": (with_rho({"part": "ReLU", "inplace": False}), "weights for 4 names; got 6, .* rho.bias"),
     "many pairs": (
         with_f("TupleFeatures", k=10**9, in_features=2, differences=[0], absolute_differences=[], products=[],
                equal=[], distances=[], units={}, periods={}),
-        "weights for 2 names; got 6",
+        "k of at most 1024; got 1000000000",
     ),
 }  # fmt: skip
 
@@ -219,6 +220,9 @@ def test_damaged_tensors(case, tmp_path, capsys):
     path = saved(tmp_path)
     file = path / TENSORS_FILE
     file.write_bytes(SAFETENSORS[case](file.read_bytes()))
+    with pytest.raises(SavedModelError, match=r"expects model\.safetensors with the digest"):
+        bounded(lambda: load(path))
+    resigned(path)
     with pytest.raises(SavedModelError, match=r"expects tensors as safetensors writes them; got .* damaged"):
         bounded(lambda: load(path))
     assert "owned" not in capsys.readouterr().out
@@ -230,14 +234,14 @@ def other(**changes):
 
 
 OTHER_TENSORS = {
-    "one missing": (other(**{"rho.bias": None}), "weights for 6 names; got 5, differing in rho.bias"),
+    "one missing": (other(**{"rho.bias": None}), "more tensors than 5 tensors"),
     "one more": (other(extra=torch.ones(1)), "weights for 6 names; got 7, differing in extra"),
     "another shape": (other(**{"rho.bias": torch.ones(2)}), r"rho.bias of shape \(1,\); got \(2,\) in torch.float32"),
     "transposed": (other(**{"rho.weight": torch.ones(3, 1)}), r"rho.weight of shape \(1, 3\); got \(3, 1\)"),
     "integers": (other(**{"rho.bias": torch.ones(1).long()}), r"got \(1,\) in torch.int64"),
     "complex numbers": (other(**{"rho.bias": torch.ones(1).cfloat()}), r"got \(1,\) in torch.complex64"),
     "a name that climbs": (other(**{"../rho.bias": torch.ones(1)}), r"differing in ../rho.bias"),
-    "none": ({}, "num_layers for which there are weights; got 1, and 0 tensors"),
+    "none": ({}, "GRU with more tensors than 0 tensors"),
 }
 
 

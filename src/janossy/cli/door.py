@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 EXTRAS = {
     "cli": ("typer", "rich", "jinja2", "matplotlib"),
-    "estimators": ("pyarrow", "sklearn", "safetensors"),
+    "estimators": ("msgspec", "pyarrow", "sklearn", "safetensors"),
     "graph": ("torch_geometric",),
     "group": ("duckdb",),
     "ray": ("ray",),

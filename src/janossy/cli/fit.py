@@ -108,7 +108,7 @@ def fit(
     columns = [tuple(dict.fromkeys(each)) for each in (set_id, target)]
     columns += [names(each) for each in (set_columns, numeric, categorical, drop)]
     from janossy.cli.workflow.fitting import Request, fit
-    from janossy.cli.workflow.recipe import Recipe
+    from janossy.cli.workflow.record import Recipe
 
     fit(Request(tuple(tables), Recipe(*columns), out, task, balanced, settings, stream))
 

@@ -1,6 +1,6 @@
 """Saved estimators: a folder, or a zip of it, of safetensors weights and a JSON description; no pickle, no code."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from math import inf, isfinite
 from os import PathLike
@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.estimators.classifier import SetClassifier
+from janossy.estimators.description import NUMBERS, Saved, SavedClassifier, SavedTrial, check_lengths, checked
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.regressor import SetRegressor
 from janossy.estimators.tasks import Classification, Regression
@@ -19,6 +20,7 @@ from janossy.estimators.trials import Trial
 from janossy.nn import ColumnEmbedding, Readout
 from janossy.nn.network import JanossyNetwork
 from janossy.saving import SavedModelError, describe, read_model, rebuild, weights, write_model
+from janossy.saving.network import check_finite
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.layout import Layout
 
@@ -26,9 +28,6 @@ KINDS: dict[str, type[SetClassifier] | type[SetRegressor]] = {
     "SetClassifier": SetClassifier,
     "SetRegressor": SetRegressor,
 }
-
-LABELS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-"""The dtypes of labels that are numbers; others are text, in an array of text or of objects."""
 
 
 def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
@@ -79,6 +78,7 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
         for i, network in enumerate(ensemble.networks)
         for name, tensor in weights(network).items()
     }
+    check_finite(tensors)
     return write_model(path, description, tensors, overwrite=overwrite)
 
 
@@ -98,13 +98,9 @@ def load(path: str | PathLike[str]) -> SetClassifier | SetRegressor:
         array(['one', 'two'], dtype='<U3')
     """
     model = read_model(path)
-    found = model.description
-    if "estimator" not in found:
-        raise SavedModelError(
-            f"{path} expects a saved estimator; got another model. janossy.saving.load reads networks."
-        )
+    saved = checked(model.description, path)
     try:
-        return _estimator(found, model.tensors)
+        return _estimator(saved, model.tensors)
     except SavedModelError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -114,37 +110,30 @@ def load(path: str | PathLike[str]) -> SetClassifier | SetRegressor:
         ) from error
 
 
-def _estimator(found: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> SetClassifier | SetRegressor:
-    """The estimator of a description that nobody has checked."""
-    estimator = KINDS[_is(str, found["estimator"])](**_settings(found))
-    estimator._limits()
-    estimator.device = "cpu"
-    estimator.encoder_ = encoder = TableEncoder.from_state(found["encoder"])
-    fitted = _is(dict, found["fitted"])
-    estimator.n_features_in_ = _is(int, fitted["n_features_in_"])
-    if "feature_names_in_" in fitted:
-        estimator.feature_names_in_ = np.array([_is(str, name) for name in fitted["feature_names_in_"]], dtype=object)
-    if isinstance(estimator, SetClassifier):
-        estimator.classes_ = _from_labels(_is(dict, fitted["classes_"]))
-        estimator.temperature_ = temperature = _positive(fitted["temperature_"])
+def _estimator(saved: Saved, tensors: Mapping[str, Tensor]) -> SetClassifier | SetRegressor:
+    """Returns the estimator of a description, of which the fields have been checked one by one."""
+    estimator: SetClassifier | SetRegressor
+    if isinstance(saved, SavedClassifier):
+        estimator = SetClassifier(**_settings(saved, SetClassifier))
+        estimator.classes_ = saved.fitted.classes_.array()
+        estimator.temperature_ = temperature = saved.fitted.temperature_
         task: Classification | Regression = Classification(len(estimator.classes_))
     else:
-        estimator.y_mean_ = np.array([_finite(x) for x in fitted["y_mean_"]])
-        estimator.y_scale_ = np.array([_positive(x) for x in fitted["y_scale_"]])
-        estimator._flat = _is(bool, fitted["flat"])
+        estimator = SetRegressor(**_settings(saved, SetRegressor))
+        estimator.y_mean_, estimator.y_scale_ = np.array(saved.fitted.y_mean_), np.array(saved.fitted.y_scale_)
+        estimator._flat = saved.fitted.flat
         task, temperature = Regression(len(estimator.y_mean_)), 1.0
-        if len(estimator.y_scale_) != task.num_outputs or (estimator._flat and task.num_outputs != 1):
-            raise SavedModelError("a saved regressor expects a mean and a scale for each target; got others.")
-    networks = _networks(_is(list, found["networks"]), tensors)
+    estimator._limits()
+    estimator.device = "cpu"
+    estimator.encoder_ = encoder = TableEncoder.from_state(saved.encoder)
+    estimator.n_features_in_ = saved.fitted.n_features_in_
+    if saved.fitted.feature_names_in_ is not None:
+        estimator.feature_names_in_ = np.array(saved.fitted.feature_names_in_, dtype=object)
+    networks = _networks(saved.networks, tensors)
     for network in networks:
         _check_fits(network, encoder.element_layout, task.num_outputs)
-    given = [_positive(weight) for weight in _is(list, found["weights"])]
-    if not networks or len(given) != len(networks):
-        raise SavedModelError(
-            f"a saved estimator expects a weight for each of its networks; got {len(given)} and {len(networks)}."
-        )
-    estimator.ensemble_ = Ensemble(networks, given, task, temperature)
-    estimator.trials_ = [_trial(trial) for trial in _is(list, found["trials"])]
+    estimator.ensemble_ = Ensemble(networks, saved.weights, task, temperature)
+    estimator.trials_ = [_trial(trial) for trial in saved.trials]
     return estimator
 
 
@@ -167,20 +156,24 @@ def _check_fits(network: JanossyNetwork, layout: Layout, num_outputs: int) -> No
             f"a saved network expects the columns that the encoder writes, {layout}; got vocabularies "
             f"{embed.vocabularies} and {embed.num_numbers} numbers."
         )
-    if isinstance(rho, Readout) and rho.layers[-1].out_features != num_outputs:
-        raise SavedModelError(f"a saved network expects {num_outputs} outputs; got {rho.layers[-1].out_features}.")
-
-
-def _settings(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of the estimator; whatever it is built with, it is not looked at before it is fitted again."""
-    settings = _is(dict, found["settings"])
-    known = KINDS[found["estimator"]]().get_params(deep=False)
-    if unknown := settings.keys() - known.keys():
+    while isinstance(rho, nn.Sequential) and len(rho):
+        rho = rho[-1]
+    last = rho.layers[-1] if isinstance(rho, Readout) else rho
+    if isinstance(last, nn.Linear | nn.Bilinear) and last.out_features != num_outputs:
         raise SavedModelError(
-            f"a saved {found['estimator']} expects settings among {', '.join(known)}; got {', '.join(unknown)[:200]}. "
+            f"a saved network expects {num_outputs} outputs, one for each class or target; got {last.out_features}."
+        )
+
+
+def _settings(saved: Saved, kind: type[SetClassifier] | type[SetRegressor]) -> dict[str, Any]:
+    """Returns the arguments of the estimator. Whatever they are, none is used before it is fitted again."""
+    known = kind().get_params(deep=False)
+    if unknown := saved.settings.keys() - known.keys():
+        raise SavedModelError(
+            f"a saved {kind.__name__} expects settings among {', '.join(known)}; got {', '.join(unknown)[:200]}. "
             "Was it written by a later version of janossy?"
         )
-    return settings
+    return saved.settings
 
 
 def _plain(value: Any) -> Any:
@@ -198,21 +191,19 @@ def _plain(value: Any) -> Any:
     return getattr(value, "__name__", None) if callable(value) else None
 
 
-def _trial(told: Any) -> Trial:
-    told = _is(dict, told)
-    loss, score = told["loss"], told["score"]
+def _trial(saved: SavedTrial) -> Trial:
     return Trial(
-        _is(str, told["strategy"]),
-        _is(dict, told["settings"]),
-        _is(int, told["rung"]),
-        _is(int, told["epochs"]),
-        _finite(told["seconds"]),
-        inf if loss is None else _finite(loss),
-        -inf if score is None else _finite(score),
-        _finite(told["weight"]),
-        _is(str, told["note"]),
-        [[_is(dict, epoch) for epoch in _is(list, run)] for run in _is(list, told["history"])],
-        _is(int, told.get("candidate", 0)),
+        saved.strategy,
+        saved.settings,
+        saved.rung,
+        saved.epochs,
+        saved.seconds,
+        inf if saved.loss is None else saved.loss,
+        -inf if saved.score is None else saved.score,
+        saved.weight,
+        saved.note,
+        saved.history,  # type: ignore[arg-type]
+        saved.candidate,
     )
 
 
@@ -224,34 +215,6 @@ def _labels(classes: np.ndarray) -> dict[str, Any]:
             f"save expects labels that are text, numbers or booleans; got {type(values[0]).__name__}. Fit with labels "
             "as text."
         )
-    dtype = classes.dtype.name if classes.dtype.name in LABELS else "object" if classes.dtype.kind == "O" else "str"
+    dtype = classes.dtype.name if classes.dtype.name in NUMBERS else "object" if classes.dtype.kind == "O" else "str"
+    check_lengths(values, dtype)
     return {"values": values, "dtype": dtype}
-
-
-def _from_labels(told: dict[str, Any]) -> np.ndarray:
-    dtype, values = told["dtype"], _is(list, told["values"])
-    if dtype not in (*LABELS, "object", "str") or not all(isinstance(x, str | bool | int | float) for x in values):
-        raise SavedModelError("a saved classifier expects labels that are text, numbers or booleans; got others.")
-    classes = np.array(values, dtype=dtype)
-    if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
-        raise SavedModelError("a saved classifier expects two classes or more, all different, in ascending order.")
-    return classes
-
-
-def _is(kind: Callable[..., Any], value: Any) -> Any:
-    """The value, which must be of this type."""
-    if type(value) is not kind:
-        raise SavedModelError(f"a saved estimator expects a {kind.__name__} here; got {type(value).__name__}.")
-    return value
-
-
-def _finite(value: Any) -> float:
-    if not isinstance(value, float | int) or not isfinite(value):
-        raise SavedModelError(f"a saved estimator expects finite numbers; got {str(value)[:60]}.")
-    return float(value)
-
-
-def _positive(value: Any) -> float:
-    if _finite(value) <= 0:
-        raise SavedModelError(f"a saved estimator expects numbers above 0; got {value}.")
-    return float(value)

@@ -1,6 +1,6 @@
 """BalancedTree: one learned binary operator, applied in a balanced tree."""
 
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -103,6 +103,14 @@ class BalancedTree(nn.Module):
                 f"BalancedTree expects combine to map {tuple(pairs.shape)} to {expected}; got {tuple(combined.shape)}."
             )
         return cast(Tensor, combined)
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {
+            "in_features": self.in_features,
+            "hidden_features": self.hidden_features,
+            "combine": None if type(self.combine) is _GatedCell else self.combine,
+        }
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.hidden_features}"

@@ -87,6 +87,20 @@ class FeaturedMLP(StatesItsMeaning):
     def meaning(self) -> dict[str, int | str]:
         return {"k": self.k, "activation": self.activation}
 
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {
+            "k": self.k,
+            "in_features": self.in_features,
+            "hidden_features": [
+                sum(getattr(layer, "out_features", 1) for layer in layers)  # 1: a user's own
+                for layers in zip(self.of_all, self.of_features, strict=True)
+            ],
+            "features": self.features,
+            "out_features": None if self.output is None else self.output.out_features,
+            "activation": self.activation,
+        }
+
     def extra_repr(self) -> str:
         return f"k={self.k}, activation={self.activation}"
 

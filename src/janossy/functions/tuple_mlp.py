@@ -87,5 +87,15 @@ class TupleMLP(StatesItsMeaning):
             x = ACTIVATIONS[self.activation](layer(x))
         return x if self.output is None else self.output(x)
 
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {
+            "k": self.k,
+            "in_features": self.in_features,
+            "hidden_features": [getattr(layer, "out_features", 1) for layer in self.hidden],  # 1: a user's own
+            "out_features": None if self.output is None else self.output.out_features,
+            "activation": self.activation,
+        }
+
     def extra_repr(self) -> str:
         return f"k={self.k}, activation={self.activation}"

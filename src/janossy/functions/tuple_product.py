@@ -112,6 +112,16 @@ class TupleProduct(nn.Module):
     def _rest(self, products: Tensor) -> Tensor:
         return products if self.output is None else self.output(products)
 
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {
+            "k": self.k,
+            "in_features": self.in_features,
+            "rank": self.rank,
+            "out_features": None if self.output is None else self.output.out_features,
+            "g": None if all(type(network) is _AboutOne for network in self.g) else list(self.g),
+        }
+
     def extra_repr(self) -> str:
         return f"k={self.k}, rank={self.rank}"
 

@@ -96,5 +96,14 @@ class ColumnEmbedding(nn.Module):
         if x.dim() != 2 or x.shape[1] != self.num_columns:
             raise ValueError(f"{expected}; got {tuple(x.shape)}. Give as many columns as it was made for.")
 
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {
+            "vocabularies": self.vocabularies,
+            "num_numbers": self.num_numbers,
+            "embedding_features": self.embedding_features,
+            "scaled": self.scales is not None,
+        }
+
     def extra_repr(self) -> str:
         return f"vocabularies={list(self.vocabularies)}, num_numbers={self.num_numbers}"

@@ -1,6 +1,7 @@
 """PooledNorm: batch normalisation of pooled vectors, which takes a single set too."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,16 @@ class PooledNorm(nn.BatchNorm1d):
         return nn.functional.batch_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, training=False, eps=self.eps
         )
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {
+            "num_features": self.num_features,
+            "eps": self.eps,
+            "momentum": self.momentum,
+            "affine": self.affine,
+            "track_running_stats": self.track_running_stats,
+        }
 
     def _of_all(self, input: Tensor, total: Callable[[Tensor], Tensor]) -> Tensor:
         """Normalised by the mean and variance of the batches of all processes, of which some may have no set."""

@@ -262,6 +262,19 @@ class JanossyPooling(StatesItsMeaning):
             sizes = sizes.clamp(max=min(self.largest_size, torch.iinfo(sizes.dtype).max))
         return torch.log1p(sizes) if self.append_size == "log" else sizes
 
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {
+            "f": self.f,
+            "orderings": self.orderings,
+            "evaluate": "auto" if self.choice.asked is None else self.choice.asked,
+            "reduce": self.reduce,
+            "memory_budget": self.memory_budget,
+            "append_size": self.append_size,
+            "largest_size": self.largest_size,
+            "orderings_train": self.orderings_train,
+        }
+
     def extra_repr(self) -> str:
         size = f", append_size={self.append_size}" if self.append_size else ""
         if self.largest_size is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -85,6 +85,18 @@ class Readout(nn.Module):
                 f"this Readout expects no context, or one of no columns; got {tuple(context.shape)}. Build it with "
                 "embed=ColumnEmbedding(…)."
             )
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {
+            "in_features": self.in_features,
+            "hidden_features": [layer.out_features for layer in self.layers[:-1]],
+            "out_features": self.layers[-1].out_features,
+            "first": self.first,
+            "embed": self.embed,
+            "activation": self.activation,
+            "dropout": self.dropout,
+        }
 
     def extra_repr(self) -> str:
         return f"activation={self.activation}, dropout={self.dropout}"

@@ -1,5 +1,7 @@
 """Weights of several orders, learned."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -27,6 +29,10 @@ class OrderWeights(nn.Module):
 
     def forward(self) -> Tensor:
         return self.logits.softmax(0)
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {"num_keys": len(self.logits)}
 
     def extra_repr(self) -> str:
         return f"num_keys={len(self.logits)}"

@@ -1,8 +1,15 @@
 """Saved networks: a folder, or one zip of it, of safetensors weights and a JSON description; no pickle, no code."""
 
-from janossy.saving.network import describe, load, rebuild, save, weights
-from janossy.saving.reading import Model, SavedModelError, digest, read_model
-from janossy.saving.writing import write_model
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from janossy.saving.reading import SavedModelError, digest
+
+if TYPE_CHECKING:
+    from janossy.saving.model import Model, read_model
+    from janossy.saving.network import describe, load, rebuild, save, weights
+    from janossy.saving.parts import register
+    from janossy.saving.writing import write_model
 
 __all__ = [
     "Model",
@@ -12,7 +19,27 @@ __all__ = [
     "load",
     "read_model",
     "rebuild",
+    "register",
     "save",
     "weights",
     "write_model",
 ]
+
+_FILES = {
+    "Model": "model",
+    "describe": "network",
+    "load": "network",
+    "read_model": "model",
+    "rebuild": "network",
+    "register": "parts",
+    "save": "network",
+    "weights": "network",
+    "write_model": "writing",
+}
+"""Names whose files import torch, which takes seconds and memory: imported when asked for."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)

@@ -1,38 +1,53 @@
 """Networks as descriptions of their parts, beside their weights; and back, whoever wrote them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
+from threading import local
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 
+from janossy.config import arguments_of
 from janossy.functions.structure import hooked
 from janossy.nn.network import JanossyNetwork, check_network
-from janossy.saving.parts import NAMES, PARTS
-from janossy.saving.reading import SavedModelError, read_model
+from janossy.saving.model import read_model
+from janossy.saving.parts import KINDS, OURS, RENAMED, arguments, build, name_of
+from janossy.saving.reading import SavedModelError
 from janossy.saving.writing import write_model
 
-MOST_PARTS = 10_000
-MOST_DEPTH = 64
+MAX_PARTS = 10_000
+MAX_DEPTH = 64
 """Of parts within parts, of a description that anybody may have written."""
+MAX_K = 1024
+"""Elements of a row: rows are made before f is seen to take fewer."""
+MAX_ROWS = 10**9
+"""The largest ``max_rows`` and number of permutations."""
+MAX_WEIGHT = 1e18
+"""The largest weight: the square of a larger one overflows float32."""
 
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
-REMEDY = "Save network.state_dict() by torch.save, and build the network by your own code"
+REMEDY = "Register a part of your own by janossy.saving.register, or save network.state_dict() by torch.save"
 
 
 def save(network: JanossyNetwork, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a network as a folder of model.safetensors and model.json, or as one zip of it, for a path in .zip.
 
     The folder appears whole or not at all. It holds no code: the network must be made of parts that janossy and torch
-    have (``janossy.saving.parts``), without hooks, and its orderings' keys are columns or such parts.
+    have, or that ``register`` was told of, without hooks.
 
-    Raises: TypeError for what is no JanossyNetwork; ValueError for a part that is not ours, which it names;
-        FileExistsError if there is something at the path, unless it is a saved model and overwrite is True.
+    Raises: TypeError for what is no JanossyNetwork; ValueError for another part, which it names, or weights that are
+        not finite; FileExistsError if there is something at the path, unless it is a saved model and overwrite is True.
 
     Shapes: none.
 
@@ -42,7 +57,9 @@ def save(network: JanossyNetwork, path: str | PathLike[str], *, overwrite: bool 
         >>> load(path).rho
         Linear(in_features=8, out_features=1, bias=True)
     """
-    return write_model(path, {"network": describe(network)}, weights(network), overwrite=overwrite)
+    description, tensors = {"network": describe(network)}, weights(network)
+    check_finite(tensors)
+    return write_model(path, description, tensors, overwrite=overwrite)
 
 
 def load(path: str | PathLike[str]) -> JanossyNetwork:
@@ -75,7 +92,8 @@ def describe(network: nn.Module) -> dict[str, Any]:
     if hooked(network):
         raise ValueError(f"janossy.saving expects a network without hooks, which are code; got one. {REMEDY}.")
     description = _told(network, "network")
-    again = _Builder(MOST_PARTS).build(description)
+    with _bounded(MAX_PARTS):
+        again = _Builder().build(description)
     theirs = [(name, type(module)) for name, module in again.named_modules()]
     for name, module in network.named_modules():
         if (name, type(module)) not in theirs or "forward" in vars(module):
@@ -93,7 +111,9 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:
     Raises: SavedModelError for a description that ``describe`` has not made, or weights that are not those of it.
     """
     try:
-        network = _Builder(len(tensors)).build(description)
+        description = _renamed(description)
+        with _bounded(len(tensors)):
+            network = _Builder().build(description)
         told = _told(network, "network")
     except SavedModelError:
         raise
@@ -102,8 +122,9 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:
         raise SavedModelError(
             f"a saved network expects arguments that build its parts; got others: {reason}. Was it edited?"
         ) from error
-    if not isinstance(network, JanossyNetwork) or told != description:
+    if not isinstance(network, JanossyNetwork) or not _is_told(description, told):
         raise SavedModelError("a saved network expects a description as describe makes it; got another. Was it edited?")
+    _check_k(network)
     expected = weights(network)
     if missing := sorted(expected.keys() ^ tensors.keys()):
         raise SavedModelError(
@@ -118,6 +139,10 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:
                 f"a saved network expects {name} of shape {tuple(weight.shape)}; got {tuple(given.shape)} in "
                 f"{given.dtype}. Is model.safetensors that of this model.json?"
             )
+    try:
+        check_finite(tensors)
+    except ValueError as error:
+        raise SavedModelError(str(error)) from None
     network.load_state_dict(dict(tensors), assign=True)
     return network.eval()
 
@@ -126,6 +151,24 @@ def weights(network: nn.Module) -> dict[str, Tensor]:
     """The state of a network, but for what its modules say of its meaning, which the description says too."""
     state = network.state_dict(keep_vars=True)
     return {name: tensor.detach() for name, tensor in state.items() if not name.endswith("_extra_state")}
+
+
+def check_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Raises a ValueError, which names the tensor, for weights with which nothing can be predicted."""
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point() or not tensor.numel():
+            continue
+        least, largest = tensor.detach().aminmax()
+        if not -MAX_WEIGHT <= float(least) <= float(largest) <= MAX_WEIGHT:  # NaN included
+            raise ValueError(
+                f"a saved network expects finite weights, at most {MAX_WEIGHT:g}; got {name} with {float(least):g} to "
+                f"{float(largest):g}. Did training diverge?"
+            )
+        if name.rpartition(".")[2] == "running_var" and float(least) < 0:
+            raise ValueError(
+                f"a saved network expects variances that are not negative; got {name} with {float(least):g}. Is it "
+                "damaged?"
+            )
 
 
 def _told(value: Any, place: str) -> Any:
@@ -142,16 +185,14 @@ def _told(value: Any, place: str) -> Any:
         return [_told(each, f"{place}[{i}]") for i, each in enumerate(value)]
     if isinstance(value, dict):
         return {str(name): _told(each, f"{place}[{name!r}]") for name, each in value.items()}
-    if type(value) not in NAMES:
+    if (name := name_of(value)) is None:
         raise _not_ours(place, value)
-    name = NAMES[type(value)]
-    arguments = PARTS[name].arguments(value)
-    return {"part": name} | {key: _told(each, f"{place}.{key}") for key, each in arguments.items()}
+    return {"part": name} | {key: _told(each, f"{place}.{key}") for key, each in arguments(value).items()}
 
 
 def _not_ours(place: str, value: Any) -> ValueError:
     return ValueError(
-        f"janossy.saving expects parts that janossy or torch have, unchanged; got {place}, of type "
+        f"janossy.saving expects parts that janossy or torch have, unchanged, or registered ones; got {place}, of type "
         f"{type(value).__name__}, which is none or was changed: its code would not be saved. {REMEDY}."
     )
 
@@ -160,45 +201,118 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
-class _Builder:
-    """Builds parts on the meta device, no more of them than a file of so many tensors can be about."""
+def _renamed(value: Any, depth: int = 0) -> Any:
+    """Returns a description with the arguments' names of today."""
+    if depth > MAX_DEPTH:
+        raise SavedModelError(f"a saved network expects parts at most {MAX_DEPTH} deep; got deeper ones.")
+    if isinstance(value, list):
+        return [_renamed(each, depth + 1) for each in value]
+    if not isinstance(value, dict):
+        return value
+    name = value.get("part")
+    names = RENAMED.get(name, {}) if isinstance(name, str) else {}
+    known = arguments_of(KINDS[str(name)]) if names else ()
+    return {
+        names[key] if key in names and key not in known else key: _renamed(each, depth + 1)
+        for key, each in value.items()
+    }
 
-    def __init__(self, num_tensors: int) -> None:
-        self.num_tensors = num_tensors
+
+def _is_told(given: Any, told: Any) -> bool:
+    """Returns True if a part that was built tells what was given, with no other argument."""
+    if isinstance(given, dict) and isinstance(told, dict):
+        return given.keys() == told.keys() and all(_is_told(each, told[name]) for name, each in given.items())
+    if isinstance(given, list) and isinstance(told, list):
+        return len(given) == len(told) and all(map(_is_told, given, told))
+    return type(given) is type(told) and given == told
+
+
+def _check_k(network: JanossyNetwork) -> None:
+    """Raises a SavedModelError if f takes rows of another length than the orderings give."""
+    takes = getattr(network.pooling.f, "k", None)
+    for orderings in (network.pooling.orderings, network.pooling.orderings_train):
+        gives = getattr(orderings, "k", None)
+        if (
+            type(network.pooling.f) in OURS
+            and type(orderings) in OURS
+            and None not in (takes, gives)
+            and takes != gives
+        ):
+            raise SavedModelError(
+                f"a saved network expects k of f and of the orderings alike; got {takes} and {gives}."
+            )
+
+
+_limit = local()
+"""What may still be built in this thread: ``left``, while it is bounded."""
+
+
+@contextmanager
+def _bounded(num_tensors: int) -> Iterator[None]:
+    """Lets no more modules and tensors be built than a file of so many tensors can be about."""
+    _limit.left, _limit.num_tensors = {"tensors": num_tensors, "modules": 4 * MAX_PARTS + num_tensors}, num_tensors
+    hooks = [
+        register_module_parameter_registration_hook(_count("tensors")),
+        register_module_buffer_registration_hook(_count("tensors")),
+        register_module_module_registration_hook(_count("modules")),
+    ]
+    try:
+        yield
+    finally:
+        _limit.left = None
+        for hook in hooks:
+            hook.remove()
+
+
+def _count(what: str) -> Any:
+    def count(module: nn.Module, name: str, added: Any) -> None:
+        left = getattr(_limit, "left", None)  # None in other threads, whose modules call the hook too
+        if left is not None and added is not None:
+            left[what] -= 1
+            if left[what] < 0:
+                raise SavedModelError(
+                    f"a saved network expects parts for which there are weights; got {type(module).__name__} with more "
+                    f"{what} than {_limit.num_tensors} tensors are for. Was it edited?"
+                )
+
+    return count
+
+
+class _Builder:
+    """Builds parts on the meta device, without memory for their weights."""
+
+    def __init__(self) -> None:
         self.num_parts = 0
 
     def build(self, value: Any, depth: int = 0) -> Any:
         """A part, or an argument of one, from JSON values."""
-        if depth > MOST_DEPTH:
-            raise SavedModelError(f"a saved network expects parts at most {MOST_DEPTH} deep; got deeper ones.")
+        if depth > MAX_DEPTH:
+            raise SavedModelError(f"a saved network expects parts at most {MAX_DEPTH} deep; got deeper ones.")
         if isinstance(value, list):
             return [self.build(each, depth + 1) for each in value]
         if not isinstance(value, dict):
             return value
-        arguments = {name: self.build(each, depth + 1) for name, each in value.items() if name != "part"}
-        return self._part(value["part"], arguments) if "part" in value else arguments
+        if "part" not in value:  # by column, whose numbers are text as keys of JSON
+            return {
+                int(name) if name.isascii() and name.isdigit() and len(name) < 10 else name: self.build(each, depth + 1)
+                for name, each in value.items()
+            }
+        given = {name: self.build(each, depth + 1) for name, each in value.items() if name != "part"}
+        return self._part(value["part"], given)
 
-    def _part(self, name: Any, arguments: dict[str, Any]) -> Any:
+    def _part(self, name: Any, given: dict[str, Any]) -> Any:
         self.num_parts += 1
-        if self.num_parts > MOST_PARTS:
-            raise SavedModelError(f"a saved network expects at most {MOST_PARTS} parts; got more.")
-        if not isinstance(name, str) or name not in PARTS:
+        if self.num_parts > MAX_PARTS:
+            raise SavedModelError(f"a saved network expects at most {MAX_PARTS} parts; got more.")
+        if not isinstance(name, str) or name not in KINDS:
             raise SavedModelError(
-                f"a saved network expects parts of these names: {', '.join(PARTS)}; got {str(name)[:60]!r}. Was it "
-                "written by a later version of janossy?"
+                f"a saved network expects parts of these names: {', '.join(KINDS)}; got {str(name)[:60]!r}. Was it "
+                "written by a later version of janossy? A part of your own is registered before it is loaded, by "
+                "janossy.saving.register."
             )
-        part = PARTS[name]
-        for argument in part.repeats:
-            given = arguments.get(argument)
-            number = len(given) if isinstance(given, list) else given
-            if isinstance(number, int) and number > self.num_tensors:
-                raise SavedModelError(
-                    f"a saved {name} expects {argument} for which there are weights; got {number}, and "
-                    f"{self.num_tensors} tensors."
-                )
-        for argument, given in arguments.items():
-            checked = argument in part.numbers or (argument in part.numbers_or_none and given is not None)
-            if checked and (isinstance(given, bool) or not isinstance(given, Real) or not isfinite(given)):
-                raise SavedModelError(f"a saved {name} expects {argument} as a finite number; got {given!r:.60}.")
+        for argument, most in (("k", MAX_K), ("max_rows", MAX_ROWS), ("num", MAX_ROWS), ("num_permutations", MAX_ROWS)):
+            number = given.get(argument)
+            if isinstance(number, int) and number > most:
+                raise SavedModelError(f"a saved {name} expects {argument} of at most {most}; got {str(number)[:20]}.")
         with torch.device("meta"):
-            return (part.build or part.kind)(**arguments)
+            return build(name, given)

@@ -1,6 +1,8 @@
-"""Reading a saved model, as what anybody may have written."""
+"""Reading a saved model, as what anybody may have written, without torch."""
 
-import json
+import os
+import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -9,19 +11,22 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
-from torch import Tensor
+from janossy.typed_json import MAX_BYTES, decode
 
 try:
-    from safetensors import SafetensorError
-    from safetensors.torch import load
+    from safetensors import SafetensorError, deserialize
 except ImportError as error:
     raise ImportError("janossy.saving needs safetensors: pip install 'janossy[estimators]'.") from error
 
-FORMAT, VERSION = "janossy model", 1
+FORMAT, VERSION = "janossy model", 2
+READ = (1, 2)
+"""The versions that are read."""
 DESCRIPTION, TENSORS = "model.json", "model.safetensors"
-HEADER = ("format", "version", "written_by")
-MOST_JSON = 64 * 2**20
-"""Bytes of a description: parsed, text takes several times as much memory."""
+HEADER = ("format", "version", "digests", "written_by")
+NO_DIGEST = "0" * 64
+"""Stands in the description for its own digest while that is computed."""
+ATTEMPTS = 10
+"""To read a folder that is replaced meanwhile."""
 
 
 class SavedModelError(ValueError):
@@ -29,38 +34,51 @@ class SavedModelError(ValueError):
 
 
 @dataclass(frozen=True)
-class Model:
-    """What was saved: JSON values and tensors, by their names; and the versions of the libraries that wrote it."""
+class Contents:
+    """What was saved: JSON values by their names, the bytes of the tensors, and the versions that wrote it.
+
+    ``version``: of the format.
+    """
 
     description: dict[str, Any]
-    tensors: dict[str, Tensor]
+    tensors: bytes
     written_by: dict[str, str]
+    version: int
 
 
-def read_model(path: str | PathLike[str]) -> Model:
-    """What ``write_model`` has written, from anybody: nothing in it is run, or unpacked to a place that it names.
+def read_contents(path: str | PathLike[str]) -> Contents:
+    """Reads what ``write_model`` has written, and compares it with its digests.
 
     Memory is bounded by the sizes of the files, a few times that of the JSON.
-    Raises: FileNotFoundError where there is nothing; SavedModelError for what is no saved model, a damaged one, or one
-        of another format.
+
+    Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved model, a damaged one, or one of
+        another format.
     """
     path = Path(path)
-    contents = _contents(path)
-    description = _parsed(contents[DESCRIPTION], path)
+    files = _contents(path)
+    description = _parsed(files[DESCRIPTION], path)
     written_by = _check_header(description, path)
+    if description["version"] > 1:
+        _check_digests(description.get("digests"), files, path)
+    values = {name: value for name, value in description.items() if name not in HEADER}
+    return Contents(values, files[TENSORS], written_by, description["version"])
+
+
+def shapes(tensors: bytes) -> dict[str, tuple[int, ...]]:
+    """Returns the shape of each tensor.
+
+    Raises: SavedModelError if safetensors has not written these bytes.
+    """
     try:
-        tensors = load(contents[TENSORS])
-    except (SafetensorError, ValueError, KeyError, AttributeError, RuntimeError) as error:
-        raise SavedModelError(
-            f"{path} expects tensors as safetensors writes them; got {TENSORS} that is damaged: {error}. Copy it again."
-        ) from error
-    return Model({name: value for name, value in description.items() if name not in HEADER}, tensors, written_by)
+        return {name: tuple(about["shape"]) for name, about in deserialize(tensors)}
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise SavedModelError(f"a saved model expects tensors as safetensors writes them; got {error}.") from error
 
 
 def digest(path: str | PathLike[str]) -> str:
-    """What tells a model from others: the SHA-256 of what was saved, the same for a folder and its zip.
+    """Returns what tells a model from others: the SHA-256 of what was saved, the same for a folder and its zip.
 
-    Raises: FileNotFoundError where there is nothing; SavedModelError for what is no saved model.
+    Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved model.
     """
     found = sha256()
     for content in _contents(Path(path)).values():
@@ -68,35 +86,76 @@ def digest(path: str | PathLike[str]) -> str:
     return found.hexdigest()
 
 
+def own_digest(content: bytes, said: str) -> str:
+    """Returns the SHA-256 of a description in which its own digest, as it says it, is left blank."""
+    return sha256(content.replace(said.encode(), NO_DIGEST.encode(), 1)).hexdigest()
+
+
 def _contents(path: Path) -> dict[str, bytes]:
-    if path.is_dir():
-        return {name: _read_file(path / name) for name in (DESCRIPTION, TENSORS)}
-    if path.exists():
-        return _read_zip(path)
-    raise FileNotFoundError(f"there is no saved model at {path}.")
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"there is no saved model at {path}.") from None
+    if stat.S_ISDIR(mode):
+        return _read_folder(path)
+    if not stat.S_ISREG(mode):  # a pipe, or a device that never ends
+        raise SavedModelError(
+            f"{path} expects a folder, or a zip of it; got a pipe or a device. Is this a saved model?"
+        )
+    return _read_zip(path)
 
 
 def looks_saved(path: Path) -> bool:
-    """Whether it holds a saved model's description, of any version."""
+    """Returns True if it holds a saved model's description, of any version."""
     try:
-        content = _read_file(path / DESCRIPTION) if path.is_dir() else _read_zip(path)[DESCRIPTION]
+        content = _read_file(path, DESCRIPTION) if path.is_dir() else _contents(path)[DESCRIPTION]
         return _parsed(content, path).get("format") == FORMAT
     except (OSError, SavedModelError):
         return False
 
 
-def _read_file(file: Path) -> bytes:
-    if not file.is_file():  # also a pipe, or a device that never ends
-        raise SavedModelError(
-            f"{file.parent} expects {DESCRIPTION} and {TENSORS}; got no file {file.name}. Is this a saved model?"
-        )
-    if file.name == DESCRIPTION:
-        _check_size(file.stat().st_size, file)
-    return file.read_bytes()
+def _read_folder(path: Path) -> dict[str, bytes]:
+    """Reads both files of one folder, also while another model takes its place."""
+    if os.open not in os.supports_dir_fd:
+        return {name: _read_file(path, name) for name in (DESCRIPTION, TENSORS)}
+    for _ in range(ATTEMPTS):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            return {name: _read_file(path, name, folder) for name in (DESCRIPTION, TENSORS)}
+        except SavedModelError:
+            try:
+                if os.path.samestat(os.fstat(folder), path.stat()):
+                    raise
+            except FileNotFoundError:
+                raise FileNotFoundError(f"there is no saved model at {path}.") from None
+        finally:
+            os.close(folder)
+    raise SavedModelError(f"{path} is replaced again and again while it is read. Load it later.")
+
+
+def _read_file(path: Path, name: str, folder: int | None = None) -> bytes:
+    expected = f"{path} expects {DESCRIPTION} and {TENSORS}; got no file {name}. Is this a saved model?"
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe has perhaps no writer
+    try:
+        number = os.open(name, flags, dir_fd=folder) if folder is not None else os.open(path / name, flags)
+    except PermissionError:
+        raise
+    except OSError as error:
+        raise SavedModelError(expected) from error
+    try:
+        found = os.fstat(number)
+        if not stat.S_ISREG(found.st_mode):
+            raise SavedModelError(expected)
+        if name == DESCRIPTION:
+            _check_size(found.st_size, path)
+        with os.fdopen(number, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(number)
 
 
 def _read_zip(path: Path) -> dict[str, bytes]:
-    """The two files of a zip, which are all that it may hold; stored, so that none is larger than the zip."""
+    """Reads the two files of a zip, which are all that it may hold; stored, so that none is larger than the zip."""
     expected = f"{path} expects a zip of {DESCRIPTION} and {TENSORS}, stored and not compressed, as save writes it"
     try:
         with ZipFile(path) as archive:
@@ -113,21 +172,23 @@ def _read_zip(path: Path) -> dict[str, bytes]:
                 if entry.filename == DESCRIPTION:
                     _check_size(entry.file_size, path)
             return {entry.filename: archive.read(entry) for entry in sorted(entries, key=lambda entry: entry.filename)}
-    except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
+    except PermissionError:
+        raise
+    except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, OSError) as error:
         if isinstance(error, SavedModelError):
             raise
         raise SavedModelError(f"{expected}; got a file that is none, or damaged: {error}.") from error
 
 
 def _check_size(num_bytes: int, path: Path) -> None:
-    if num_bytes > MOST_JSON:
-        raise SavedModelError(f"{path} expects a description of at most {MOST_JSON} bytes; got {num_bytes}.")
+    if num_bytes > MAX_BYTES:
+        raise SavedModelError(f"{path} expects a description of at most {MAX_BYTES} bytes; got {num_bytes}.")
 
 
 def _parsed(content: bytes, path: Path) -> dict[str, Any]:
     try:
-        description = json.loads(content.decode(), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        description = decode(content)
+    except ValueError as error:
         raise SavedModelError(
             f"{path} expects a description in JSON; got {DESCRIPTION} that is none: {error}."
         ) from None
@@ -136,24 +197,41 @@ def _parsed(content: bytes, path: Path) -> dict[str, Any]:
     return description
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _check_header(description: dict[str, Any], path: Path) -> dict[str, str]:
-    """The versions of the libraries that wrote it, if this one can read it."""
+def _check_header(description: Mapping[str, Any], path: Path) -> dict[str, str]:
+    """Returns the versions of the libraries that wrote it, if this one can read it."""
     if description.get("format") != FORMAT:
         raise SavedModelError(f"{path} expects format {FORMAT!r}; got {_short(description.get('format'))}.")
     written_by = description.get("written_by")
     if not isinstance(written_by, dict) or not all(isinstance(value, str) for value in written_by.values()):
         raise SavedModelError(f"{path} expects versions by name as written_by; got {_short(written_by)}.")
-    if description.get("version") != VERSION or isinstance(description["version"], bool):
+    number = description.get("version")
+    if type(number) is not int or number not in READ:
         raise SavedModelError(
-            f"{path} expects version {VERSION} of the format, which janossy {version_of('janossy')} reads; got "
-            f"{_short(description.get('version'))}, written by janossy {_short(written_by.get('janossy'))}. Load it "
-            "with that version, or save it again with this one."
+            f"{path} expects version {' or '.join(map(str, READ))} of the format, which janossy "
+            f"{version_of('janossy')} reads; got {_short(number)}, written by janossy "
+            f"{_short(written_by.get('janossy'))}. Load it with that version, or save it again with this one."
         )
     return written_by
+
+
+def _check_digests(said: Any, files: Mapping[str, bytes], path: Path) -> None:
+    """Raises a SavedModelError unless the files are those of which the description says the digests."""
+    if not isinstance(said, dict) or set(said) != {DESCRIPTION, TENSORS} or not all(map(_is_digest, said.values())):
+        raise SavedModelError(f"{path} expects digests of {DESCRIPTION} and {TENSORS}; got {_short(said)}.")
+    if own_digest(files[DESCRIPTION], said[DESCRIPTION]) != said[DESCRIPTION]:
+        raise SavedModelError(
+            f"{path} expects {DESCRIPTION} with the digest that it says; got another: it was edited, or is damaged. "
+            "Copy it again."
+        )
+    if sha256(files[TENSORS]).hexdigest() != said[TENSORS]:
+        raise SavedModelError(
+            f"{path} expects {TENSORS} with the digest that {DESCRIPTION} says; got another: it is damaged, or of "
+            "another model. Copy it again."
+        )
+
+
+def _is_digest(text: Any) -> bool:
+    return isinstance(text, str) and len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
 def _short(value: Any) -> str:
@@ -163,7 +241,7 @@ def _short(value: Any) -> str:
 
 
 def version_of(package: str) -> str:
-    """The version that is installed of this package."""
+    """Returns the version that is installed of this package."""
     try:
         return version(package)
     except PackageNotFoundError:  # run from a folder of sources

@@ -1,7 +1,9 @@
 """Writing a saved model: whole or not at all."""
 
 import json
+import os
 from collections.abc import Mapping
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,19 @@ from zipfile import ZIP_STORED, ZipFile
 from safetensors.torch import save
 from torch import Tensor
 
-from janossy.atomic import beside
-from janossy.saving.reading import DESCRIPTION, FORMAT, HEADER, MOST_JSON, TENSORS, VERSION, looks_saved, version_of
+from janossy.atomic import claimed, put_folder
+from janossy.saving.reading import (
+    DESCRIPTION,
+    FORMAT,
+    HEADER,
+    NO_DIGEST,
+    TENSORS,
+    VERSION,
+    looks_saved,
+    own_digest,
+    version_of,
+)
+from janossy.typed_json import decode
 
 
 def write_model(
@@ -23,40 +36,29 @@ def write_model(
 ) -> Path:
     """Write a model as a folder of model.json and model.safetensors, or, for a path that ends in .zip, as a zip of it.
 
-    It appears whole or not at all: all is written beside it, under another name, and then renamed.
+    It appears whole or not at all: all is written beside it, under another name, and then renamed. Where the system
+    can exchange two names, there is a model at every moment while another is replaced.
 
     Args:
         description: JSON values, such as ``describe`` gives of a network under the name "network", and whatever else
-            is to be known: the state of an encoder, scores. "format", "version" and "written_by" are added.
+            is to be known: the state of an encoder, scores. "format", "version", "digests" and "written_by" are
+            added.
         overwrite: replace a saved model that is there already, with all that is in its folder. Nothing else is ever
             replaced.
 
-    Raises: TypeError or ValueError for a description that JSON does not hold, NaN included, one of those three names,
+    Raises: TypeError or ValueError for a description that JSON does not hold, NaN included, one of those names,
         or tensors that share memory; FileExistsError if there is something at the path that may not be replaced.
     """
     path = Path(path)
     if taken := [name for name in HEADER if name in description]:
         raise ValueError(f"a model's description leaves {', '.join(HEADER)} to janossy; got {', '.join(taken)}.")
     _check_no_ties(tensors)
-    written_by = {name: version_of(name) for name in ("janossy", "torch")}
-    header = dict(zip(HEADER, (FORMAT, VERSION, written_by), strict=True))
-    try:
-        text = json.dumps(header | dict(description), indent=1, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"a model's description expects JSON values, all finite; got others: {error}.") from error
-    contents = {
-        DESCRIPTION: text,
-        TENSORS: save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {"format": "pt"}),
-    }
-    if len(text) > MOST_JSON:
-        raise ValueError(
-            f"a model's description expects at most {MOST_JSON} bytes of JSON; got {len(text)}. Put large things into "
-            "tensors."
-        )
+    stored = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {"format": "pt"})
+    contents = {DESCRIPTION: signed(description, stored), TENSORS: stored}
     _check_place(path, overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with beside(path) as part:
+    with claimed(path, wait=True) as part:
+        _check_place(path, overwrite)  # of another process for which this one has waited
         if path.suffix == ".zip":
             with ZipFile(part, "w", ZIP_STORED) as archive:
                 for name, content in contents.items():
@@ -66,8 +68,31 @@ def write_model(
             part.mkdir()
             for name, content in contents.items():
                 (part / name).write_bytes(content)
-            _swap(part, path)
+                _sync(part / name)
+            put_folder(part, path)
     return path
+
+
+def signed(description: Mapping[str, Any], tensors: bytes) -> bytes:
+    """Returns the JSON of a description, with the digests of the tensors and of itself.
+
+    Raises: TypeError or ValueError for what JSON does not hold, and for more than is read again.
+    """
+    written_by = {name: version_of(name) for name in ("janossy", "torch")}
+    digests = {DESCRIPTION: NO_DIGEST, TENSORS: sha256(tensors).hexdigest()}
+    header = dict(zip(HEADER, (FORMAT, VERSION, digests, written_by), strict=True))
+    try:
+        text = json.dumps(header | dict(description), indent=1, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"a model's description expects JSON values, all finite; got others: {error}.") from error
+    try:
+        decode(text)
+    except ValueError as error:
+        raise ValueError(
+            f"a model's description cannot be read again: {error}. Put large things into tensors."
+        ) from None
+    return text.replace(NO_DIGEST.encode(), own_digest(text, NO_DIGEST).encode(), 1)
 
 
 def _check_no_ties(tensors: Mapping[str, Tensor]) -> None:
@@ -92,15 +117,7 @@ def _check_place(path: Path, overwrite: bool) -> None:
         raise FileExistsError(f"{path} is no saved model, which alone overwrite=True replaces. Give another path.")
 
 
-def _swap(new: Path, path: Path) -> None:
-    """Put the folder in the place of one that may be there, which stays if that fails."""
-    if not path.exists():
-        new.rename(path)
-        return
-    with beside(path) as old:
-        path.rename(old)
-        try:
-            new.rename(path)
-        except OSError:
-            old.rename(path)
-            raise
+def _sync(file: Path) -> None:
+    """Waits until the disk has what was written."""
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())

@@ -2,11 +2,16 @@
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta, Struct
 
-from janossy.tables.columns import KINDS, Category, Column, Kind, Where
+from janossy.tables.columns import Category, Column, Kind, Where
+from janossy.typed_json import typed
+
+FORMAT, VERSION = "janossy.TableEncoder", 1
+"""Of the state of a ``TableEncoder``."""
 
 MOST_CODES = 2**24
 """Codes are whole numbers in float32, which holds them exactly up to this."""
@@ -177,48 +182,91 @@ class Categories:
 Code = Number | Categories
 
 
-def code_from_state(state: Any) -> Code:
-    """What ``state()`` wrote.
+Name = Annotated[str, Meta(max_length=10_000)]
 
-    Raises: ValueError for anything else.
+
+class NumberState(Struct, forbid_unknown_fields=True):
+    """A number column as it is saved."""
+
+    name: Name
+    kind: Literal["numeric", "boolean", "date"]
+    mean: float
+    scale: Annotated[float, Meta(ge=0)]
+    missing: bool
+    period: Annotated[float, Meta(ge=0)]
+
+
+class CategoriesState(Struct, forbid_unknown_fields=True):
+    """A categorical column as it is saved."""
+
+    name: Name
+    kind: Literal["categorical"]
+    categories: list[Annotated[str, Meta(max_length=2**20)] | bool | int | float]
+    missing: bool
+
+
+class EncoderState(Struct):
+    """A ``TableEncoder`` as it is saved."""
+
+    format: Literal["janossy.TableEncoder"]
+    version: int
+    standardize: bool
+    elements: list[dict[str, Any]]
+    context: list[dict[str, Any]]
+
+
+def columns_from_state(state: Any) -> tuple[bool, tuple[Code, ...], tuple[Code, ...]]:
+    """Returns what ``TableEncoder.state()`` wrote: standardize, and the columns of the elements and of the sets.
+
+    Raises: ValueError, which names the field, for anything else.
     """
-    if not isinstance(state, dict) or state.get("kind") not in KINDS:
-        raise ValueError(f"a saved column expects a kind among {', '.join(KINDS)}; got {str(state)[:60]}.")
-    kind: Kind = state["kind"]
-    fields = {"name", "kind", "missing"} | ({"categories"} if kind == "categorical" else {"mean", "scale", "period"})
-    if set(state) != fields:
-        raise ValueError(f"a saved {kind} column expects {sorted(fields)}; got {sorted(map(str, state))[:8]}.")
-    name, missing = state["name"], state["missing"]
-    if not isinstance(name, str) or not isinstance(missing, bool):
-        raise ValueError(
-            "a saved column expects a name that is text and missing as true or false; "
-            f"got {str(name)[:60]!r} and {str(missing)[:60]!r}."
+    try:
+        found = typed(state, EncoderState)
+        if found.version != VERSION:
+            raise ValueError(
+                f"version {VERSION} is read; got version {str(found.version)[:20]}. Load it with the version of "
+                "janossy that wrote it"
+            )
+        elements, context = (
+            tuple(_at(f"{place}[{i}]", column) for i, column in enumerate(columns))
+            for place, columns in (("elements", found.elements), ("context", found.context))
         )
-    if kind == "categorical":
-        found = state["categories"]
-        if (
-            not isinstance(found, list)
-            or len(found) + 2 > MOST_CODES
-            or not all(isinstance(x, str | bool) or _is_number(x) for x in found)
-            or len(set(found)) != len(found)
-        ):
-            raise ValueError(
-                f"the saved column {name!r} expects categories, each text or a finite number, all different."
-            )
-        return Categories(name, tuple(found), missing)
-    mean, scale, period = state["mean"], state["scale"], state["period"]
-    for x in (mean, scale, period):
-        if isinstance(x, bool) or not _is_number(x):
-            raise ValueError(
-                f"the saved column {name!r} expects mean, scale and period as finite numbers; got {str(x)[:60]!r}."
-            )
-    if scale < 0 or period < 0:
-        raise ValueError(f"the saved column {name!r} expects scale and period >= 0; got {scale} and {period}.")
-    return Number(name, kind, float(mean), float(scale), missing, float(period))
+        names = [code.name for code in (*elements, *context)]
+        if len(set(names)) < len(names) or not elements:
+            raise ValueError("columns of the elements, all of different names, are expected; got others")
+    except ValueError as error:
+        raise ValueError(f"TableEncoder.from_state expects what state() gave, of format {FORMAT!r}; {error}.") from None
+    return found.standardize, elements, context
 
 
-def _is_number(x: Any) -> bool:
-    return (isinstance(x, float) and isfinite(x)) or (isinstance(x, int) and abs(x) < 2**1023)
+def _at(place: str, column: dict[str, Any]) -> Code:
+    try:
+        return code_from_state(column)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
+def code_from_state(state: Any) -> Code:
+    """Returns the column whose ``state()`` this is.
+
+    Raises: ValueError, which names the field, for anything else.
+    """
+    if isinstance(state, dict) and state.get("kind") == "categorical":
+        found = typed(state, CategoriesState)
+        if len(found.categories) + 2 > MOST_CODES or len(set(found.categories)) != len(found.categories):
+            raise ValueError(f"categories: all different, at most {MOST_CODES - 2:,}, are expected; got others")
+        _check_finite("categories", *(x for x in found.categories if not isinstance(x, str)))
+        return Categories(found.name, tuple(found.categories), found.missing)
+    number = typed(state, NumberState)
+    for field in ("mean", "scale", "period"):
+        _check_finite(field, getattr(number, field))
+    return Number(number.name, number.kind, number.mean, number.scale, number.missing, number.period)
+
+
+def _check_finite(field: str, *numbers: float) -> None:
+    for x in numbers:
+        if not (isfinite(x) if isinstance(x, float) else abs(x) < 2**1023):
+            raise ValueError(f"{field}: finite numbers are expected; got {str(x)[:60]}")
 
 
 def _not_finite(name: str, row: int, where: Where) -> ValueError:

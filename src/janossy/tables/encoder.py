@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.codes import Categories, Code, Number, code_from_state
+from janossy.tables.codes import FORMAT, VERSION, Categories, Code, Number, columns_from_state
 from janossy.tables.columns import Column, Where
 from janossy.tables.layout import Layout
 from janossy.tables.table import SetTable
-
-FORMAT, VERSION = "janossy.TableEncoder", 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,24 +151,9 @@ class TableEncoder:
 
         Raises: ValueError for data that it cannot have written.
         """
-        if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise ValueError(
-                f"TableEncoder.from_state expects what state() gave, of format {FORMAT!r}; got other data."
-            )
-        if state.get("version") != VERSION:
-            raise ValueError(
-                f"TableEncoder.from_state reads version {VERSION}; got version {str(state.get('version'))[:20]}. "
-                "Load it with the version of janossy that wrote it."
-            )
-        if not isinstance(state.get("standardize"), bool):
-            raise ValueError("TableEncoder.from_state expects standardize as true or false; got neither.")
-        encoder = cls(state["standardize"])
-        encoder.elements, encoder.context = _codes(state.get("elements")), _codes(state.get("context"))
-        names = [code.name for code in (*encoder.elements, *encoder.context)]
-        if len(set(names)) < len(names) or not encoder.elements:
-            raise ValueError(
-                "TableEncoder.from_state expects columns of the elements, all of different names; got others."
-            )
+        standardize, elements, context = columns_from_state(state)
+        encoder = cls(standardize)
+        encoder.elements, encoder.context = elements, context
         return encoder
 
 
@@ -204,9 +187,3 @@ def check_columns(codes: tuple[Code, ...], columns: Mapping[str, Column]) -> Non
             f"TableEncoder expects the columns of training; got sets in which these are missing: {missing}; and these "
             f"are too many: {more}. Name or drop columns as in training."
         )
-
-
-def _codes(states: Any) -> tuple[Code, ...]:
-    if not isinstance(states, list):
-        raise ValueError("TableEncoder.from_state expects columns as lists; got none.")
-    return tuple(map(code_from_state, states))

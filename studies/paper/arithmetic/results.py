@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from janossy.saving.schema import Count, OneOf, Seconds, Seed, Within
 from studies.paper.arithmetic.models import MODELS
 from studies.paper.arithmetic.settings import Settings
 from studies.paper.arithmetic.tasks import TASKS
+from studies.runs.schema import Count, OneOf, Seconds, Seed, Within
 
 Accuracy = Annotated[float | None, Within(0, 1, or_nan=True)]
 Error = Annotated[float | None, Within(0, or_nan=True)]

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from janossy.saving.schema import Count
 from studies.paper.arithmetic.models import EMBEDDING, Model
 from studies.paper.arithmetic.names import Preset, Protocol
 from studies.paper.arithmetic.tasks import Task
+from studies.runs.schema import Count
 
 
 @dataclass(frozen=True)

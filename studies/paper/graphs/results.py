@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from janossy.saving.schema import Count, OneOf, Seconds, Seed, Within, not_empty, shown
 from studies.paper.graphs.settings import NAMES, Row, Settings
+from studies.runs.schema import Count, OneOf, Seconds, Seed, Within, not_empty, shown
 
 Share = Annotated[float, Within(0, 1)]
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from janossy import Ragged
-from janossy.saving.schema import check
 from studies.paper.arithmetic import names
 from studies.paper.arithmetic.models import MODELS, Model, num_trainable_parameters
 from studies.paper.arithmetic.scoring import score
@@ -18,6 +17,7 @@ from studies.paper.arithmetic.settings import Settings, settings_for
 from studies.paper.arithmetic.study import ARITHMETIC, trials
 from studies.paper.arithmetic.tasks import TASKS
 from studies.paper.arithmetic.train import train_trial
+from studies.runs.schema import check
 
 ORACLES = {
     "sum": sum,

@@ -16,7 +16,6 @@ from rich.console import Console
 
 from janossy.graph.neighbourhoods import Neighbourhoods
 from janossy.graph.sage import GraphSAGE
-from janossy.saving.schema import check
 from studies.paper.graphs import train, trial
 from studies.paper.graphs.datasets import NAMES, SIZES, VertexData, load
 from studies.paper.graphs.settings import NUM_RUNS, PAPER_ROWS, Row, settings_for
@@ -24,6 +23,7 @@ from studies.paper.graphs.study import GRAPHS
 from studies.paper.graphs.train import THRESHOLDS, curves, mean_probabilities, micro_f1, train_row
 from studies.paper.graphs.trial import NUM_TRAIN, Trial
 from studies.runs.run import run_trials, unfinished
+from studies.runs.schema import check
 
 TABLES = json.loads((resources.files("studies.paper") / "tables.json").read_text(encoding="utf-8"))
 TABLE_10 = TABLES["table_10_graph_trainable_parameters"]

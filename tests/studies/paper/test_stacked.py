@@ -7,7 +7,6 @@ import pytest
 import torch
 from rich.console import Console
 
-from janossy.saving.schema import check
 from studies.paper.arithmetic.costs import replicas
 from studies.paper.arithmetic.models import MODELS
 from studies.paper.arithmetic.names import TABLE_3
@@ -17,6 +16,7 @@ from studies.paper.arithmetic.tasks import TASKS
 from studies.paper.arithmetic.train import train_networks, train_trials
 from studies.paper.arithmetic.trial import Stacked, Trial, most, stacked
 from studies.runs.run import run_trials, unfinished
+from studies.runs.schema import check
 
 TASK = TASKS["range"]
 SMALL = Settings(

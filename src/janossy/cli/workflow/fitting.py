@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from math import isfinite
 from pathlib import Path
 from time import monotonic
@@ -19,13 +20,13 @@ import torch
 import typer
 from rich.console import Console
 
-from janossy.atomic import beside, write_whole
+from janossy.atomic import Taken, beside, claimed, write_whole
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.cli.workflow.evaluation import Model, judge, scores
-from janossy.cli.workflow.recipe import Read, Recipe, sets_to_fit, stream_to_fit
-from janossy.cli.workflow.record import NAME, Record, in_words
+from janossy.cli.workflow.recipe import Read, sets_to_fit, stream_to_fit
+from janossy.cli.workflow.record import NAME, Recipe, Record, in_words
 from janossy.cli.workflow.report import report, str_of
 from janossy.cli.workflow.target import TaskName, taken_as
 from janossy.cli.workflow.values import is_text
@@ -68,15 +69,15 @@ def fit(request: Request) -> None:
     _check_device(request.settings["device"])
     request.out.parent.mkdir(parents=True, exist_ok=True)
     interrupts = Interrupts(signal.SIGINT, signal.SIGTERM, patient=False)
-    with interrupts, _exit_by(interrupts), beside(request.out) as part:
-        part.mkdir()  # if there is no place for it, one knows before training
+    with interrupts, _exit_by(interrupts), _place(request.out, rank == 0) as part:
         read, targets, task = _read(request, console)
         interrupts.patient = True
-        record = _written(request, read, targets, task, part, console, interrupts, rank == 0)
-    if record is None:
+        written = _written(request, read, targets, task, part, console, interrupts, rank == 0)
+    if written is None:
         return
+    record, place = written
     say(console, f"{in_words(record.scores)}, on {record.num_judged:,} sets that were left out.")
-    say(console, f"wrote {request.out}, with {request.out / 'report.html'}")
+    say(console, f"wrote {place}, with {place / 'report.html'}")
     if interrupts.came:
         say(console, "Stopped before the end: this is the best so far.")
         raise typer.Exit(128 + interrupts.number)
@@ -100,8 +101,8 @@ def _written(
     console: Console,
     interrupts: Interrupts,
     writes: bool,
-) -> Record | None:
-    """Fit, and write the model, with what is told of it, if this process is the one that writes."""
+) -> tuple[Record, Path] | None:
+    """Fit, and write the model, if this process is the one that writes; what is told of it, and where it is."""
     sets = read.sets
     model, seconds = _trained(request, read, targets, task, console)
     if not writes:
@@ -140,8 +141,34 @@ def _written(
         told = {"ended": f"by {by}, with the best so far"} if interrupts.came else {}
         write_whole(folder / "report.html", report(model, sets, judged, record, told | _told(model)))
     finally:  # rather a model without a report than none
-        folder.rename(request.out)
-    return record
+        place = _move(folder, request.out, console)
+    return record, place
+
+
+@contextmanager
+def _place(out: Path, writes: bool) -> Iterator[Path]:
+    """Gives a new folder beside ``out``, before training, and keeps other fits away from it until the end.
+
+    Raises: BadArgument if another fit writes there.
+    """
+    try:
+        with claimed(out) if writes else beside(out) as part:
+            if writes:
+                part.mkdir()
+            yield part
+    except Taken:
+        raise BadArgument(f"another janossy fit is writing to {out} now. Give another --out, or wait for it.") from None
+
+
+def _move(folder: Path, out: Path, console: Console) -> Path:
+    """Moves the model to its place; if something has come there meanwhile, beside it."""
+    if not out.exists() and not out.is_symlink():
+        folder.rename(out)
+        return out
+    free = next(place for i in count(2) if not (place := out.with_name(f"{out.name}-{i}")).exists())
+    folder.rename(free)
+    say(console, f"{out} has come into being meanwhile: the model is in {free}.", style="yellow")
+    return free
 
 
 def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskName]:

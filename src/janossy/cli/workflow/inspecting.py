@@ -1,39 +1,57 @@
-"""What ``janossy inspect`` does: a model on one screen."""
+"""What ``janossy inspect`` does: a model on one screen, read without torch."""
 
+import sys
+from math import prod
 from pathlib import Path
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from janossy.cli.workflow.display import duration, screen
-from janossy.cli.workflow.evaluation import Model, task_of
-from janossy.cli.workflow.model import load_model
+from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.record import Record, in_words
-from janossy.cli.workflow.report import str_of
-from janossy.estimators import SetClassifier
-from janossy.saving import read_model
+from janossy.estimators.description import Saved, SavedClassifier, SavedTrial, columns, read_estimator
+from janossy.saving.reading import Contents, SavedModelError, shapes
 from janossy.tables.codes import Categories, Code
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """So many columns, or classes, are named."""
+MAX_NAME = 200
+"""Characters of a name that are shown."""
 
 
 def inspect(folder: Path) -> None:
     """Print what is known of a model. Raises: BadArgument for what is none."""
-    model, record = load_model(folder), Record.read(folder)
+    try:
+        saved, contents = read_estimator(folder)
+        if isinstance(saved, SavedClassifier):
+            saved.fitted.classes_.array()
+        lines = [*_reads(saved), *_is(saved, contents)]
+    except (SavedModelError, FileNotFoundError) as error:
+        raise BadArgument(str(error)) from None
+    except (ArithmeticError, TypeError, ValueError) as error:
+        reason = f"{error}\n".splitlines()[0][:300]
+        raise BadArgument(f"{folder} expects an estimator as save describes it; {reason}") from None
+    record = Record.read(folder)
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in [*_predicts(model, record, folder), *_reads(model), *_is(model, folder), *_scores(record)]:
-        table.add_row(name, escape(text))
-    screen().print(table)
+    for name, text in [*_predicts(saved, record, folder), *lines, *_scores(record)]:
+        table.add_row(name, escape(printable(text)))
+    (Console() if sys.stdout.isatty() else Console(width=120)).print(table)
 
 
-def _predicts(model: Model, record: Record | None, folder: Path) -> list[tuple[str, str]]:
+def printable(text: str) -> str:
+    """Returns text in which characters that move a terminal's cursor, or colour it, are escaped."""
+    return "".join(x if x.isprintable() else x.encode("unicode_escape").decode() for x in text)
+
+
+def _predicts(saved: Saved, record: Record | None, folder: Path) -> list[tuple[str, str]]:
     of = "" if record is None else f" of {', '.join(map(repr, record.recipe.target))}"
-    lines = [("model", f"{folder}: {task_of(model)}{of}")]
-    if isinstance(model, SetClassifier):
-        lines.append(("classes", _some([str(name) for name in model.classes_])))
+    classes = isinstance(saved, SavedClassifier)
+    lines = [("model", f"{folder}: {'classification' if classes else 'regression'}{of}")]
+    if isinstance(saved, SavedClassifier):
+        lines.append(("classes", _some([str(name) for name in saved.fitted.classes_.values])))
     if record is not None:
         ends = dict.fromkeys((f"{record.smallest:,}", f"{record.largest:,}"))
         sizes = f"{' to '.join(ends)} elements, {record.num_elements:,} in all"
@@ -42,39 +60,50 @@ def _predicts(model: Model, record: Record | None, folder: Path) -> list[tuple[s
     return lines
 
 
-def _reads(model: Model) -> list[tuple[str, str]]:
-    encoder = model.encoder_
-    lines = [("elements", _some([_column(code) for code in encoder.elements]))]
-    return [*lines, ("sets", _some([_column(code) for code in encoder.context]))] if encoder.context else lines
+def _reads(saved: Saved) -> list[tuple[str, str]]:
+    elements, context = columns(saved)
+    lines = [("elements", _some([_column(code) for code in elements]))]
+    return [*lines, ("sets", _some([_column(code) for code in context]))] if context else lines
 
 
-def _is(model: Model, folder: Path) -> list[tuple[str, str]]:
-    networks = model.ensemble_.networks
-    num = sum(weight.numel() for network in networks for weight in network.parameters())
-    used = [f"{str_of(trial)}, weight {trial.weight:.2f}" for trial in model.trials_ if trial.weight]
-    orders = f"{model.num_permutations} random orders a prediction, where a network draws them"
-    versions = ", ".join(f"{name} {version}" for name, version in read_model(folder).written_by.items())
+def _is(saved: Saved, contents: Contents) -> list[tuple[str, str]]:
+    num = sum(prod(shape) for name, shape in shapes(contents.tensors).items() if not _is_buffer(name))
+    used = [f"{_trial(trial)}, weight {trial.weight:.2f}" for trial in saved.trials if trial.weight]
+    draws = saved.settings.get("num_permutations", 0)
+    versions = ", ".join(f"{name} {version}" for name, version in contents.written_by.items())
     return [
         ("strategies", "; ".join(used) or "–"),
-        ("networks", f"{len(networks)}, {num:,} weights in all"),
-        ("orders", orders),
+        ("networks", f"{len(saved.networks)}, {num:,} weights in all"),
+        ("orders", f"{draws} random orders a prediction, where a network draws them"),
         ("written by", versions),
     ]
+
+
+def _is_buffer(name: str) -> bool:
+    return name.rpartition(".")[2] in ("running_mean", "running_var", "num_batches_tracked")
+
+
+def _trial(trial: SavedTrial) -> str:
+    settings = ", ".join(f"{name}={value}" for name, value in trial.settings.items())
+    return f"{trial.strategy} ({settings})" if settings else trial.strategy
 
 
 def _scores(record: Record | None) -> list[tuple[str, str]]:
     if record is None:
         return []
+    minutes, rest = divmod(round(record.seconds), 60)
+    took = f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
     return [
         ("scores", f"{in_words(record.scores)}, of {record.num_judged:,} sets left out of training"),
-        ("fitted", f"in {duration(record.seconds)}, finished {record.finished}"),
+        ("fitted", f"in {took}, finished {record.finished}"),
         ("command", record.command),
     ]
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    shown = [name if len(name) <= MAX_NAME else name[:MAX_NAME] + "…" for name in names[:MAX_NAMED]]
+    return ", ".join(shown) + more
 
 
 def _column(code: Code) -> str:

@@ -12,8 +12,8 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.display import say, screen, warnings_said
 from janossy.cli.workflow.evaluation import Model, scores, task_of
 from janossy.cli.workflow.model import load_model
-from janossy.cli.workflow.recipe import Recipe, sets_to_predict
-from janossy.cli.workflow.record import Record, in_words
+from janossy.cli.workflow.recipe import sets_to_predict
+from janossy.cli.workflow.record import Recipe, Record, in_words
 from janossy.estimators.predictions import beside_ids, predictions
 
 WRITERS = {

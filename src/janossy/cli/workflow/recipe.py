@@ -11,22 +11,10 @@ import pyarrow as pa
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.reading import Rows, read_tables
+from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.values import check_numbers, check_values
 from janossy.tables import SetStream, SetTable, TableEncoder, as_sets
 from janossy.tables.lists import holds_lists, leaf_names
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The options of ``janossy fit`` that name columns."""
-
-    set_id: tuple[str, ...] = ()
-    target: tuple[str, ...] = ()
-    set_columns: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-
 
 TOGETHER = (("target", "drop"), ("set_columns", "numeric"), ("set_columns", "categorical"))
 """Options that may name the same column."""

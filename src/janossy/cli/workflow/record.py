@@ -4,15 +4,31 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.recipe import Recipe
 from janossy.cli.workflow.target import TaskName
-from janossy.saving.schema import Count, Seconds, Within, check
+from janossy.typed_json import decode, typed
 
 NAME = "fit.json"
 MOST_BYTES = 2**20
+
+Count = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+NotNegative = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The options of ``janossy fit`` that name columns."""
+
+    set_id: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()
+    set_columns: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -24,12 +40,12 @@ class Record:
     task: TaskName
     files: tuple[str, ...]
     num_sets: Count
-    num_elements: Annotated[int, Within(0)]
-    smallest: Annotated[int, Within(0)]
-    largest: Annotated[int, Within(0)]
+    num_elements: NotNegative
+    smallest: NotNegative
+    largest: NotNegative
     num_judged: Count
     scores: dict[str, float | None]
-    seconds: Seconds
+    seconds: Annotated[float, Meta(ge=0, le=1e9)]
     finished: str
     command: str
     text_ids: tuple[str, ...] = ()
@@ -50,19 +66,9 @@ class Record:
         try:
             if file.stat().st_size > MOST_BYTES:
                 raise ValueError(f"it has more than {MOST_BYTES} bytes")
-            found = json.loads(file.read_text(encoding="utf-8"))
-            check(found, cls)
-        except (OSError, ValueError, RecursionError) as error:
-            raise BadArgument(f"{file} is damaged: {error or 'it is nested too deeply'}.") from None
-        known = Recipe.__dataclass_fields__
-        recipe: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in found["recipe"].items()
-            if name in known
-        }
-        given = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
-        texts = {name: tuple(given.get(name, ())) for name in ("files", "text_ids")}
-        return cls(**given | texts | {"recipe": Recipe(**recipe)})
+            return typed(decode(file.read_bytes()), cls)
+        except (OSError, ValueError) as error:
+            raise BadArgument(f"{file} is damaged: {error}.") from None
 
 
 def shown(score: float) -> str:

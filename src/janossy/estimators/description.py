@@ -1,0 +1,167 @@
+"""What a saved estimator says of itself, as typed structs, without torch."""
+
+from collections.abc import Mapping
+from math import isclose
+from os import PathLike
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from janossy.saving.reading import Contents, SavedModelError, read_contents
+from janossy.tables.codes import Code, columns_from_state
+from janossy.typed_json import typed
+
+NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+"""The dtypes of labels that are numbers; others are text, in an array of text or of objects."""
+
+MAX_LABEL = 10_000
+"""Characters of a label."""
+MAX_LABELS_BYTES = 2**26
+"""Of all labels in an array of text, whose entries are all as long as the longest."""
+
+Positive = Annotated[float, Meta(gt=0)]
+Label = Annotated[str, Meta(max_length=MAX_LABEL)] | bool | int | float
+
+
+class Labels(Struct):
+    """The classes, and the dtype of their array."""
+
+    values: list[Label]
+    dtype: Literal[
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+        "object", "str",
+    ]  # fmt: skip
+
+    def array(self) -> np.ndarray:
+        """Returns the classes as they were.
+
+        Raises: ValueError unless they are two or more, all different, in ascending order, and of their dtype.
+        """
+        check_lengths(self.values, self.dtype)
+        classes = np.array(self.values, dtype=self.dtype)
+        if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
+            raise ValueError("fitted.classes_: two classes or more, all different and in ascending order, are expected")
+        return classes
+
+
+class FittedClassifier(Struct):
+    """What a classifier learnt beside its networks."""
+
+    n_features_in_: int
+    temperature_: Positive
+    classes_: Labels
+    feature_names_in_: list[str] | None = None
+
+
+class FittedRegressor(Struct):
+    """What a regressor learnt beside its networks."""
+
+    n_features_in_: int
+    y_mean_: list[float]
+    y_scale_: list[Positive]
+    flat: bool
+    feature_names_in_: list[str] | None = None
+
+
+class SavedTrial(Struct):
+    """A candidate that was tried."""
+
+    strategy: str
+    settings: dict[str, Any]
+    rung: int
+    epochs: int
+    seconds: float
+    loss: float | None
+    score: float | None
+    weight: float
+    note: str
+    history: list[list[dict[str, float | int | None]]]
+    candidate: int = 0
+
+
+class _Saved(Struct):
+    settings: dict[str, Any]
+    encoder: dict[str, Any]
+    networks: Annotated[list[dict[str, Any]], Meta(min_length=1)]
+    weights: list[Positive]
+    trials: list[SavedTrial]
+
+
+class SavedClassifier(_Saved, tag_field="estimator", tag="SetClassifier"):
+    """A classifier."""
+
+    fitted: FittedClassifier
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.fitted.classes_.values)
+
+
+class SavedRegressor(_Saved, tag_field="estimator", tag="SetRegressor"):
+    """A regressor."""
+
+    fitted: FittedRegressor
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.fitted.y_mean_)
+
+
+Saved = SavedClassifier | SavedRegressor
+
+
+def read_estimator(path: str | PathLike[str]) -> tuple[Saved, Contents]:
+    """Reads what a saved estimator says of itself, beside all that was read.
+
+    Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved estimator, or a damaged one.
+    """
+    found = read_contents(path)
+    return checked(found.description, path), found
+
+
+def checked(description: Mapping[str, Any], path: str | PathLike[str]) -> Saved:
+    """Returns a description as structs.
+
+    Raises: SavedModelError, which names the field, for one that ``save`` has not written.
+    """
+    if "estimator" not in description:
+        raise SavedModelError(
+            f"{path} expects a saved estimator; got another model. janossy.saving.load reads networks."
+        )
+    try:
+        saved: Saved = typed(dict(description), Saved)  # type: ignore[arg-type]
+        _check_weights(saved.weights, len(saved.networks))
+        if isinstance(saved, SavedRegressor):
+            _check_targets(saved.fitted)
+    except ValueError as error:
+        raise SavedModelError(f"{path} expects an estimator as save describes it; {error}. Was it edited?") from None
+    return saved
+
+
+def columns(saved: Saved) -> tuple[tuple[Code, ...], tuple[Code, ...]]:
+    """Returns the columns of the elements and of the sets. Raises: ValueError for others than an encoder writes."""
+    return columns_from_state(saved.encoder)[1:]
+
+
+def check_lengths(labels: list[Any], dtype: str) -> None:
+    """Raises a ValueError for labels that take far more memory in their array than in a file."""
+    longest = max((len(x) if isinstance(x, str) else 32 for x in labels), default=0)
+    if longest > MAX_LABEL or (dtype == "str" and 4 * longest * len(labels) > MAX_LABELS_BYTES):
+        raise ValueError(
+            f"fitted.classes_: labels of at most {MAX_LABEL} characters, and {MAX_LABELS_BYTES} bytes in all, are "
+            f"expected; got {len(labels)}, the longest of {longest} characters"
+        )
+
+
+def _check_weights(weights: list[float], num_networks: int) -> None:
+    if len(weights) != num_networks:
+        raise ValueError(f"weights: one for each of {num_networks} networks is expected; got {len(weights)}")
+    if not isclose(sum(weights), 1, abs_tol=1e-6):
+        raise ValueError(f"weights: a sum of 1 is expected; got {sum(weights):.6g}")
+
+
+def _check_targets(fitted: FittedRegressor) -> None:
+    num = len(fitted.y_mean_)
+    if num < 1 or len(fitted.y_scale_) != num or (fitted.flat and num != 1):
+        raise ValueError("fitted: a mean and a scale for each target are expected; got others")
