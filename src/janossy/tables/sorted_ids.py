@@ -46,8 +46,8 @@ class FileIds:
         before, row = None, 0
         for table in self._groups():
             for name in self.set_id:
-                if (column := table[name]).null_count:
-                    at = row + int(column.is_null().to_numpy().argmax())
+                if (missing := pc.is_null(table[name], nan_is_null=True).combine_chunks()).true_count:
+                    at = row + int(missing.to_numpy(zero_copy_only=False).argmax())
                     raise ValueError(
                         f"set_id={name!r} expects an id in every row; got none in {self.fragment.path}, row {at + 1}."
                     )

@@ -1,5 +1,6 @@
 """Tables of any library as columns by name: pandas, polars, Arrow, DuckDB, awkward, dicts, structured arrays."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -23,6 +24,9 @@ from janossy.tables.lists import (
 
 Source = Column | Lists
 
+LISTED = (list, tuple, set, frozenset, Counter, np.ndarray, Tensor)
+"""The types of lists in a column of objects."""
+
 
 def is_of(library: str, x: Any) -> bool:
     """Whether the class of x, or one that it inherits from, belongs to this library, which is not imported."""
@@ -37,8 +41,13 @@ def named_columns(x: Any, set_id: Sequence[str] = (), drop: Collection[str] = ()
     """
     if is_of("pandas", x) and hasattr(x, "columns"):
         pairs = [(str(name), x.iloc[:, i]) for i, name in enumerate(x.columns)]
-        levels = [name for name in set_id if name in x.index.names and name not in x.columns]
-        pairs += [(name, x.index.get_level_values(name).to_series()) for name in levels]
+        named = {name for name, _ in pairs}
+        levels = {str(name): i for i, name in enumerate(x.index.names) if name is not None}
+        pairs += [
+            (name, x.index.get_level_values(levels[name]).to_series())
+            for name in set_id
+            if name in levels and name not in named
+        ]
     elif isinstance(x, Mapping):
         pairs = [(str(name), values) for name, values in x.items()]
     elif isinstance(x, np.ndarray) and x.dtype.names is not None:
@@ -99,8 +108,7 @@ def source(values: Any, name: str) -> Source:
         return from_numpy(values, name)
     if values is None:
         raise TypeError(f"column {name!r} expects an array, a list or a column of Arrow; got something else.")
-    kind = values.type.storage_type if isinstance(values.type, pa.BaseExtensionType) else values.type
-    return lists_from_arrow(values, name) if holds_lists(kind) else from_arrow(values, name)
+    return lists_from_arrow(values, name) if holds_lists(values.type) else from_arrow(values, name)
 
 
 def _lists(values: np.ndarray, name: str) -> Lists:
@@ -112,7 +120,7 @@ def _lists(values: np.ndarray, name: str) -> Lists:
 
 
 def _holds_lists(values: np.ndarray) -> bool:
-    return isinstance(next((x for x in values if x is not None), None), list | tuple | np.ndarray | Tensor)
+    return isinstance(next((x for x in values if x is not None), None), LISTED)
 
 
 def _objects(values: list | tuple) -> np.ndarray:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from janossy.tables.columns import Where
 from janossy.tables.files import Paths, open_files
-from janossy.tables.forms import Names, as_sets
+from janossy.tables.forms import Names, as_sets, names_of
 from janossy.tables.lists import holds_lists
 from janossy.tables.sorted_ids import FileIds, begins, check_apart
 from janossy.tables.table import SetTable, offsets_of
@@ -71,19 +71,20 @@ class SetStream:
     def __init__(
         self,
         paths: Paths,
-        y: str | Sequence[str] | None = None,
+        y: Names | None = None,
         *,
-        set_id: str | Sequence[str] | None = None,
+        set_id: Names | None = None,
         set_columns: Names | None = None,
         numeric: Names = (),
         categorical: Names = (),
         drop: Names = (),
     ) -> None:
         self.files = open_files(paths)
-        self.y = y
-        self.set_id = tuple(_listed(set_id))
+        names = [str(name) for name in names_of(y)]
+        self.y = None if y is None else names[0] if isinstance(y, str | int | np.integer) else names
+        self.set_id = tuple(str(name) for name in names_of(set_id))
         self.options: dict[str, Any] = {"set_columns": set_columns, "numeric": numeric, "categorical": categorical}
-        schema, targets, dropped = self.files.schema, _listed(y), set(_listed(drop))
+        schema, targets, dropped = self.files.schema, names, {str(name) for name in names_of(drop)}
         for name in (*self.set_id, *targets):
             if name not in schema.names:
                 known = ", ".join(schema.names[:20]) + (", …" if len(schema) > 20 else "")
@@ -151,7 +152,7 @@ class SetStream:
     def state(self) -> dict[str, Any]:
         """What tells these files from others, as plain data."""
         rows = [fragment.metadata.num_rows for fragment in self.files.fragments]
-        named = {"files": list(self.files.names), "rows": rows, "y": _listed(self.y), "set_id": list(self.set_id)}
+        named = {"files": list(self.files.names), "rows": rows, "y": names_of(self.y), "set_id": list(self.set_id)}
         return named | {"columns": self.columns, "options": repr(self.options)}
 
     def _pieces(self) -> Iterator[Piece]:
@@ -192,7 +193,3 @@ def _of_rows(number: int, ids: FileIds) -> Iterator[Piece]:
         first = int(ends[group]) - about.row_group(group).num_rows
         groups = tuple(range(group, last + 1))
         yield Piece(number, groups, begin - first, stop - begin, begin, len(starts[group]), stop - begin)
-
-
-def _listed(names: Any) -> list[Any]:
-    return [] if names is None else [names] if isinstance(names, str) else list(names)
