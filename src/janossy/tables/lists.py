@@ -275,6 +275,8 @@ def _array(x: Any, b: int) -> np.ndarray | None:
         return x if x.dtype.kind in "biuf" else None
     if isinstance(x, Tensor):
         x = to_numpy(x)
+    if hasattr(x, "dims") and hasattr(x, "__array__"):  # xarray's
+        x = np.asarray(x)
     if not isinstance(x, np.ndarray) or x.ndim == 0:
         raise TypeError(
             f"a list of sets expects each set as an array (n, d), a tensor or a nested list; got {type(x).__name__} "

@@ -33,6 +33,11 @@ def is_of(library: str, x: Any) -> bool:
     return any(kind.__module__.partition(".")[0] == library for kind in type(x).__mro__)
 
 
+def is_labelled_array(x: Any) -> bool:
+    """Returns True for an array with names of its dimensions, such as xarray's."""
+    return hasattr(x, "dims") and hasattr(x, "__array__") and not isinstance(x, Mapping)
+
+
 def named_columns(x: Any, set_id: Sequence[str] = (), drop: Collection[str] = ()) -> dict[str, Source] | None:
     """The columns of a table by name, but for those to drop, or None for what is no table.
 
@@ -137,6 +142,8 @@ def _arrow(x: Any, name: str = "x") -> pa.ChunkedArray | pa.Array | None:
             return x
         if isinstance(x, pa.RecordBatch | pa.Table):
             return x.to_struct_array()
+        if is_labelled_array(x):  # which gives itself as Arrow in one column, whatever its shape
+            return None
         if is_of("pandas", x) or is_of("awkward", x):
             return pa.array(x)
         if hasattr(x, "__arrow_c_stream__"):
