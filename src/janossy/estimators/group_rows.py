@@ -15,7 +15,7 @@ except ImportError as error:
     raise ImportError("GroupRows needs scikit-learn: pip install 'janossy[estimators]'") from error
 
 
-class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """The sets of a long table: rows of one id are a set, in the order in which ids appear first.
 
     A pipeline's steps may change the number of rows, but neither y nor what splits X knows of it. So y has one row a

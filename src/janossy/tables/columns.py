@@ -1,5 +1,7 @@
 """Columns and their kinds: numbers, categories, booleans and dates, as arrays of numpy that say what is missing."""
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -184,6 +186,8 @@ def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
     if pa.types.is_time(kind):
         whole = pa.int32() if pa.types.is_time32(kind) else pa.int64()
         return from_numpy(values.cast(whole).cast(pa.int64()).cast(pa.duration(kind.unit)).to_numpy(False), name)
+    if isinstance(values, pa.DictionaryArray):
+        return _from_dictionary(values, name)
     if is_text(kind) or _is_binary(kind):
         return _from_dictionary(_dictionary(values), name)
     raise TypeError(
@@ -232,7 +236,8 @@ def _durations(values: np.ndarray) -> Column:
     there = whole[~np.isnat(values)]
     if not len(there) or max(-int(there.min()), int(there.max())) <= FLOAT_WHOLE:
         return Column("numeric", seconds)
-    unit = Decimal(int(np.timedelta64(1, "s") / np.timedelta64(1, np.datetime_data(values.dtype)[0])))
+    one = np.array(1).astype(values.dtype)  # of its unit
+    unit = Decimal(int(np.timedelta64(1, "s") / one))
     exact = [None if np.isnat(x) else Decimal(i) / unit for x, i in zip(values, whole.tolist(), strict=True)]
     return Column("numeric", seconds, exact=pa.array(exact))
 
@@ -342,7 +347,9 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
     except OverflowError as error:
         large = _large_integers(values)
         if large is None:
-            raise TypeError(f"column {name!r} expects numbers of one kind; got whole numbers beyond 64 bits.") from error
+            raise TypeError(
+                f"column {name!r} expects numbers of one kind; got whole numbers beyond 64 bits."
+            ) from error
         return large
     except (ValueError, TypeError, pa.ArrowException) as error:
         first, row = _odd_one(values)
@@ -397,6 +404,17 @@ def _is_binary(kind: pa.DataType) -> bool:
         or pa.types.is_binary_view(kind)
         or (isinstance(kind, pa.BaseExtensionType) and kind.extension_name == UUIDS)
     )
+
+
+def index_columns(schema: pa.Schema) -> list[str]:
+    """The columns of a table that hold the index of the pandas frame which was written, by its metadata or names."""
+    names = {name for name in schema.names if re.fullmatch(r"__index_level_\d+__", name)}
+    try:
+        about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        names |= {name for name in about.get("index_columns", ()) if isinstance(name, str)}
+    except (ValueError, AttributeError, TypeError):  # of another maker
+        pass
+    return [name for name in schema.names if name in names]
 
 
 def _short(x: Any) -> str:

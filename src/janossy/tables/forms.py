@@ -121,7 +121,13 @@ def as_sets(
     kinds = _kinds(numeric, categorical)
     dropped = {str(name) for name in names_of(drop)} - {str(y) if isinstance(y, str | int | np.integer) else None}
     ids = tuple(str(name) for name in names_of(set_id))
-    columns = None if isinstance(X, SetTable) else named_columns(X, ids, dropped)
+    columns = (
+        None
+        if isinstance(X, SetTable)
+        else named_columns(
+            X, ids, dropped, [str(name) for each in (y, set_columns, numeric, categorical) for name in _names_in(each)]
+        )
+    )
     if columns is None:
         if (ids or set_columns is not None) and not isinstance(X, SetTable):
             raise TypeError(
@@ -257,9 +263,7 @@ def _kinds(numeric: Names, categorical: Names) -> dict[str | int, Kind]:
 
 def by_name(kinds: Mapping[str | int, Kind], *known: Mapping[str, Any]) -> dict[str | int, Kind]:
     """The same kinds, by the names of columns that are called as a number says; other numbers are positions."""
-    return {
-        str(key) if any(str(key) in columns for columns in known) else key: kind for key, kind in kinds.items()
-    }
+    return {str(key) if any(str(key) in columns for columns in known) else key: kind for key, kind in kinds.items()}
 
 
 def _overruled(sets: SetTable, kinds: Mapping[str | int, Kind]) -> SetTable:
@@ -273,6 +277,17 @@ def _overruled(sets: SetTable, kinds: Mapping[str | int, Kind]) -> SetTable:
         else:
             context[name] = context[name].to_kind(kind, name, sets.place_of_set)
     return replace(sets, elements=elements, context=context) if kinds else sets
+
+
+def _names_in(x: Any) -> list[Any]:
+    """The names in an argument that may also hold values."""
+    return (
+        [x]
+        if isinstance(x, str | int)
+        else [each for each in x if isinstance(each, str | int)]
+        if isinstance(x, list | tuple)
+        else []
+    )
 
 
 def names_of(names: Names | None) -> list[str | int]:

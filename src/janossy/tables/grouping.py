@@ -87,7 +87,7 @@ def ids_of(columns: Sequence[Column]) -> np.ndarray:
 
 
 def _named_values(column: Column) -> np.ndarray:
-    """Exact values as int64, or as numbers and text in an array of objects; dates to the microsecond where that is all."""
+    """Exact values as int64, or as numbers and text; dates to the microsecond, where that is all."""
     if column.kind == "date":
         rounded = column.values.astype("datetime64[us]")
         return rounded if np.array_equal(rounded, column.values, equal_nan=True) else column.values

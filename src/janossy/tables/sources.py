@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.columns import Column, from_arrow, from_numpy, one_chunk
+from janossy.tables.columns import Column, from_arrow, from_numpy, index_columns, one_chunk
 from janossy.tables.lists import (
     Lists,
     check_new,
@@ -38,10 +39,13 @@ def is_labelled_array(x: Any) -> bool:
     return hasattr(x, "dims") and hasattr(x, "__array__") and not isinstance(x, Mapping)
 
 
-def named_columns(x: Any, set_id: Sequence[str] = (), drop: Collection[str] = ()) -> dict[str, Source] | None:
+def named_columns(
+    x: Any, set_id: Sequence[str] = (), drop: Collection[str] = (), named: Collection[str] = ()
+) -> dict[str, Source] | None:
     """The columns of a table by name, but for those to drop, or None for what is no table.
 
-    ``set_id`` may also name the index of a pandas frame, or levels of it.
+    ``set_id`` may also name the index of a pandas frame, or levels of it. What such a frame's index has become in an
+    Arrow table is left out, with a warning, unless ``named``.
     Raises: ValueError for two columns of one name, and columns of unequal length.
     """
     if is_of("pandas", x) and hasattr(x, "columns"):
@@ -58,6 +62,8 @@ def named_columns(x: Any, set_id: Sequence[str] = (), drop: Collection[str] = ()
     elif isinstance(x, np.ndarray) and x.dtype.names is not None:
         pairs = [(name, x[name]) for name in x.dtype.names]
     else:
+        if left := _unnamed_index(x, {*set_id, *named, *drop}):
+            drop = {*drop, *left}
         table = _arrow(x)
         if table is None or not pa.types.is_struct(table.type):
             return None
@@ -75,6 +81,15 @@ def named_columns(x: Any, set_id: Sequence[str] = (), drop: Collection[str] = ()
                 "Give every column a value in each row."
             )
     return columns
+
+
+def _unnamed_index(x: Any, named: Collection[str]) -> list[str]:
+    """The columns of an Arrow table that are an index and that nobody names; warns of them."""
+    schema = getattr(x, "schema", None)
+    left = [name for name in index_columns(schema) if name not in named] if isinstance(schema, pa.Schema) else []
+    if left:
+        warn(f"{', '.join(left)} is the index of a pandas frame, and left out. Rename it to use it.", stacklevel=4)
+    return left
 
 
 def list_column(x: Any) -> Lists | None:

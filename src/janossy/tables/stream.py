@@ -1,8 +1,9 @@
 """SetStream: sets in Parquet files, read a row group at a time and never all of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
@@ -89,7 +90,15 @@ class SetStream:
             if name not in schema.names:
                 known = ", ".join(schema.names[:20]) + (", …" if len(schema) > 20 else "")
                 raise ValueError(f"{self.files.names[0]} has no column {name!r}; it has {known}.")
-        self.columns = [name for name in schema.names if name not in dropped or name in targets]
+        named = {
+            *targets,
+            *self.set_id,
+            *map(str, (*names_of(set_columns), *names_of(numeric), *names_of(categorical))),
+        }
+        index = set(self.files.index_columns) - named
+        if index:
+            warn(f"{', '.join(sorted(index))} is the index of a pandas frame, and left out.", stacklevel=2)
+        self.columns = [name for name in schema.names if (name not in dropped and name not in index) or name in targets]
         self.of_lists = any(holds_lists(schema.field(name).type) for name in self.columns if name not in targets)
         if not self.of_lists and not self.set_id:
             raise ValueError(
@@ -111,6 +120,7 @@ class SetStream:
         rows = self.files.fragments[piece.file].subset(row_group_ids=list(piece.groups))
         try:
             table = rows.to_table(self.files.schema, columns=columns)
+            table.validate(full=True)
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0][:200]
             raise ValueError(f"{self.files.names[piece.file]} cannot be read: {reason}") from error

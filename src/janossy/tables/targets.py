@@ -49,11 +49,11 @@ def taken_by_name(y: Any, columns: dict[str, Source], num_rows: int) -> Targets 
         return None
     if not all(isinstance(name, str) or (_is_whole(name) and str(name) in columns) for name in names):
         return None
-    names = [str(name) for name in names]
-    for name in names:
+    known = dict.fromkeys(map(str, names))
+    for name in known:
         check_known(name, columns, "y")
     flat = isinstance(y, str | int | np.integer)
-    return Targets({name: _plain(columns.pop(name), name) for name in dict.fromkeys(names)}, flat)
+    return Targets({name: _plain(columns.pop(name), name) for name in known}, flat)
 
 
 def _is_whole(name: Any) -> bool:

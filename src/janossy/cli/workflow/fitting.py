@@ -4,7 +4,7 @@ import os
 import platform
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -18,14 +18,14 @@ from rich.console import Console
 
 from janossy.atomic import beside, write_whole
 from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.cli.workflow.evaluation import Model, judge, scores
 from janossy.cli.workflow.recipe import Read, Recipe, sets_to_fit, stream_to_fit
 from janossy.cli.workflow.record import NAME, Record, in_words
 from janossy.cli.workflow.report import report, str_of
-from janossy.cli.workflow.target import TaskName, taken_as
-from janossy.cli.workflow.values import is_text
+from janossy.cli.workflow.values import TaskName, is_text, taken_as
 from janossy.estimators import SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.streams.processes import Processes
@@ -51,6 +51,10 @@ class Request:
     """Of the estimator."""
     stream: bool = False
     """Whether the files are read piece by piece."""
+    dialect: Dialect = ANY
+    """How CSV files are written."""
+    drop_ids: bool = False
+    """Whether columns that only tell rows or sets apart are left out."""
 
 
 def fit(request: Request) -> None:
@@ -67,6 +71,7 @@ def fit(request: Request) -> None:
     with beside(request.out) as part:
         part.mkdir()  # if there is no place for it, one knows before training
         read, targets, task = _read(request, console)
+        request = replace(request, recipe=read.recipe)
         with Interrupts() as interrupts:
             record = _written(request, read, targets, task, part, console, interrupts, rank == 0)
     if record is None:
@@ -135,7 +140,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
     if request.stream:
         read = stream_to_fit(request.files, request.recipe)
     else:
-        read = sets_to_fit(request.files, request.recipe, request.task == "classification")
+        read = sets_to_fit(request.files, request.recipe, request.task, request.dialect, request.drop_ids)
     names, files = request.recipe.target, ", ".join(map(str, request.files))
     targets, task = read.targets, request.task
     assert targets is not None
@@ -150,7 +155,9 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
         )
     piece = "" if read.stream is None else f"{len(read.stream):,} sets, of which the first "
     say(console, f"{files}: {piece}{sizes_of(read.sets)}")
-    show_columns(console, list(describe(read.sets)))
+    show_columns(console, list(describe(read.sets, read.reasons)))
+    for remark in read.remarks:
+        say(console, f"  {remark}", style="yellow")
     reason = "as --task says" if task else f"{taken.reason}; --task overrules it"
     task = task or taken.task
     columns = dict(zip(names, targets.reshape(len(targets), -1).T, strict=True))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.recipe import Recipe
-from janossy.cli.workflow.target import TaskName
+from janossy.cli.workflow.values import TaskName
 from janossy.saving.schema import Count, Seconds, Within, check
 
 NAME = "fit.json"
