@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from math import isinf, isnan
 from typing import Any, Literal, get_args
@@ -202,13 +203,22 @@ UUIDS = "arrow.uuid"
 def category_of(x: Any) -> Any:
     """Returns a value as ids and categories name it: no two different ones alike.
 
-    Decimals are numbers where float64 or int hold them, else text. UUIDs and bytes are text, and bytes that are no
-    UTF-8 are hexadecimal.
+    Dates with a time zone are in UTC, and those with nanoseconds are text. Decimals are numbers where float64 or int
+    hold them, else text. UUIDs and bytes are text, and bytes that are no UTF-8 are hexadecimal.
     """
     if isinstance(x, tuple):
         return tuple(map(category_of, x))
-    if isinstance(x, np.generic) and not isinstance(x, np.datetime64 | np.timedelta64):
+    if hasattr(x, "to_datetime64"):  # pandas'
+        x = x.to_datetime64()
+    if isinstance(x, np.datetime64):
+        rounded = x.astype("datetime64[us]")
+        return rounded.item() if rounded == x else str(x)
+    if isinstance(x, datetime) and x.tzinfo is not None:
+        return x.astimezone(UTC).replace(tzinfo=None)
+    if isinstance(x, np.generic) and not isinstance(x, np.timedelta64):
         x = x.item()
+    if isinstance(x, int) and abs(x) >= 10**DIGITS:
+        return str(x)
     if isinstance(x, Decimal) and x.is_finite():
         if x == x.to_integral_value():
             return int(x)
@@ -357,6 +367,10 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
             f"column {name!r} expects values of one type, and each argument must be a string or a number (or a "
             f"boolean, or a date); got {first} and, in row {row}, {_short(values[row])}. Convert the column."
         ) from error
+    if pa.types.is_timestamp(inferred.type) and any(getattr(x, "nanosecond", 0) for x in values):
+        inferred = pa.array(values, pa.timestamp("ns", inferred.type.tz), from_pandas=True)
+    if pa.types.is_duration(inferred.type) and any(getattr(x, "nanoseconds", 0) for x in values):
+        inferred = pa.array(values, pa.duration("ns"), from_pandas=True)
     if pa.types.is_nested(inferred.type):
         raise TypeError(
             f"column {name!r} expects one value a row, each a string or a number; got Arrow's {inferred.type}."
@@ -404,6 +418,28 @@ def _is_binary(kind: pa.DataType) -> bool:
         or pa.types.is_binary_view(kind)
         or (isinstance(kind, pa.BaseExtensionType) and kind.extension_name == UUIDS)
     )
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """The table with views of text and bytes as plain ones, of which Arrow can take rows."""
+    fields = [each.with_type(_plain_type(each.type)) for each in table.schema]
+    schema = pa.schema(fields, table.schema.metadata)
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = _plain_type(kind.value_type)
+        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return kind if inner == kind.value_type else build(inner)
+    if pa.types.is_struct(kind):
+        fields = [each.with_type(_plain_type(each.type)) for each in kind]
+        return kind if fields == list(kind) else pa.struct(fields)
+    return kind
 
 
 def index_columns(schema: pa.Schema) -> list[str]:

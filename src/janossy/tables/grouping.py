@@ -83,7 +83,7 @@ def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
 def ids_of(columns: Sequence[Column]) -> np.ndarray:
     """Ids as numbers, text or dates; of several columns, as tuples of them."""
     values = [_named_values(column) for column in columns]
-    return values[0] if len(values) == 1 else tuples(zip(*map(_listed, values), strict=True))
+    return values[0] if len(values) == 1 else tuples(zip(*map(listed, values), strict=True))
 
 
 def _named_values(column: Column) -> np.ndarray:
@@ -97,7 +97,8 @@ def _named_values(column: Column) -> np.ndarray:
     return values
 
 
-def _listed(values: np.ndarray) -> list:
+def listed(values: np.ndarray) -> list:
+    """The values as Python has them; nanoseconds, which Python has not, as numpy does."""
     return list(values) if values.dtype == "datetime64[ns]" else values.tolist()
 
 

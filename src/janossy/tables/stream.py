@@ -8,7 +8,7 @@ from warnings import warn
 import numpy as np
 import pyarrow as pa
 
-from janossy.tables.columns import Where
+from janossy.tables.columns import Where, without_views
 from janossy.tables.files import Paths, open_files
 from janossy.tables.forms import Names, as_sets, names_of
 from janossy.tables.lists import holds_lists
@@ -124,7 +124,7 @@ class SetStream:
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0][:200]
             raise ValueError(f"{self.files.names[piece.file]} cannot be read: {reason}") from error
-        return table.slice(piece.begin, piece.num_rows)
+        return without_views(table.slice(piece.begin, piece.num_rows))
 
     def part(self, table: pa.Table, where: Where = "row {}".format) -> Labelled:
         """The sets of rows such as ``table`` gives, and their targets if the stream has any."""

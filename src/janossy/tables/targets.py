@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from janossy.tables.columns import Column, Where, category_of
-from janossy.tables.grouping import ids_of
+from janossy.tables.grouping import ids_of, listed
 from janossy.tables.lists import Lists, array_columns, to_numpy
 from janossy.tables.sources import Source, is_of, named_columns, source
 from janossy.tables.table import SetTable, set_name, tuples
@@ -104,7 +104,7 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
 
     Raises: ValueError for a set that has none.
     """
-    ids: list[Any] = list(range(len(sets))) if sets.ids is None else sets.ids.tolist()
+    ids: list[Any] = list(range(len(sets))) if sets.ids is None else listed(sets.ids)
     columns = targets.columns
     if targets.ids is None:
         targets.check_length(len(sets), "set")

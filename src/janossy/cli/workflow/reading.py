@@ -13,7 +13,7 @@ from pyarrow import ipc, parquet
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect, plain_text
 from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, cast, taken_as_type
-from janossy.tables.columns import index_columns, is_text, one_chunk
+from janossy.tables.columns import index_columns, is_text, one_chunk, without_views
 from janossy.tables.files import COMPRESSED
 
 PARQUET, ARROW = b"PAR1", b"ARROW1"
@@ -161,7 +161,7 @@ def _arrow(file: Path, is_file: bool) -> pa.Table:
 def _validated(table: pa.Table) -> pa.Table:
     """The table itself. Raises: ArrowInvalid where offsets or text are damaged, which would end the process later."""
     table.validate(full=True)
-    return table
+    return without_views(table)
 
 
 def _json_lines(file: Path, dialect: Dialect) -> pa.Table:

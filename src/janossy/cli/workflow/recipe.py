@@ -318,7 +318,8 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
     except (TypeError, ValueError) as error:
         raise BadArgument(str(error)) from error
     if recipe.set_id and not has_lists:  # in the order in which they appear first, as sets are
-        ids = ids.unify_dictionaries().group_by(list(recipe.set_id), use_threads=False).aggregate([])
+        group = _grouped(rows, recipe.set_id)
+        ids = ids.take(pa.array(np.arange(len(ids))[group.order][group.offsets[:-1]]))
     sets, targets = sets if isinstance(sets, tuple) else (sets, None)
     return Read(sets, targets, ids)
 

@@ -16,6 +16,7 @@ from janossy.cli.workflow.text_types import OTHER_NUMBERS
 from janossy.tables.columns import is_text as is_plain_text
 from janossy.tables.columns import one_chunk
 from janossy.tables.lists import holds_lists, stored
+from janossy.tables.sorted_ids import begins
 
 TaskName = Literal["classification", "regression"]
 
@@ -158,12 +159,7 @@ FEWEST_IDS = 20
 def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:
     """The columns that only tell rows or sets apart, and how one knows: a model would learn the order of the file."""
     found: dict[str, str] = {}
-    firsts = np.zeros(0, np.int64)
-    if ids.num_columns and len(ids) > 1:
-        differ = [pc.not_equal(column.slice(1), column.slice(0, len(ids) - 1)).to_numpy() for column in ids.columns]
-        firsts = np.concatenate(
-            ([0], np.flatnonzero(np.logical_or.reduce([np.nan_to_num(d.astype(float)) for d in differ])) + 1)
-        )
+    firsts = begins(ids) if ids.num_columns else np.zeros(0, np.int64)
     for name, column in zip(columns.column_names, columns.columns, strict=True):
         if re.fullmatch(r"Unnamed: \d+(_level_\d+)?", name):
             found[name] = "is the index of a pandas frame that was written to CSV"
