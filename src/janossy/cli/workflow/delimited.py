@@ -209,8 +209,11 @@ class CsvFile:
         path = folder / "rewritten.csv"
         with path.open("w", encoding="utf-8", newline="") as out:
             writer = standard.writer(out, delimiter=self.delimiter, lineterminator="\n", quoting=standard.QUOTE_ALL)
-            for cells in self._records():
-                writer.writerow(cells)
+            limit = standard.field_size_limit(2**31 - 1)
+            try:
+                writer.writerows(self._records())
+            finally:
+                standard.field_size_limit(limit)
         return path
 
     def _records(self, errors: str = "strict") -> Iterator[list[str]]:

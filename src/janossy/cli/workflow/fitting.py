@@ -129,7 +129,7 @@ def _written(
     write_whole(folder / NAME, record.to_json())
     try:
         told = {"ended": "by Ctrl-C, with the best so far"} if interrupts.came else {}
-        write_whole(folder / "report.html", report(model, sets, judged, record, told | _told(model)))
+        write_whole(folder / "report.html", report(model, sets, judged, record, told | _told(model), read.reasons))
     finally:  # rather a model without a report than none
         folder.rename(request.out)
     return record

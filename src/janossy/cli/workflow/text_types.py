@@ -209,7 +209,11 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
     if kind == "time":
         padded = pc.replace_substring_regex(plain, r"^(\d):", r"0\1:")
         padded = pc.replace_substring_regex(padded, r"^(\d{2}:\d{2})$", r"\1:00")
-        return pc.binary_join_element_wise("1970-01-01", padded, " ").cast(pa.timestamp("ns")).cast(pa.time64("ns"))
+        return (
+            pc.binary_join_element_wise(pa.scalar("1970-01-01", padded.type), padded, pa.scalar(" ", padded.type))
+            .cast(pa.timestamp("ns"))
+            .cast(pa.time64("ns"))
+        )
     if kind == "year first":
         plain = pc.replace_substring_regex(plain, r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})", r"\1-\2-\3")
     if kind == "day first":
