@@ -85,7 +85,21 @@ TABLES = {
         "t.csv, row 3: quotes begin here and do not end.",
     ),
     "only a header's end": ([lambda: write_text("t.csv", "\r\n\n")], ["t.csv"], "t.csv is empty."),
-    "UTF-16": ([lambda: Path("t.csv").write_text("order,x\n1,2\n", "utf-16")], ["t.csv"], "t.csv is in UTF-16."),
+    "UTF-16 without its mark": (
+        [lambda: Path("t.csv").write_text("order,x\n1,2\n", "utf-16-le")],
+        ["t.csv"],
+        "t.csv is no text in UTF-8. Convert it, or name its --encoding.",
+    ),
+    "a header in Latin-1": (
+        [lambda: Path("t.csv").write_bytes(b"order,caf\xe9,returned\n1,a,0\n")],
+        ["t.csv"],
+        "t.csv: its header is not in UTF-8. Name its --encoding.",
+    ),
+    "another separator than the header's": (
+        [lambda: write_text("t.csv", "order,item,returned\n1;a;0\n1;b;1\n")],
+        ["t.csv"],
+        "t.csv, row 1: Expected 3 columns, got 1 between ','.",
+    ),
     "a frame's index": (
         [lambda: write_text("t.csv", ",order,item,returned\n0,1,a,0\n1,2,b,1\n")],
         ["t.csv"],
@@ -128,7 +142,7 @@ TABLES = {
     "not UTF-8": (
         [lambda: Path("t.csv").write_bytes(b"order,item,returned\n1,caf\xe9,0\n")],
         ["t.csv"],
-        "t.csv: column 'item' is not in UTF-8",
+        "t.csv, row 1: column 'item' is not in UTF-8. Name the file's encoding, such as --encoding latin-1.",
     ),
     "two of one name": (
         [lambda: write_text("t.csv", "order,item,item,returned\n1,a,b,0\n")],

@@ -122,12 +122,12 @@ class SetPredictor:
 
     def _columns(self, schema: pa.Schema) -> tuple[list[str], list[str]]:
         """The names of the columns that come along, and of those that are read."""
-        leaves = {field.name: leaf_names(field) for field in schema}
+        kinds = self._kinds()
+        leaves = {field.name: leaf_names(field, kinds) for field in schema}
         if len(leaves) < len(schema):
             raise ValueError(f"a table expects columns of different names; got {', '.join(schema.names)}. Rename one.")
         has = f"It has {', '.join(schema.names[:20])}{', …' if len(schema) > 20 else ''}."
         found = {leaf for each in leaves.values() for leaf in each}
-        kinds = self._kinds()
         for name in kinds:
             if name not in found:
                 raise ValueError(f"the table has no column {name!r}, which the model reads. {has}")

@@ -1,10 +1,18 @@
 """What the options of several commands say, checked with the standard library alone."""
 
+import codecs
+import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from janossy.cli.errors import BadArgument
+
+if TYPE_CHECKING:
+    from janossy.cli.workflow.delimited import Dialect
 
 SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -19,8 +27,57 @@ def seconds(option: str, text: str) -> float:
 
 
 def names(listed: Sequence[str]) -> tuple[str, ...]:
-    """The names of an option that is given several times, or has commas between them."""
-    return tuple(dict.fromkeys(name.strip() for each in listed for name in each.split(",") if name.strip()))
+    """The names of an option that is given several times, or has commas between them; quotes hold a comma in a name."""
+    cells = (name.strip() for row in csv.reader(listed, skipinitialspace=True) for name in row)
+    return tuple(dict.fromkeys(name for name in cells if name))
+
+
+Decimal = Annotated[str, typer.Option(metavar="MARK", help="Of numbers in CSV files: a point, or a comma.")]
+Thousands = Annotated[
+    str, typer.Option(metavar="MARK", help="What separates thousands in CSV files.", show_default=False)
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(metavar="MARK", help="What separates columns in CSV files: by default found out.", show_default=False),
+]
+NullValues = Annotated[
+    list[str],
+    typer.Option(metavar="WORD", help="What means missing in CSV files, beside an empty cell.", show_default=False),
+]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of CSV files: by default UTF-8, or UTF-16.", show_default=False)
+]
+ListSeparator = Annotated[
+    str, typer.Option(metavar="MARK", help="What separates the elements of lists in CSV cells.", show_default=False)
+]
+
+
+def dialect(
+    decimal: str,
+    thousands: str,
+    delimiter: str | None,
+    null_values: Sequence[str],
+    encoding: str | None,
+    list_separator: str,
+) -> "Dialect":
+    """How CSV files are written. Raises: BadArgument for marks or an encoding that there are not."""
+    if delimiter in ("tab", "\\t"):
+        delimiter = "\t"
+    if decimal not in (".", ","):
+        raise BadArgument(f"--decimal expects . or ,; got {decimal!r}.")
+    if len(thousands) > 1 or thousands == decimal or thousands.isalnum():
+        raise BadArgument(f"--thousands expects one mark, another than --decimal; got {thousands!r}.")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"\r\n'):
+        raise BadArgument(f"--delimiter expects one mark, such as ';' or tab; got {delimiter!r}.")
+    if encoding is not None:
+        try:
+            codecs.lookup(encoding)
+        except LookupError:
+            raise BadArgument(f"--encoding expects a name such as latin-1 or cp1252; got {encoding!r}.") from None
+    from janossy.cli.workflow.delimited import Dialect
+    from janossy.cli.workflow.text_types import Spelling
+
+    return Dialect(Spelling(decimal, thousands, names(null_values), list_separator), delimiter, encoding)
 
 
 def check_tables(tables: Sequence[Path]) -> None:

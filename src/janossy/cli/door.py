@@ -6,10 +6,9 @@ from importlib import import_module
 from io import TextIOWrapper
 
 EXTRAS = {
-    "cli": ("typer", "rich", "jinja2", "matplotlib"),
+    "cli": ("typer", "rich", "jinja2", "matplotlib", "duckdb"),
     "estimators": ("msgspec", "pyarrow", "sklearn", "safetensors"),
     "graph": ("torch_geometric",),
-    "group": ("duckdb",),
     "ray": ("ray",),
 }
 """What each extra brings."""

@@ -5,7 +5,19 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from janossy.cli.arguments import check_new, check_tables, names, seconds
+from janossy.cli.arguments import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    ListSeparator,
+    NullValues,
+    Thousands,
+    check_new,
+    check_tables,
+    dialect,
+    names,
+    seconds,
+)
 from janossy.cli.errors import BadArgument
 
 COLUMNS = "Several with commas between, or the option again."
@@ -18,8 +30,8 @@ def fit(
         list[Path],
         typer.Argument(
             metavar="TABLE",
-            help="Parquet, CSV or Arrow files with the same columns; a row an element, or a row a set with lists. With "
-            "--stream, Parquet files, folders of them, or patterns such as 'part-*.parquet'.",
+            help="Parquet, CSV, Arrow or JSON lines files with the same columns; a row an element, or a row a set with "
+            "lists. With --stream, Parquet files, folders of them, or patterns such as 'part-*.parquet'.",
             show_default=False,
         ),
     ],
@@ -76,6 +88,15 @@ def fit(
         Path | None,
         typer.Option(metavar="FOLDER", help="Where training is saved, and goes on after it was killed."),
     ] = None,
+    decimal: Decimal = ".",
+    thousands: Thousands = "",
+    delimiter: Delimiter = None,
+    null_values: NullValues = [],  # noqa: B006
+    encoding: Encoding = None,
+    list_separator: ListSeparator = "",
+    drop_ids: Annotated[
+        bool, typer.Option("--drop-ids", help="Leave out columns that only count rows or sets, or tell them apart.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
 ) -> None:
@@ -110,7 +131,10 @@ def fit(
     from janossy.cli.workflow.fitting import Request, fit
     from janossy.cli.workflow.record import Recipe
 
-    fit(Request(tuple(tables), Recipe(*columns), out, task, balanced, settings, stream))
+    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator)
+    columns.append(how.spelling.null_values)
+    recipe = Recipe(*columns)
+    fit(Request(tuple(tables), recipe, out, task, balanced, settings, stream, how, drop_ids))
 
 
 def _strategy(text: str) -> str | list[str]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from janossy.cli.arguments import check_new, names
+from janossy.cli.arguments import Decimal, Delimiter, Encoding, NullValues, Thousands, check_new, dialect, names
 from janossy.cli.errors import BadArgument
 
 
@@ -14,7 +14,8 @@ def group(
         list[str],
         typer.Argument(
             metavar="TABLE",
-            help="Parquet or Arrow files with a row an element, folders of them, or patterns such as 'part-*.parquet'.",
+            help="Parquet, Arrow or CSV files with a row an element, folders of them, or patterns such as "
+            "'part-*.parquet'.",
             show_default=False,
         ),
     ],
@@ -30,10 +31,15 @@ def group(
         str | None,
         typer.Option(metavar="SIZE", help="What DuckDB may take, such as 4GB, before it spills to disk beside --out."),
     ] = None,
+    decimal: Decimal = ".",
+    thousands: Thousands = "",
+    delimiter: Delimiter = None,
+    null_values: NullValues = [],  # noqa: B006
+    encoding: Encoding = None,
 ) -> None:
     """Group the rows of tables of any length into one row a set, with columns of lists, once for all that follows.
 
-    Sets stand in the order of their ids, elements as in the tables. Needs the extra group (DuckDB).
+    Sets stand in the order of their ids, elements as in the tables.
     """
     if out.suffix != ".parquet":
         raise BadArgument(f"--out expects a file in .parquet; got {out}.")
@@ -43,5 +49,6 @@ def group(
         raise BadArgument(f"--set-id and --set-columns both name {min(twice)!r}. Leave one out.")
     from janossy.cli.workflow.grouping import group
 
-    num_sets = group(tables, tuple(dict.fromkeys(set_id)), of_sets, out, memory)
+    how = dialect(decimal, thousands, delimiter, null_values, encoding, "")
+    num_sets = group(tables, tuple(dict.fromkeys(set_id)), of_sets, out, memory, how, print)
     print(f"wrote {out}: {num_sets:,} sets")

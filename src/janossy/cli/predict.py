@@ -5,7 +5,18 @@ from typing import Annotated, Literal
 
 import typer
 
-from janossy.cli.arguments import check_model, check_new, check_tables
+from janossy.cli.arguments import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    ListSeparator,
+    NullValues,
+    Thousands,
+    check_model,
+    check_new,
+    check_tables,
+    dialect,
+)
 from janossy.cli.errors import BadArgument
 
 ENDINGS = (".parquet", ".csv", ".arrow", ".feather")
@@ -38,6 +49,12 @@ def predict(
     num_permutations: Annotated[
         int | None, typer.Option(min=1, help="Orders averaged, of a model that draws them: by default as in training.")
     ] = None,
+    decimal: Decimal = ".",
+    thousands: Thousands = "",
+    delimiter: Delimiter = None,
+    null_values: NullValues = [],  # noqa: B006
+    encoding: Encoding = None,
+    list_separator: ListSeparator = "",
     engine: Annotated[
         Literal["local", "ray"], typer.Option(help="Who runs the workers of a folder: ray needs the extra ray.")
     ] = "local",
@@ -65,4 +82,5 @@ def predict(
     check_new(out)
     from janossy.cli.workflow.predicting import predict
 
-    predict(model, tables, out, ids, num_permutations)
+    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator)
+    predict(model, tables, out, ids, num_permutations, how)

@@ -15,7 +15,7 @@ except ImportError as error:
     raise ImportError("GroupRows needs scikit-learn: pip install 'janossy[estimators]'") from error
 
 
-class GroupRows(TransformerMixin, BaseEstimator):
+class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """The sets of a long table: rows of one id are a set, in the order in which ids appear first.
 
     A pipeline's steps may change the number of rows, but neither y nor what splits X knows of it. So y has one row a
@@ -81,6 +81,10 @@ class GroupRows(TransformerMixin, BaseEstimator):
         y is the name of a column of X that is constant in each set, or whatever ``as_sets`` takes.
         """
         return as_sets(X, y, **self.get_params(deep=False))[1]
+
+    def set_output(self, *, transform: Any = None) -> "GroupRows":
+        """Returns itself: its output stays a ``SetTable``, which no frame can be."""
+        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

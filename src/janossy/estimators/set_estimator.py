@@ -356,7 +356,7 @@ class SetEstimator(BaseEstimator):
         check_is_fitted(self)
         known = {code.name for code in (*self.encoder_.elements, *self.encoder_.context)}
         fields = open_files(path).schema
-        drop = [each.name for each in fields if not known & set(leaf_names(each))]
+        drop = [each.name for each in fields if not known & set(leaf_names(each, known))]
         options = {"set_columns": self.set_columns, "numeric": self.numeric, "categorical": self.categorical}
         return SetStream(path, drop=drop, **options)
 

@@ -165,10 +165,14 @@ class Categories:
     def encode(self, column: Column, out: np.ndarray) -> int:
         """Write the codes to out (N,), float32; the number of zeros among them."""
         words = {isinstance(x, str) for x in self.categories}, {isinstance(x, str) for x in column.categories}
-        if all(words) and words[0].isdisjoint(words[1]):
-            text, number = ("numbers", "text") if words[1] == {True} else ("text", "numbers")
-            raise ValueError(f"column {self.name!r} expects categories that are {text}, as in training; got {number}.")
         codes = {x: code for code, x in enumerate(self.categories, 1)}
+        if all(words) and words[0].isdisjoint(words[1]):
+            if words[1] == {False}:
+                raise ValueError(
+                    f"column {self.name!r} expects categories that are text, as in training; got numbers, from which "
+                    "007 cannot be told from 7. Read the column as text, in pandas by dtype={'" + self.name + "': str}."
+                )
+            codes = {spelling: code for x, code in codes.items() for spelling in _spellings(x)}
         table = np.array([codes.get(x, 0) for x in column.categories] + [self.num_codes - 1 if self.missing else 0])
         out[:] = table.astype(np.float32)[column.values]
         return len(out) - int(np.count_nonzero(out))
@@ -177,6 +181,13 @@ class Categories:
         return {
             "name": self.name, "kind": self.kind, "categories": list(self.categories), "missing": self.missing
         }  # fmt: skip
+
+
+def _spellings(x: Category) -> tuple[str, ...]:
+    """The texts that name a number in a column of text, as it is written without leading zeros."""
+    if isinstance(x, bool):
+        return (str(x), str(x).lower())
+    return (str(x), f"{x}.0") if isinstance(x, int) else (str(x),)
 
 
 Code = Number | Categories

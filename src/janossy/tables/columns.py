@@ -1,12 +1,18 @@
 """Columns and their kinds: numbers, categories, booleans and dates, as arrays of numpy that say what is missing."""
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from math import isinf, isnan
 from typing import Any, Literal, get_args
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Kind = Literal["numeric", "categorical", "boolean", "date"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -15,6 +21,9 @@ Where = Callable[[int], str]
 """The name of a row, for errors."""
 
 Category = str | int | float | bool
+
+FLOAT_WHOLE = 2**53
+"""float64 holds every whole number up to here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,18 +39,31 @@ class Column:
 
     Where the source holds such an array without missing values, the column shares its memory.
 
-    Shapes: values (N,).
+    ``exact``: the same values in Arrow, of a numeric column whose source float64 does not hold: decimals, and large
+    whole numbers beside missing ones. Ids and categories are made of these.
+
+    Shapes: values (N,), exact (N,).
     """
 
     kind: Kind
     values: np.ndarray
     categories: tuple[Category, ...] = ()
+    exact: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> "Column":
-        return Column(self.kind, self.values[rows], self.categories)
+        exact = None if self.exact is None else self.exact.take(pa.array(np.arange(len(self))[rows]))
+        return Column(self.kind, self.values[rows], self.categories, exact)
+
+    def keys(self) -> np.ndarray:
+        """Numbers (N,) that are equal where the values are."""
+        if self.exact is not None:
+            return _from_dictionary(_dictionary(self.exact), "").values
+        if self.kind == "date":
+            return self.values.view(np.int64)
+        return self.values + self.values.dtype.type(0) if self.values.dtype.kind == "f" else self.values  # -0 is 0
 
     def missing(self) -> np.ndarray:
         """Which values are missing, bool (N,)."""
@@ -67,7 +89,8 @@ class Column:
 
     def followed_by_missing(self, num: int) -> "Column":
         """The same values, and behind them so many that are missing."""
-        return Column(self.kind, np.concatenate((self.values, _EMPTY[self.kind](num).values)), self.categories)
+        exact = None if self.exact is None else pa.concat_arrays([self.exact, pa.nulls(num, self.exact.type)])
+        return Column(self.kind, np.concatenate((self.values, _EMPTY[self.kind](num).values)), self.categories, exact)
 
     def to_kind(self, kind: Kind, name: str, where: Where = "row {}".format) -> "Column":
         """The same values as another kind.
@@ -108,10 +131,12 @@ _EMPTY = {
 
 
 def from_numpy(values: np.ndarray, name: str) -> Column:
-    """The column of an array (N,), sharing its memory unless it holds text or objects.
+    """The column of an array (N,), sharing its memory unless it holds text or objects, or has the other byte order.
 
     Raises: TypeError for what is none of the four kinds.
     """
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
     if isinstance(values, np.ma.MaskedArray):
         return from_arrow(pa.array(values.data, mask=np.ma.getmaskarray(values)), name)
     kind = values.dtype.kind
@@ -122,7 +147,9 @@ def from_numpy(values: np.ndarray, name: str) -> Column:
     if kind == "M":
         return Column("date", values)
     if kind == "m":
-        return Column("numeric", values / np.timedelta64(1, "s"))
+        return _durations(values)
+    if kind == "S":
+        return from_arrow(pa.array(values.astype(object)), name)
     if kind in "UO":
         return from_arrow(_inferred(values, name), name)
     if kind == "c":
@@ -137,8 +164,10 @@ def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
     """
     values = one_chunk(values)
     kind = values.type
-    if isinstance(kind, pa.BaseExtensionType):
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name != UUIDS:
         return from_arrow(values.storage, name)
+    if pa.types.is_run_end_encoded(kind):
+        return from_arrow(pc.run_end_decode(values), name)
     if pa.types.is_null(kind):
         return _EMPTY["numeric"](len(values))
     if pa.types.is_boolean(kind):
@@ -146,7 +175,9 @@ def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
             return Column("boolean", values.cast(pa.int8()).to_numpy(zero_copy_only=False))
         return Column("boolean", values.to_numpy(zero_copy_only=False))
     if pa.types.is_decimal(kind):
-        values, kind = values.cast(pa.float64()), pa.float64()
+        return _from_decimals(values, name)
+    if pa.types.is_integer(kind) and values.null_count and _exceeds_floats(values):
+        return Column("numeric", values.to_numpy(zero_copy_only=False), exact=values)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return Column("numeric", values.to_numpy(zero_copy_only=False))
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
@@ -156,16 +187,97 @@ def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
     if pa.types.is_time(kind):
         whole = pa.int32() if pa.types.is_time32(kind) else pa.int64()
         return from_numpy(values.cast(whole).cast(pa.int64()).cast(pa.duration(kind.unit)).to_numpy(False), name)
-    if pa.types.is_string_view(kind):
-        values = values.cast(pa.large_string())
-    if _is_text(kind):
-        values = values.dictionary_encode()
     if isinstance(values, pa.DictionaryArray):
         return _from_dictionary(values, name)
+    if is_text(kind) or _is_binary(kind):
+        return _from_dictionary(_dictionary(values), name)
     raise TypeError(
         f"column {name!r} expects numbers, text, booleans or dates; got Arrow's {kind}. "
         "Convert it, or leave the column out."
     )
+
+
+UUIDS = "arrow.uuid"
+
+
+def category_of(x: Any) -> Any:
+    """Returns a value as ids and categories name it: no two different ones alike.
+
+    Dates with a time zone are in UTC, and those with nanoseconds are text. Decimals are numbers where float64 or int
+    hold them, else text. UUIDs and bytes are text, and bytes that are no UTF-8 are hexadecimal.
+    """
+    if isinstance(x, tuple):
+        return tuple(map(category_of, x))
+    if hasattr(x, "to_datetime64"):  # pandas'
+        x = x.to_datetime64()
+    if isinstance(x, np.datetime64):
+        rounded = x.astype("datetime64[us]")
+        return rounded.item() if rounded == x else str(x)
+    if isinstance(x, datetime) and x.tzinfo is not None:
+        return x.astimezone(UTC).replace(tzinfo=None)
+    if isinstance(x, np.generic) and not isinstance(x, np.timedelta64):
+        x = x.item()
+    if isinstance(x, int) and abs(x) >= 10**DIGITS:
+        return str(x)
+    if isinstance(x, Decimal) and x.is_finite():
+        if x == x.to_integral_value():
+            return int(x)
+        number = float(x)
+        return number if Decimal(repr(number)) == x else f"{x.normalize():f}"
+    if isinstance(x, UUID):
+        return str(x)
+    if isinstance(x, bytes):
+        try:
+            text = x.decode()
+        except UnicodeDecodeError:
+            return HEXADECIMAL + x.hex()
+        return HEXADECIMAL + x.hex() if text.startswith(HEXADECIMAL) else text
+    return x
+
+
+HEXADECIMAL = "\\x"
+"""How bytes begin that are written as digits, in PostgreSQL and DuckDB too."""
+
+
+def _durations(values: np.ndarray) -> Column:
+    """Seconds."""
+    seconds = values / np.timedelta64(1, "s")
+    whole = values.view(np.int64)
+    there = whole[~np.isnat(values)]
+    if not len(there) or max(-int(there.min()), int(there.max())) <= FLOAT_WHOLE:
+        return Column("numeric", seconds)
+    one = np.array(1).astype(values.dtype)  # of its unit
+    unit = Decimal(int(np.timedelta64(1, "s") / one))
+    exact = [None if np.isnat(x) else Decimal(i) / unit for x, i in zip(values, whole.tolist(), strict=True)]
+    return Column("numeric", seconds, exact=pa.array(exact))
+
+
+def _from_decimals(values: pa.Array, name: str) -> Column:
+    """Whole numbers where all values are, else floats and the exact values."""
+    try:
+        return from_arrow(values.cast(pa.int64()), name)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # fractions, or more than 64 bits hold
+        return Column("numeric", values.cast(pa.float64()).to_numpy(zero_copy_only=False), exact=values)
+
+
+def _exceeds_floats(values: pa.Array) -> bool:
+    """Returns True if float64 does not hold all of these whole numbers."""
+    ends = pc.min_max(values).as_py()
+    return ends["max"] is not None and max(-ends["min"], ends["max"]) > FLOAT_WHOLE
+
+
+def _dictionary(values: pa.Array) -> pa.DictionaryArray:
+    """Codes and values, of any type that ids and categories may have."""
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        codes = values.storage.dictionary_encode()
+        words = pa.array([category_of(UUID(bytes=x)) for x in codes.dictionary.to_pylist()], pa.large_string())
+        return pa.DictionaryArray.from_arrays(codes.indices, words)
+    if pa.types.is_string_view(kind):
+        values = values.cast(pa.large_string())
+    if pa.types.is_binary_view(kind):
+        values = values.cast(pa.large_binary())
+    return values.dictionary_encode()
 
 
 def _from_dictionary(values: pa.DictionaryArray, name: str) -> Column:
@@ -174,7 +286,7 @@ def _from_dictionary(values: pa.DictionaryArray, name: str) -> Column:
     if not pa.types.is_signed_integer(codes.type):
         codes = codes.cast(pa.int64())
     numbers = codes.fill_null(-1).to_numpy(zero_copy_only=False)
-    names = values.dictionary.to_pylist() if _is_text(values.dictionary.type) else _listed(values.dictionary, name)
+    names = values.dictionary.to_pylist() if is_text(values.dictionary.type) else _listed(values.dictionary, name)
     known: dict[Category, int] = {}
     places = np.array([-1 if x is None else known.setdefault(x, len(known)) for x in names] + [-1])
     if not np.array_equal(places[:-1], np.arange(len(names))):
@@ -184,18 +296,34 @@ def _from_dictionary(values: pa.DictionaryArray, name: str) -> Column:
 
 def _as_categories(column: Column, name: str) -> Column:
     """Numbers and booleans as categories; dates as their text."""
+    if column.exact is not None:
+        return _from_dictionary(_dictionary(column.exact), name)
     if column.kind == "date":
-        text = np.datetime_as_string(column.values.astype("datetime64[us]")).astype(object)
-        return from_arrow(pa.array(text, pa.large_string(), mask=column.missing()), name)
+        return from_arrow(pa.array(_date_texts(column.values), pa.large_string(), mask=column.missing()), name)
     values = column.values.astype(np.float32) if column.values.dtype == np.float16 else column.values
     return _from_dictionary(pa.array(values, from_pandas=True).dictionary_encode(), name)
 
 
+def _date_texts(values: np.ndarray) -> np.ndarray:
+    """To the microsecond, and to the nanosecond where that loses something."""
+    rounded = values.astype("datetime64[us]")
+    text = np.datetime_as_string(rounded).astype(object)
+    finer = rounded != values
+    text[finer] = np.datetime_as_string(values[finer])
+    text[np.isnat(values)] = None
+    return text
+
+
 def _listed(dictionary: pa.Array, name: str) -> list[Category | None]:
     """The values of a dictionary that holds no text, whole numbers as int."""
+    kind = dictionary.type
+    if pa.types.is_integer(kind):
+        return dictionary.to_pylist()
+    if pa.types.is_decimal(kind) or _is_binary(kind):
+        return [category_of(x) for x in dictionary.to_pylist()]
     column = from_arrow(dictionary, name)
-    if column.kind == "date":
-        return _as_categories(column, name).decoded().tolist()
+    if column.kind != "numeric" and column.kind != "boolean":
+        return column.to_kind("categorical", name).decoded().tolist()
     listed: list[Category | None] = []
     for x in column.values.tolist():
         if isinstance(x, float) and isinf(x):
@@ -226,17 +354,42 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
     """Text and objects as Arrow infers them: text, numbers, booleans or dates."""
     try:
         inferred = pa.array(values, from_pandas=True)
-    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+    except OverflowError as error:
+        large = _large_integers(values)
+        if large is None:
+            raise TypeError(
+                f"column {name!r} expects numbers of one kind; got whole numbers beyond 64 bits."
+            ) from error
+        return large
+    except (ValueError, TypeError, pa.ArrowException) as error:
         first, row = _odd_one(values)
         raise TypeError(
             f"column {name!r} expects values of one type, and each argument must be a string or a number (or a "
             f"boolean, or a date); got {first} and, in row {row}, {_short(values[row])}. Convert the column."
         ) from error
+    if pa.types.is_timestamp(inferred.type) and any(getattr(x, "nanosecond", 0) for x in values):
+        inferred = pa.array(values, pa.timestamp("ns", inferred.type.tz), from_pandas=True)
+    if pa.types.is_duration(inferred.type) and any(getattr(x, "nanoseconds", 0) for x in values):
+        inferred = pa.array(values, pa.duration("ns"), from_pandas=True)
     if pa.types.is_nested(inferred.type):
         raise TypeError(
             f"column {name!r} expects one value a row, each a string or a number; got Arrow's {inferred.type}."
         )
     return inferred
+
+
+def _large_integers(values: np.ndarray) -> pa.Array | None:
+    """Whole numbers that 64 bits do not hold, as decimals; None for other values."""
+    if not all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in values):
+        return None
+    digits = max(len(str(abs(x))) for x in values if x is not None)
+    if digits > DIGITS:
+        return pa.array([None if x is None else str(x) for x in values], pa.large_string())
+    return pa.array([None if x is None else Decimal(x) for x in values], pa.decimal256(digits, 0))
+
+
+DIGITS = 76
+"""Of Arrow's longest decimals."""
 
 
 def _odd_one(values: np.ndarray) -> tuple[str, int]:
@@ -252,8 +405,52 @@ def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.chunk(0) if values.num_chunks == 1 else values.unify_dictionaries().combine_chunks()
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Returns True for columns of text, whichever way Arrow stores it, dictionaries aside."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or (isinstance(kind, pa.BaseExtensionType) and kind.extension_name == UUIDS)
+    )
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """The table with views of text and bytes as plain ones, of which Arrow can take rows."""
+    fields = [each.with_type(_plain_type(each.type)) for each in table.schema]
+    schema = pa.schema(fields, table.schema.metadata)
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = _plain_type(kind.value_type)
+        build = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return kind if inner == kind.value_type else build(inner)
+    if pa.types.is_struct(kind):
+        fields = [each.with_type(_plain_type(each.type)) for each in kind]
+        return kind if fields == list(kind) else pa.struct(fields)
+    return kind
+
+
+def index_columns(schema: pa.Schema) -> list[str]:
+    """The columns of a table that hold the index of the pandas frame which was written, by its metadata or names."""
+    names = {name for name in schema.names if re.fullmatch(r"__index_level_\d+__", name)}
+    try:
+        about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        names |= {name for name in about.get("index_columns", ()) if isinstance(name, str)}
+    except (ValueError, AttributeError, TypeError):  # of another maker
+        pass
+    return [name for name in schema.names if name in names]
 
 
 def _short(x: Any) -> str:

@@ -105,7 +105,13 @@ class TableEncoder:
         out = np.empty((num, layout.num_columns), np.float32)
         code_at, number_at = 0, len(layout.vocabularies)
         for code in codes:
-            column = columns[code.name].to_kind(code.kind, code.name, where)
+            column = columns[code.name]
+            if code.kind == "numeric" and column.kind == "date" and not column.missing().all():
+                raise ValueError(
+                    f"column {code.name!r} expects numbers, as in training; got dates. Convert the column, alike for "
+                    "training and prediction."
+                )
+            column = column.to_kind(code.kind, code.name, where)
             if isinstance(code, Categories):
                 unknown = code.encode(column, out[:, code_at])
                 code_at += 1

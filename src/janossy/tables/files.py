@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import dataset
 
+from janossy.tables.columns import index_columns
+
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 FORMATS = {".parquet": "parquet", ".pq": "parquet"}
@@ -25,11 +27,15 @@ READ_BY = {
 
 @dataclass(frozen=True, eq=False)
 class Files:
-    """The files of a table, in the order of their names, and its columns: those in the files, and those of folders."""
+    """The files of a table, in the order of their names, and its columns: those in the files, and those of folders.
+
+    ``index_columns``: those that were the index of a pandas frame.
+    """
 
     fragments: tuple[Any, ...]
     """Of ``pyarrow.dataset``, one a file."""
     schema: pa.Schema
+    index_columns: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,8 +55,8 @@ def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
     fragments: list[Any] = []
     schemas: list[pa.Schema] = []
     for path in listed:
-        root, files = _found(path, formats)
-        endings = {formats[file.suffix] for file in files}
+        root, files = found_files(path, formats)
+        endings = {formats[ending_of(file)] for file in files}
         if len(endings) > 1:
             raise ValueError(f"{path} expects files of one format; got {' and '.join(sorted(endings))}.")
         try:
@@ -68,11 +74,12 @@ def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
     if twice := next((name for name in names if names.count(name) > 1), None) if len(listed) > 1 else None:
         raise ValueError(f"the files of a table are different ones; got {twice} twice.")
     for fragment, schema in zip(fragments, schemas, strict=True):
-        _check_alike(schemas[0], schema, fragments[0].path, fragment.path)
-    return Files(tuple(fragments), schemas[0])
+        check_alike(schemas[0], schema, fragments[0].path, fragment.path)
+    index = index_columns(fragments[0].physical_schema)
+    return Files(tuple(fragments), schemas[0], tuple(index))
 
 
-def _found(path: str | PathLike[str], formats: Mapping[str, str]) -> tuple[Path | None, list[Path]]:
+def found_files(path: str | PathLike[str], formats: Mapping[str, str]) -> tuple[Path | None, list[Path]]:
     """The files of a path, in the order of their names, and the folder below which folders' names are columns."""
     text = str(path)
     if has_magic(text) and not Path(text).exists():
@@ -83,16 +90,27 @@ def _found(path: str | PathLike[str], formats: Mapping[str, str]) -> tuple[Path 
     else:
         root = Path(text)
         if root.is_file():
-            if root.suffix not in formats:
-                raise ValueError(f"{path} expects a file in {', '.join(formats)}; got {root.suffix or 'no ending'}.")
+            if ending_of(root) not in formats:
+                ending = ending_of(root) or "no ending"
+                raise ValueError(f"{path} expects a file in {', '.join(formats)}; got {ending}.")
             return None, [root]
         if not root.exists():
             raise FileNotFoundError(f"there is no file or folder {path}.")
         files = [file for file in root.rglob("*") if file.is_file()]
-    files = [file for file in files if file.suffix in formats and not _hidden(file.relative_to(root))]
+    files = [file for file in files if ending_of(file) in formats and not _hidden(file.relative_to(root))]
     if not files:
         raise FileNotFoundError(f"{path} holds no file in {', '.join(formats)}.")
     return root, sorted(files)
+
+
+def ending_of(file: Path) -> str:
+    """What a file's name ends in, in small letters: .csv.gz of two endings if the second is a compression's."""
+    ending = file.suffix.lower()
+    return Path(file.stem).suffix.lower() + ending if ending in COMPRESSED else ending
+
+
+COMPRESSED = (".gz", ".zst", ".xz", ".zip", ".bz2", ".lz4")
+"""Endings of compressed files."""
 
 
 def _hidden(file: Path) -> bool:
@@ -113,7 +131,7 @@ def _with_folders(schema: pa.Schema, fragment: Any) -> pa.Schema:
     return columns.remove_metadata()
 
 
-def _check_alike(first: pa.Schema, other: pa.Schema, first_name: str, other_name: str) -> None:
+def check_alike(first: pa.Schema, other: pa.Schema, first_name: str, other_name: str) -> None:
     """Raise a ValueError unless these are the same columns, in whatever order."""
     if differ := sorted(set(first.names) ^ set(other.names)):
         name = differ[0]

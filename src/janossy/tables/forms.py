@@ -1,6 +1,6 @@
 """as_sets: the one door through which everything enters, whatever form it has."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
@@ -31,6 +31,7 @@ from janossy.tables.targets import (
 )
 
 Names = str | int | Iterable[str | int]
+"""Names of columns. A number is a name where a column is called so, as pandas and CSV without a header call them."""
 
 
 @overload
@@ -38,7 +39,7 @@ def as_sets(
     X: Any,
     y: None = None,
     *,
-    set_id: str | Sequence[str] | None = None,
+    set_id: Names | None = None,
     set_columns: Names | None = None,
     numeric: Names = (),
     categorical: Names = (),
@@ -52,7 +53,7 @@ def as_sets(
     X: Any,
     y: Any,
     *,
-    set_id: str | Sequence[str] | None = None,
+    set_id: Names | None = None,
     set_columns: Names | None = None,
     numeric: Names = (),
     categorical: Names = (),
@@ -65,7 +66,7 @@ def as_sets(
     X: Any,
     y: Any = None,
     *,
-    set_id: str | Sequence[str] | None = None,
+    set_id: Names | None = None,
     set_columns: Names | None = None,
     numeric: Names = (),
     categorical: Names = (),
@@ -115,10 +116,18 @@ def as_sets(
     """
     if hasattr(X, "toarray"):  # before Mapping: scipy has a sparse matrix that is a dict
         raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
+    if isinstance(X, Iterator) and not hasattr(X, "__arrow_c_stream__"):
+        X = list(X)
     kinds = _kinds(numeric, categorical)
-    dropped = set(_listed(drop)) - {y if isinstance(y, str) else None}
-    ids = tuple(_listed(set_id))
-    columns = None if isinstance(X, SetTable) else named_columns(X, ids, dropped)
+    dropped = {str(name) for name in names_of(drop)} - {str(y) if isinstance(y, str | int | np.integer) else None}
+    ids = tuple(str(name) for name in names_of(set_id))
+    columns = (
+        None
+        if isinstance(X, SetTable)
+        else named_columns(
+            X, ids, dropped, [str(name) for each in (y, set_columns, numeric, categorical) for name in _names_in(each)]
+        )
+    )
     if columns is None:
         if (ids or set_columns is not None) and not isinstance(X, SetTable):
             raise TypeError(
@@ -126,9 +135,11 @@ def as_sets(
                 "Leave them out, or give a frame, an Arrow table or a dict of columns."
             )
         sets = X if isinstance(X, SetTable) else _of_arrays(X)
+        kinds = by_name(kinds, sets.elements, sets.context)
         targets, by_element = None if y is None else targets_of(y, ids, X, len(sets)), False
     else:
         targets = None
+        kinds = by_name(kinds, columns)
         if y is not None and columns:
             num_rows = len(next(iter(columns.values())))
             targets = taken_by_name(y, columns, num_rows) or targets_of(y, ids, X, num_rows)
@@ -199,7 +210,7 @@ def _of_table(
         for name, column in columns.items()
         if isinstance(column, Column)
     }
-    names = list(plain) if lists and set_columns is None else _listed(set_columns)
+    names = list(plain) if lists and set_columns is None else [str(name) for name in names_of(set_columns)]
     for name in names:
         check_known(name, plain, "set_columns")
     context = {name: plain[name] for name in names}
@@ -242,12 +253,17 @@ def _of_lists(
 
 
 def _kinds(numeric: Names, categorical: Names) -> dict[str | int, Kind]:
-    kinds: dict[str | int, Kind] = dict.fromkeys(_listed(numeric), "numeric")
-    for name in _listed(categorical):
+    kinds: dict[str | int, Kind] = dict.fromkeys(names_of(numeric), "numeric")
+    for name in names_of(categorical):
         if name in kinds:
             raise ValueError(f"numeric and categorical expect different columns; got {name!r} in both. Drop one.")
         kinds[name] = "categorical"
     return kinds
+
+
+def by_name(kinds: Mapping[str | int, Kind], *known: Mapping[str, Any]) -> dict[str | int, Kind]:
+    """The same kinds, by the names of columns that are called as a number says; other numbers are positions."""
+    return {str(key) if any(str(key) in columns for columns in known) else key: kind for key, kind in kinds.items()}
 
 
 def _overruled(sets: SetTable, kinds: Mapping[str | int, Kind]) -> SetTable:
@@ -263,5 +279,24 @@ def _overruled(sets: SetTable, kinds: Mapping[str | int, Kind]) -> SetTable:
     return replace(sets, elements=elements, context=context) if kinds else sets
 
 
-def _listed(names: Names | None) -> list[Any]:
-    return [] if names is None else [names] if isinstance(names, str | int) else list(names)
+def _names_in(x: Any) -> list[Any]:
+    """The names in an argument that may also hold values."""
+    return (
+        [x]
+        if isinstance(x, str | int)
+        else [each for each in x if isinstance(each, str | int)]
+        if isinstance(x, list | tuple)
+        else []
+    )
+
+
+def names_of(names: Names | None) -> list[str | int]:
+    """One name, or several, as a list, in which numbers are int whatever library they are of.
+
+    Raises: TypeError for what is neither text nor a whole number.
+    """
+    listed = [] if names is None else [names] if isinstance(names, str | int | np.integer) else list(names)
+    for name in listed:
+        if not isinstance(name, str | int | np.integer) or isinstance(name, bool):
+            raise TypeError(f"names of columns expect text, or whole numbers; got {name!r}.")
+    return [name if isinstance(name, str) else int(name) for name in listed]

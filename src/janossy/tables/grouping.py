@@ -46,20 +46,21 @@ class Grouping:
 
         Raises: ValueError, naming the set and two rows, where it is not.
         """
-        values, missing = column.values[self.order], column.missing()[self.order]
+        keys = column.keys()
+        values, missing = keys[self.order], column.missing()[self.order]
         first = np.repeat(self.offsets[:-1], self.sizes)
         differs = (values != values[first]) & ~(missing & missing[first])
         if differs.any():
             places = [first[int(differs.argmax())], int(differs.argmax())]
-            here, there = Column(column.kind, values[places], column.categories).decoded().tolist()
             rows = np.arange(len(column))[self.order][places].tolist()
+            here, there = _named_values(column[rows]).tolist()
             b = int(np.searchsorted(self.offsets, places[1], side="right")) - 1
             raise ValueError(
                 f"column {name!r} expects one value a set; got {here!r} in {where(rows[0])} and {there!r} in "
                 f"{where(rows[1])}, both of set {set_name(self.ids[b])}. Correct the rows, or leave the column out of "
                 "set_columns and y."
             )
-        return Column(column.kind, values[self.offsets[:-1]], column.categories)
+        return column[np.arange(len(column))[self.order][self.offsets[:-1]]]
 
 
 def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
@@ -80,11 +81,25 @@ def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
 
 
 def ids_of(columns: Sequence[Column]) -> np.ndarray:
-    """Ids as numbers, text or, to the microsecond, dates; of several columns, as tuples of them."""
-    values = [
-        column.decoded().astype("datetime64[us]") if column.kind == "date" else column.decoded() for column in columns
-    ]
-    return values[0] if len(values) == 1 else tuples(zip(*(column.tolist() for column in values), strict=True))
+    """Ids as numbers, text or dates; of several columns, as tuples of them."""
+    values = [_named_values(column) for column in columns]
+    return values[0] if len(values) == 1 else tuples(zip(*map(listed, values), strict=True))
+
+
+def _named_values(column: Column) -> np.ndarray:
+    """Exact values as int64, or as numbers and text; dates to the microsecond, where that is all."""
+    if column.kind == "date":
+        rounded = column.values.astype("datetime64[us]")
+        return rounded if np.array_equal(rounded, column.values, equal_nan=True) else column.values
+    values = (column if column.exact is None else column.to_kind("categorical", "")).decoded()
+    if column.exact is not None and all(isinstance(x, int) and abs(x) < 2**63 for x in values):
+        return values.astype(np.int64)
+    return values
+
+
+def listed(values: np.ndarray) -> list:
+    """The values as Python has them; nanoseconds, which Python has not, as numpy does."""
+    return list(values) if values.dtype == "datetime64[ns]" else values.tolist()
 
 
 def _numbered(columns: Mapping[str, Column], where: Where) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +113,7 @@ def _numbered(columns: Mapping[str, Column], where: Where) -> tuple[np.ndarray, 
                 f"set_id={name!r} expects an id in every row; got none in {where(int(missing.argmax()))}. "
                 "Drop the row, or give it an id."
             )
-    codes = reduce(_both, (_codes(column.values) for column in columns.values()))
+    codes = reduce(_both, (_codes(column.keys()) for column in columns.values()))
     first = np.empty(codes.max(initial=-1) + 1, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # of rows with one number the last that is written stays
     return codes, first

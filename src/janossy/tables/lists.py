@@ -1,17 +1,20 @@
 """Columns of lists, one list a set: the elements of all sets end to end, and where each set begins."""
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.columns import Column, Where, from_arrow, from_numpy, one_chunk
+from janossy.tables.columns import UUIDS, Column, Where, from_arrow, from_numpy, one_chunk
 from janossy.tables.table import offsets_of
 
 LIST_TYPES = (
@@ -43,8 +46,46 @@ def null_list(name: str, row: int) -> ValueError:
 
 
 def holds_lists(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds a list in each row."""
+    """Returns True if a column of this type holds a list in each row."""
+    kind = storage_type(kind)
     return any(is_it(kind) for is_it in LIST_TYPES)
+
+
+def storage_type(kind: pa.DataType) -> pa.DataType:
+    """The type itself, or, of an extension type, the one that stores it: UUIDs stay what they are.
+
+    A tensor of Arrow's is lists within lists, as its shape says.
+    """
+    if not isinstance(kind, pa.BaseExtensionType) or kind.extension_name == UUIDS:
+        return kind
+    stored = kind.storage_type
+    if isinstance(kind, pa.FixedShapeTensorType) and len(kind.shape) > 1:
+        stored = kind.value_type
+        for size in reversed(kind.shape):
+            stored = pa.list_(stored, size)
+    return storage_type(stored)
+
+
+def stored(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The same values, of ``storage_type``.
+
+    Raises: ValueError for a tensor whose dimensions are stored in another order.
+    """
+    kind = values.type
+    if storage_type(kind) is kind:
+        return values
+    values = one_chunk(values)
+    inner = values.storage
+    if isinstance(kind, pa.FixedShapeTensorType) and len(kind.shape) > 1:
+        if kind.permutation is not None and list(kind.permutation) != sorted(kind.permutation):
+            raise ValueError(f"tensors expect their dimensions in order; got the permutation {kind.permutation}.")
+        flat, rows = inner.flatten(), len(inner)
+        if inner.null_count:
+            raise null_list("x", int(inner.is_null().to_numpy(zero_copy_only=False).argmax()))
+        for size in reversed(kind.shape):
+            flat = pa.FixedSizeListArray.from_arrays(flat, size)
+        inner = flat.slice(0, rows)
+    return stored(inner)
 
 
 def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
@@ -52,7 +93,7 @@ def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
 
     Raises: ValueError for a null where a list belongs; TypeError for lists within lists.
     """
-    values = one_chunk(values)
+    values = one_chunk(stored(values))
     if values.null_count:
         raise null_list(name, int(values.is_null().to_numpy(zero_copy_only=False).argmax()))
     kind = values.type
@@ -66,9 +107,8 @@ def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
 
 
 def _element_columns(elements: pa.Array, name: str) -> dict[str, Column]:
+    elements = stored(elements)
     kind = elements.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _element_columns(elements.storage, name)
     if pa.types.is_struct(kind):
         columns: dict[str, Column] = {}
         for field, values in zip(kind, elements.flatten(), strict=True):
@@ -76,24 +116,49 @@ def _element_columns(elements: pa.Array, name: str) -> dict[str, Column]:
                 check_new(key, columns)
                 columns[key] = column
         return columns
-    if pa.types.is_fixed_size_list(kind) and not elements.null_count:
+    if holds_lists(kind) and not elements.null_count:
+        if not pa.types.is_fixed_size_list(kind):
+            elements = _fixed_width(elements, name)
+        width = elements.type.list_size
         inner = from_arrow(_innermost(elements.flatten(), name), name)
-        rows = inner.values.reshape(-1, kind.list_size)
-        return {f"{name}{j}": Column(inner.kind, rows[:, j], inner.categories) for j in range(kind.list_size)}
+        return {f"{name}{j}": inner[j::width] for j in range(width)}
     return {name: from_arrow(_innermost(elements, name), name)}
 
 
-def leaf_names(field: pa.Field) -> list[str]:
-    """What the columns are called that a column of a table gives to the sets or to their elements."""
-    return _leaf_names(field.name, field.type.value_type) if holds_lists(field.type) else [field.name]
+def _fixed_width(elements: pa.Array, name: str) -> pa.Array:
+    """Lists within lists, all of one length, as vectors.
+
+    Raises: TypeError for lists of several lengths.
+    """
+    widths = pc.list_value_length(elements).unique().to_pylist()
+    if len(widths) > 1:
+        raise TypeError(
+            f"column {name!r} expects lists of numbers, text or structs, one list a set; got lists within them, "
+            f"{elements.type}, of several lengths, such as {widths[0]} and {widths[1]}. Vectors of one length become "
+            "columns; flatten other lists, or make of each inner value a column of its own."
+        )
+    values = elements.flatten()
+    return pa.FixedSizeListArray.from_arrays(values, widths[0] if widths else 1)
 
 
-def _leaf_names(name: str, kind: pa.DataType) -> list[str]:
-    if isinstance(kind, pa.BaseExtensionType):
-        return _leaf_names(name, kind.storage_type)
+def leaf_names(field: pa.Field, known: Collection[str] = ()) -> list[str]:
+    """What the columns are called that a column of a table gives to the sets or to their elements.
+
+    ``known``: names among which those of vectors are found, whose width the type does not say.
+    """
+    kind = storage_type(field.type)
+    return _leaf_names(field.name, kind.value_type, known) if holds_lists(kind) else [field.name]
+
+
+def _leaf_names(name: str, kind: pa.DataType, known: Collection[str]) -> list[str]:
+    kind = storage_type(kind)
     if pa.types.is_struct(kind):
-        return [leaf for field in kind for leaf in _leaf_names(field.name, field.type)]
-    return [f"{name}{j}" for j in range(kind.list_size)] if pa.types.is_fixed_size_list(kind) else [name]
+        return [leaf for field in kind for leaf in _leaf_names(field.name, field.type, known)]
+    if pa.types.is_fixed_size_list(kind):
+        return [f"{name}{j}" for j in range(kind.list_size)]
+    if holds_lists(kind):
+        return [each for each in known if re.fullmatch(re.escape(name) + r"\d+", each)]
+    return [name]
 
 
 def _innermost(elements: pa.Array, name: str) -> pa.Array:
@@ -120,6 +185,7 @@ def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
 
     Raises: TypeError or ValueError for a set that is none, or unlike the others.
     """
+    sets = [_listed(x) for x in sets]
     arrays = [_array(x, b) for b, x in enumerate(sets)]
     parts = [x for x in arrays if x is not None]
     if len(parts) < len(sets):
@@ -146,6 +212,22 @@ def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
             )
     offsets = offsets_of(np.array([len(x) for x in parts]))
     return Lists(offsets, array_columns(np.concatenate(parts) if len(parts) > 1 else parts[0], name))
+
+
+def _listed(x: Any) -> Any:
+    """Python's sets and counters as lists, and awkward arrays as lists; whatever else as it is."""
+    if isinstance(x, Counter):
+        if any(not isinstance(num, int) or num < 0 for num in x.values()):
+            raise ValueError(f"a Counter expects counts that are whole numbers >= 0; got {dict(x)!r:.60}.")
+        x = list(x.elements())
+    elif isinstance(x, set | frozenset):
+        x = list(x)
+    else:
+        return x.to_list() if type(x).__module__.partition(".")[0] == "awkward" else x
+    try:
+        return sorted(x)  # the order of a set of words differs from run to run
+    except TypeError:
+        return sorted(x, key=repr)
 
 
 def array_columns(values: np.ndarray, name: str) -> dict[str, Column]:
@@ -193,10 +275,12 @@ def _array(x: Any, b: int) -> np.ndarray | None:
         return x if x.dtype.kind in "biuf" else None
     if isinstance(x, Tensor):
         x = to_numpy(x)
+    if hasattr(x, "dims") and hasattr(x, "__array__"):  # xarray's
+        x = np.asarray(x)
     if not isinstance(x, np.ndarray) or x.ndim == 0:
         raise TypeError(
             f"a list of sets expects each set as an array (n, d), a tensor or a nested list; got {type(x).__name__} "
-            f"as set {b}. Tables, one a set, are to be joined to one, with set_id=."
+            f"as set {b}. Tables, one a set, are to be joined to one, with set_id=; a dict of counts is a Counter."
         )
     return x
 

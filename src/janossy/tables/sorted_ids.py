@@ -15,14 +15,16 @@ def begins(ids: pa.Table) -> np.ndarray:
     """The rows whose id is another than that of the row before, the first row included."""
     if len(ids) == 0:
         return np.zeros(0, np.int64)
-    differ = (pc.not_equal(column.slice(1), column.slice(0, len(ids) - 1)) for column in ids.columns)
-    return np.concatenate(([0], np.flatnonzero(reduce(np.logical_or, (each.to_numpy() for each in differ))) + 1))
+    columns = [_plain(column) for column in ids.columns]
+    differ = (pc.not_equal(column.slice(1), column.slice(0, len(ids) - 1)) for column in columns)
+    flags = (pc.fill_null(each, True).to_numpy() for each in differ)
+    return np.concatenate(([0], np.flatnonzero(reduce(np.logical_or, flags)) + 1))
 
 
 def first_descent(ids: pa.Table) -> int | None:
     """The first row whose id is less than that of the row before; None where they ascend."""
     less, equal = np.zeros(max(0, len(ids) - 1), bool), np.ones(max(0, len(ids) - 1), bool)
-    for column in ids.columns:
+    for column in map(_plain, ids.columns):
         before, after = column.slice(0, len(less)), column.slice(1)
         less |= equal & pc.less(after, before).to_numpy()
         equal &= pc.equal(after, before).to_numpy()
@@ -46,8 +48,8 @@ class FileIds:
         before, row = None, 0
         for table in self._groups():
             for name in self.set_id:
-                if (column := table[name]).null_count:
-                    at = row + int(column.is_null().to_numpy().argmax())
+                if (missing := pc.is_null(table[name], nan_is_null=True).combine_chunks()).true_count:
+                    at = row + int(missing.to_numpy(zero_copy_only=False).argmax())
                     raise ValueError(
                         f"set_id={name!r} expects an id in every row; got none in {self.fragment.path}, row {at + 1}."
                     )
@@ -93,8 +95,13 @@ def check_apart(files: Sequence[FileIds]) -> None:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Words themselves in the place of their numbers, which no order has."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    """What Arrow compares: words in the place of their numbers, UUIDs as they are stored, floats of 32 bits."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column.cast(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return column.cast(kind.storage_type)
+    return column.cast(pa.float32()) if pa.types.is_float16(kind) else column
 
 
 def _row(table: pa.Table, row: int) -> tuple:

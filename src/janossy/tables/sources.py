@@ -1,15 +1,17 @@
 """Tables of any library as columns by name: pandas, polars, Arrow, DuckDB, awkward, dicts, structured arrays."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.columns import Column, from_arrow, from_numpy, one_chunk
+from janossy.tables.columns import Column, from_arrow, from_numpy, index_columns, one_chunk
 from janossy.tables.lists import (
     Lists,
     check_new,
@@ -23,27 +25,45 @@ from janossy.tables.lists import (
 
 Source = Column | Lists
 
+LISTED = (list, tuple, set, frozenset, Counter, np.ndarray, Tensor)
+"""The types of lists in a column of objects."""
+
 
 def is_of(library: str, x: Any) -> bool:
     """Whether the class of x, or one that it inherits from, belongs to this library, which is not imported."""
     return any(kind.__module__.partition(".")[0] == library for kind in type(x).__mro__)
 
 
-def named_columns(x: Any, set_id: Sequence[str] = (), drop: Collection[str] = ()) -> dict[str, Source] | None:
+def is_labelled_array(x: Any) -> bool:
+    """Returns True for an array with names of its dimensions, such as xarray's."""
+    return hasattr(x, "dims") and hasattr(x, "__array__") and not isinstance(x, Mapping)
+
+
+def named_columns(
+    x: Any, set_id: Sequence[str] = (), drop: Collection[str] = (), named: Collection[str] = ()
+) -> dict[str, Source] | None:
     """The columns of a table by name, but for those to drop, or None for what is no table.
 
-    ``set_id`` may also name the index of a pandas frame, or levels of it.
+    ``set_id`` may also name the index of a pandas frame, or levels of it. What such a frame's index has become in an
+    Arrow table is left out, with a warning, unless ``named``.
     Raises: ValueError for two columns of one name, and columns of unequal length.
     """
     if is_of("pandas", x) and hasattr(x, "columns"):
         pairs = [(str(name), x.iloc[:, i]) for i, name in enumerate(x.columns)]
-        levels = [name for name in set_id if name in x.index.names and name not in x.columns]
-        pairs += [(name, x.index.get_level_values(name).to_series()) for name in levels]
+        named = {name for name, _ in pairs}
+        levels = {str(name): i for i, name in enumerate(x.index.names) if name is not None}
+        pairs += [
+            (name, x.index.get_level_values(levels[name]).to_series())
+            for name in set_id
+            if name in levels and name not in named
+        ]
     elif isinstance(x, Mapping):
         pairs = [(str(name), values) for name, values in x.items()]
     elif isinstance(x, np.ndarray) and x.dtype.names is not None:
         pairs = [(name, x[name]) for name in x.dtype.names]
     else:
+        if left := _unnamed_index(x, {*set_id, *named, *drop}):
+            drop = {*drop, *left}
         table = _arrow(x)
         if table is None or not pa.types.is_struct(table.type):
             return None
@@ -61,6 +81,15 @@ def named_columns(x: Any, set_id: Sequence[str] = (), drop: Collection[str] = ()
                 "Give every column a value in each row."
             )
     return columns
+
+
+def _unnamed_index(x: Any, named: Collection[str]) -> list[str]:
+    """The columns of an Arrow table that are an index and that nobody names; warns of them."""
+    schema = getattr(x, "schema", None)
+    left = [name for name in index_columns(schema) if name not in named] if isinstance(schema, pa.Schema) else []
+    if left:
+        warn(f"{', '.join(left)} is the index of a pandas frame, and left out. Rename it to use it.", stacklevel=4)
+    return left
 
 
 def list_column(x: Any) -> Lists | None:
@@ -99,8 +128,7 @@ def source(values: Any, name: str) -> Source:
         return from_numpy(values, name)
     if values is None:
         raise TypeError(f"column {name!r} expects an array, a list or a column of Arrow; got something else.")
-    kind = values.type.storage_type if isinstance(values.type, pa.BaseExtensionType) else values.type
-    return lists_from_arrow(values, name) if holds_lists(kind) else from_arrow(values, name)
+    return lists_from_arrow(values, name) if holds_lists(values.type) else from_arrow(values, name)
 
 
 def _lists(values: np.ndarray, name: str) -> Lists:
@@ -112,7 +140,7 @@ def _lists(values: np.ndarray, name: str) -> Lists:
 
 
 def _holds_lists(values: np.ndarray) -> bool:
-    return isinstance(next((x for x in values if x is not None), None), list | tuple | np.ndarray | Tensor)
+    return isinstance(next((x for x in values if x is not None), None), LISTED)
 
 
 def _objects(values: list | tuple) -> np.ndarray:
@@ -129,6 +157,8 @@ def _arrow(x: Any, name: str = "x") -> pa.ChunkedArray | pa.Array | None:
             return x
         if isinstance(x, pa.RecordBatch | pa.Table):
             return x.to_struct_array()
+        if is_labelled_array(x):  # which gives itself as Arrow in one column, whatever its shape
+            return None
         if is_of("pandas", x) or is_of("awkward", x):
             return pa.array(x)
         if hasattr(x, "__arrow_c_stream__"):

@@ -1,15 +1,16 @@
 """SetStream: sets in Parquet files, read a row group at a time and never all of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
 
-from janossy.tables.columns import Where
+from janossy.tables.columns import Where, without_views
 from janossy.tables.files import Paths, open_files
-from janossy.tables.forms import Names, as_sets
+from janossy.tables.forms import Names, as_sets, names_of
 from janossy.tables.lists import holds_lists
 from janossy.tables.sorted_ids import FileIds, begins, check_apart
 from janossy.tables.table import SetTable, offsets_of
@@ -71,24 +72,33 @@ class SetStream:
     def __init__(
         self,
         paths: Paths,
-        y: str | Sequence[str] | None = None,
+        y: Names | None = None,
         *,
-        set_id: str | Sequence[str] | None = None,
+        set_id: Names | None = None,
         set_columns: Names | None = None,
         numeric: Names = (),
         categorical: Names = (),
         drop: Names = (),
     ) -> None:
         self.files = open_files(paths)
-        self.y = y
-        self.set_id = tuple(_listed(set_id))
+        names = [str(name) for name in names_of(y)]
+        self.y = None if y is None else names[0] if isinstance(y, str | int | np.integer) else names
+        self.set_id = tuple(str(name) for name in names_of(set_id))
         self.options: dict[str, Any] = {"set_columns": set_columns, "numeric": numeric, "categorical": categorical}
-        schema, targets, dropped = self.files.schema, _listed(y), set(_listed(drop))
+        schema, targets, dropped = self.files.schema, names, {str(name) for name in names_of(drop)}
         for name in (*self.set_id, *targets):
             if name not in schema.names:
                 known = ", ".join(schema.names[:20]) + (", …" if len(schema) > 20 else "")
                 raise ValueError(f"{self.files.names[0]} has no column {name!r}; it has {known}.")
-        self.columns = [name for name in schema.names if name not in dropped or name in targets]
+        named = {
+            *targets,
+            *self.set_id,
+            *map(str, (*names_of(set_columns), *names_of(numeric), *names_of(categorical))),
+        }
+        index = set(self.files.index_columns) - named
+        if index:
+            warn(f"{', '.join(sorted(index))} is the index of a pandas frame, and left out.", stacklevel=2)
+        self.columns = [name for name in schema.names if (name not in dropped and name not in index) or name in targets]
         self.of_lists = any(holds_lists(schema.field(name).type) for name in self.columns if name not in targets)
         if not self.of_lists and not self.set_id:
             raise ValueError(
@@ -110,10 +120,11 @@ class SetStream:
         rows = self.files.fragments[piece.file].subset(row_group_ids=list(piece.groups))
         try:
             table = rows.to_table(self.files.schema, columns=columns)
+            table.validate(full=True)
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0][:200]
             raise ValueError(f"{self.files.names[piece.file]} cannot be read: {reason}") from error
-        return table.slice(piece.begin, piece.num_rows)
+        return without_views(table.slice(piece.begin, piece.num_rows))
 
     def part(self, table: pa.Table, where: Where = "row {}".format) -> Labelled:
         """The sets of rows such as ``table`` gives, and their targets if the stream has any."""
@@ -151,7 +162,7 @@ class SetStream:
     def state(self) -> dict[str, Any]:
         """What tells these files from others, as plain data."""
         rows = [fragment.metadata.num_rows for fragment in self.files.fragments]
-        named = {"files": list(self.files.names), "rows": rows, "y": _listed(self.y), "set_id": list(self.set_id)}
+        named = {"files": list(self.files.names), "rows": rows, "y": names_of(self.y), "set_id": list(self.set_id)}
         return named | {"columns": self.columns, "options": repr(self.options)}
 
     def _pieces(self) -> Iterator[Piece]:
@@ -192,7 +203,3 @@ def _of_rows(number: int, ids: FileIds) -> Iterator[Piece]:
         first = int(ends[group]) - about.row_group(group).num_rows
         groups = tuple(range(group, last + 1))
         yield Piece(number, groups, begin - first, stop - begin, begin, len(starts[group]), stop - begin)
-
-
-def _listed(names: Any) -> list[Any]:
-    return [] if names is None else [names] if isinstance(names, str) else list(names)

@@ -49,6 +49,13 @@ class SetTable:
     def __iter__(self) -> Iterator["SetTable"]:
         return (self[b] for b in range(len(self)))
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        """Raises a TypeError: sets of different sizes are no matrix."""
+        raise TypeError(
+            "SetTable is no matrix, as its sets differ in size. SetClassifier, SetRegressor and GroupRows take it; "
+            "scikit-learn's other estimators need a matrix, such as one row of statistics per set."
+        )
+
     @property
     def shape(self) -> tuple[int]:
         """(B,): scikit-learn counts, and splits, what has a shape by its first dimension."""

@@ -8,8 +8,8 @@ from warnings import warn
 import numpy as np
 from torch import Tensor
 
-from janossy.tables.columns import Column, Where
-from janossy.tables.grouping import ids_of
+from janossy.tables.columns import Column, Where, category_of
+from janossy.tables.grouping import ids_of, listed
 from janossy.tables.lists import Lists, array_columns, to_numpy
 from janossy.tables.sources import Source, is_of, named_columns, source
 from janossy.tables.table import SetTable, set_name, tuples
@@ -42,19 +42,27 @@ def taken_by_name(y: Any, columns: dict[str, Source], num_rows: int) -> Targets 
 
     A list of as many words as the table has rows is data.
     """
-    names = [y] if isinstance(y, str) else y
-    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+    names = [y] if isinstance(y, str | int | np.integer) else y
+    if not isinstance(names, list | tuple) or not names:
         return None
     if names is y and len(names) == num_rows:
         return None
-    for name in names:
+    if not all(isinstance(name, str) or (_is_whole(name) and str(name) in columns) for name in names):
+        return None
+    known = dict.fromkeys(map(str, names))
+    for name in known:
         check_known(name, columns, "y")
-    return Targets({name: _plain(columns.pop(name), name) for name in dict.fromkeys(names)}, isinstance(y, str))
+    flat = isinstance(y, str | int | np.integer)
+    return Targets({name: _plain(columns.pop(name), name) for name in known}, flat)
+
+
+def _is_whole(name: Any) -> bool:
+    return isinstance(name, int | np.integer) and not isinstance(name, bool)
 
 
 def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
     """Targets from data, row by row unless by id: a dict, a table with the columns ``set_id``, or a pandas Series or
-    frame whose index is not that of X and does not count its rows.
+    frame whose index is named as ``set_id``, or is not that of X and does not count its rows.
 
     Raises: TypeError for what holds no values.
     """
@@ -66,7 +74,11 @@ def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
     if is_of("pandas", y) and hasattr(y, "index"):
         index = y.index
         counts = len(index) == num_rows and getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
-        if set_id and not counts and not (is_of("pandas", X) and index.equals(X.index)):
+        of_x = is_of("pandas", X) and index.equals(X.index)
+        named = sorted(map(str, index.names)) == sorted(set_id)
+        if named and not (of_x and list(index.names) == list(X.index.names)):
+            ids = (index.reorder_levels(_levels(index, set_id)) if len(set_id) > 1 else index).tolist()
+        elif set_id and not counts and not of_x:
             ids = index.tolist()
         if not hasattr(y, "columns"):
             return Targets({"y": _column(y)}, True, ids)
@@ -92,16 +104,16 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
 
     Raises: ValueError for a set that has none.
     """
-    ids: list[Any] = list(range(len(sets))) if sets.ids is None else sets.ids.tolist()
+    ids: list[Any] = list(range(len(sets))) if sets.ids is None else listed(sets.ids)
     columns = targets.columns
     if targets.ids is None:
         targets.check_length(len(sets), "set")
     else:
-        places = {name: row for row, name in enumerate(targets.ids)}
+        places = {category_of(name): row for row, name in enumerate(targets.ids)}
         if len(places) < len(targets.ids):
-            twice = next(name for row, name in enumerate(targets.ids) if places[name] != row)
+            twice = next(name for row, name in enumerate(targets.ids) if places[category_of(name)] != row)
             raise ValueError(f"y expects one target a set; got two for set {set_name(twice)}. Drop one.")
-        rows = [places.pop(name, -1) for name in ids]
+        rows = [places.pop(category_of(name), -1) for name in ids]
         if -1 in rows:
             raise without_target(ids[rows.index(-1)])
         if add and places:
@@ -142,6 +154,12 @@ def without_target(name: Any, place: str | None = None) -> ValueError:
     return ValueError(
         f"y expects a target for every set; got none for set {set_name(name)}{row}. Give it one, or drop the set."
     )
+
+
+def _levels(index: Any, names: Sequence[str]) -> list[int]:
+    """Where an index has the levels of these names."""
+    levels = list(map(str, index.names))
+    return [levels.index(name) for name in names]
 
 
 def _column(y: Any) -> Column:

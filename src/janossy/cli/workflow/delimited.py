@@ -1,110 +1,365 @@
-"""CSV files, compressed or not: their columns with the types that all their values have."""
+"""CSV files by DuckDB's reader, compressed or not, in any encoding: all columns as text, row by row or whole."""
 
 import csv as standard
-import re
-from collections.abc import Collection
-from io import TextIOWrapper
+import lzma
+import zipfile
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, lookup
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
+from typing import IO, Any
 
 import pyarrow as pa
-from pyarrow import csv
+import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, cast, taken_as_type, type_of
+from janossy.tables.files import COMPRESSED
 
-COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+try:
+    import duckdb
+except ImportError as error:
+    raise ImportError("CSV files need duckdb: pip install 'janossy[cli]'", name="duckdb") from error
 
 SEPARATORS = ",;\t|"
-"""What may stand between the columns: that of them which the header has the most of."""
+"""What may stand between the columns, if no option says it."""
 
-ROW = re.compile(r"Row #(\d+): ([^:]*)")
-"""What Arrow says of a row, of which the header is one."""
+HEAD = 2**20
+"""Bytes from which the separator and the header are found."""
 
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-PIECE = 2**24
+LINES = 50
+"""Rows whose cells are counted to find the separator."""
+
+LONGEST = 2**21
+"""Bytes of a line that DuckDB takes by default."""
+
+BATCH = 2**16
 
 
-def read_csv(file: Path, ids: Collection[str] = ()) -> pa.Table:
-    """The columns of a CSV file; those called ``ids`` are text, in which nothing but an empty cell is missing.
+def _expanded(codec: str, file: Path) -> Any:
+    return pa.input_stream(str(file), compression=codec)
 
-    Raises: BadArgument, naming the file and, where there is one, the row or the column; ArrowException or OSError for
-        what cannot be decompressed.
+
+def _zipped(file: Path) -> IO[bytes]:
+    archive = zipfile.ZipFile(file)
+    names = [name for name in archive.namelist() if not name.endswith("/")]
+    if len(names) != 1:
+        raise BadArgument(f"{file} expects one file in the archive; got {len(names)}. Unpack it.")
+    return archive.open(names[0])
+
+
+COMPRESSIONS: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": partial(_expanded, "gzip"),
+    b"\x28\xb5\x2f\xfd": partial(_expanded, "zstd"),
+    b"\xfd7zXZ\x00": lzma.open,
+    b"PK\x03\x04": _zipped,
+    b"BZh": partial(_expanded, "bz2"),
+    b"\x04\x22\x4d\x18": partial(_expanded, "lz4"),
+}
+"""How compressed files begin, and what reads them."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How CSV files are written. ``delimiter`` and ``encoding`` are found out where they are None."""
+
+    spelling: Spelling = field(default_factory=Spelling)
+    delimiter: str | None = None
+    encoding: str | None = None
+
+
+def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
+    """The file itself, or a copy that is neither compressed nor in another encoding than UTF-8, and goes with ``kept``.
+
+    Raises: BadArgument for an empty file, or one that is not in that encoding; OSError or ArrowException for a damaged
+        one.
     """
-    content = _content(file)
-    header = bytes(content[: 2**16]).lstrip(b"\r\n").partition(b"\n")[0]
-    if not header.strip():
+    with file.open("rb") as opened:
+        start = opened.read(8)
+    if not start:
         raise BadArgument(f"{file} is empty.")
-    if header.startswith(UTF_16):
-        raise BadArgument(f"{file} is in UTF-16. Convert it to UTF-8.")
-    separator = max(SEPARATORS, key=lambda mark: header.count(mark.encode()))
-    _check_quotes(file, content, separator)
-    table = _parsed(file, content, separator, csv.ConvertOptions(strings_can_be_null=True))
-    texts = [name for name in table.column_names if name.strip() in ids]
-    if len(set(table.column_names)) == table.num_columns and texts:
-        types = dict.fromkeys(texts, pa.large_string())
-        options = csv.ConvertOptions(
-            include_columns=texts, column_types=types, null_values=[""], strings_can_be_null=True
-        )
-        read = _parsed(file, content, separator, options)
-        for name in texts:
-            table = table.set_column(table.column_names.index(name), name, read[name])
-    for field in table.schema:
-        if pa.types.is_binary(field.type):
-            raise BadArgument(f"{file}: column {field.name!r} is not in UTF-8. Convert the file.")
-    return _named(file, table)
-
-
-def _content(file: Path) -> pa.Buffer:
-    if file.suffix.lower() in COMPRESSIONS:
-        with pa.input_stream(str(file), compression=COMPRESSIONS[file.suffix.lower()]) as opened:
-            return opened.read_buffer()
-    with pa.memory_map(str(file)) as mapped:
-        return mapped.read_buffer()
-
-
-def _parsed(file: Path, content: pa.Buffer, separator: str, options: csv.ConvertOptions) -> pa.Table:
-    try:
-        return csv.read_csv(
-            pa.BufferReader(content),
-            # One thread, as only so the parser's errors name the row.
-            read_options=csv.ReadOptions(use_threads=False),
-            parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=options,
-        )
-    except pa.ArrowInvalid as error:
-        if not (found := ROW.search(str(error))):
-            raise
+    expand = next((each for magic, each in COMPRESSIONS.items() if start.startswith(magic)), None)
+    if expand is None and file.suffix.lower() in COMPRESSED:
         raise BadArgument(
-            f"{file}, row {int(found[1]) - 1}: {found[2]}. Correct it; at the end, the file may be cut short."
-        ) from None
-
-
-def _named(file: Path, table: pa.Table) -> pa.Table:
-    """The same columns, without spaces around their names; what has no name must have no values."""
-    names = [name.strip() for name in table.column_names]
-    for place, name in enumerate(names):
-        if not name and table.column(place).null_count < table.num_rows:
-            raise BadArgument(
-                f"{file}: column {place + 1} has no name. Give it one, or, if it is the index of a frame, write the "
-                "file without it."
-            )
-    return table.rename_columns(names).select([place for place, name in enumerate(names) if name])
-
-
-def _check_quotes(file: Path, content: pa.Buffer, separator: str) -> None:
-    """Refuse a value whose quotes do not end, which Arrow takes as it is. Quotes within values may be odd in number."""
-    num = sum(bytes(content[begin : begin + PIECE]).count(b'"') for begin in range(0, content.size, PIECE))
-    if num % 2 == 0:
-        return
-    text = TextIOWrapper(pa.BufferReader(content), encoding="utf-8", errors="replace", newline="")
-    limit = standard.field_size_limit(max(content.size, 2**17))
-    row = -1
+            f"{file} cannot be read: it is damaged, cut short, or no {file.suffix} file. Name it .csv if it is not "
+            "compressed."
+        )
+    if expand is None and encoding is None and not start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return file
+    folder = Path(kept.enter_context(TemporaryDirectory(prefix="janossy")))
+    path = folder / "table.csv"
+    with path.open("wb") as out, expand(file) if expand else file.open("rb") as opened:
+        copyfileobj(opened, out, 2**20)
+    with path.open("rb") as opened:
+        start = opened.read(2)
+    if not start:
+        raise BadArgument(f"{file} is empty.")
+    if encoding is None and start in (BOM_UTF16_LE, BOM_UTF16_BE):
+        encoding = "utf-16"
+    if encoding is None or lookup(encoding).name == "utf-8":
+        return path
+    again = folder / "utf-8.csv"
     try:
-        for cells in standard.reader(text, delimiter=separator, strict=True):
-            row += bool(cells)
-    except standard.Error as error:
-        if "unexpected end of data" in str(error):
-            raise BadArgument(
-                f"{file}, row {row + 1}: quotes begin here and do not end. Correct it; the file may be cut short."
-            ) from None
-    finally:
-        standard.field_size_limit(limit)
+        with path.open(encoding=encoding, newline="") as text, again.open("w", encoding="utf-8", newline="") as out:
+            copyfileobj(text, out, 2**20)
+    except UnicodeError as error:
+        raise BadArgument(f"{file} is not in {encoding}: {error}. Name another --encoding.") from None
+    return again
+
+
+ANY = Dialect()
+"""That of a file of which no option says anything."""
+
+
+class CsvFile:
+    """A CSV file whose header is read, and whose columns are text. Close it, as a copy of it may be on disk."""
+
+    def __init__(self, file: Path, dialect: Dialect = ANY) -> None:
+        self.file, self.dialect = file, dialect
+        self._kept = ExitStack()
+        self.path = plain_text(file, dialect.encoding, self._kept)
+        with self.path.open("rb") as opened:
+            content = opened.read(HEAD)
+        text = self._decoded(content)
+        self.skip, header = _preamble(text)
+        lines = text.splitlines(keepends=True)[self.skip :]
+        if len(content) == HEAD and len(lines) > 1:
+            lines = lines[:-1]
+        if not "".join(lines).strip():
+            raise BadArgument(f"{file} is empty.")
+        self.delimiter = dialect.delimiter or header or _separator(lines)
+        names = next(cells for cells in standard.reader(lines, delimiter=self.delimiter) if cells)
+        if names[0].startswith("#"):
+            names[0] = names[0][1:]
+        self.names = [name.strip() for name in names]
+
+    def __enter__(self) -> "CsvFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kept.close()
+
+    def _decoded(self, content: bytes) -> str:
+        content = content.removeprefix(BOM_UTF8)
+        if b"\x00" in content[:1024]:
+            raise BadArgument(f"{self.file} is no text in UTF-8. Convert it, or name its --encoding.")
+        cut = content.rfind(b"\n") + 1 if len(content) > HEAD - 4 else len(content)
+        try:
+            return content[:cut].decode()
+        except UnicodeDecodeError as error:
+            if b"\n" not in content[: error.start].strip():
+                raise BadArgument(f"{self.file}: its header is not in UTF-8. Name its --encoding.") from None
+            return content[:cut].decode(errors="replace")
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, of columns of text called 0, 1, …; None for empty cells and for the null values of the dialect.
+
+        Raises: BadArgument, naming the file, and the row or the column where there is one.
+        """
+        schema = pa.schema([(str(j), pa.large_string()) for j in range(len(self.names))])
+        options: dict[str, Any] = {}
+        path = self.path
+        for attempt in range(3):
+            given = False
+            try:
+                with duckdb.connect() as connection:
+                    reader = connection.sql(self._query(path, options)).to_arrow_reader(BATCH)
+                    for batch in reader:
+                        given = True
+                        yield pa.RecordBatch.from_arrays(
+                            [c.cast(pa.large_string()) for c in batch.columns], schema=schema
+                        )
+                return
+            except (duckdb.Error, pa.ArrowException) as error:
+                self._diagnose()
+                longest = max(map(len, path.open("rb")), default=0)
+                if given or attempt == 2:
+                    reason = str(error).splitlines()[0][:200]
+                    raise BadArgument(f"{self.file} cannot be read ({reason}).") from None
+                if longest > LONGEST and not options:
+                    options = {"max_line_size": 2 * longest, "parallel": "false"}
+                else:  # mixed line ends, and other things that Python's reader takes
+                    path = self._rewritten()
+
+    def _query(self, path: Path, options: dict[str, Any]) -> str:
+        columns = ", ".join(f"'{j}': 'VARCHAR'" for j in range(len(self.names)))
+        skip = 0 if path != self.path else self.skip
+        given = {
+            "auto_detect": "false",
+            "header": "true",
+            "delim": _quoted(self.delimiter),
+            "quote": "'\"'",
+            "escape": "'\"'",
+            "nullstr": "[" + ", ".join(map(_quoted, ("", *self.dialect.spelling.null_values))) + "]",
+            "skip": skip,
+            "columns": f"{{{columns}}}",
+        } | options
+        text = ", ".join(f"{name} = {value}" for name, value in given.items())
+        # A line without anything in it is no row.
+        where = ' WHERE "0" IS NOT NULL' if len(self.names) == 1 else ""
+        return f"FROM read_csv({_quoted(str(path))}, {text}){where}"
+
+    def _rewritten(self) -> Path:
+        """A copy as Python's reader takes it, with one kind of line ends."""
+        folder = Path(self._kept.enter_context(TemporaryDirectory(prefix="janossy")))
+        path = folder / "rewritten.csv"
+        with path.open("w", encoding="utf-8", newline="") as out:
+            writer = standard.writer(out, delimiter=self.delimiter, lineterminator="\n", quoting=standard.QUOTE_ALL)
+            limit = standard.field_size_limit(2**31 - 1)
+            try:
+                writer.writerows(self._records())
+            finally:
+                standard.field_size_limit(limit)
+        return path
+
+    def _records(self, errors: str = "strict") -> Iterator[list[str]]:
+        """The header and the rows, as Python reads them."""
+        with self.path.open(encoding="utf-8-sig", errors=errors, newline="") as text:
+            for _ in range(self.skip):
+                next(text)
+            yield from filter(None, standard.reader(text, delimiter=self.delimiter, strict=True))
+
+    def _diagnose(self) -> None:
+        """Raise a BadArgument for the first row that is not like the header, ends within quotes, or is not UTF-8."""
+        num, row = len(self.names), -1
+        limit = standard.field_size_limit(2**31 - 1)
+        try:
+            for cells in self._records("surrogateescape"):
+                row += 1
+                for name, cell in zip(self.names, cells, strict=False):
+                    if any("\udc80" <= mark <= "\udcff" for mark in cell):
+                        raise BadArgument(
+                            f"{self.file}, row {row}: column {name!r} is not in UTF-8. Name the file's "
+                            "encoding, such as --encoding latin-1."
+                        )
+                if len(cells) != num:
+                    other = f" between {self.delimiter!r}" if num == 1 or len(cells) == 1 else ""
+                    raise BadArgument(
+                        f"{self.file}, row {row}: Expected {num} columns, got {len(cells)}{other}. Correct it; at the "
+                        "end, the file may be cut short."
+                        + (" --delimiter names what stands between columns." if other else "")
+                    )
+        except standard.Error as error:
+            if "unexpected end of data" in str(error):
+                raise BadArgument(
+                    f"{self.file}, row {row + 1}: quotes begin here and do not end. Correct it; the file may be cut "
+                    "short."
+                ) from None
+            raise BadArgument(f"{self.file}, row {row + 1}: {error}. Correct it.") from None
+        finally:
+            standard.field_size_limit(limit)
+
+    def table(self) -> pa.Table:
+        """All rows, of columns as the header calls them; a column without a name must be empty, and is left out.
+
+        Raises: BadArgument.
+        """
+        batches = list(self.batches())
+        schema = pa.schema([(str(j), pa.large_string()) for j in range(len(self.names))])
+        table = pa.Table.from_batches(batches, schema)
+        self.check_names({j for j in range(len(self.names)) if table.column(j).null_count < table.num_rows})
+        return table.rename_columns(self.names).select([j for j, name in enumerate(self.names) if name])
+
+    def check_names(self, used: set[int]) -> None:
+        """Raise a BadArgument for a column with values and without a name. ``used``: those with values."""
+        for j, name in enumerate(self.names):
+            if not name and j in used:
+                raise BadArgument(
+                    f"{self.file}: column {j + 1} has no name. Give it one, or, if it is the index of a frame, write "
+                    "the file without it."
+                )
+
+
+class CsvFragment:
+    """A CSV file whose columns have types, read batch by batch as ``pyarrow.dataset`` reads other files."""
+
+    partition_expression = pc.scalar(True)
+
+    def __init__(self, csv: CsvFile, kinds: Mapping[str, str]) -> None:
+        self.csv, self.kinds, self.path = csv, kinds, str(csv.file)
+        self.physical_schema = pa.schema({name: type_of(kinds[name]) for name in csv.names if name})
+
+    def to_batches(self, schema: pa.Schema, **_: Any) -> Iterator[pa.RecordBatch]:
+        """The rows, with the columns of a schema, in its order."""
+        spelling = self.csv.dialect.spelling
+        for batch in self.csv.batches():
+            columns = dict(zip(self.csv.names, batch.columns, strict=True))
+            try:
+                arrays = [cast(columns[name], self.kinds[name], spelling) for name in schema.names]
+            except pa.ArrowException as error:
+                reason = str(error).splitlines()[0][:100]
+                raise BadArgument(
+                    f"{self.path}: a value is none of its column's type ({reason}). Correct it."
+                ) from None
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def open_csv(
+    files: Sequence[Path], dialect: Dialect, roles: Mapping[str, Role], kept: ExitStack
+) -> tuple[list[CsvFragment], dict[str, Taken]]:
+    """CSV files of one schema, after a pass over all of them, and what their columns are taken as.
+
+    ``kept``: closes them. Lists stay text.
+    Raises: BadArgument, naming the file.
+    """
+    opened = [kept.enter_context(CsvFile(file, dialect)) for file in files]
+    facts: dict[str, Facts] = {}
+    for csv in opened:
+        if twice := [name for name in csv.names if name and csv.names.count(name) > 1]:
+            raise BadArgument(f"{csv.file}: two columns are called {twice[0]!r}. Rename one.")
+        used: set[int] = set()
+        for batch in csv.batches():
+            for j, (name, column) in enumerate(zip(csv.names, batch.columns, strict=True)):
+                facts.setdefault(name, Facts()).add(column, dialect.spelling)
+                used |= {j} if column.null_count < len(column) else set()
+        csv.check_names(used)
+    names = [name for csv in opened for name in csv.names if name]
+    taken = {name: taken_as_type(facts.get(name, Facts()), roles.get(name, "target")) for name in names}
+    kinds = {name: each.kind for name, each in taken.items()}
+    return [CsvFragment(csv, kinds) for csv in opened], taken
+
+
+def _preamble(text: str) -> tuple[int, str | None]:
+    """How many lines stand before the header (empty ones, comments, and ``sep=;``), and that separator."""
+    separator = None
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        bare = line.strip()
+        if bare.lower().startswith("sep=") and len(bare) == 5:
+            separator = bare[4]
+        elif bare.startswith("#") and not _is_header(lines[number:]):
+            continue
+        elif bare:
+            return number, separator
+    return len(lines), separator
+
+
+def _is_header(lines: list[str]) -> bool:
+    """Returns True if a line that begins with # names the columns of the next, as #chrom does."""
+    if len(lines) < 2 or lines[0].startswith("# ") or lines[1].startswith("#"):
+        return False
+    mark = _separator(lines[:2])
+    return mark in lines[0] and lines[0].count(mark) == lines[1].count(mark)
+
+
+def _separator(lines: list[str]) -> str:
+    """That by which all of the first rows have equally many cells, and the most; else the header's most frequent."""
+    best, found = 1, ""
+    for mark in SEPARATORS:
+        try:
+            rows = [cells for cells in standard.reader(lines[:LINES], delimiter=mark) if cells]
+        except standard.Error:
+            continue
+        widths = {len(cells) for cells in rows[: max(2, len(rows) - 1)]}
+        if len(widths) == 1 and (width := widths.pop()) > best:
+            best, found = width, mark
+    header = next(line for line in lines if line.strip())
+    return found or max(SEPARATORS, key=header.count)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

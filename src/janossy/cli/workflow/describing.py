@@ -1,6 +1,7 @@
 """What the columns of sets, and the target, are taken as: for the screen and the report."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ FEW = 20
 
 @dataclass(frozen=True)
 class Described:
-    """A column in words: whose it is, elements' or sets', of which kind, with which values; what to look at."""
+    """A column in words: whose it is, elements' or sets', of which kind and why, with which values; what to look at."""
 
     name: str
     owner: str
@@ -24,10 +25,11 @@ class Described:
     values: str
     missing: int
     hint: str = ""
+    reason: str = ""
 
 
-def describe(sets: SetTable) -> Iterator[Described]:
-    """The columns of the elements, then those of the sets."""
+def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterator[Described]:
+    """The columns of the elements, then those of the sets. ``reasons``: of kinds that a file's text was taken for."""
     for owner, columns in (("element", sets.elements), ("set", sets.context)):
         for name, column in columns.items():
             hint = ""
@@ -35,7 +37,36 @@ def describe(sets: SetTable) -> Iterator[Described]:
                 hint = f"one value in each set: --set-columns {name}?"
             elif column.kind == "numeric" and _num_codes(column) is not None:
                 hint = f"codes, not amounts: --categorical {name}?"
-            yield Described(name, owner, column.kind, values_of(column), int(column.missing().sum()), hint)
+            elif column.kind == "categorical" and (what := _spelled(column)):
+                hint = what.format(name)
+            reason = (reasons or {}).get(name) or REASONS[column.kind]
+            yield Described(name, owner, column.kind, values_of(column), int(column.missing().sum()), hint, reason)
+
+
+REASONS = {"numeric": "numbers", "categorical": "text, or named", "boolean": "true and false", "date": "dates"}
+"""Why a column is of its kind, where no file of text says more."""
+
+SPELLED = {
+    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?": "amounts as text: --numeric {}?",
+    r"[+-]?[\d.,\s]*\d[.,]\d+": "numbers of another convention, as text: write them with a point",
+    r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*": "dates as text, taken as names: convert the column to dates",
+    r"\[.*\]": "lists as text, taken as names: convert the column to lists",
+}
+"""Ways in which text spells something else."""
+
+
+def _spelled(column: Column) -> str:
+    """What nearly all categories of text spell, with a place for the column's name; nothing for names."""
+    words = [x for x in column.categories if isinstance(x, str)]
+    if len(words) < len(column.categories) or len(words) < 2:
+        return ""
+    for pattern, what in SPELLED.items():
+        if sum(re.fullmatch(pattern, word.strip()) is not None for word in words) >= MOSTLY * len(words):
+            return what
+    return ""
+
+
+MOSTLY = 0.9
 
 
 def values_of(column: Column) -> str:

@@ -29,11 +29,11 @@ def screen() -> Console:
 def show_columns(console: Console, columns: Sequence[Described]) -> None:
     """What each column is taken as, and what to look at."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("column", "of each", "kind", "values", "missing"):
+    for title in ("column", "of each", "kind", "values", "missing", "as it holds"):
         table.add_column(title, overflow="fold")
     for column in columns:
         missing = f"{column.missing:,}" if column.missing else ""
-        table.add_row(*map(escape, (column.name, column.owner, column.kind, column.values, missing)))
+        table.add_row(*map(escape, (column.name, column.owner, column.kind, column.values, missing, column.reason)))
     console.print(table)
     for column in columns:
         if column.hint:

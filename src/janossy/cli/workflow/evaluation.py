@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.metrics import mean_absolute_error, r2_score, recall_score, root_mean_squared_error
 
-from janossy.cli.workflow.target import TaskName
+from janossy.cli.workflow.record import TaskName
 from janossy.estimators import SetClassifier, SetRegressor
 from janossy.tables import Column, SetTable
 

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from math import isfinite
@@ -22,14 +22,14 @@ from rich.console import Console
 
 from janossy.atomic import Taken, beside, claimed, write_whole
 from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
 from janossy.cli.workflow.evaluation import Model, judge, scores
 from janossy.cli.workflow.recipe import Read, sets_to_fit, stream_to_fit
-from janossy.cli.workflow.record import NAME, Recipe, Record, in_words
+from janossy.cli.workflow.record import NAME, Recipe, Record, TaskName, in_words
 from janossy.cli.workflow.report import report, str_of
-from janossy.cli.workflow.target import TaskName, taken_as
-from janossy.cli.workflow.values import is_text
+from janossy.cli.workflow.values import is_text, taken_as
 from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
@@ -55,6 +55,10 @@ class Request:
     """Of the estimator."""
     stream: bool = False
     """Whether the files are read piece by piece."""
+    dialect: Dialect = ANY
+    """How CSV files are written."""
+    drop_ids: bool = False
+    """Whether columns that only tell rows or sets apart are left out."""
 
 
 def fit(request: Request) -> None:
@@ -71,6 +75,7 @@ def fit(request: Request) -> None:
     interrupts = Interrupts(signal.SIGINT, signal.SIGTERM, patient=False)
     with interrupts, _exit_by(interrupts), _place(request.out, rank == 0) as part:
         read, targets, task = _read(request, console)
+        request = replace(request, recipe=read.recipe)
         interrupts.patient = True
         written = _written(request, read, targets, task, part, console, interrupts, rank == 0)
     if written is None:
@@ -139,7 +144,7 @@ def _written(
     try:
         by = "SIGTERM" if interrupts.number == signal.SIGTERM else "Ctrl-C"
         told = {"ended": f"by {by}, with the best so far"} if interrupts.came else {}
-        write_whole(folder / "report.html", report(model, sets, judged, record, told | _told(model)))
+        write_whole(folder / "report.html", report(model, sets, judged, record, told | _told(model), read.reasons))
     finally:  # rather a model without a report than none
         place = _move(folder, request.out, console)
     return record, place
@@ -176,7 +181,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
     if request.stream:
         read = stream_to_fit(request.files, request.recipe)
     else:
-        read = sets_to_fit(request.files, request.recipe, request.task == "classification")
+        read = sets_to_fit(request.files, request.recipe, request.task, request.dialect, request.drop_ids)
     names, files = request.recipe.target, ", ".join(map(str, request.files))
     targets, task = read.targets, request.task
     assert targets is not None
@@ -191,7 +196,9 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
         )
     piece = "" if read.stream is None else f"{len(read.stream):,} sets, of which the first "
     say(console, f"{files}: {piece}{sizes_of(read.sets)}")
-    show_columns(console, list(describe(read.sets)))
+    show_columns(console, list(describe(read.sets, read.reasons)))
+    for remark in read.remarks:
+        say(console, f"  {remark}", style="yellow")
     reason = "as --task says" if task else f"{taken.reason}; --task overrules it"
     task = task or taken.task
     columns = dict(zip(names, targets.reshape(len(targets), -1).T, strict=True))

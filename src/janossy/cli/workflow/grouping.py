@@ -1,6 +1,8 @@
 """What ``janossy group`` does: from tables of one row an element, in any order, to a Parquet file of one row a set."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +13,18 @@ from pyarrow import parquet
 
 from janossy.atomic import beside
 from janossy.cli.errors import BadArgument
-from janossy.tables.files import FORMATS, Files, open_files
+from janossy.cli.workflow.delimited import ANY, Dialect, open_csv
+from janossy.tables.files import COMPRESSED, FORMATS, Files, check_alike, ending_of, found_files, open_files
 from janossy.tables.sorted_ids import begins
 
 try:
     import duckdb
 except ImportError as error:
-    raise ImportError("janossy group needs duckdb: pip install 'janossy[group]'", name="duckdb") from error
+    raise ImportError("janossy group needs duckdb: pip install 'janossy[cli]'", name="duckdb") from error
 
 READ = {**FORMATS, ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
+CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *COMPRESSED)}
 """What is read, by the ends of files' names."""
-
-CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 ROW = "janossy_row"
 """The number of each row, by which those of a set keep their order."""
@@ -33,26 +35,66 @@ GROUP = 2**17
 
 
 def group(
-    paths: Sequence[str], set_id: Sequence[str], set_columns: Sequence[str], out: Path, memory: str | None = None
+    paths: Sequence[str],
+    set_id: Sequence[str],
+    set_columns: Sequence[str],
+    out: Path,
+    memory: str | None = None,
+    dialect: Dialect = ANY,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> int:
     """Write one row a set, in the order of their ids: these, ``set_columns``, and lists of all others in step.
 
     DuckDB sorts the rows, by id and then as they stand, and spills to disk beside ``out`` what exceeds ``memory``, such
     as "4GB" (by default four fifths of the machine's); its own function that makes lists would not spill
-    (https://duckdb.org/docs/stable/guides/performance/how_to_tune_workloads). Returns the number of sets.
+    (https://duckdb.org/docs/stable/guides/performance/how_to_tune_workloads). CSV files are read twice, for the
+    types of their columns first. ``tell``: takes remarks. Returns the number of sets.
 
     Raises: BadArgument for files that are not there or not alike, columns that there are not, a row without an id, or a
         column of a set that is not constant in it; OSError. Of the file is then nothing there.
     """
-    if tables := [path for path in paths if str(path).endswith(CSV)]:
-        raise BadArgument(
-            f"{tables[0]} is CSV, whose types are a guess: ids such as 007 and 7 become one. Write it as Parquet, and "
-            f"look at them: duckdb.sql(\"COPY (FROM '{tables[0]}') TO 'rows.parquet'\") in Python."
-        )
-    try:
-        files = open_files(paths, READ)
-    except (ValueError, FileNotFoundError) as error:
-        raise BadArgument(str(error)) from error
+    with ExitStack() as kept:
+        try:
+            files = _open(paths, set_id, dialect, kept, tell)
+        except (ValueError, FileNotFoundError) as error:
+            raise BadArgument(str(error)) from error
+        return _group(files, set_id, set_columns, out, memory, tell)
+
+
+def _open(
+    paths: Sequence[str], set_id: Sequence[str], dialect: Dialect, kept: ExitStack, tell: Callable[[str], None]
+) -> Files:
+    """All files, CSV or not, of one schema."""
+    found = [found_files(path, READ | CSV)[1] for path in paths]
+    of_text = [file for files in found for file in files if ending_of(file) in CSV]
+    others = [path for path, files in zip(paths, found, strict=True) if any(ending_of(file) in READ for file in files)]
+    if not of_text:
+        return open_files(others, READ)
+    if len({file.resolve() for file in of_text}) < len(of_text):
+        raise BadArgument(f"the files of a table are different ones; got {', '.join(map(str, of_text))}.")
+    fragments, taken = open_csv(of_text, dialect, {name: "id" for name in set_id}, kept)
+    for name, each in taken.items():
+        if each.remark:
+            tell(f"column {name!r} {each.remark}.")
+    opened = open_files(others, READ) if others else None
+    together = (*(opened.fragments if opened else ()), *fragments)
+    schema = opened.schema if opened else fragments[0].physical_schema
+    for fragment in fragments:
+        check_alike(schema, fragment.physical_schema, together[0].path, fragment.path)
+    return Files(together, schema, opened.index_columns if opened else ())
+
+
+def _group(
+    files: Files,
+    set_id: Sequence[str],
+    set_columns: Sequence[str],
+    out: Path,
+    memory: str | None,
+    tell: Callable[[str], None],
+) -> int:
+    if index := [name for name in files.index_columns if name not in (*set_id, *set_columns)]:
+        tell(f"{', '.join(index)} is the index of a pandas frame, and left out.")
+        files = replace(files, schema=pa.schema([each for each in files.schema if each.name not in index]))
     for name in (*set_id, *set_columns):
         if name not in files.schema.names:
             raise BadArgument(f"{files.names[0]} has no column {name!r}; it has {', '.join(files.schema.names)}.")
@@ -67,6 +109,9 @@ def group(
         except duckdb.Error as error:
             raise BadArgument(f"DuckDB cannot sort the rows: {str(error).splitlines()[0]}") from error
         part.rename(out)
+    if rows.constant and rows.several:
+        names = ",".join(sorted(rows.constant))
+        tell(f"one value in each set: {names}. --set-columns {names} makes them columns of the sets, as a target is.")
     return num_sets
 
 
@@ -78,15 +123,20 @@ class _Rows:
         self.ends: list[int] = []
         self.wrong: BadArgument | None = None
         """What ended the reading, which DuckDB would say in other words."""
+        self.constant = set(files.schema.names) - set(set_id)
+        """The columns that have had one value in each set so far."""
+        self.several = False
+        """Whether a set has had several rows."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         row = 0
         for fragment in self.files.fragments:
             begin = row
             for batch in fragment.to_batches(self.files.schema, batch_size=BATCH, batch_readahead=2):
+                self._check(batch, fragment.path)
                 for name in self.set_id:
-                    if (column := batch.column(name)).null_count:
-                        at = row - begin + int(column.is_null().to_numpy(zero_copy_only=False).argmax())
+                    if (missing := pc.is_null(batch.column(name), nan_is_null=True)).true_count:
+                        at = row - begin + int(missing.to_numpy(zero_copy_only=False).argmax())
                         self.wrong = BadArgument(
                             f"--set-id {name} expects an id in every row; got none in {fragment.path}, row {at + 1}."
                         )
@@ -94,6 +144,14 @@ class _Rows:
                 yield batch.append_column(ROW, pa.array(np.arange(row, row + len(batch))))
                 row += len(batch)
             self.ends.append(row)
+
+    def _check(self, batch: pa.RecordBatch, path: str) -> None:
+        """Raise a BadArgument for damaged offsets or text, which would end the process."""
+        try:
+            batch.validate(full=True)
+        except pa.ArrowException as error:
+            self.wrong = BadArgument(f"{path} cannot be read: it is damaged ({str(error).splitlines()[0][:150]}).")
+            raise self.wrong from None
 
     def place(self, row: int) -> str:
         """What a row is called in errors, from 1 on."""
@@ -160,11 +218,15 @@ def _as_lists(
     table: pa.Table, firsts: np.ndarray, rows: _Rows, set_id: Sequence[str], set_columns: Sequence[str]
 ) -> pa.Table:
     offsets = pa.array(np.append(firsts, len(table)), pa.int32())
+    rows.several = rows.several or len(firsts) < len(table)
     columns: dict[str, Any] = {}
     for name in rows.files.schema.names:
         values = table[name].combine_chunks()
         if name in set_columns:
+            rows.constant.discard(name)
             _check_constant(values, firsts, name, table, rows, set_id)
+        elif name in rows.constant and not _alike(values, firsts).all():
+            rows.constant.discard(name)
         one_a_set = name in set_id or name in set_columns
         columns[name] = values.take(pa.array(firsts)) if one_a_set else pa.ListArray.from_arrays(offsets, values)
     return pa.table(columns)
@@ -174,13 +236,10 @@ def _check_constant(
     values: pa.Array, firsts: np.ndarray, name: str, table: pa.Table, rows: _Rows, set_id: Sequence[str]
 ) -> None:
     """Raise a BadArgument, naming two rows, unless the values of each set are one."""
-    first = values.take(pa.array(np.repeat(firsts, np.diff(np.append(firsts, len(values))))))
-    alike = pc.or_(pc.fill_null(pc.equal(values, first), False), pc.and_(values.is_null(), first.is_null()))
-    if pa.types.is_floating(values.type):
-        alike = pc.or_(alike, pc.fill_null(pc.and_(pc.is_nan(values), pc.is_nan(first)), False))
-    if pc.all(alike).as_py():
+    alike = _alike(values, firsts)
+    if alike.all():
         return
-    at = int(np.argmin(alike.to_numpy(zero_copy_only=False)))
+    at = int(np.argmin(alike))
     begin = int(firsts[np.searchsorted(firsts, at, side="right") - 1])
     here, there = (rows.place(table[ROW][row].as_py()) for row in (begin, at))
     ids = ", ".join(str(table[each][at]) for each in set_id)
@@ -188,6 +247,19 @@ def _check_constant(
         f"column {name!r} expects one value a set; got {values[begin]} in {here} and {values[at]} in {there}, both of "
         f"set {ids}. Correct the rows, or leave the column out of --set-columns."
     )
+
+
+def _alike(values: pa.Array, firsts: np.ndarray) -> np.ndarray:
+    """Which values are those of the first row of their set, bool (N,); False for types that cannot be compared."""
+    first = values.take(pa.array(np.repeat(firsts, np.diff(np.append(firsts, len(values))))))
+    try:
+        equal = pc.equal(values, first)
+    except pa.ArrowNotImplementedError:  # lists, structs
+        return np.array([one == other for one, other in zip(values.to_pylist(), first.to_pylist(), strict=True)], bool)
+    alike = pc.or_(pc.fill_null(equal, False), pc.and_(values.is_null(), first.is_null()))
+    if pa.types.is_floating(values.type):
+        alike = pc.or_(alike, pc.fill_null(pc.and_(pc.is_nan(values), pc.is_nan(first)), False))
+    return alike.to_numpy(zero_copy_only=False)
 
 
 def _quoted(text: object, mark: str = '"') -> str:

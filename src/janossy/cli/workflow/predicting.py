@@ -9,11 +9,13 @@ from pyarrow import csv, feather, parquet
 
 from janossy.atomic import beside
 from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.display import say, screen, warnings_said
 from janossy.cli.workflow.evaluation import Model, scores, task_of
 from janossy.cli.workflow.model import load_model
 from janossy.cli.workflow.recipe import sets_to_predict
 from janossy.cli.workflow.record import Recipe, Record, in_words
+from janossy.estimators import SetClassifier
 from janossy.estimators.predictions import beside_ids, predictions
 
 WRITERS = {
@@ -25,7 +27,12 @@ WRITERS = {
 
 
 def predict(
-    folder: Path, files: Sequence[Path], out: Path, set_id: tuple[str, ...], num_permutations: int | None
+    folder: Path,
+    files: Sequence[Path],
+    out: Path,
+    set_id: tuple[str, ...],
+    num_permutations: int | None,
+    dialect: Dialect = ANY,
 ) -> None:
     """Read a model and tables, predict each set, and write the predictions: whole, or not at all.
 
@@ -38,11 +45,14 @@ def predict(
     recipe = Recipe() if record is None else record.recipe
     out.parent.mkdir(parents=True, exist_ok=True)
     with warnings_said(console):
-        read = sets_to_predict(files, model.encoder_, recipe, set_id, () if record is None else record.text_ids)
+        text_ids = () if record is None else record.text_ids
+        read = sets_to_predict(files, model.encoder_, recipe, set_id, text_ids, dialect, _are_text(model))
         try:
             columns = predictions(model, read.sets, recipe.target)
         except ValueError as error:
             raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
+    for remark in read.remarks:
+        say(console, remark, style="yellow")
     ids = read.ids if read.ids.num_columns else pa.table({"set": np.arange(len(read.sets))})
     table = pa.Table.from_arrays([*ids.columns, *columns.columns], schema=beside_ids(ids.schema, columns.schema))
     with beside(out) as part:
@@ -54,7 +64,17 @@ def predict(
         several = "s" if len(recipe.target) > 1 else ""
         found = [columns[name].to_numpy() for name in columns.column_names if name.startswith("prediction")]
         predicted = found[0] if read.targets.ndim == 1 else np.stack(found, 1)
-        say(console, f"compared with the column{several} {names}: {_compared(read.targets, predicted, model, recipe)}")
+        of = ""
+        if read.labelled is not None:
+            predicted = predicted[read.labelled]
+            of = f", of the {len(predicted):,} sets of {len(read.sets):,} that have a target"
+        compared = _compared(read.targets, predicted, model, recipe)
+        say(console, f"compared with the column{several} {names}: {compared}{of}")
+
+
+def _are_text(model: Model) -> bool:
+    """Returns True for classes that are text, as those of a CSV file are then too."""
+    return isinstance(model, SetClassifier) and model.classes_.dtype.kind in "OU"
 
 
 def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: Recipe) -> str:

@@ -1,34 +1,41 @@
-"""Tables as files: Parquet, CSV, Arrow; several of one schema, whose rows know the file that they are from."""
+"""Tables as files: Parquet, Arrow, CSV, JSON lines; several of one schema, whose rows know their file."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.delimited import COMPRESSIONS, read_csv
+from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect, plain_text
+from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, cast, taken_as_type
+from janossy.tables.columns import index_columns, is_text, one_chunk, without_views
+from janossy.tables.files import COMPRESSED
 
-MAGIC = b"ARROW1"
-"""An Arrow file begins with it; a stream does not."""
+PARQUET, ARROW = b"PAR1", b"ARROW1"
+"""How files begin, whatever they are called."""
 
 CSV = (".csv", ".tsv")
-ENDINGS = (".parquet", ".pq", *CSV, ".arrow", ".feather", ".ipc")
-
-WHOLE = r"^(0|-?[1-9]\d{0,17})$"
-"""Whole numbers that are written in one way only."""
+LINES = (".jsonl", ".ndjson")
+ENDINGS = (".parquet", ".pq", *CSV, *LINES, ".arrow", ".feather", ".ipc")
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of one file after those of another. ``ends``: the number of rows up to the end of each file."""
+    """The rows of one file after those of another. ``ends``: the number of rows up to the end of each file.
+
+    ``taken``: what columns of text were read as; ``remarks``: lines for the reader.
+    """
 
     table: pa.Table
     files: tuple[Path, ...]
     ends: np.ndarray
+    taken: Mapping[str, Taken] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     def place(self, row: int) -> str:
         """What a row is called in errors: its file, and its number there, from 1 on and without a header."""
@@ -36,20 +43,40 @@ class Rows:
         begin = self.ends[number - 1] if number else 0
         return f"{self.files[number]}, row {row - begin + 1}"
 
+    def some(self, rows: np.ndarray) -> "Rows":
+        """Some of the rows, ascending, which keep their places in the files."""
+        return _SomeRows(self.table.take(pa.array(rows)), self.files, self.ends, self.taken, self.remarks, rows)
 
-def read_tables(files: Sequence[Path], ids: Collection[str] = (), text_ids: Collection[str] = ()) -> Rows:
-    """The rows of these files, by what their names end in: .parquet, .csv, .csv.gz, .tsv, .arrow or .feather.
+
+@dataclass(frozen=True, eq=False)
+class _SomeRows(Rows):
+    """Rows of which others are left out; ``numbers``: where they stand among all."""
+
+    numbers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def place(self, row: int) -> str:
+        return super().place(int(self.numbers[row]))
+
+
+def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, dialect: Dialect = ANY) -> Rows:
+    """The rows of these files, by how they begin and what their names end in.
 
     They must have the same columns, in whatever order. Whole numbers and others go together, text and numbers do not.
-    ``ids`` may hold anything: what CSV files have there is text, unless all of it is whole numbers that are written in
-    one way only, without leading zeros. ``text_ids``: those that are text in any case.
+    The columns of all CSV files have types together: those that ``roles`` and all their values ask for, or those that
+    Parquet and Arrow files beside them have.
 
     Raises: BadArgument, naming the file, for one that is not there, empty, damaged or of another kind, and, naming also
         the column, for two columns of one name, and schemas that differ.
     """
+    roles = roles or {}
     if len({file.resolve() for file in files}) < len(files):
         raise BadArgument(f"the tables are to be different files; got {', '.join(map(str, files))}.")
-    tables = [_read(file, ids) for file in files]
+    read = [_read(file, dialect) for file in files]
+    tables, remarks = [table for table, _ in read], []
+    for number, table in enumerate(tables):
+        if left := [name for name in index_columns(table.schema) if name not in roles]:
+            tables[number] = table.drop_columns(left)
+            remarks.append(f"{files[number]}: {', '.join(left)} is the index of a pandas frame, and left out.")
     first = tables[0].column_names
     for file, table in zip(files, tables, strict=True):
         names = table.column_names
@@ -65,40 +92,55 @@ def read_tables(files: Sequence[Path], ids: Collection[str] = (), text_ids: Coll
         if table.num_rows == 0:
             raise BadArgument(f"{file} has columns, and no row.")
     tables = [table.select(first) for table in tables]
-    for name in [name for name in ids if name in first]:
-        tables = _alike(tables, name, [_ending(file) in CSV for file in files], name in text_ids)
+    of_text = [is_csv for _, is_csv in read]
+    taken: dict[str, Taken] = {}
+    for name in first:
+        if any(of_text):
+            taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling)
+        if roles.get(name) in ("id", "text id"):
+            _make_alike(tables, name, of_text, roles[name] == "text id")
+    remarks += [f"column {name!r} {each.remark}." for name, each in taken.items() if each.remark]
     try:
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise _differing(files, tables) from None
-    return Rows(table, tuple(files), np.cumsum([len(table) for table in tables]))
+    ends = np.cumsum([len(table) for table in tables])
+    return Rows(table, tuple(files), ends, taken, tuple(remarks))
 
 
-def _ending(file: Path) -> str:
+def ending_of(file: Path) -> str:
     """What tells its kind: .csv for a .csv.gz."""
     ending = file.suffix.lower()
     inner = Path(file.stem).suffix.lower()
-    return inner if ending in COMPRESSIONS and inner in CSV else ending
+    return inner if ending in COMPRESSED and inner in (*CSV, *LINES) else ending
 
 
-def _read(file: Path, ids: Collection[str]) -> pa.Table:
+def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
+    """The table, and whether its columns are text whose types are not known yet."""
     if not file.exists():
         raise BadArgument(f"there is no file {file}.")
     if not file.is_file():
         raise BadArgument(f"{file} is no file. Name the files in it.")
-    ending = _ending(file)
+    ending = ending_of(file)
     if ending not in ENDINGS:
         raise BadArgument(
-            f"{file}: a table is a file in {', '.join(ENDINGS)}, or a CSV file in {', '.join(COMPRESSIONS)} too; got "
+            f"{file}: a table is a file in {', '.join(ENDINGS)}, or a CSV file in {', '.join(COMPRESSED)} too; got "
             f"{ending or 'no such ending'}."
         )
-    if file.stat().st_size == 0:
+    with file.open("rb") as opened:
+        start = opened.read(len(ARROW))
+    if not start:
         raise BadArgument(f"{file} is empty.")
     try:
-        if ending in CSV:
-            return read_csv(file, ids)
-        return _parquet(file) if ending in (".parquet", ".pq") else _arrow(file)
-    except (pa.ArrowException, OSError) as error:
+        if start.startswith(PARQUET) or ending in (".parquet", ".pq"):
+            return _validated(_parquet(file)), False
+        if start == ARROW or ending not in (*CSV, *LINES):
+            return _validated(_arrow(file, start == ARROW)), False
+        if ending in LINES:
+            return _json_lines(file, dialect), False
+        with CsvFile(file, dialect) as opened_csv:
+            return opened_csv.table(), True
+    except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = str(error).splitlines()[0].rstrip(".")[:200] if str(error) else type(error).__name__
         raise BadArgument(
             f"{file} cannot be read: it is damaged, cut short, or no {file.suffix} file ({reason})."
@@ -110,31 +152,93 @@ def _parquet(file: Path) -> pa.Table:
         return opened.read()
 
 
-def _arrow(file: Path) -> pa.Table:
+def _arrow(file: Path, is_file: bool) -> pa.Table:
+    """The table in memory: of a file that is mapped, another program could change the values."""
     with pa.OSFile(str(file)) as opened:
-        is_file = opened.read(len(MAGIC)) == MAGIC
-    with pa.memory_map(str(file)) as opened:
         return (ipc.open_file if is_file else ipc.open_stream)(opened).read_all()
 
 
-def _alike(tables: Sequence[pa.Table], name: str, from_csv: Sequence[bool], text: bool) -> list[pa.Table]:
-    """The same tables, with ids of one type: those of CSV files, which are text, made whole numbers if they can be."""
-    columns = [table[name] for table in tables]
-    read = [column for column, is_read in zip(columns, from_csv, strict=True) if is_read]
-    given = [column.type for column, is_read in zip(columns, from_csv, strict=True) if not is_read]
-    kind = None
-    if text or read:
-        kind = pa.large_string()
-    if read and not text and all(map(_is_whole, read)) and all(map(pa.types.is_integer, given)):
-        kind = pa.int64()
-    if kind is None:
-        return list(tables)
+def _validated(table: pa.Table) -> pa.Table:
+    """The table itself. Raises: ArrowInvalid where offsets or text are damaged, which would end the process later."""
+    table.validate(full=True)
+    return without_views(table)
+
+
+def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
+    """A row per line, an object each. Numbers keep all their digits."""
+    columns: dict[str, list] = {}
+    num = 0
+    with ExitStack() as kept, plain_text(file, dialect.encoding, kept).open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise BadArgument(f"{file}, line {number}: {error}. Correct it; the file may be cut short.") from None
+            if not isinstance(row, dict):
+                raise BadArgument(f'{file}, line {number}: expected an object, such as {{"a": 1}}; got {line:.40}.')
+            for name in row.keys() - columns.keys():
+                columns[name] = [None] * num
+            num += 1
+            for name, values in columns.items():
+                values.append(row.get(name))
+    if not columns:
+        raise BadArgument(f"{file} is empty.")
+    return pa.table({name: _json_column(values) for name, values in columns.items()})
+
+
+def _json_column(values: list) -> pa.Array:
+    try:
+        return pa.array(values)
+    except OverflowError:  # codes of more than 64 bits
+        return pa.array([None if x is None else str(x) for x in values])
+
+
+def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Role | None, spelling: Spelling) -> Taken:
+    """Give the column of all CSV files one type, in place; what it is."""
+    given = [table.schema.field(name).type for table, is_read in zip(tables, of_text, strict=True) if not is_read]
+    facts = Facts()
+    for table, is_read in zip(tables, of_text, strict=True):
+        if is_read:
+            facts.add(one_chunk(table[name]), spelling)
+    if role is None and given:
+        role = "numeric" if all(map(_is_number, given)) else "text" if any(map(_is_words, given)) else "plain"
+    taken = taken_as_type(facts, role or "plain")
     place = tables[0].column_names.index(name)
-    return [table.set_column(place, name, column.cast(kind)) for table, column in zip(tables, columns, strict=True)]
+    while True:
+        try:
+            columns = {
+                number: cast(one_chunk(table[name]), taken.kind, spelling)
+                for number, table in enumerate(tables)
+                if of_text[number]
+            }
+            break
+        except pa.ArrowException as error:  # a day that does not exist, a list that does not end
+            what = {"list": "lists", "separated": "lists"}.get(taken.kind, "dates and times")
+            reason = str(error).splitlines()[0][:80]
+            taken = Taken("text", "text", f"looks like {what}, and not all can be read: taken as text ({reason})")
+    for number, column in columns.items():
+        tables[number] = tables[number].set_column(place, name, column)
+    return taken
 
 
-def _is_whole(column: pa.ChunkedArray) -> bool:
-    return bool(pc.all(pc.match_substring_regex(column, WHOLE)).as_py())
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _is_words(kind: pa.DataType) -> bool:
+    return is_text(kind) or (pa.types.is_dictionary(kind) and is_text(kind.value_type))
+
+
+def _make_alike(tables: list[pa.Table], name: str, from_csv: Sequence[bool], text: bool) -> None:
+    """Give ids one type, in place: text where some are text, or are to be."""
+    kinds = [table.schema.field(name).type for table in tables]
+    if not text and (not any(from_csv) or all(map(pa.types.is_integer, kinds))):
+        return
+    place = tables[0].column_names.index(name)
+    for number, table in enumerate(tables):
+        tables[number] = table.set_column(place, name, table[name].cast(pa.large_string()))
 
 
 def _differing(files: Sequence[Path], tables: Sequence[pa.Table]) -> BadArgument:

@@ -1,22 +1,31 @@
 """Recipe: how the rows of a table become sets and their targets, alike for fit and for predict."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.reading import Rows, read_tables
 from janossy.cli.workflow.record import Recipe
-from janossy.cli.workflow.values import check_numbers, check_values
+from janossy.cli.workflow.text_types import Role, roles_of
+from janossy.cli.workflow.values import check_numbers, check_values, id_like
 from janossy.tables import SetStream, SetTable, TableEncoder, as_sets
-from janossy.tables.lists import holds_lists, leaf_names
+from janossy.tables.codes import Categories
+from janossy.tables.grouping import Grouping
+from janossy.tables.lists import Lists, holds_lists, leaf_names
+from janossy.tables.sources import source
 
-TOGETHER = (("target", "drop"), ("set_columns", "numeric"), ("set_columns", "categorical"))
+TOGETHER = (
+    *(("target", "drop"), ("set_columns", "numeric"), ("set_columns", "categorical")),
+    *(("target", "numeric"), ("target", "categorical")),
+)
 """Options that may name the same column."""
 
 
@@ -24,25 +33,40 @@ TOGETHER = (("target", "drop"), ("set_columns", "numeric"), ("set_columns", "cat
 class Read:
     """Sets of tables, their targets, (B,) or (B, t), if there are any, and their ids as the tables have them.
 
-    Of a ``stream`` these are the first piece.
+    Of a ``stream`` these are the first piece. ``labelled``: which sets have a target (B,), if not all of those that are
+    predicted. ``remarks``: lines for the reader; ``reasons``: why columns of text are read as what they are.
     """
 
     sets: SetTable
     targets: np.ndarray | None
     ids: pa.Table
     stream: SetStream | None = None
+    labelled: np.ndarray | None = None
+    remarks: tuple[str, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    recipe: Recipe = field(default_factory=Recipe)
 
 
-def sets_to_fit(files: Sequence[Path], recipe: Recipe, classes: bool = False) -> Read:
-    """The sets of these tables, and their targets. ``classes``: these may be any text.
+def sets_to_fit(
+    files: Sequence[Path],
+    recipe: Recipe,
+    task: str | None = None,
+    dialect: Dialect = ANY,
+    drop_ids: bool = False,
+) -> Read:
+    """The sets of these tables that have a target, and their targets. ``drop_ids``: columns that only count are none.
 
     Raises: BadArgument, naming file, column and row, for what is wrong in them.
     """
-    named = {option: names for option, names in asdict(recipe).items() if names}
+    named = {option: names for option, names in asdict(recipe).items() if names and option != "null_values"}
     check_apart(recipe)
-    rows = read_tables(files, recipe.set_id)
+    classes = task == "classification" or any(name in recipe.categorical for name in recipe.target)
+    numeric = recipe.numeric if task != "regression" else (*recipe.numeric, *recipe.target)
+    roles = roles_of(recipe.set_id, (), recipe.categorical, numeric, (), False)
+    targets = {name: "class" if classes else roles.get(name, "target") for name in recipe.target}
+    rows = read_tables(files, {**roles_of((), targets=recipe.target), **roles, **targets}, dialect)
     known = rows.table.column_names
-    leaves = [leaf for field in rows.table.schema for leaf in leaf_names(field)]
+    leaves = [leaf for each in rows.table.schema for leaf in leaf_names(each, _all(named)) if leaf not in known]
     for option, names in named.items():
         for name in names:
             _check_known(name, known if option in ("set_id", "target", "drop") else known + leaves, option, files[0])
@@ -50,7 +74,75 @@ def sets_to_fit(files: Sequence[Path], recipe: Recipe, classes: bool = False) ->
         check_numbers(rows, recipe.target)
     anything = (*recipe.categorical, *recipe.drop, *recipe.set_id, *(recipe.target if classes else ()))
     check_values(rows, recipe.numeric, anything, recipe.target)
-    return _sets(rows, recipe)
+    remarks = list(rows.remarks)
+    used = {name for names in (recipe.set_id, recipe.target, recipe.drop) for name in names}
+    counting = id_like(
+        rows.table.select([name for name in known if name not in used]), rows.table.select(recipe.set_id)
+    )
+    if counting and drop_ids:
+        recipe = replace(recipe, drop=(*recipe.drop, *counting))
+        remarks.append(f"left out, by --drop-ids: {', '.join(counting)}.")
+    else:
+        remarks += [f"column {name!r} {why}: --drop {name}, or --drop-ids?" for name, why in counting.items()]
+    rows, left_out = _with_targets(rows, recipe)
+    if left_out:
+        remarks.append(f"{left_out:,} sets have no target, and are left out.")
+    read = _sets(rows, recipe)
+    if task == "regression" and read.targets is not None and read.targets.dtype.kind in "OU":
+        read = replace(read, targets=_as_numbers(rows, recipe, read.targets))
+    reasons = {name: taken.reason for name, taken in rows.taken.items()}
+    return replace(read, remarks=tuple(remarks), reasons=reasons, recipe=recipe)
+
+
+def _all(named: Mapping[str, Sequence[str]]) -> list[str]:
+    return [name for names in named.values() for name in names]
+
+
+def _as_numbers(rows: Rows, recipe: Recipe, targets: np.ndarray) -> np.ndarray:
+    """Numbers that the texts of one target spell. Raises: BadArgument for one that is none."""
+    try:
+        return targets.astype(np.float64)
+    except ValueError as error:
+        raise BadArgument(
+            f"{rows.files[0]}: the target {recipe.target[0]!r} is text, which no regression can predict ({error}). "
+            "Leave --task out."
+        ) from None
+
+
+def _with_targets(rows: Rows, recipe: Recipe) -> tuple[Rows, int]:
+    """The rows of sets that have a target in some row, and how many sets have none."""
+    there = _there(rows.table, recipe.target)
+    if there.all() or not there.any():
+        return rows, 0
+    if recipe.set_id and not _has_lists(rows.table.drop_columns(list(recipe.target))):
+        group = _grouped(rows, recipe.set_id)
+        in_order = np.add.reduceat(there[group.order].astype(np.int64), group.offsets[:-1]) > 0
+        of_set = np.empty(len(there), bool)
+        of_set[group.order] = np.repeat(in_order, group.sizes)
+        num, there = int((~in_order).sum()), of_set
+    else:
+        num = int((~there).sum())
+    return rows.some(np.flatnonzero(there)) if num else rows, num
+
+
+def _there(table: pa.Table, names: Sequence[str]) -> np.ndarray:
+    """The rows in which none of these columns is missing, bool (N,)."""
+    there = np.ones(len(table), bool)
+    for name in names:
+        there &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
+    return there
+
+
+def _grouped(rows: Rows, set_id: Sequence[str]) -> Grouping:
+    """Which rows make each set. Raises: BadArgument for a row without an id."""
+    columns = {name: source(rows.table[name], name) for name in set_id}
+    for name, column in columns.items():
+        if isinstance(column, Lists):
+            raise BadArgument(f"{rows.files[0]}: --set-id {name} expects numbers or text; got lists.")
+    try:
+        return Grouping.by({n: c for n, c in columns.items() if not isinstance(c, Lists)}, rows.place)
+    except ValueError as error:
+        raise BadArgument(str(error)) from None
 
 
 def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
@@ -72,12 +164,12 @@ def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
         first = stream.read(0)
     except (TypeError, ValueError, FileNotFoundError) as error:
         raise BadArgument(str(error)) from error
-    return Read(first.sets, first.targets, pa.table({}), stream)
+    return Read(first.sets, first.targets, pa.table({}), stream, recipe=recipe)
 
 
 def check_apart(recipe: Recipe) -> None:
     """Raise a BadArgument for a column that two options name which may not both."""
-    named = {option: names for option, names in asdict(recipe).items() if names}
+    named = {option: names for option, names in asdict(recipe).items() if names and option != "null_values"}
     for pair in combinations(named, 2):
         if pair not in TOGETHER and (twice := set(named[pair[0]]) & set(named[pair[1]])):
             raise BadArgument(f"{_option(pair[0])} and {_option(pair[1])} both name {min(twice)!r}. Leave one out.")
@@ -89,16 +181,23 @@ def sets_to_predict(
     recipe: Recipe,
     set_id: tuple[str, ...] = (),
     text_ids: Collection[str] = (),
+    dialect: Dialect = ANY,
+    classes: bool = False,
 ) -> Read:
-    """The sets of these tables, of the columns that a model's encoder knows, and their targets, if all rows have them.
+    """The sets of these tables, of the columns that a model's encoder knows, and the targets of those that have one.
 
-    ``set_id`` comes before that of the recipe, which rows of lists may lack.
+    ``set_id`` comes before that of the recipe, which rows of lists may lack. Text in files is read as the model's types
+    say, and targets as classes, which are text, or not.
     Raises: BadArgument, naming file, column and row, for what is wrong in them.
     """
-    rows = read_tables(files, set_id or recipe.set_id, text_ids)
+    roles = model_roles(encoder)
+    roles |= roles_of(set_id or recipe.set_id, text_ids, targets=recipe.target, classes=classes)
+    if recipe.null_values and not dialect.spelling.null_values:
+        dialect = replace(dialect, spelling=replace(dialect.spelling, null_values=recipe.null_values))
+    rows = read_tables(files, roles, dialect)
     kinds = {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
-    fields = [field for field in rows.table.schema if kinds.keys() & set(leaf_names(field))]
-    found = {name for field in fields for name in leaf_names(field)}
+    fields = [field for field in rows.table.schema if kinds.keys() & set(leaf_names(field, kinds))]
+    found = {name for field in fields for name in leaf_names(field, kinds)}
     known = rows.table.column_names
     for name in kinds:
         if name not in found:
@@ -107,7 +206,8 @@ def sets_to_predict(
         set_id = recipe.set_id
     for name in set_id:
         _check_known(name, known, "set_id", files[0])
-    told = all(name in known and not rows.table[name].null_count for name in recipe.target)
+    told = bool(recipe.target) and all(name in known for name in recipe.target)
+    told = told and bool(_there(rows.table, recipe.target).any())
     recipe = Recipe(
         set_id,
         recipe.target if told else (),
@@ -117,8 +217,59 @@ def sets_to_predict(
     )
     names = [*(field.name for field in fields), *recipe.set_id, *recipe.target]
     rows = replace(rows, table=rows.table.select(list(dict.fromkeys(names))))
-    check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.set_id, *recipe.target))
-    return _sets(rows, recipe)
+    check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.set_id, *recipe.target), of_model=True)
+    for name, kind in kinds.items():
+        _check_of_model(rows, name, kind)
+    if told:
+        labelled, left_out = _with_targets(rows, recipe)
+        if left_out:
+            read = _sets(replace(rows, table=rows.table.drop_columns(list(recipe.target))), replace(recipe, target=()))
+            with_target = _sets(labelled, recipe)
+            return replace(read, targets=with_target.targets, labelled=_labelled(rows, recipe), remarks=rows.remarks)
+    return replace(_sets(rows, recipe), remarks=rows.remarks)
+
+
+def _labelled(rows: Rows, recipe: Recipe) -> np.ndarray:
+    """The sets that have a target, bool (B,)."""
+    there = _there(rows.table, recipe.target)
+    if not recipe.set_id or _has_lists(rows.table.drop_columns(list(recipe.target))):
+        return there
+    group = _grouped(rows, recipe.set_id)
+    return np.add.reduceat(there[group.order].astype(np.int64), group.offsets[:-1]) > 0
+
+
+def model_roles(encoder: TableEncoder) -> dict[str, Role]:
+    """What the columns of text files are read as, by what a model was trained on."""
+    roles: dict[str, Role] = {}
+    for code in (*encoder.elements, *encoder.context):
+        if isinstance(code, Categories):
+            words = any(isinstance(x, str) for x in code.categories)
+            roles[code.name] = "text" if words else "categorical"
+        else:
+            roles[code.name] = "numeric" if code.kind == "numeric" else "boolean" if code.kind == "boolean" else "date"
+    return roles
+
+
+def _check_of_model(rows: Rows, name: str, kind: str) -> None:
+    """Raise a BadArgument for a column of another kind than the model was trained on, which no option overrules."""
+    if name not in rows.table.column_names or not rows.table.num_rows:
+        return
+    values = rows.table[name]
+    if values.null_count == len(values) or holds_lists(values.type):
+        return
+    is_date = pa.types.is_timestamp(values.type) or pa.types.is_date(values.type)
+    wrong = is_date if kind == "numeric" else not is_date if kind == "date" else False
+    if kind == "boolean":
+        wrong = not (
+            pa.types.is_boolean(values.type) or pa.types.is_integer(values.type) or values.type == pa.float64()
+        )
+    if wrong:
+        expected = {"numeric": "numbers", "date": "dates, as 2024-01-31", "boolean": "true and false"}[kind]
+        first = next(row for row, value in enumerate(values) if value.is_valid)
+        raise BadArgument(
+            f"{rows.place(first)}: column {name!r} expects {expected}, as in training; got {values[first]}. Convert "
+            "the column."
+        )
 
 
 def _sets(rows: Rows, recipe: Recipe) -> Read:
@@ -133,6 +284,12 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
             f"{rows.files[0]} has no column of the elements: options name all that it has, "
             f"{', '.join(rows.table.column_names)}."
         )
+    for name in recipe.target:
+        if holds_lists(rows.table.schema.field(name).type):
+            raise BadArgument(
+                f"{rows.files[0]}: the target {name!r} holds lists, and expects one value per set. If janossy group "
+                f"has made them, give it --set-columns {name}."
+            )
     try:
         sets = as_sets(
             table,
@@ -148,7 +305,8 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
     except (TypeError, ValueError) as error:
         raise BadArgument(str(error)) from error
     if recipe.set_id and not has_lists:  # in the order in which they appear first, as sets are
-        ids = ids.unify_dictionaries().group_by(list(recipe.set_id), use_threads=False).aggregate([])
+        group = _grouped(rows, recipe.set_id)
+        ids = ids.take(pa.array(np.arange(len(ids))[group.order][group.offsets[:-1]]))
     sets, targets = sets if isinstance(sets, tuple) else (sets, None)
     return Read(sets, targets, ids)
 

@@ -4,15 +4,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.target import TaskName
 from janossy.typed_json import decode, typed
 
 NAME = "fit.json"
+
+TaskName = Literal["classification", "regression"]
 MOST_BYTES = 2**20
 
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1)]
@@ -29,6 +30,7 @@ class Recipe:
     numeric: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    null_values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,15 @@ FEW_RIGHT = 30
 """Of fewer sets a calibration curve says nothing."""
 
 
-def report(model: Model, sets: SetTable, judged: Judged, record: Record, told: Mapping[str, str]) -> bytes:
-    """The page as HTML. ``told``: further settings and versions, by name."""
+def report(
+    model: Model,
+    sets: SetTable,
+    judged: Judged,
+    record: Record,
+    told: Mapping[str, str],
+    reasons: Mapping[str, str] | None = None,
+) -> bytes:
+    """The page as HTML. ``told``: further settings and versions, by name; ``reasons``: of the columns' kinds."""
     task = task_of(model)
     numbers = by_permutations(model, sets, _of_all(judged, len(sets)))
     plots = dict(_plots(model, judged, numbers, record))
@@ -33,7 +40,7 @@ def report(model: Model, sets: SetTable, judged: Judged, record: Record, told: M
         "lead": _lead(judged, record),
         "num_judged": len(judged.sets),
         "sizes": sizes_of(sets),
-        "columns": list(describe(sets)),
+        "columns": list(describe(sets, reasons)),
         "trials": [_trial_line(trial) for trial in sorted(model.trials_, key=_place)],
         "used": [str_of(trial) for trial in model.trials_ if trial.weight],
         "classes": _classes(model.classes_, judged) if isinstance(model, SetClassifier) else [],

@@ -1,6 +1,8 @@
-"""What is wrong in the values of a table that was read: infinity, text among numbers."""
+"""The values of a table that was read: infinity and text among numbers are refused; a target is classes or numbers."""
 
+import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from math import isinf
 
 import numpy as np
@@ -9,8 +11,18 @@ import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.reading import Rows
+from janossy.cli.workflow.record import TaskName
+from janossy.cli.workflow.text_types import OTHER_NUMBERS
+from janossy.tables.columns import is_text as is_plain_text
 from janossy.tables.columns import one_chunk
-from janossy.tables.lists import holds_lists
+from janossy.tables.lists import holds_lists, stored
+from janossy.tables.sorted_ids import begins
+
+MOST_CLASSES = 20
+"""Whole numbers that are no more than so many different ones are taken as classes."""
+
+FLOAT_WHOLE = 2**53
+"""From here on every float64 is a whole number, and scikit-learn takes none for a class from 2**63 on."""
 
 NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
 
@@ -19,11 +31,16 @@ MOSTLY = 0.9
 
 
 def check_values(
-    rows: Rows, numeric: Collection[str], anything: Collection[str], targets: Collection[str] = ()
+    rows: Rows,
+    numeric: Collection[str],
+    anything: Collection[str],
+    targets: Collection[str] = (),
+    of_model: bool = False,
 ) -> None:
     """Refuse infinity in numbers, text in a column that is ``numeric``, and among the numbers of one that seems to be.
 
-    ``anything``: columns that may hold it. ``targets``: what errors advise another remedy for.
+    ``anything``: columns that may hold it. ``targets``: what errors advise another remedy for. ``of_model``: a model
+    says what is numeric, and no option overrules it.
     Raises: BadArgument, naming the file, the column and the row.
     """
     for name, column in zip(rows.table.column_names, rows.table.columns, strict=True):
@@ -37,7 +54,8 @@ def check_values(
                         f"{rows.place(row_of[infinite[0]])}: column {leaf!r} is infinite. Correct it, or empty it."
                     )
             if is_text(values.type):
-                remedy = "--task classification" if name in targets else f"--categorical {leaf}"
+                option = "--task classification" if name in targets else f"--categorical {leaf}"
+                remedy = "the model was trained on numbers" if of_model else f"{option} takes all values as names"
                 _check_words(rows, leaf, values, row_of, leaf in numeric or name in numeric, remedy)
 
 
@@ -47,25 +65,25 @@ def check_numbers(rows: Rows, targets: Collection[str]) -> None:
         kind = rows.table.schema.field(name).type
         if not any(is_it(kind) for is_it in NUMBERS):
             raise BadArgument(
-                f"{rows.files[0]}: several targets are to be numbers, and {name!r} holds {kind}. Fit classes one by "
+                f"{rows.files[0]}: several targets are to be numbers, and {name!r} holds "
+                f"{str(kind).removeprefix('large_')}. Fit classes one by "
                 "one, each with --target and the others in --drop."
             )
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds text."""
-    return any(is_it(kind) for is_it in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)) or (
-        pa.types.is_dictionary(kind) and is_text(kind.value_type)
-    )
+    """Returns True if a column of this type holds text, or numbers of texts."""
+    return is_plain_text(kind) or (pa.types.is_dictionary(kind) and is_plain_text(kind.value_type))
 
 
 def leaves(name: str, values: pa.Array, row_of: np.ndarray | None = None) -> Iterator[tuple[str, pa.Array, np.ndarray]]:
     """The plain columns within a column, which may hold lists and structs: names, values, and the row of each value."""
     row_of = np.arange(len(values)) if row_of is None else row_of
+    values = stored(values)
     if isinstance(values, pa.DictionaryArray):
         yield from leaves(name, values.dictionary_decode(), row_of)
     elif holds_lists(values.type):
-        parents = pc.list_parent_indices(values).to_numpy()
+        parents = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
         yield from leaves(name, pc.list_flatten(values), row_of[parents])
     elif pa.types.is_struct(values.type):
         for field, part in zip(values.type, values.flatten(), strict=True):
@@ -87,12 +105,74 @@ def _check_words(rows: Rows, name: str, values: pa.Array, row_of: np.ndarray, nu
     asked = "is numeric" if numeric else f"holds numbers in {share:.1%} of its rows"
     raise BadArgument(
         f"{rows.place(row_of[wrong])}: column {name!r} {asked}, and here the text {words[places[wrong]]!r:.60}. "
-        f"Correct it, or leave it empty; {remedy} takes all values as names."
+        f"Correct it, or leave it empty; {remedy}{_option(words)}."
     )
+
+
+def _option(words: list[str]) -> str:
+    """The option of CSV files that would read most of these values as numbers."""
+    for _, (pattern, option) in OTHER_NUMBERS.items():
+        if option.startswith("--") and sum(bool(re.match(pattern, word)) for word in words if word) > len(words) / 2:
+            return f"; {option} reads a CSV file of such numbers"
+    return ""
 
 
 def _is_number(word: str) -> bool:
     try:
-        return not isinf(float(word))
+        return "_" not in word and not isinf(float(word))
     except ValueError:
         return False
+
+
+@dataclass(frozen=True)
+class TakenTarget:
+    """What a target is taken as, and why, in words."""
+
+    task: TaskName
+    reason: str
+
+
+def taken_as(targets: np.ndarray) -> TakenTarget:
+    """Classes if they are text or booleans, or few different whole numbers; else numbers, as several always are.
+
+    Shapes: targets (B,), or (B, t).
+    """
+    if targets.ndim == 2:
+        return TakenTarget("regression", "as several targets are")
+    if targets.dtype.kind in "OUb":
+        return TakenTarget("classification", "as it is text" if targets.dtype.kind != "b" else "as it is true or false")
+    if targets.dtype.kind == "M":
+        return TakenTarget("regression", "as it is dates")
+    different = len(np.unique(targets))
+    are_whole = np.array_equal(targets, np.round(targets)) and (np.abs(targets) < FLOAT_WHOLE).all()
+    if are_whole and different <= MOST_CLASSES:
+        return TakenTarget("classification", f"as it has {different} different whole numbers")
+    return TakenTarget("regression", f"as it has {different:,} different numbers")
+
+
+FEWEST_IDS = 20
+"""Of fewer values all may differ by chance."""
+
+
+def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:
+    """The columns that only tell rows or sets apart, and how one knows: a model would learn the order of the file."""
+    found: dict[str, str] = {}
+    firsts = begins(ids) if ids.num_columns else np.zeros(0, np.int64)
+    for name, column in zip(columns.column_names, columns.columns, strict=True):
+        if re.fullmatch(r"Unnamed: \d+(_level_\d+)?", name):
+            found[name] = "is the index of a pandas frame that was written to CSV"
+        elif len(column) < FEWEST_IDS or column.null_count:
+            continue
+        elif pa.types.is_integer(column.type):
+            values = column.to_numpy()
+            if (values[1:] - values[:-1] == 1).all():
+                found[name] = "counts the rows"
+            elif len(firsts) >= FEWEST_IDS and np.array_equal(
+                values - values[0], np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(values))))
+            ):
+                found[name] = "counts the sets in the order of the file"
+            elif re.search(r"(?i)(^|_)id$", name) and len(np.unique(values)) == len(values):
+                found[name] = "has another value in each row, as ids have"
+        elif is_text(column.type) and pc.count_distinct(column).as_py() == len(column):
+            found[name] = "has another value in each row, as ids have"
+    return found

@@ -1,0 +1,295 @@
+"""Types of columns that files hold as text: what all values of a column spell, and what its role asks for."""
+
+import ast
+import json
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MISSING = (
+    *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL"),
+    *("NaN", "None", "n/a", "nan", "null"),
+)
+"""Words for a missing value among numbers, truth values and dates. In a column of text each is a value."""
+
+WHOLE = r"^(0|-?[1-9]\d{0,17})$"
+"""Whole numbers that are written in one way only."""
+
+CODE = r"^[+-]?(0\d+|\d{19,})$"
+"""Digits that a number would lose: zeros in front, and more than 64 bits hold."""
+
+INTEGER = r"^[+-]?\d{1,18}$"
+NUMBER = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|Inf|INF|infinity|Infinity))$"
+FLAG = r"^(?i:true|false)$"
+TIME = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,9})?)?$"
+CLOCK = r"([ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?"
+ISO = rf"^\d{{4}}-\d{{2}}-\d{{2}}{CLOCK}(Z|[+-]\d{{2}}:?\d{{2}})?$"
+ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
+YEAR_FIRST = rf"^\d{{4}}[/.]\d{{1,2}}[/.]\d{{1,2}}{CLOCK}$"
+YEAR_LAST = rf"^\d{{1,2}}[/.-]\d{{1,2}}[/.-]\d{{4}}{CLOCK}$"
+DAY_FIRST = r"^(1[3-9]|2\d|3[01])[/.-]|^\d{1,2}[.]"
+MONTH_FIRST = r"^\d{1,2}[/-](1[3-9]|2\d|3[01])[/-]"
+LIST = r"(?s)^\s*\[.*\]\s*$"
+
+OTHER_NUMBERS = {
+    "decimal commas": (r"^[+-]?\d*,\d+$", "--decimal ,"),
+    "separators of thousands": (r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$", "--thousands ,"),
+    "separators of thousands and decimal commas": (r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$", "--thousands . --decimal ,"),
+    "spaces between thousands": ("^[+-]?\\d{1,3}([ \u00a0\u202f]\\d{3})+([.,]\\d+)?$", "--thousands ' '"),
+    "per cent or currencies": (r"^[$€£¥]\s?[+-]?[\d.,]+$|^[+-]?[\d.,]+\s?[%$€£¥]$", "numbers without them"),
+    "lists": (r"^[^;|\s]+([;|][^;|\s]+)+$", "--list-separator"),
+    "dates whose day and month cannot be told apart": (YEAR_LAST, "dates as 2024-01-31"),
+}
+"""Ways of writing numbers, lists and dates that are not read unless an option says so, and what to do."""
+
+MOSTLY = 0.9
+"""A column of which so many values are of one kind was meant to be."""
+
+Role = Literal["plain", "id", "text id", "categorical", "text", "numeric", "target", "class", "boolean", "date"]
+"""What a column is for: its options say so, or the model."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How files write numbers, missing values and lists."""
+
+    decimal: str = "."
+    thousands: str = ""
+    null_values: tuple[str, ...] = ()
+    list_separator: str = ""
+
+    def plain(self, values: pa.Array) -> pa.Array:
+        """Numbers with a point and without separators of thousands; what is no such number stays as it is."""
+        values = pc.utf8_trim_whitespace(values)
+        if self.decimal == "." and not self.thousands:
+            return values
+        point, mark = re.escape(self.decimal), re.escape(self.thousands)
+        whole = rf"(\d{{1,3}}({mark}\d{{3}})+|\d+)" if mark else r"\d+"
+        numbers = pc.match_substring_regex(values, rf"^[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?$")
+        bare = pc.replace_substring(values, self.thousands, "") if self.thousands else values
+        return pc.if_else(numbers, pc.replace_substring(bare, self.decimal, "."), values)
+
+
+@dataclass
+class Facts:
+    """How many values of a column are spelled in which way, counted over any number of its pieces."""
+
+    num: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, values: pa.Array, spelling: Spelling) -> None:
+        """Count the values of a piece, empty cells aside."""
+        values = values.drop_null()
+        self.num += len(values)
+        if len(values) == 0:
+            return
+        plain = spelling.plain(values)
+        missing = pc.is_in(plain, pa.array(MISSING, plain.type))
+        self._count("missing", missing)
+        number = pc.match_substring_regex(plain, NUMBER)
+        self._count("number", number)
+        self._count("whole", pc.match_substring_regex(values, WHOLE))
+        if pc.any(number).as_py():
+            self._count("integer", pc.match_substring_regex(plain, INTEGER))
+            self._count("code", pc.match_substring_regex(plain, CODE))
+        if pc.all(pc.or_(number, missing)).as_py():
+            return
+        for name, pattern in {"flag": FLAG, "time": TIME, "iso": ISO, "list": LIST}.items():
+            self._count(name, pc.match_substring_regex(plain, pattern))
+        self._count("zoned", pc.and_(pc.match_substring_regex(plain, ISO), pc.match_substring_regex(plain, ZONED)))
+        for name, pattern in {"year first": YEAR_FIRST, "year last": YEAR_LAST}.items():
+            self._count(name, pc.match_substring_regex(plain, pattern))
+        if self.counts["year last"]:
+            of_dates = plain.filter(pc.match_substring_regex(plain, YEAR_LAST))
+            self._count("day first", pc.match_substring_regex(of_dates, DAY_FIRST))
+            self._count("month first", pc.match_substring_regex(of_dates, MONTH_FIRST))
+        for name, (pattern, _) in OTHER_NUMBERS.items():
+            self._count(name, pc.match_substring_regex(values, pattern))
+        if spelling.list_separator:
+            self._count("separated", pc.match_substring(values, spelling.list_separator))
+
+    def _count(self, name: str, flags: pa.Array) -> None:
+        self.counts[name] = self.counts.get(name, 0) + flags.true_count
+
+    def all(self, *names: str) -> bool:
+        """Returns True if each value is missing or of one of these spellings, and some value is."""
+        found = sum(self.counts.get(name, 0) for name in names)
+        return found > 0 and found + self.counts.get("missing", 0) == self.num
+
+    def share(self, name: str) -> float:
+        """The part of the values that are of this spelling, those that stand for missing ones aside."""
+        there = self.num - self.counts.get("missing", 0)
+        return self.counts.get(name, 0) / there if there > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a column of text is read as, and why. ``kind``: of ``KINDS`` below."""
+
+    kind: str
+    reason: str
+    remark: str = ""
+
+
+def taken_as_type(facts: Facts, role: Role) -> Taken:
+    """The type of a column: codes stay text until all values, or the role, say something else."""
+    counts = facts.counts
+    if role in ("text id", "text"):
+        return Taken("text", "text in training")
+    if role in ("id", "categorical", "class"):
+        whole = facts.num > 0 and counts.get("whole", 0) == facts.num
+        return Taken("int64" if whole else "text", "named as codes")
+    if facts.num == counts.get("missing", 0):
+        return Taken("null", "no values")
+    numeric = role == "numeric"
+    if numeric or facts.all("number"):
+        if not facts.all("number"):
+            return Taken("mostly numbers", "text, where numbers are asked for")
+        if counts.get("code", 0) and not numeric:
+            return Taken(
+                "text",
+                "digits with zeros in front, or more than a number holds",
+                "is digits with zeros in front, or too long for numbers: taken as codes. --numeric takes amounts",
+            )
+        return Taken("int64" if facts.all("integer") else "float64", "numbers")
+    if facts.all("flag"):
+        return Taken("bool", "true and false")
+    if facts.all("iso"):
+        return Taken("zoned" if counts["zoned"] else "date", "dates")
+    if facts.all("year first"):
+        return Taken("year first", "dates")
+    if facts.all("year last") and bool(counts.get("day first")) != bool(counts.get("month first")):
+        return Taken("day first" if counts["day first"] else "month first", "dates")
+    if facts.all("time"):
+        return Taken("time", "times of day, in seconds")
+    if role == "plain" and facts.all("list"):
+        return Taken("list", "lists")
+    if role == "plain" and counts.get("separated", 0):
+        return Taken("separated", "lists, by --list-separator")
+    if facts.share("number") >= MOSTLY:
+        return Taken("mostly numbers", "text")
+    return Taken("text", "text", _remark(facts))
+
+
+def _remark(facts: Facts) -> str:
+    """What the values look like that are read as text."""
+    if facts.share("list") >= MOSTLY:
+        return "looks like lists, but for some values: taken as text"
+    for name, (_, remedy) in OTHER_NUMBERS.items():
+        if facts.share(name) >= MOSTLY:
+            return f"looks like {name}, and is taken as text: {remedy} would read it"
+    if 0 < facts.counts.get("missing", 0) < facts.num:
+        return f"holds words such as NA or null ({facts.counts['missing']:,}), taken as values: --null-values NA"
+    return ""
+
+
+def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
+    """The values of a column that ``taken_as_type`` has seen. Raises: ArrowInvalid for a date that does not exist."""
+    if kind == "text":
+        return values
+    if kind == "separated":
+        return _separated(values, spelling.list_separator)
+    plain = spelling.plain(values)
+    plain = pc.if_else(pc.is_in(plain, pa.array(MISSING, plain.type)), pa.scalar(None, plain.type), plain)
+    if kind == "mostly numbers":
+        return plain
+    if kind == "null":
+        return pa.nulls(len(values))
+    if kind in ("int64", "float64"):
+        return pc.replace_substring_regex(plain, r"^\+", "").cast(pa.int64() if kind == "int64" else pa.float64())
+    if kind == "bool":
+        return plain.cast(pa.bool_())
+    if kind == "list":
+        return _lists(plain)
+    if kind == "time":
+        padded = pc.replace_substring_regex(plain, r"^(\d):", r"0\1:")
+        padded = pc.replace_substring_regex(padded, r"^(\d{2}:\d{2})$", r"\1:00")
+        return (
+            pc.binary_join_element_wise(pa.scalar("1970-01-01", padded.type), padded, pa.scalar(" ", padded.type))
+            .cast(pa.timestamp("ns"))
+            .cast(pa.time64("ns"))
+        )
+    if kind == "year first":
+        plain = pc.replace_substring_regex(plain, r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})", r"\1-\2-\3")
+    if kind == "day first":
+        plain = pc.replace_substring_regex(plain, r"^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})", r"\3-\2-\1")
+    if kind == "month first":
+        plain = pc.replace_substring_regex(plain, r"^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})", r"\3-\1-\2")
+    plain = pc.replace_substring_regex(plain, r"^(\d{4})-(\d)-", r"\1-0\2-")
+    plain = pc.replace_substring_regex(plain, r"^(\d{4}-\d{2})-(\d)([ T]|$)", r"\1-0\2\3")
+    plain = pc.replace_substring_regex(plain, r"T", " ")
+    plain = pc.replace_substring_regex(plain, r" (\d):", r" 0\1:")
+    if kind == "zoned":
+        return plain.cast(pa.timestamp("us", "UTC"))
+    return plain.cast(pa.timestamp("us"))
+
+
+def _lists(values: pa.Array) -> pa.Array:
+    """JSON, or Python's way of writing lists. Raises: ArrowInvalid for what is neither."""
+    return pa.array([None if text is None else _list(text) for text in values.to_pylist()])
+
+
+def _list(text: str) -> list[Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        try:
+            found = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            raise pa.ArrowInvalid(f"no list: {text[:40]}") from None
+    return found
+
+
+def _separated(values: pa.Array, separator: str) -> pa.Array:
+    """Lists of numbers where all parts are numbers, else of text; of an empty cell an empty list."""
+    parts = pc.split_pattern(pc.fill_null(values, ""), separator)
+    flat = pc.utf8_trim_whitespace(parts.flatten())
+    sizes = np.where(
+        pc.equal(pc.fill_null(values, ""), "").to_numpy(zero_copy_only=False), 0, pc.list_value_length(parts)
+    )
+    kept = flat.filter(pc.not_equal(flat, "")) if (sizes == 0).any() else flat
+    if len(kept) != sizes.sum():
+        raise pa.ArrowInvalid("an empty part of a list")
+    numbers = bool(pc.all(pc.match_substring_regex(kept, NUMBER)).as_py())
+    offsets = pa.array(np.concatenate(([0], np.cumsum(sizes))), pa.int32())
+    return pa.ListArray.from_arrays(offsets, kept.cast(pa.float64()) if numbers else kept)
+
+
+def type_of(kind: str) -> pa.DataType:
+    """The Arrow type of what ``cast`` gives; lists aside, whose types their values say."""
+    return {
+        "text": pa.large_string(),
+        "mostly numbers": pa.large_string(),
+        "null": pa.null(),
+        "int64": pa.int64(),
+        "float64": pa.float64(),
+        "bool": pa.bool_(),
+        "time": pa.time64("ns"),
+        "zoned": pa.timestamp("us", "UTC"),
+    }.get(kind, pa.timestamp("us"))
+
+
+def roles_of(
+    ids: Collection[str],
+    text_ids: Collection[str] = (),
+    categorical: Iterable[str] = (),
+    numeric: Iterable[str] = (),
+    targets: Iterable[str] = (),
+    classes: bool = False,
+) -> dict[str, Role]:
+    """The roles of columns that the options of a command name."""
+    roles: dict[str, Role] = {}
+    for name in targets:
+        roles[name] = "class" if classes else "target"
+    for name in categorical:
+        roles[name] = "categorical"
+    for name in numeric:
+        roles[name] = "numeric"
+    for name in ids:
+        roles[name] = "text id" if name in text_ids else "id"
+    return roles

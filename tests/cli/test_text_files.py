@@ -1,0 +1,387 @@
+"""CSV and JSON lines as strangers write them: types by a rule, by options, by the model; what is not read is said."""
+
+import gzip
+import io
+import json
+import lzma
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import ipc, parquet
+
+from janossy.cli.errors import BadArgument
+from janossy.cli.workflow.delimited import Dialect
+from janossy.cli.workflow.reading import read_tables
+from janossy.cli.workflow.recipe import Read, Recipe, sets_to_fit, sets_to_predict
+from janossy.cli.workflow.text_types import Spelling, roles_of
+from janossy.tables import TableEncoder
+from tests.cli.commands import FIT, janossy, orders, write
+from tests.tables.forms import values_of
+
+__all__ = ["janossy"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def text_file(name: str, *lines: str, encoding: str = "utf-8") -> Path:
+    Path(name).write_bytes("".join(f"{line}\n" for line in lines).encode(encoding))
+    return Path(name)
+
+
+def read(*columns: str, spelling: Spelling | None = None, **options) -> Read:
+    """The sets of a CSV file with a set per row and these further columns, each of a name and values."""
+    rows = zip(*(column.split() for column in columns), strict=True)
+    separator = ";"
+    text_file("t.csv", *(separator.join(["id" if n == 0 else str(n), *row]) for n, row in enumerate(rows)))
+    task = options.pop("task", None)
+    return sets_to_fit([Path("t.csv")], Recipe(("id",), **options), task, Dialect(spelling or Spelling()))
+
+
+def taken(values: str, **options) -> list:
+    """The kind and values of a column, of so many sets."""
+    column = read(f"x {values}", f"z {values}", **options).sets.elements["x"]
+    return [column.kind, values_of(column)]
+
+
+# Codes
+
+
+def test_codes_are_text_until_all_of_them_say_number():
+    categorical = {"categorical": ("x",)}
+    assert taken("007 7 7", **categorical) == ["categorical", ["007", "7", "7"]]
+    assert taken("1 2 2", **categorical) == ["categorical", [1, 2, 2]]  # as in Parquet
+    long = "12345678901234567890 12345678901234567891"
+    assert taken(long, **categorical) == taken(long) == ["categorical", long.split()]
+    assert taken("NA DE FR", **categorical) == taken("NA DE FR") == ["categorical", ["NA", "DE", "FR"]]
+    assert taken("1 NA 2", **categorical) == ["categorical", ["1", "NA", "2"]]
+    assert taken("1.0 1 2", **categorical) == ["categorical", ["1.0", "1", "2"]]
+    assert taken("007 08 7") == ["categorical", ["007", "08", "7"]]
+    assert taken("007 08 7", numeric=("x",)) == ["numeric", [7, 8, 7]]
+    assert "digits with zeros in front" in read("x 007 08", "z 1 2").reasons["x"]
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "expected"),
+    [
+        ("01 1 2", None, ["01", "1", "2"]),
+        ("01 1 2", "classification", ["01", "1", "2"]),
+        ("01 1 2", "regression", [1.0, 1.0, 2.0]),
+        ("NA DE NA", None, ["NA", "DE", "NA"]),
+        ("12345678901234567890 12345678901234567891", None, ["12345678901234567890", "12345678901234567891"]),
+        ("1 2 3", None, [1, 2, 3]),
+        ("1.5 2 3", "classification", ["1.5", "2", "3"]),
+        ("true false", None, [True, False]),
+    ],
+)
+def test_targets(values, task, expected):
+    assert read(f"x {values}", f"y {values}", target=("y",), task=task).targets.tolist() == expected
+
+
+def test_a_target_of_text_that_is_numbers_has_a_way_out():
+    parquet.write_table(pa.table({"id": [1, 2], "x": [1.0, 2.0], "y": ["1.5", "2.5"]}), "t.parquet")
+    for options in ({"task": "regression"},):
+        found = sets_to_fit([Path("t.parquet")], Recipe(("id",), ("y",)), **options)
+        assert found.targets.tolist() == [1.5, 2.5]
+    parquet.write_table(pa.table({"id": [1, 2], "x": [1.0, 2.0], "y": ["1.5", "much"]}), "t.parquet")
+    with pytest.raises(BadArgument, match="the target 'y' is text, which no regression can predict"):
+        sets_to_fit([Path("t.parquet")], Recipe(("id",), ("y",)), "regression")
+
+
+# The model's types
+
+
+def encoder_of(**columns: str) -> TableEncoder:
+    sets = read(*(f"{name} {values}" for name, values in columns.items())).sets
+    return TableEncoder().fit(sets)
+
+
+def codes(encoder: TableEncoder, **columns: str) -> list[float]:
+    rows = zip(*([name, *values.split()] for name, values in columns.items()), strict=True)
+    text_file("new.csv", *(";".join(["id" if n == 0 else str(n), *row]) for n, row in enumerate(rows)))
+    found = sets_to_predict([Path("new.csv")], encoder, Recipe(("id",)))
+    return encoder.transform(found.sets).elements.values[:, 0].tolist()
+
+
+@pytest.mark.filterwarnings("ignore:column 'c' holds values")
+def test_the_type_of_a_column_belongs_to_the_model():
+    encoder = encoder_of(c="A1 007 42 NA", x="1 2 3 4")
+    assert encoder.state()["elements"][0]["categories"] == ["007", "42", "A1", "NA"]
+    assert codes(encoder, c="007 42", x="1 2") == [1, 2]
+    assert codes(encoder, c="7 42 NA", x="1 2 3") == [0, 2, 4]
+    numbers = TableEncoder().fit(read("c 1 2 3", "x 1 2 3", categorical=("c",)).sets)
+    assert codes(numbers, c="2 x 03", x="1 2 3") == [2, 0, 0]
+    amounts = encoder_of(x="1.5 2.5 3.5", c="a b c")
+    assert np.isfinite(codes(amounts, x="007 NA 1", c="a b c")).all()
+
+
+def test_what_the_model_s_types_refuse_has_no_option_that_predict_lacks():
+    for wrong, says in (
+        ("a b", "row 1: column 'x' is numeric, and here the text 'a'. Correct it, or leave it empty; the model was"),
+        ("0,5 1,5", "the model was trained on numbers; --decimal , reads a CSV file of such numbers."),
+        ("2024-01-01 2024-01-02", "column 'x' is numeric, and here the text '2024-01-01'"),
+    ):
+        with pytest.raises(BadArgument, match=re.escape(says)) as refused:
+            codes(encoder_of(x="1.5 2.5", c="a b"), x=wrong, c="a b")
+        assert "--categorical" not in str(refused.value) and "--numeric" not in str(refused.value)
+    with pytest.raises(BadArgument, match=r"new.csv, row 1: column 'd' expects dates.*got"):
+        codes(encoder_of(d="2024-01-01 2024-01-02", c="a b"), d="1 2", c="a b")
+    with pytest.raises(
+        BadArgument, match=r"new.csv, row 1: column 'b' expects true and false, as in training; got maybe"
+    ):
+        codes(encoder_of(b="true false", c="a b"), b="maybe false", c="a b")
+    assert codes(encoder_of(b="true false", c="a b"), b="1 0", c="a b")
+    days = pa.table({"id": [1], "x": pa.array([0], pa.timestamp("s")), "c": ["a"]})
+    parquet.write_table(days, "days.parquet")
+    with pytest.raises(BadArgument, match=r"days.parquet, row 1: column 'x' expects numbers, as in training; got 1970"):
+        sets_to_predict([Path("days.parquet")], encoder_of(x="1.5 2.5", c="a b"), Recipe(("id",)))
+
+
+def test_several_files_have_one_schema():
+    files = [text_file("a.csv", "id,code,x", "1,7,1", "2,8,2"), text_file("b.csv", "x,code,id", "2.5,B7,3")]
+    sets = sets_to_fit(files, Recipe(("id",))).sets
+    assert values_of(sets.elements["code"]) == ["7", "8", "B7"] and values_of(sets.elements["x"]) == [1, 2, 2.5]
+    parquet.write_table(pa.table({"id": [4], "code": ["9"], "x": [3.5]}), "c.parquet")
+    sets = sets_to_fit([files[0], Path("c.parquet")], Recipe(("id",))).sets
+    assert values_of(sets.elements["code"]) == ["7", "8", "9"] and sets.ids.tolist() == [1, 2, 4]
+    parquet.write_table(pa.table({"id": [4], "code": [9], "x": [3.5]}), "c.parquet")
+    with pytest.raises(BadArgument, match="column 'code' is"):
+        sets_to_fit([files[1], Path("c.parquet")], Recipe(("id",)))
+
+
+# Numbers, dates and lists of other conventions
+
+
+def test_numbers_of_other_conventions():
+    german = Spelling(decimal=",", thousands=".")
+    assert taken("0,5 1.234,5 -2", spelling=german) == ["numeric", [0.5, 1234.5, -2]]
+    assert taken("1,234 12,345,678 5", spelling=Spelling(thousands=",")) == ["numeric", [1234, 12345678, 5]]
+    assert taken("12,34 5 6", spelling=Spelling(thousands=","))[0] == "categorical"  # no groups of three
+    assert taken("1 -999 3", spelling=Spelling(null_values=("-999",))) == ["numeric", [1, None, 3]]
+    for values, says in (
+        ("0,5 1,5 2,25", "looks like decimal commas, and is taken as text: --decimal , would read it"),
+        ("1.234,5 2.345,6 9.999", "decimal commas"),
+        ("$5 €6 7%", "looks like per cent or currencies"),
+        ("01/02/2024 03/04/2024", "looks like dates whose day and month cannot be told apart"),
+        ("1|2 3|4 5|6", "looks like lists, and is taken as text: --list-separator"),
+        ("DE NA FR", "holds words such as NA or null (1), taken as values"),
+    ):
+        found = read(f"x {values}", f"z {values}")
+        assert found.sets.elements["x"].kind == "categorical", values
+        assert any(says in remark and "'x'" in remark for remark in found.remarks), (values, found.remarks)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        "2024-01-31 2024-02-01",
+        "01/31/2024 02/01/2024",
+        "31/01/2024 01/02/2024",
+        "31.1.2024 1.2.2024",
+        "2024/01/31 2024/2/1",
+    ],
+)
+def test_dates_of_common_forms(dates):
+    kind, values = taken(dates)
+    assert kind == "date" and [str(day)[:10] for day in values] == ["2024-01-31", "2024-02-01"]
+
+
+def test_times_and_zones():
+    text_file("t.csv", "id;x;at", "1;2024-01-31 9:30;9:30", "2;2024-01-31T10:00:05;10:00:05")
+    sets = sets_to_fit([Path("t.csv")], Recipe(("id",))).sets
+    assert str(sets.elements["x"].values[0])[:16] == "2024-01-31T09:30"
+    assert values_of(sets.elements["at"]) == [34200, 36005]
+    assert taken("2024-01-31T10:00:00Z 2024-01-31T12:00:00+02:00")[1][0] == taken("2024-01-31T10:00:00Z")[1][0]
+    found = read("x 2024-02-30 2024-01-01", "z 1 2")
+    assert found.sets.elements["x"].kind == "categorical"
+    assert any("looks like dates and times, and not all can be read" in remark for remark in found.remarks)
+
+
+def test_lists_in_cells():
+    text_file("t.csv", "name;x;w;y", 'a;[1, 2, 3];"[""u"", ""v"", ""u""]";1', "b;[];[];0", "c;[4];['it''s'];0")
+    sets = sets_to_fit([Path("t.csv")], Recipe(("name",), ("y",))).sets
+    assert sets.sizes.tolist() == [3, 0, 1] and values_of(sets.elements["x"]) == [1, 2, 3, 4]
+    text_file("t.csv", "name,x,w,y", "a,1;2;3,u;v;w,1", "b,,,0", "c,4,x,0")
+    read_by = Dialect(Spelling(list_separator=";"))
+    sets = sets_to_fit([Path("t.csv")], Recipe(("name",), ("y",)), dialect=read_by).sets
+    assert sets.sizes.tolist() == [3, 0, 1] and values_of(sets.elements["x"]) == [1, 2, 3, 4]
+    assert values_of(sets.elements["w"]) == ["u", "v", "w", "x"]
+
+
+# Files of other makers
+
+
+def test_separators_comments_and_marks():
+    for lines in (
+        ["# made by hand", "", "id;a,b;c", "1;2,5;x", "2;3,5;y"],
+        ["sep=;", "id;a,b;c", "1;2,5;x", "2;3,5;y"],
+        ["#id;a,b;c", "1;2,5;x", "2;3,5;y"],
+        ["# three; words; here", "id;a,b;c", "1;2,5;x", "2;3,5;y"],
+    ):
+        text_file("t.csv", *lines)
+        rows = read_tables([Path("t.csv")], roles_of(("id",)), Dialect(Spelling(decimal=",")))
+        assert rows.table.to_pydict() == {"id": [1, 2], "a,b": [2.5, 3.5], "c": ["x", "y"]}, lines
+    text_file("t.csv", "id:x", "1:2")
+    assert read_tables([Path("t.csv")], {}, Dialect(delimiter=":")).table.column_names == ["id", "x"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1", "cp1252"])
+def test_encodings(encoding):
+    text_file("t.csv", "id,naïve", "1,café", "2,ü", encoding=encoding)
+    dialect = Dialect(encoding=None if encoding.startswith("utf") else encoding)
+    assert read_tables([Path("t.csv")], {}, dialect).table["naïve"].to_pylist() == ["café", "ü"]
+
+
+def test_line_ends_long_cells_and_quotes():
+    Path("t.csv").write_bytes(b'id,x\r\n1,"a\nb"\n\r\n2,"say ""c"""\r3,' + b"z" * 3_000_000 + b"\n")
+    table = read_tables([Path("t.csv")], roles_of(("id",))).table
+    assert table["id"].to_pylist() == [1, 2, 3]
+    assert table["x"].to_pylist() == ["a\nb", 'say "c"', "z" * 3_000_000]
+
+
+def test_files_are_known_by_their_content():
+    table = pa.table({"id": [1, 2], "x": [1.5, 2.5]})
+    parquet.write_table(table, "parquet.csv")
+    with ipc.new_file("arrow.csv", table.schema) as writer:
+        writer.write_table(table)
+    text = "id,x\n1,1.5\n2,2.5\n"
+    Path("gz.csv").write_bytes(gzip.compress(text.encode()))
+    Path("t.csv.xz").write_bytes(lzma.compress(text.encode()))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("folder/inner.csv", text)
+    Path("t.csv.zip").write_bytes(packed.getvalue())
+    for name in ("parquet.csv", "arrow.csv", "gz.csv", "t.csv.xz", "t.csv.zip"):
+        assert read_tables([Path(name)]).table.to_pydict() == table.to_pydict(), name
+    with zipfile.ZipFile("t.csv.zip", "w") as archive:
+        archive.writestr("a.csv", text)
+        archive.writestr("b.csv", text)
+    with pytest.raises(BadArgument, match="expects one file in the archive; got 2"):
+        read_tables([Path("t.csv.zip")])
+
+
+def test_json_lines():
+    rows = [{"id": 12345678901234567890, "x": [1, 2.5], "c": "007"}, {"id": 2, "x": [], "c": None}, {"id": 3, "x": [4]}]
+    text_file("t.jsonl", *map(json.dumps, rows))
+    table = read_tables([Path("t.jsonl")]).table
+    assert table["id"].to_pylist() == ["12345678901234567890", "2", "3"]
+    assert table["x"].to_pylist() == [[1, 2.5], [], [4]] and table["c"].to_pylist() == ["007", None, None]
+    Path("t.ndjson.gz").write_bytes(gzip.compress(Path("t.jsonl").read_bytes()))
+    assert read_tables([Path("t.ndjson.gz")]).table == table
+    text_file("t.jsonl", '{"a": 1}', '{"a": ')
+    with pytest.raises(BadArgument, match=r"t[.]jsonl, line 2: "):
+        read_tables([Path("t.jsonl")])
+
+
+def test_damaged_offsets_are_refused_and_files_not_mapped():
+    text = pa.array(["one", "two", "three"])
+    table = pa.table({"id": [1, 2, 3], "c": text})
+    with ipc.new_file("t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    content = Path("t.arrow").read_bytes()
+    offsets = text.buffers()[1].to_pybytes()[:16]
+    wrong = offsets[:8] + (2**30).to_bytes(4, "little") + offsets[12:]
+    assert content.count(offsets) == 1
+    Path("t.arrow").write_bytes(content.replace(offsets, wrong))
+    with pytest.raises(BadArgument, match=r"t[.]arrow cannot be read: it is damaged"):
+        read_tables([Path("t.arrow")])
+    Path("t.arrow").write_bytes(content)
+    rows = read_tables([Path("t.arrow")])
+    Path("t.arrow").write_bytes(bytes(len(content)))
+    assert rows.table["c"].to_pylist() == ["one", "two", "three"]
+
+
+# What only tells rows apart
+
+
+def test_columns_that_count_are_told_and_left_out_by_an_option():
+    num = 24
+    frame = pd.DataFrame(
+        {
+            "id": np.repeat(np.arange(num), 2),
+            "x": np.arange(2 * num) % 5,
+            "nth": np.arange(2 * num) + 7,
+            "of_set": np.repeat(np.arange(num) + 100, 2),
+            "key": [f"k{n * 37 % 48}" for n in range(2 * num)],
+        }
+    )
+    frame.to_csv("t.csv", index=False)
+    found = sets_to_fit([Path("t.csv")], Recipe(("id",)))
+    for name, why in (
+        ("nth", "counts the rows"),
+        ("of_set", "counts the sets"),
+        ("key", "has another value in each row"),
+    ):
+        assert any(f"column '{name}' {why}" in remark and "--drop-ids" in remark for remark in found.remarks), name
+    assert not any("'x'" in remark for remark in found.remarks)
+    found = sets_to_fit([Path("t.csv")], Recipe(("id",)), drop_ids=True)
+    assert list(found.sets.elements) == ["x"] and found.recipe.drop == ("nth", "of_set", "key")
+    frame.rename(columns={"x": "Unnamed: 0"}).to_csv("u.csv", index=False)
+    assert any(
+        "'Unnamed: 0' is the index" in remark for remark in sets_to_fit([Path("u.csv")], Recipe(("id",))).remarks
+    )
+
+
+def test_the_index_of_a_frame_is_left_out(janossy):
+    frame = pd.DataFrame(orders()).sort_values("returned", kind="stable")
+    frame.to_parquet("orders.parquet")
+    code, out, _ = janossy("fit", "orders.parquet", *FIT[2:], "--out", "model")
+    assert code == 0 and "orders.parquet: __index_level_0__ is the index of a pandas frame, and left out." in out
+    assert "__index_level_0__" not in json.loads(Path("model/fit.json").read_text(encoding="utf-8"))["recipe"]["drop"]
+    assert janossy("predict", "model", "orders.parquet", "--out", "p.csv")[0] == 0
+
+
+# Sets without a target
+
+
+def test_sets_without_a_target_are_left_out_of_a_fit_and_of_a_score(janossy):
+    columns = orders()
+    without = [value if order % 4 else None for order, value in zip(columns["order"], columns["returned"], strict=True)]
+    write("orders.csv", {**columns, "returned": without})
+    code, out, _ = janossy(*FIT, "--out", "model")
+    assert code == 0 and "10 sets have no target, and are left out." in out
+    code, out, _ = janossy("predict", "model", "orders.csv", "--out", "p.parquet")
+    assert code == 0 and "of the 30 sets of 40 that have a target" in out
+    assert parquet.read_table("p.parquet").num_rows == 40
+    one = [None if row == 0 else value for row, value in enumerate(columns["returned"])]
+    if columns["order"][1] == columns["order"][0]:
+        write("one.csv", {**columns, "returned": one})
+        code, _, err = janossy("fit", "one.csv", *FIT[2:], "--out", "another")
+        assert code == 2 and "y expects a target for every set; got none for set 0, in one.csv, row 1." in err
+
+
+# The commands
+
+
+def test_options_of_csv_files_and_names_with_commas(janossy):
+    columns = orders()
+    columns["price"] = [f"{price:.2f}".replace(".", ",") for price in columns["price"]]
+    columns["a,b"] = columns.pop("hour")
+    pd.DataFrame(columns).to_csv("orders.csv", index=False, sep=";", encoding="latin-1")
+    options = ("--decimal", ",", "--delimiter", ";", "--encoding", "latin-1", "--null-values", "-1")
+    code, out, err = janossy(*FIT, *options, "--drop", '"a,b"', "--out", "model")
+    assert (code, err) == (0, "") and re.search(r"price +element +numeric", out)
+    assert json.loads(Path("model/fit.json").read_text(encoding="utf-8"))["recipe"]["null_values"] == ["-1"]
+    assert janossy("predict", "model", "orders.csv", "--decimal", ",", "--out", "p.csv")[0] == 0
+    code, _, err = janossy("predict", "model", "orders.csv", "--out", "q.csv")
+    assert code == 2 and "--decimal , reads a CSV file of such numbers" in err
+    for option, value in (("--decimal", "x"), ("--thousands", "."), ("--delimiter", "ab"), ("--encoding", "martian")):
+        code, _, err = janossy(*FIT, option, value, "--out", "other")
+        assert code == 2 and f"{option} expects" in err
+
+
+def test_the_page_says_what_each_column_was_taken_for(janossy):
+    columns = orders()
+    columns["code"] = [f"{order:03}" for order in columns["order"]]
+    write("orders.csv", columns)
+    code, out, _ = janossy(*FIT, "--out", "model")
+    assert code == 0 and "column 'code' is digits with zeros in front" in out
+    page = Path("model/report.html").read_text(encoding="utf-8")
+    assert "digits with zeros in front, or more than a number holds" in page

@@ -1,0 +1,284 @@
+"""Random tables against an oracle of plain Python, through every door: which rows are a set, which values one category.
+
+``python -m tests.tables.fuzz --tables 100000 --seed 0`` runs as many as one likes, and prints the seed of what differs.
+"""
+
+import argparse
+import contextlib
+import csv
+import datetime as dt
+import random
+import sys
+import tempfile
+import warnings
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from pyarrow import ipc, parquet
+
+from janossy.cli.workflow import grouping
+from janossy.cli.workflow.recipe import Recipe, sets_to_fit, sets_to_predict
+from janossy.tables import SetStream, SetTable, TableEncoder, as_sets
+
+NEAR = 2**53
+"""Around it float64 begins to confuse whole numbers."""
+
+
+def _integers(rng: random.Random, low: int, high: int) -> int:
+    return rng.choice([rng.randint(-3, 3), rng.choice([NEAR, 10**18, 2**62]) + rng.randint(-2, 2), high, low])
+
+
+def _within(low: int, high: int) -> Any:
+    return lambda rng: min(max(_integers(rng, low, high), low), high)
+
+
+def _decimal(digits: int, scale: int) -> Any:
+    return lambda rng: Decimal(rng.choice([rng.randint(-3, 3), 10 ** (digits - 1) + rng.randint(-2, 2)])).scaleb(-scale)
+
+
+def _moment(unit: int) -> Any:
+    def draw(rng: random.Random) -> int:
+        return (rng.randint(0, 2) * 86_400 + 1_700_000_000) * unit + rng.randint(0, 1) * (unit > 1)
+
+    return draw
+
+
+TYPES: dict[str, tuple[pa.DataType, Any]] = {
+    "int8": (pa.int8(), _within(-128, 127)),
+    "int32": (pa.int32(), _within(-(2**31), 2**31 - 1)),
+    "int64": (pa.int64(), _within(-(2**63), 2**63 - 1)),
+    "uint64": (pa.uint64(), _within(0, 2**64 - 1)),
+    "decimal128": (pa.decimal128(38, 0), _decimal(30, 0)),
+    "decimal128, two places": (pa.decimal128(20, 2), _decimal(20, 2)),
+    "decimal256": (pa.decimal256(60, 3), _decimal(50, 3)),
+    "float16": (pa.float16(), lambda rng: float(rng.choice([0.0, -0.0, 1.5, -2.0]))),
+    "float32": (pa.float32(), lambda rng: rng.choice([0.0, -0.0, 1.5, 0.25, 2.0**60])),
+    "float64": (pa.float64(), lambda rng: rng.choice([0.0, -0.0, 0.1, 1e300, 5e-324, float(NEAR)])),
+    "string": (
+        pa.string(),
+        lambda rng: rng.choice(["", "NA", "007", "7", "7.0", "é", "null", "a,b", '"', "1e3", "1000"]),
+    ),
+    "large_string": (pa.large_string(), lambda rng: rng.choice(["0", "00", "-0", "x", "nan", "None", "true"])),
+    "string_view": (pa.string_view(), lambda rng: rng.choice(["a", "a much longer text than a view holds", "7"])),
+    "dictionary": (pa.dictionary(pa.int8(), pa.string()), lambda rng: rng.choice(["1", "01", "b", "NA"])),
+    "binary": (pa.binary(), lambda rng: rng.choice([b"a", b"\xff", b"\\xff", b"\xff\xfe", b""])),
+    "fixed binary": (pa.binary(2), lambda rng: rng.choice([b"ab", b"\xff\x00", b"\x00\xff", b"\\x"])),
+    "uuid": (pa.uuid(), lambda rng: UUID(int=rng.choice([0, 1, 2**127, 2**127 + 1]))),
+    "bool": (pa.bool_(), lambda rng: rng.random() < 0.5),
+    "date32": (pa.date32(), lambda rng: dt.date(2024, 1, rng.randint(1, 4))),
+    "timestamp[s]": (pa.timestamp("s"), _moment(1)),
+    "timestamp[us]": (pa.timestamp("us"), _moment(10**6)),
+    "timestamp[ns]": (pa.timestamp("ns"), _moment(10**9)),
+    "timestamp[us, UTC]": (pa.timestamp("us", "UTC"), _moment(10**6)),
+    "time64": (pa.time64("us"), lambda rng: rng.choice([0, 1, 86_399_999_999])),
+    "duration": (pa.duration("ns"), lambda rng: rng.choice([0, 1, 10**18, 10**18 + 1])),
+}
+"""Arrow types, and how a value of each is drawn: values that some conversion would confuse."""
+
+NOT_SORTED = ("bool",)
+OF_CSV = ("int8", "int64", "decimal128", "string", "large_string", "bool", "uuid")
+
+
+def column(rng: random.Random, name: str, num: int, nulls: float) -> pa.Array:
+    kind, draw = TYPES[name]
+    pool = [draw(rng) for _ in range(rng.randint(1, 6))]
+    values = [None if rng.random() < nulls else rng.choice(pool) for _ in range(num)]
+    if isinstance(kind, pa.DictionaryType):
+        return pa.array(values, kind.value_type).dictionary_encode()
+    return pa.array(values, kind)
+
+
+def key(value: Any) -> Any:
+    """What makes two values of one column the same, in Python; None for a missing one."""
+    return None if value is None or value != value else value
+
+
+def keys(values: pa.Array) -> list[Any]:
+    """The values as Python has them; those that Python would round as whole numbers."""
+    kind = values.type
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
+        return values.cast(pa.int64()).to_pylist()
+    return [key(x) for x in values.to_pylist()]
+
+
+def grouped(ids: list[list[Any]]) -> dict[tuple, list[int]]:
+    """The rows of each set, by their ids, in the order in which they appear first."""
+    sets: dict[tuple, list[int]] = {}
+    for row, names in enumerate(zip(*ids, strict=True)):
+        sets.setdefault(names, []).append(row)
+    return sets
+
+
+def same_partition(codes: list[Any], values: list[Any], what: str) -> None:
+    """Codes are equal where values are, and only there."""
+    pairs = set(zip(codes, values, strict=True))
+    assert len(pairs) == len(set(codes)) == len(set(values)), (what, sorted(map(str, pairs)))
+
+
+def rows_of(sets: SetTable) -> list[list[int]]:
+    """The rows that each set is made of."""
+    rows = sets.elements["row"].values.astype(int).tolist()
+    return [rows[a:b] for a, b in pairwise(sets.offsets)]
+
+
+def check_sets(sets: SetTable, expected: dict[tuple, list[int]], values: list[Any], door: str, ordered: bool) -> None:
+    """These rows in these sets, and one category for each value."""
+    found, wanted = rows_of(sets), list(expected.values())
+    if not ordered:
+        found, wanted = sorted(found), sorted(wanted)
+    assert found == wanted, (door, found, wanted)
+    if sets.ids is not None:
+        listed = sets.ids.tolist() if sets.ids.dtype != "datetime64[ns]" else list(sets.ids)
+        assert len(set(listed)) == len(expected), (door, listed)
+    code = sets.elements["code"].to_kind("categorical", "code")
+    rows = sets.elements["row"].values.astype(int)
+    same_partition(code.values.tolist(), [values[row] for row in rows], f"{door}: categories")
+    assert code.missing().tolist() == [values[row] is None for row in rows], door
+    with warnings.catch_warnings(action="ignore"):
+        encoded = TableEncoder().fit_transform(SetTable(sets.offsets, {"code": code}, {}))
+    same_partition(encoded.elements.values[:, 0].tolist(), [values[row] for row in rows], f"{door}: codes")
+
+
+def frames(table: pa.Table) -> dict[str, Any]:
+    """The table in the forms that hold its types."""
+    found: dict[str, Any] = {
+        "Arrow": table,
+        "chunks": pa.concat_tables([table[: len(table) // 2], table[len(table) // 2 :]]),
+        "pandas, as Arrow": table.to_pandas(types_mapper=pd.ArrowDtype),
+        "dict": {name: table[name] for name in table.column_names},
+    }
+    if not any(pa.types.is_duration(f.type) or isinstance(f.type, pa.BaseExtensionType) for f in table.schema):
+        found["lists"] = {name: table[name].to_pylist() for name in table.column_names}
+        if not any(pa.types.is_float16(f.type) or pa.types.is_decimal256(f.type) for f in table.schema):
+            found["pandas"] = table.to_pandas(date_as_object=False)
+            with contextlib.suppress(Exception):  # what polars does not hold
+                found["polars"] = pl.from_arrow(table)
+    return found
+
+
+def check(seed: int, folder: Path) -> None:
+    """One random table through every door."""
+    rng = random.Random(seed)
+    num = rng.randint(1, 12)
+    names = [f"id{j}" for j in range(rng.choice([1, 1, 2]))]
+    kinds = [rng.choice(list(TYPES)) for _ in names]
+    of_code = rng.choice(list(TYPES))
+    columns = {name: column(rng, kind, num, 0.0) for name, kind in zip(names, kinds, strict=True)}
+    columns["code"] = column(rng, of_code, num, rng.choice([0.0, 0.3]))
+    columns["row"] = pa.array(range(num))
+    table = pa.table(columns)
+    ids, values = [keys(columns[name]) for name in names], keys(columns["code"])
+    expected = grouped(ids)
+    for door, frame in frames(table).items():
+        if door == "pandas" and (of_code.startswith(("int", "uint")) and columns["code"].null_count):
+            continue  # pandas has made floats of them
+        sets = as_sets(frame, set_id=names, categorical=["code"] if rng.random() < 0.5 else ())
+        check_sets(sets, expected, values, door, True)
+    check_lists(rng, table, values)
+    check_files(rng, table, names, kinds, expected, values, folder)
+    if of_code in OF_CSV and all(kind in OF_CSV for kind in kinds):
+        check_csv(rng, table, names, folder)
+
+
+def check_lists(rng: random.Random, table: pa.Table, values: list[Any]) -> None:
+    """A row per set, with lists."""
+    cuts = sorted({0, len(table), *(rng.randint(0, len(table)) for _ in range(2))})
+    offsets = pa.array(cuts, pa.int32())
+    lists = pa.table(
+        {name: pa.ListArray.from_arrays(offsets, table[name].combine_chunks()) for name in ("code", "row")}
+    )
+    expected = {(b,): list(range(a, z)) for b, (a, z) in enumerate(pairwise(cuts))}
+    check_sets(as_sets(lists), expected, values, "lists", True)
+
+
+def check_files(
+    rng: random.Random,
+    table: pa.Table,
+    names: list[str],
+    kinds: list[str],
+    expected: dict[tuple, list[int]],
+    values: list[Any],
+    folder: Path,
+) -> None:
+    """Parquet and Arrow files, by ``fit``, by ``group`` and what it writes, by a stream."""
+    if (
+        rng.random() < 0.5
+        and not any(kind in ("float16", "duration") for kind in kinds)
+        and "float16" not in str(table.schema)
+    ):
+        file = folder / "rows.parquet"
+        parquet.write_table(table, file, row_group_size=rng.randint(1, 5))
+    else:
+        file = folder / "rows.arrow"
+        with ipc.new_file(str(file), table.schema) as writer:
+            writer.write_table(table)
+    recipe = Recipe(set_id=tuple(names), categorical=("code",))
+    check_sets(sets_to_fit([file], recipe).sets, expected, values, "fit", True)
+    if any("float16" in str(field.type) or "halffloat" in str(field.type) for field in table.schema):
+        return  # DuckDB has none
+    if any(pa.types.is_decimal256(field.type) or pa.types.is_duration(field.type) for field in table.schema):
+        return  # DuckDB's numbers have 38 digits, and its durations microseconds
+    out = folder / "sets.parquet"
+    out.unlink(missing_ok=True)
+    grouping.group([str(file)], names, [], out)
+    check_sets(as_sets(parquet.read_table(out), set_id=names), expected, values, "group", False)
+    stream = SetStream(out, set_id=names)
+    for i in range(len(stream.pieces)):
+        check_sets(stream.read(i, ids=True).sets, expected, values, "stream", False)
+
+
+def check_csv(rng: random.Random, table: pa.Table, names: list[str], folder: Path) -> None:
+    """CSV in two files: what is written alike is one id, and one category, and nothing else is."""
+    texts = {name: ["" if x is None else str(x) for x in table[name].to_pylist()] for name in table.column_names}
+    if any(text == "" for name in names for text in texts[name]):
+        return
+    cut = rng.randint(0, len(table) - 1)
+    files = []
+    for number, (begin, end) in enumerate(((0, cut), (cut, len(table)))):
+        if begin < end:
+            files.append(folder / f"{number}.csv")
+            with files[-1].open("w", newline="", encoding="utf-8") as out:
+                writer = csv.writer(out, delimiter=rng.choice(",;\t|"))
+                writer.writerow(texts)
+                writer.writerows(zip(*(column[begin:end] for column in texts.values()), strict=True))
+    values = [text or None for text in texts["code"]]
+    if all(value is None for value in values):
+        return
+    expected = grouped([texts[name] for name in names])
+    recipe = Recipe(set_id=tuple(names), categorical=("code",))
+    sets = sets_to_fit(files, recipe).sets
+    check_sets(sets, expected, values, "CSV", True)
+    encoder = TableEncoder().fit(sets)
+    codes = dict(
+        zip(sets.elements["row"].values.tolist(), encoder.transform(sets).elements.values[:, 0].tolist(), strict=True)
+    )
+    for file, (begin, end) in zip(files, [(0, cut), (cut, len(table))][-len(files) :], strict=True):
+        found = sets_to_predict([file], encoder, Recipe(set_id=tuple(names))).sets
+        again = encoder.transform(found).elements.values[:, 0].tolist()
+        rows = found.elements["row"].values.tolist()
+        assert [codes[row] for row in rows] == again, ("CSV by the model's types", file, begin, end)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tables", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        for seed in range(asked.seed, asked.seed + asked.tables):
+            try:
+                check(seed, Path(name))
+            except Exception as error:
+                print(f"seed {seed}: {type(error).__name__}: {str(error)[:400]}", file=sys.stderr)
+                raise
+    print(f"{asked.tables:,} tables, no difference")
+
+
+if __name__ == "__main__":
+    main()
