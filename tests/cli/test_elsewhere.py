@@ -99,12 +99,14 @@ for module in sys.argv.pop(1).split(","):
 @pytest.mark.parametrize(
     ("who", "extra", "modules"),
     [
-        ("the command line", "cli", ["typer", "rich", "jinja2", "matplotlib"]),
-        ("this command", "estimators", ["pyarrow", "sklearn", "skorch", "safetensors"]),
+        ("the command line", "cli", ["typer"]),
+        ("this command", "estimators", ["sklearn"]),
         ("this command", "group", ["duckdb"]),
         ("this command", "ray", ["ray"]),
+        pytest.param("the command line", "cli", ["rich", "jinja2", "matplotlib"], marks=pytest.mark.only_all),
+        pytest.param("this command", "estimators", ["pyarrow", "skorch", "safetensors"], marks=pytest.mark.only_all),
     ],
-    ids=["cli", "estimators", "group", "ray"],
+    ids=["cli", "estimators", "group", "ray", "others of cli", "others of estimators"],
 )
 def test_without_an_extra_one_line_names_it(who, extra, modules, tmp_path):
     (tmp_path / "table.csv").write_text("id,x,y\n1,2,3\n")
