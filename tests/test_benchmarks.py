@@ -15,7 +15,8 @@ from benchmarks.recurrent import as_packed, as_pyg, power_law_row
 from benchmarks.run import BENCHMARKS, RESULTS
 from benchmarks.stacks import stack_row
 from benchmarks.tables import chosen_row, long_row
-from janossy import TupleMLP
+from benchmarks.vocabulary import row as vocabulary_row
+from janossy import GRU, JanossyPooling, Sampled, TupleMLP, Tuples
 from studies.paper.arithmetic.models import MODELS
 
 NAMES = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"] for name in BENCHMARKS}
@@ -29,7 +30,7 @@ LARGE = (
     "B=64 n=100 LSTM",
     "silu",
 )
-LARGE += ("batch 1024", "2 threads", "100000 sets", "15 networks")
+LARGE += ("batch 1024", "2 threads", "100000 sets", "15 networks", "1000000 occurrences", "B=32 n=100", "n=20,000")
 """Rows that take seconds. ``make test`` runs the same code on less, but for one that is ``gather`` against itself; silu
 needs kernels in float32 that no other test does. Of auto's rows it runs a fifth: the laws compare evaluators too."""
 
@@ -46,6 +47,8 @@ LESS = {
     "3 stacked networks": lambda: stack_row("k3-linear", 1, 3),
     "3 stacked networks, of a recurrence": lambda: stack_row("gru-linear", 1, 3),
     "100 sets, chosen": lambda: chosen_row(100),
+    "pairs of ids in 1000 sets": lambda: vocabulary_row("k = 2", JanossyPooling(TupleMLP(2, 64, 64), Tuples(2)), 1000),
+    "GRU of ids in 1000 sets": lambda: vocabulary_row("GRU", JanossyPooling(GRU(64, 64), Sampled(1, seed=0)), 1000),
 }
 
 
@@ -53,6 +56,13 @@ LESS = {
 def rows_of(name):
     torch.manual_seed(0)
     return list(BENCHMARKS[name].rows())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rows_are_let_go():
+    """Rows hold their data, which no other file needs."""
+    yield
+    rows_of.cache_clear()
 
 
 def cases():

@@ -123,8 +123,8 @@ def test_no_graph_break_without_kernels(name, sizes, monkeypatch):
     ("ordering", "function", "evaluator"),
     [
         ("tuples_2", "tuple_mlp", "auto"),
-        ("tuples_2", "tuple_mlp", "spectral"),
-        ("tuples_2", "tuple_mlp", "projected"),
+        pytest.param("tuples_2", "tuple_mlp", "spectral", marks=pytest.mark.only_all),
+        pytest.param("tuples_2", "tuple_mlp", "projected", marks=pytest.mark.only_all),
         ("tuples_2", "tuple_product_of_mlps", "permanent"),
         ("all_permutations", "gru", "auto"),
     ],
@@ -175,7 +175,7 @@ def sampled_of_mixed_sizes(num, backend, batches) -> None:
                 assert (Discounted()(x[orders]) - y).abs().amax(1).min() < 1e-12
 
 
-@pytest.mark.parametrize("num", [1, 4])
+@pytest.mark.parametrize("num", [1, pytest.param(4, marks=pytest.mark.only_all)])
 def test_sampled_of_mixed_sizes(num):
     sampled_of_mixed_sizes(num, "aot_eager", MIXED_BATCHES)
 

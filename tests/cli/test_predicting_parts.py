@@ -113,7 +113,7 @@ def test_a_killed_run_goes_on_where_it_was(model, sets, tmp_path):
     law_same(predicted(out), expected(model))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.only_all)])
 def test_what_fails_is_one_line_and_the_rest_is_done(workers, model, sets, janossy):
     """A part whose set is a null; a worker that dies has its law in test_run.py, and on Ray below."""
     broken = table(30).set_column(1, "price", pa.array([*table(30)["price"].to_pylist()[:-1], None]))
