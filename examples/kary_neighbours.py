@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[int, dict[str, float]]:
         accuracies, changes, seconds = [], [], []
         for seed in range(options.seeds):
             torch.manual_seed(seed)
-            model = GraphSAGE(k, data.num_features, aggregation=num_classes)
+            model = GraphSAGE(k, data.num_features, num_classes)
             seconds += train(model, data, options.epochs)
             accuracies.append(test_accuracy(model, data))
             changes.append(change_by_edge_order(model, data))

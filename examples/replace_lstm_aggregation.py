@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, dict[str, float]]:
     print(f"{'aggr':8} {'test accuracy':>13} {'s / epoch':>10} {'change of an output by batch-mates':>35}")
     for kind, num_passes in (("lstm", 1), ("janossy", 20)):
         torch.manual_seed(0)
-        model = GraphSAGE(kind, data.num_features, aggregation=num_classes)
+        model = GraphSAGE(kind, data.num_features, num_classes)
         seconds = train(model, data, options.epochs)
         accuracy = test_accuracy(model, data, num_passes)
         fix_orders(model)

@@ -131,8 +131,8 @@ def test_one_starts_from_few_names():
     assert len(janossy.__all__) <= 24
 
 
-RECORDS = {"Epoch", "Progress", "Trial"}
-"""What a search tells of itself, without an array."""
+RECORDS = {"Epoch", "NothingTrained", "Progress", "Trial", "UnfinishedTraining"}
+"""The names of what a search tells of itself, without an array."""
 
 
 @pytest.mark.parametrize("name", PUBLIC)

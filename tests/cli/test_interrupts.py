@@ -80,6 +80,15 @@ def test_ctrl_c(place, times, written, janossy, monkeypatch):
         assert ("max" in stdout) == (place not in ("between candidates", "the first batch"))
 
 
+@pytest.fixture
+def default_sigterm():
+    """SIGTERM as a new process has it: Ray, in another test, leaves a handler of its own."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("default_sigterm")
 @pytest.mark.parametrize(("place", "written"), [("reading", []), ("the first batch", WHOLE), ("calibration", WHOLE)])
 def test_sigterm_ends_a_fit_as_ctrl_c_does(place, written, janossy, monkeypatch):
     """With the best so far, what batch systems expect as exit code, and nothing half-written."""

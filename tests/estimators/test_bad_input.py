@@ -51,15 +51,12 @@ ERRORS = {
         "'x0'.*a string or a number.*in row 1, {}",
     ),
     "mixed": (lambda: as_sets(pd.DataFrame({"a": [1, "b"]})), TypeError, "'a'.*one type.*got int and, in row 1, 'b'"),
-    "bytes": (lambda: as_sets(np.array([[b"a"]])), TypeError, r"column 'x0' expects numbers, text.*got \|S1"),
-    "binary": (lambda: as_sets(pa.table({"a": [b"a"]})), TypeError, "column 'a' expects numbers, text.*Arrow's binary"),
     "Ragged of matrices": (lambda: as_sets(Ragged.from_sets([torch.ones(1, 2, 3)])), ValueError, r"features \(2, 3\)"),
     "sparse column": (
         lambda: as_sets(pd.DataFrame({"a": pd.arrays.SparseArray([0, 1.0])})),
         TypeError,
         "'a' expects what Arrow can hold; got Series.*Arrow says",
     ),
-    "huge": (lambda: as_sets({"a": [1, 2**70]}), TypeError, "column 'a' expects values of one type"),
     # Lists of sets
     "features": (lambda: as_sets([np.ones((2, 3)), np.ones((2, 2))]), ValueError, r"\(n, 3\).*\(2, 2\) as set 1"),
     "dimensions": (lambda: as_sets([np.ones((2, 3)), np.ones(3)]), ValueError, r"\(n, 3\).*shape \(3,\) as set 1"),
@@ -85,11 +82,15 @@ ERRORS = {
     "pandas null list": (lambda: as_sets(pd.DataFrame({"a": [None, [1]]})), ValueError, "'a' expects.*null in row 0"),
     "awkward null list": (lambda: as_sets(ak.Array([[1], None])), ValueError, "'x' expects a list.*null in row 1"),
     "nested": (
-        lambda: as_sets(pa.table({"a": [[[1]]]})),
+        lambda: as_sets(pa.table({"a": [[[1], [1, 2]]]})),
         TypeError,
         "column 'a' expects lists of numbers.*lists within",
     ),
-    "nested in structs": (lambda: as_sets(pa.table({"a": [[{"b": [1]}]]})), TypeError, "column 'b'.*lists within"),
+    "nested in structs": (
+        lambda: as_sets(pa.table({"a": [[{"b": [1]}, {"b": [1, 2]}]]})),
+        TypeError,
+        "column 'b'.*lists within",
+    ),
     "nested awkward": (lambda: as_sets(ak.Array([[[[1]]]])), TypeError, "column 'x'.*lists within"),
     "struct of a set": (lambda: as_sets(pa.table({"a": [{"b": 1}]})), TypeError, "column 'a' expects.*Arrow's struct"),
     "one name, pandas": (lambda: as_sets(pd.DataFrame(X, columns=["a", "a"])), ValueError, "two called 'a'. Rename"),

@@ -85,8 +85,9 @@ def named_columns(
 
 def _unnamed_index(x: Any, named: Collection[str]) -> list[str]:
     """The columns of an Arrow table that are an index and that nobody names; warns of them."""
-    schema = getattr(x, "schema", None)
-    left = [name for name in index_columns(schema) if name not in named] if isinstance(schema, pa.Schema) else []
+    left = []
+    if isinstance(x, pa.Table | pa.RecordBatch):
+        left = [name for name in index_columns(x.schema) if name not in named]
     if left:
         warn(f"{', '.join(left)} is the index of a pandas frame, and left out. Rename it to use it.", stacklevel=4)
     return left
