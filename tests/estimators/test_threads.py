@@ -109,6 +109,20 @@ def test_threads_of_a_worker_read_the_model_once(model, tmp_path, monkeypatch):
     assert len(loads) == 1
 
 
+def test_threads_that_load_models_at_once(model, tmp_path):
+    path, at_the_door = save(model, tmp_path / "model"), Barrier(NUM_THREADS)
+
+    def loaded(_):
+        at_the_door.wait(timeout=10)
+        return [load(path) for _ in range(3)]
+
+    with ThreadPoolExecutor(NUM_THREADS) as pool:
+        found = [each for several in pool.map(loaded, range(NUM_THREADS)) for each in several]
+    bags = [np.ones((3, 2)), np.zeros((2, 2))]
+    for each in found:
+        np.testing.assert_allclose(each.predict_proba(bags), model.predict_proba(bags), atol=1e-6)
+
+
 def test_dask_s_threads(model, tmp_path):
     dask = pytest.importorskip("dask.dataframe")
     random = np.random.default_rng(3)
