@@ -1,15 +1,18 @@
 """Threads that predict with one network, one estimator, one predictor: results as alone, and nothing left changed."""
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
 
-from janossy import GRU, JanossyNetwork, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples, predict
-from janossy.batch import SetPredictor
-from janossy.estimators import SetClassifier, save
+from janossy import GRU, JanossyNetwork, JanossyPooling, Ragged, Sampled, Stack, TupleMLP, Tuples, batch, predict
+from janossy.batch import SetPredictor, predictor
+from janossy.estimators import SetClassifier, load, save
 from janossy.nn.modes import evaluating
 
 NUM_THREADS = 4
@@ -70,18 +73,84 @@ def test_a_network_in_training_mode_by_several_orderings():
 def test_a_predictor(model, tmp_path):
     path = save(model, tmp_path / "model")
     random = np.random.default_rng(2)
-    predictor = SetPredictor(path)
+    at_work = SetPredictor(path)
     tables = []
     for sizes in ((2, 3), (40,), (7, 30, 1)):
         offsets = np.r_[0, np.cumsum(sizes)].astype("int32")
         values = random.normal(size=(offsets[-1], 2))
         tables.append(pa.table({f"x{j}": pa.ListArray.from_arrays(offsets, values[:, j]) for j in (0, 1)}))
-    alone = [predictor(table) for table in tables]
-    for found, expected in zip(at_once(predictor, tables), alone * 8, strict=True):
+    alone = [at_work(table) for table in tables]
+    for found, expected in zip(at_once(at_work, tables), alone * 8, strict=True):
         assert found.column_names == expected.column_names
         for name in found.column_names:
             if pa.types.is_floating(found[name].type):
                 np.testing.assert_allclose(found[name].to_numpy(), expected[name].to_numpy(), atol=1e-6)
+
+
+def test_threads_of_a_worker_read_the_model_once(model, tmp_path, monkeypatch):
+    """As those of Dask do: a worker gets a predictor that another process has made."""
+    arrived = SetPredictor(save(model, tmp_path / "model"))
+    predictor._load.cache_clear()
+    loads, at_the_door = [], Barrier(NUM_THREADS)
+
+    def slowly(path):
+        loads.append(path)
+        sleep(0.2)
+        return load(path)
+
+    monkeypatch.setattr(predictor, "load", slowly)
+
+    def schema(_):
+        at_the_door.wait(timeout=10)
+        return arrived.schema(pa.schema({name: pa.list_(pa.float64()) for name in ("x0", "x1")}))
+
+    with ThreadPoolExecutor(NUM_THREADS) as pool:
+        assert len(list(pool.map(schema, range(NUM_THREADS)))) == NUM_THREADS
+    assert len(loads) == 1
+
+
+def test_threads_that_load_models_at_once(model, tmp_path):
+    path, at_the_door = save(model, tmp_path / "model"), Barrier(NUM_THREADS)
+
+    def loaded(_):
+        at_the_door.wait(timeout=10)
+        return [load(path) for _ in range(3)]
+
+    with ThreadPoolExecutor(NUM_THREADS) as pool:
+        found = [each for several in pool.map(loaded, range(NUM_THREADS)) for each in several]
+    bags = [np.ones((3, 2)), np.zeros((2, 2))]
+    for each in found:
+        np.testing.assert_allclose(each.predict_proba(bags), model.predict_proba(bags), atol=1e-6)
+
+
+def test_dask_s_threads(model, tmp_path):
+    dask = pytest.importorskip("dask.dataframe")
+    random = np.random.default_rng(3)
+    rows = [random.normal(size=(n, 2)) for n in (2, 40, 3, 50, 1, 30, 5, 45)]
+    lists = {f"x{j}": pd.Series([x[:, j] for x in rows], dtype=pd.ArrowDtype(pa.list_(pa.float64()))) for j in (0, 1)}
+    frame, arrived = pd.DataFrame(lists), SetPredictor(save(model, tmp_path / "model"))
+    expected = arrived(pa.Table.from_pandas(frame, preserve_index=False))
+    found = batch.on_dask(dask.from_pandas(frame, npartitions=8), arrived).compute(scheduler="threads")
+    np.testing.assert_allclose(found["standard_error"], expected["standard_error"].to_numpy(), atol=1e-6)
+
+
+def test_a_stack_and_functions_of_one_network():
+    torch.manual_seed(0)
+    stack = Stack([JanossyNetwork(None, JanossyPooling(GRU(3, 8), Sampled(1)), torch.nn.Linear(8, 2)) for _ in "ab"])
+    small, large = (Ragged.from_sets([torch.randn(n, 3) for n in sizes]) for sizes in ((2, 3, 5), (20, 30)))
+
+    def mean(asked):
+        model, sets, orderings = asked
+        return predict(model, sets, orderings=orderings, seed=0).mean
+
+    inside = stack.members()[0]
+    asked = [
+        *((model, sets, Sampled(1)) for model in (stack, inside, inside.forward) for sets in (small, large)),
+        (stack, large, Tuples(2)),
+    ]
+    alone = [mean(each) for each in asked]
+    for found, expected in zip(at_once(mean, asked), alone * 8, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 def test_evaluation_ends_with_the_last_of_contexts_that_overlap():

@@ -928,7 +928,7 @@ def test_outputs_that_are_not_finite_end_the_search_for_their_set():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"network": JanossyPooling(GRU(2, 3), Sampled())}, "expects a JanossyNetwork; got JanossyPooling. Write Jan"),
+        ({"network": JanossyPooling(GRU(2, 3), Sampled())}, "orderings= with another model; got a JanossyPooling and"),
         ({"sets": torch.zeros(3, 2)}, "predict expects a Ragged"),
         ({"generator": 3}, "a torch.Generator as generator; got 3, of type int"),
         ({"num_permutations": 2.5}, "num_permutations >= 1, an integer, or None; got num_permutations=2.5"),

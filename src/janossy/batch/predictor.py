@@ -6,6 +6,7 @@ from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from socket import gethostname
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ class SetPredictor:
     rounding of float32): permutations are a function of the seed and the set.
 
     It pickles as its arguments and the model's digest. Each process reads the model itself, once, from a path that all
-    of them see, and refuses one that has changed.
+    of them see, and refuses one that has changed. Threads share the model, and get what each would get alone.
 
     Args:
         model: what ``janossy fit`` or ``janossy.estimators.save`` wrote: a folder, or a zip.
@@ -114,7 +115,8 @@ class SetPredictor:
 
     @property
     def _loaded(self) -> SetClassifier | SetRegressor:
-        return _load(str(self.model), self.digest, self.num_permutations, self.device)
+        with _loading:  # a cache alone would let every thread of a worker read the model
+            return _load(str(self.model), self.digest, self.num_permutations, self.device)
 
     def _kinds(self) -> dict[str, str]:
         encoder = self._loaded.encoder_
@@ -144,6 +146,9 @@ class SetPredictor:
             if name not in leaves:
                 raise ValueError(f"the table has no column {name!r} to keep. {has}")
         return kept, read
+
+
+_loading = Lock()
 
 
 @lru_cache(maxsize=8)

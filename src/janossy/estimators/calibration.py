@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.ensemble import predict_step, steps
+from janossy.estimators.ensemble import predict_by, steps
 from janossy.estimators.search import Part
 from janossy.estimators.tasks import Classification
 
@@ -48,11 +48,10 @@ def temperature(parts: Sequence[Part], examples: Examples, task: Classification,
 def _draws(network: nn.Module, examples: Examples, num_permutations: int) -> Tensor:
     """The logits of each set and draw, (B, m, C), NaN behind those of a set that has fewer."""
     parts = []
-    for step in steps([network], examples.sets):
+    for step in steps(examples.sets):
         some = examples[step]
-        found = predict_step(network, some.sets, some.context, None, num_permutations, error_bar=False)
-        outputs = found.outputs
-        assert outputs is not None
-        parts.append(outputs)
+        prediction = predict_by(network, some.sets, some.context, None, num_permutations, error_bar=False)
+        assert prediction.outputs is not None
+        parts.append(prediction.outputs)
     most = max(part.shape[1] for part in parts)
     return torch.cat([pad(part, (0, 0, 0, most - part.shape[1]), value=nan) for part in parts])

@@ -7,19 +7,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from janossy.estimators.networks import drawn_for, exact_outputs, rows_of
+from janossy.estimators.networks import exact_outputs, orderings_for
 from janossy.estimators.tasks import Task
 from janossy.inference import Link, Prediction, predict
 from janossy.inference.error_bars import Sample
-from janossy.inference.prediction import exact
+from janossy.inference.prediction import exact, of_groups
 from janossy.nn.network import JanossyNetwork
+from janossy.orderings.contract import Orderings, as_random
 from janossy.sets import Ragged
+from janossy.transfer import upload
 
 BLOCKS = 5
 """Independent blocks of permutations that an error bar is made from."""
 
-MOST_SETS, MOST_ROWS, MOST_ELEMENTS = 4096, 2_000_000, 1_000_000
-"""Of one step of prediction."""
+MAX_SETS, MAX_ELEMENTS = 4096, 1_000_000
+"""The sets whose draws are kept at once, and their elements."""
 
 SEED = 0
 """Of the permutations, by default: the same whenever one predicts, so that a set's prediction depends on it alone."""
@@ -71,36 +73,28 @@ class Ensemble:
         return self
 
     def predict(self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int = SEED) -> Outcome:
-        """The mean over ``num_permutations`` orders of each set, in steps that fit the memory.
+        """Returns the mean over ``num_permutations`` orders of each set.
 
         A set's prediction depends on that set and the seed alone.
         """
         parts = [
             self._predict(sets[some], None if context is None else context[some], num_permutations, seed)
-            for some in steps(self.networks, sets)
+            for some in steps(sets)
         ]
-        means, errors, changes = zip(*parts, strict=True)
-        return Outcome(torch.cat(means), torch.cat(errors), torch.cat(changes))
+        return Outcome.cat(parts)
 
-    def _predict(
-        self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _predict(self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int) -> Outcome:
         link = self.task.link(self.temperature)
-        means: list[Tensor] = []
-        drawn: list[tuple[float, Prediction]] = []
-        for network, weight in zip(self.networks, self.weights, strict=True):
-            prediction = predict_step(network, sets, context, link, num_permutations, seed=seed)
-            means.append(weight * prediction.mean)
-            if prediction.sample is not None and (prediction.standard_error != 0).any():
-                drawn.append((weight, prediction))
-        mean = torch.stack(means).sum(0)
-        if not drawn:
-            return mean, torch.zeros_like(mean), mean.new_zeros(len(mean))
-        sample = _together(mean, drawn)
-        return mean, sample.standard_error, sample.change_probability()
+        each = [predict_by(network, sets, context, link, num_permutations, seed=seed) for network in self.networks]
+        weighted = list(zip(self.weights, each, strict=True))
+        mean = torch.stack([weight * prediction.mean for weight, prediction in weighted]).sum(0)
+        if not any((prediction.standard_error != 0).any() for prediction in each):
+            return Outcome(mean, torch.zeros_like(mean), mean.new_zeros(len(mean)))
+        sample = _together(mean, weighted)
+        return Outcome(mean, sample.standard_error, sample.change_probability())
 
 
-def predict_step(
+def predict_by(
     network: nn.Module,
     sets: Ragged,
     context: Tensor | None,
@@ -110,36 +104,48 @@ def predict_step(
     seed: int = SEED,
     error_bar: bool = True,
 ) -> Prediction:
-    """Predicts the sets of one of ``steps``, and keeps what was averaged.
+    """Predicts the sets of one of ``steps`` by one network, and keeps the draws.
+
+    Large sets may be drawn from where small ones give all: ``orderings_for``.
 
     ``error_bar``: permutations come in at least ``BLOCKS`` blocks, where any are drawn.
     """
-    orderings = drawn_for(network, max(sets.sizes, default=0))
-    if orderings is None:
+    if not isinstance(network, JanossyNetwork):
         outputs = exact_outputs(network, sets, context)
         return exact(outputs if link is None else link(outputs), keep_outputs=True)
-    assert isinstance(network, JanossyNetwork)
-    num, block = num_permutations, None
-    if error_bar and orderings.num_permutations == 1:
-        block = max(1, num // BLOCKS)
-    elif error_bar:
-        num = max(num, BLOCKS * orderings.num_permutations)
-    options: dict[str, Any] = {"context": context, "link": link, "block": block, "seed": seed}
-    return predict(network, sets, num, orderings=orderings, keep_outputs=True, **options)
+    sizes_by: list[tuple[Orderings, set[int]]] = []
+    for n in set(sets.sizes) or {0}:
+        orderings = orderings_for(network, n)
+        same = next((sizes for other, sizes in sizes_by if other == orderings), None)
+        if same is None:
+            sizes_by.append((orderings, same := set()))
+        same.add(n)
+    parts, groups = [], []
+    for orderings, sizes in sizes_by:
+        numbers = torch.tensor([b for b, n in enumerate(sets.sizes) if n in sizes], dtype=torch.long)
+        num, block = num_permutations, None
+        drawn = as_random(orderings, "predict") if error_bar else None
+        if drawn is not None and drawn.num_permutations == 1:
+            block = max(1, num // BLOCKS)
+        elif drawn is not None:
+            num = max(num, BLOCKS * drawn.num_permutations)
+        some, of_some = sets, context
+        if len(numbers) < len(sets):
+            some, of_some = sets[numbers], None if context is None else context[upload(numbers, context.device)]
+        options: dict[str, Any] = {"context": of_some, "link": link, "block": block, "keep_outputs": True}
+        parts.append(predict(network, some, num, orderings=orderings, seed=seed, **options))
+        groups.append(numbers)
+    return of_groups(parts, groups)
 
 
-def steps(networks: Sequence[nn.Module], sets: Ragged) -> Iterator[slice]:
-    """Stretches of sets that are predicted at once: of all of which each network takes all, or draws."""
-    sizes = set(sets.sizes)
-    rows = {n: max(rows_of(network, n) for network in networks) for n in sizes}
-    drawing = {n: [drawn_for(network, n) is not None for network in networks] for n in sizes}
-    begin, num_rows, num_elements = 0, 0.0, 0
+def steps(sets: Ragged) -> Iterator[slice]:
+    """Yields stretches of sets whose draws are kept at once."""
+    begin, num_elements = 0, 0
     for b, n in enumerate(sets.sizes):
-        num_rows, num_elements = num_rows + rows[n], num_elements + n
-        is_full = b - begin >= MOST_SETS or num_rows > MOST_ROWS or num_elements > MOST_ELEMENTS
-        if b > begin and (is_full or drawing[n] != drawing[sets.sizes[begin]]):
+        num_elements += n
+        if b > begin and (b - begin >= MAX_SETS or num_elements > MAX_ELEMENTS):
             yield slice(begin, b)
-            begin, num_rows, num_elements = b, rows[n], n
+            begin, num_elements = b, n
     yield slice(begin, len(sets))
 
 

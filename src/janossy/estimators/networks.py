@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
-from janossy.orderings import RandomOrderings
 from janossy.orderings.contract import Orderings, as_random
 from janossy.sets import Ragged
 
@@ -73,16 +72,6 @@ def orderings_for(network: JanossyNetwork, n: int) -> Orderings:
     if drawn is None or orderings.num_rows(n) <= orderings.max_rows:
         return orderings
     return drawn
-
-
-def drawn_for(network: nn.Module, n: int) -> RandomOrderings | None:
-    """What a prediction of a set of n elements averages over draws of; None if it draws nothing."""
-    return as_random(orderings_for(network, n), "predict") if isinstance(network, JanossyNetwork) else None
-
-
-def rows_of(network: nn.Module, n: int) -> float:
-    """How many rows a prediction of a set of n elements takes; of a module that says nothing of it, its elements."""
-    return float(orderings_for(network, n).num_rows(n)) if isinstance(network, JanossyNetwork) else n
 
 
 def seconds_of(network: nn.Module, sets: Ragged, orderings: Orderings | None = None) -> float:

@@ -11,6 +11,7 @@ from torch import Tensor
 from janossy.evaluate.packed import max_shared
 from janossy.functions.structure import structure
 from janossy.inference.error_bars import Sample
+from janossy.inference.models import SetFunction
 from janossy.nn.network import JanossyNetwork
 from janossy.orderings import RandomOrderings, Rows
 from janossy.orderings.contract import takes_all
@@ -40,7 +41,7 @@ class Draws:
 
     def __init__(
         self,
-        network: JanossyNetwork,
+        network: JanossyNetwork | SetFunction,
         own: RandomOrderings,
         sets: Ragged,
         num: int,
@@ -99,7 +100,8 @@ class Draws:
 
     def _outputs(self, sets: Ragged, elements: Ragged, context: Tensor | None, drawn: Drawn) -> tuple[Tensor, Tensor]:
         """The linked output of every draw, set by set, and on the host its set."""
-        if not drawn.weighs_rows and set(self.num_rows.values()) <= {1}:  # nothing to reduce
+        nothing_to_reduce = not drawn.weighs_rows and set(self.num_rows.values()) <= {1}
+        if isinstance(self.network, JanossyNetwork) and nothing_to_reduce:
             rows = self.network.rows(sets, drawn, context=context, elements=elements)
             sizes = torch.tensor(rows.sizes, dtype=torch.long)
             return self.linked(rows.values), torch.arange(len(rows)).repeat_interleave(sizes)
@@ -119,8 +121,10 @@ class Draws:
         return blocks
 
 
-def _exhausting(many: RandomOrderings, network: JanossyNetwork, adaptive: bool) -> RandomOrderings:
+def _exhausting(many: RandomOrderings, network: JanossyNetwork | SetFunction, adaptive: bool) -> RandomOrderings:
     """The same, but all orders of a set that has no more, or no more than a recurrence reads as fast, as a tree."""
+    if isinstance(network, SetFunction):
+        return many.exhausting()
     shared = None
     if not adaptive and network.pooling.choice.name in ("auto", "packed") and not many.exact_last:
         shared = max_shared(structure(network.pooling.f), many.num_permutations, many.row_length)

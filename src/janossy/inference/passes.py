@@ -33,7 +33,7 @@ def predict_passes(
         num_passes: the calls. The standard error falls as 1/√num_passes; of one pass it is NaN.
         link: applied to each pass's outputs before averaging: "softmax" or "sigmoid" for logits, any function
             (·, out) -> (·, out'), or None.
-        keep_outputs: also return what was averaged.
+        keep_outputs: also return what was averaged, as ``outputs`` and ``sample``.
 
     Shapes: run() (B, out) -> mean (B, out).
     Invariance: unbiased for the mean over all draws; ``torch.manual_seed`` before repeats it.
@@ -75,6 +75,7 @@ def predict_passes(
         torch.ones(num_vertices, dtype=torch.bool, device=device),
         change_probability(sample, link),
         sample.padded() if keep_outputs else None,
+        sample=sample if keep_outputs else None,
     )
 
 

@@ -1,21 +1,24 @@
 """predict: the mean over draws of link(network(sets)), with its error, until it is small enough (Remark 2.2)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.checks import check_flag, check_generator, check_integer, check_number
+from janossy.evaluate import MEMORY_BUDGET
 from janossy.evaluate.validation import check_context
 from janossy.inference.draws import Control, Draws, until
 from janossy.inference.error_bars import check_confidence
 from janossy.inference.links import Link, change_probability, named_link
+from janossy.inference.models import modules_in, set_function, unwrapped
 from janossy.inference.prediction import Prediction, exact, of_members, together
 from janossy.nn.modes import evaluating
-from janossy.nn.network import JanossyNetwork, check_network
+from janossy.nn.network import JanossyNetwork
 from janossy.orderings import RandomOrderings
-from janossy.orderings.contract import Orderings, as_random, check_orderings
+from janossy.orderings.contract import Orderings, as_random, check_orderings, modules_of
 from janossy.sets import Ragged, check_ragged
 from janossy.stack import Stack
 from janossy.transfer import upload
@@ -26,13 +29,16 @@ NUM_PERMUTATIONS = 20
 BLOCKS = 5
 """Independent blocks that an error bar is made from, by default."""
 
+MAX_ELEMENTS = 1_000_000
+"""The elements of one batch, of each of which h gives a vector."""
+
 POSITION_BYTES = 32
 """What one position in a row takes while permutations are drawn: random bits, their order, and copies of it."""
 
 
 @torch.no_grad()
 def predict(
-    network: JanossyNetwork | Stack,
+    network: JanossyNetwork | Stack | nn.Module | Callable[..., Tensor],
     sets: Ragged,
     num_permutations: int | None = None,
     *,
@@ -61,13 +67,21 @@ def predict(
     whose orders a recurrence reads as fast as a tree (n = 4): their mean is exact, and its error 0.
 
     h is computed once, and without a tolerance all draws in one call. Under exact orderings the result is
-    link(network(sets)). The network is in evaluation mode meanwhile. Nothing else of it changes: threads may predict
-    with one network at once, by its own orderings or by others.
+    link(network(sets)).
+
+    A compiled network, an ``AveragedModel`` and a ``DataParallel`` are predicted with as the network inside them. Any
+    other function is called model(sets, orderings), and model(sets, orderings, context=context) with a context. It
+    needs ``orderings=``, as nobody sees what it draws, and passes on those that it is given: they hold the draws.
+
+    The network is in evaluation mode meanwhile, and afterwards in its own. Nothing else of it changes: threads may
+    predict with one network at once, by its own orderings or by others. A function's modules are not seen: call
+    ``eval()`` of each before.
 
     Of a ``Stack`` the mean is that of all networks, each of which is predicted with as if by itself; the members' means
     and their spread come beside it.
 
     Args:
+        network: a ``JanossyNetwork``, a ``Stack``, or a function of sets and orderings.
         num_permutations: of each set; with a tolerance, at most. It is rounded up to whole groups of num. None for as
             many as make an error bar: 20, or 5 groups of num.
         orderings: what is averaged over in the place of the network's own orderings.
@@ -86,8 +100,8 @@ def predict(
             added.
         seed: for a deterministic, exactly permutation-invariant prediction; fixes the permutations.
         generator: the source of the permutations, otherwise; for a ``Stack`` one for all in turn, or one a network.
-        batch_size: sets at once. None for all, or, where sets are sampled, for as many as stay below the orderings'
-            max_rows and the pooling's memory_budget. With a seed the result does not depend on it.
+        batch_size: sets at once. None for as many as stay below the orderings' max_rows, a million elements and, where
+            sets are sampled, the pooling's memory_budget. With a seed the result does not depend on it.
         keep_outputs: also return what was averaged, as ``outputs`` and, with the blocks, as ``sample``; not of a
             ``Stack``.
 
@@ -101,6 +115,7 @@ def predict(
         with exact orderings, a seed that the orderings do not take, or both a seed and a generator, or one of another
         device.
     """
+    network = unwrapped(network)
     if isinstance(network, Stack):
         if control is not None or keep_outputs:
             given = "a control" if control is not None else "keep_outputs=True"
@@ -124,14 +139,16 @@ def predict(
         each = zip(network.members(), sources, strict=True)
         found = [predict(member, sets, num_permutations, generator=source, **options) for member, source in each]
         return of_members(found, same_draws=seed is not None)
-    check_network(network, "predict")
+    model = network if isinstance(network, JanossyNetwork) else set_function(network, orderings, context)
     if isinstance(generator, Sequence):
         raise TypeError(f"predict expects one generator for one network; got {len(generator)}. Give one.")
     check_ragged(sets, "predict")
     check_context(context, sets, "predict")
-    averaged = network.pooling.orderings if orderings is None else orderings
+    own = model.pooling.orderings if isinstance(model, JanossyNetwork) else None
+    averaged = cast(Orderings, own if orderings is None else orderings)
     check_orderings(averaged, "predict")
-    drawn = as_random(averaged.in_prediction(), "predict")
+    all_of_them = averaged.in_prediction()
+    drawn = as_random(all_of_them, "predict")
     check_integer("predict", "num_permutations", num_permutations, 1, optional=True)
     check_integer("predict", "block", block, 1, "permutations", optional=True)
     check_integer("predict", "seed", seed, 0, optional=True)
@@ -150,15 +167,15 @@ def predict(
             f"predict expects as control a ControlVariate, or another with rows and mean; got {control!r}, without "
             f"{' and '.join(missing)}. fit_control_variate makes one."
         )
-    if drawn is not None and drawn.num_permutations > 1:
-        drawn = cast(RandomOrderings, network.pooling.in_evaluation(drawn))
+    if isinstance(model, JanossyNetwork) and drawn is not None and drawn.num_permutations > 1:
+        drawn = cast(RandomOrderings, model.pooling.in_evaluation(drawn))
     num, block = (0, None) if drawn is None else _plan(drawn, num_permutations, block, tolerance is not None)
 
     def of(some: Ragged, context: Tensor | None) -> Prediction:
         if drawn is None:
-            return exact(linked(network(some, orderings, context=context)), keep_outputs)
+            return exact(linked(model(some, all_of_them, context=context)), keep_outputs)
         draws = Draws(
-            network,
+            model,
             drawn,
             some,
             num,
@@ -189,11 +206,12 @@ def predict(
 
     if batch_size is not None:
         batches = [slice(b, b + batch_size) for b in range(0, max(1, len(sets)), batch_size)]
-    elif drawn is not None:
-        batches = list(_batches(sets, drawn, num, network.pooling.memory_budget))
     else:
-        batches = [slice(None)]
-    with evaluating(network):
+        memory_budget = model.pooling.memory_budget if isinstance(model, JanossyNetwork) else MEMORY_BUDGET
+        batches = list(_batches(sets, all_of_them, num if drawn is not None else 0, memory_budget))
+    with ExitStack() as modes:
+        for module in (*modules_in(model), *modules_of(averaged)):
+            modes.enter_context(evaluating(module))
         if len(batches) == 1:
             return of(sets, context)
         return together([of(sets[batch], None if context is None else context[batch]) for batch in batches])
@@ -225,17 +243,21 @@ def _plan(
     return num_draws, block
 
 
-def _batches(sets: Ragged, orderings: RandomOrderings, num_draws: int, memory_budget: int) -> Iterator[slice]:
-    """Stretches of sets whose rows, and the memory to draw them, are within bounds; of one set at least."""
-    most_rows, most_positions = orderings.max_rows, memory_budget // POSITION_BYTES
-    needs = {n: num_draws * orderings.num_rows(n) for n in set(sets.sizes)}
-    begin = num_rows = num_positions = 0
+def _batches(sets: Ragged, orderings: Orderings, num_draws: int, memory_budget: int) -> Iterator[slice]:
+    """Yields stretches of sets whose elements, rows, and the memory to draw them, are within bounds; one set at least.
+
+    ``num_draws``: 0 for orderings that draw nothing, whose rows need not be made.
+    """
+    max_rows, max_positions = orderings.max_rows, memory_budget // POSITION_BYTES
+    rows = {n: max(1, num_draws) * orderings.num_rows(n) for n in set(sets.sizes)}
+    positions = {n: num_draws and rows[n] * orderings.row_length(n) for n in rows}
+    begin = num_elements = num_rows = num_positions = 0
     for b, n in enumerate(sets.sizes):
-        num_rows += needs[n]
-        num_positions += needs[n] * orderings.row_length(n)
-        if b > begin and (num_rows > most_rows or num_positions > most_positions):
+        num_elements, num_rows, num_positions = num_elements + n, num_rows + rows[n], num_positions + positions[n]
+        is_full = num_elements > MAX_ELEMENTS or num_rows > max_rows or num_positions > max_positions
+        if b > begin and is_full:
             yield slice(begin, b)
-            begin, num_rows, num_positions = b, needs[n], needs[n] * orderings.row_length(n)
+            begin, num_elements, num_rows, num_positions = b, n, rows[n], positions[n]
     yield slice(begin, len(sets))
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from janossy.inference.error_bars import Sample, check_confidence, margin
+from janossy.transfer import upload
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,11 @@ class Prediction:
 
     Shapes: mean, standard_error (B, out); num_permutations, num_blocks, finished (B,); change_probability (B,) or None;
     outputs (B, m, out) or None, m the most draws of a set, NaN behind those of a set that took fewer. Of a ``Stack``:
-    members (R, B, out), spread (B, out). sample: the draws that ``outputs`` holds (T, out), with the set and the block
-    of each; None for orderings that draw nothing.
+    members (R, B, out), spread (B, out). sample: None, or the T draws that ``outputs`` holds, as a ``Sample``.
+
+    ``sample.outputs`` (T, out) are the linked outputs of the draws. ``sample.sets`` and ``sample.blocks`` (T,), on the
+    host, say of which set and block each is. ``sample.block_means`` (B, q, out) are the means of independent blocks.
+    Orderings that draw nothing give one draw per set, which is all that there is.
 
     ``mean`` is that of link(network(sets)) over draws: what the network averages, with its own num, before ρ. So it is
     a mean of ρ's, each linked, and each ρ is of the mean of num permutations.
@@ -62,9 +66,27 @@ class Prediction:
 def exact(mean: Tensor, keep_outputs: bool) -> Prediction:
     """The prediction of a network that draws nothing."""
     none = torch.zeros(len(mean), dtype=torch.long, device=mean.device)
-    return Prediction(
-        mean, torch.zeros_like(mean), none, none, none == 0, outputs=mean[:, None] if keep_outputs else None
-    )
+    outputs = sample = None
+    if keep_outputs:
+        outputs, sets = mean[:, None], torch.arange(len(mean))
+        sample = Sample(mean, sets, torch.zeros_like(sets), none.double() + 1)
+    return Prediction(mean, torch.zeros_like(mean), none, none, none == 0, outputs=outputs, sample=sample)
+
+
+def of_groups(parts: Sequence[Prediction], groups: Sequence[Tensor]) -> Prediction:
+    """Returns one prediction of all sets, in their order; ``groups``: the numbers of each part's sets, on the host."""
+    if len(parts) == 1:
+        return parts[0]
+    joined, numbers = together(parts), torch.cat(list(groups))
+    places = torch.empty_like(numbers).scatter_(0, numbers, torch.arange(len(numbers)))
+
+    def ordered(value: Any) -> Any:
+        if isinstance(value, Sample):
+            population = value.population[upload(places, value.population.device)]
+            return Sample(value.outputs, numbers[value.sets], value.blocks, population)
+        return value if value is None else value[upload(places, value.device)]
+
+    return Prediction(**{field.name: ordered(getattr(joined, field.name)) for field in fields(Prediction)})
 
 
 def together(parts: Sequence[Prediction]) -> Prediction:

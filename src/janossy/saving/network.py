@@ -6,7 +6,7 @@ from math import isfinite
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from threading import local
+from threading import Lock, local
 from typing import Any
 
 import torch
@@ -246,22 +246,25 @@ def _check_k(network: JanossyNetwork) -> None:
 _limit = local()
 """What may still be built in this thread: ``left``, while it is bounded."""
 
+_registering = Lock()
+
+_hooks: list[Any] = []
+"""The hooks that count, registered once: each added one would count too, and torch's threads loop over all of them."""
+
 
 @contextmanager
 def _bounded(num_tensors: int) -> Iterator[None]:
     """Lets no more modules and tensors be built than a file of so many tensors can be about."""
+    with _registering:
+        if not _hooks:
+            _hooks.append(register_module_parameter_registration_hook(_count("tensors")))
+            _hooks.append(register_module_buffer_registration_hook(_count("tensors")))
+            _hooks.append(register_module_module_registration_hook(_count("modules")))
     _limit.left, _limit.num_tensors = {"tensors": num_tensors, "modules": 4 * MAX_PARTS + num_tensors}, num_tensors
-    hooks = [
-        register_module_parameter_registration_hook(_count("tensors")),
-        register_module_buffer_registration_hook(_count("tensors")),
-        register_module_module_registration_hook(_count("modules")),
-    ]
     try:
         yield
     finally:
         _limit.left = None
-        for hook in hooks:
-            hook.remove()
 
 
 def _count(what: str) -> Any:
