@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from studies.paper.graphs.datasets import NAMES, SIZES, STAND_IN
+from studies.paper.graphs.datasets import NAMES, OTHER_LABELS, SIZES
 from studies.paper.graphs.patterns import pattern_checks
 from studies.paper.graphs.permutations import curves
 from studies.paper.graphs.settings import PAPER_ROWS, Row, settings_for
@@ -270,9 +270,9 @@ def test_the_stand_in_is_never_called_ppi(full):
     _, results, markdown, html = full
     text = Page(html).text
     for page in (markdown, text, shown(results, 200)):
-        assert STAND_IN in page
+        assert OTHER_LABELS in page
         assert "PPI-GO" in page
-        bare = [line for line in page.replace(STAND_IN, "").splitlines() if re.search(r"PPI(?!-GO)", line)]
+        bare = [line for line in page.replace(OTHER_LABELS, "").splitlines() if re.search(r"PPI(?!-GO)", line)]
         assert bare
         assert all("paper" in line for line in bare)
         assert not re.search(r"PPI(?!-GO)[^|]*, ours", page)
