@@ -20,6 +20,12 @@ CONTENTS: dict[str, tuple[float | None, ...]] = {
 }
 """Table 9 of what ``load`` gives."""
 
+FEW_NEIGHBOURS = 5
+"""From this number of sampled neighbours on, the paper says, Cora's and PubMed's neighbourhoods are often whole."""
+
+SMALL = {"cora": 2291 / 2708, "pubmed": 15591 / 19717, "ppi": 12540 / 56944, "ppi-go": 12540 / 56944}
+"""The share of vertices that have at most so many neighbours."""
+
 DEGREE_NOTE = (
     "PPI's average degree, which is PPI-GO's too, counts no loops. With its 25084 loops counted at both of their ends "
     "it is 28.755, the paper's number."

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from studies.paper.graphs import datasets
 from studies.paper.graphs.datasets import BY_GENE, FOLDERS, GRAPHS, NAMES, SIZES, VertexData, load
+from studies.paper.graphs.summary import FEW_NEIGHBOURS, SMALL
 from studies.paper.graphs.trial import NUM_TRAIN
 from tests.studies.paper.graph_files import copied, unplug
 
@@ -59,6 +60,7 @@ def test_sizes_are_table_9(name, tmp_path):
     assert round((ends + 2 * loops) / len(data.x), decimals) == printed["average_degree"]  # the paper counts loops
     owners = torch.arange(len(data.x)).repeat_interleave(data.graph.degrees)
     assert not (owners == data.graph.neighbours).any()
+    assert (data.graph.degrees <= FEW_NEIGHBOURS).double().mean().item() == pytest.approx(SMALL[name], abs=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)
