@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from janossy.evaluate.cells.autograd import Cells, in_torch
 from janossy.evaluate.cells.forest import Forest, Shape
-from janossy.evaluate.cells.half import HalfCells, are_paths
 from janossy.evaluate.cells.projections import Projections, unfilled
 from janossy.evaluate.on_kernels import lanes, on_kernels_eagerly
 from janossy.evaluate.problem import Function
@@ -74,26 +73,11 @@ def _run_layer(
     if structure.num_apart > 0:
         bias = widened(direction.bias_hh)[-structure.num_apart * weight.shape[1] :]
     num_gates = len(weight) // weight.shape[1]
-    if not every_state and _goes_by_half(structure, inputs, weight) and are_paths(shape):
-        inputs = inputs.float()
-        keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
-        return HalfCells.apply(structure, shape, elements, keep, inputs, weight, bias)
     wide_enough = inputs.shape[1] >= num_gates * lanes(inputs)
     if not (wide_enough and _is_compiled(structure, inputs) and weight.dtype == inputs.dtype):
         return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
     return cast(Tensor, Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
-
-
-def _goes_by_half(structure: Recurrent, inputs: Tensor, weight: Tensor) -> bool:
-    """Whether autocast asks for products in bfloat16 of cells that compiled kernels step."""
-    return (
-        inputs.dtype == torch.bfloat16
-        and weight.dtype == torch.float32
-        and torch.is_autocast_enabled("cpu")
-        and weight.shape[1] >= lanes(weight)
-        and _is_compiled(structure, weight)
-    )
 
 
 def _is_compiled(structure: Recurrent, x: Tensor) -> bool:
