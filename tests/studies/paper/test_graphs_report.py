@@ -409,6 +409,46 @@ def test_the_committed_report_is_that_of_the_committed_runs(tmp_path, monkeypatc
         assert IMAGES.sub("", text) == IMAGES.sub("", committed)  # a plot's bytes are those of a version of matplotlib
 
 
+PAGES_ROWS = {
+    "LSTM, k₁ = k₂ = 3": "lstm-3-3",
+    "LSTM, k₁ = k₂ = 5": "lstm-5-5",
+    "LSTM, k₁ = 10, k₂ = 25": "lstm-10-25",
+    "LSTM, k₁ = 25, k₂ = 10": "lstm-25-10",
+    "LSTM, k₁ = k₂ = 25": "lstm-25-25",
+    "LSTM, all": "lstm-all-all",
+    "mean": "mean",
+    "gcn": "gcn",
+    "gcn, stopped early": "gcn-stopped",
+}
+
+
+def test_the_tables_of_the_page_on_vertices_are_the_committed_runs():
+    groups = {column.dataset: rows for column, rows in grouped(GRAPHS.read(COMMITTED)[0]).items()}
+    named = {title: dataset for dataset, title in NAMES.items()}
+    lines = (COMMITTED.parents[1] / "graphs.md").read_text("utf-8").splitlines()
+    num_scores, head, last = 0, [], ""
+    for line in lines:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| micro-F1 |"):
+            head = cells
+        elif line.startswith("|") and cells[0] in PAGES_ROWS:
+            row = PAGES_ROWS[cells[0]]
+            for title, cell in zip(head[1:], cells[1:], strict=True):
+                last = named.get(title.partition(",")[0], last)
+                runs = groups[last].get(row, [])
+                if title == "paper":
+                    expected = str(paper_f1(last, row) or "")
+                elif title == "runs":
+                    expected = str(len(runs) or "")
+                else:
+                    expected = (
+                        str(our_score(runs, "tuned_curve" if title.endswith("tuned") else "curve")) if runs else ""
+                    )
+                assert cell == expected, (row, title)
+                num_scores += 1
+    assert num_scores > 80
+
+
 def test_the_committed_runs_have_todays_settings():
     results, damaged = GRAPHS.read(COMMITTED)
     assert len(results) > 180 and damaged == []
