@@ -2,8 +2,8 @@
 
     python -m studies.experiments.graphs.best
 
-Each model has the same small grid of architectures and takes the one with the best mean validation micro-F1 over the
-first seeds; nothing is chosen by test vertices. Writes best.json, run by run, and best.md.
+Each model has the same small grid of architectures and learning rates, and takes the one with the best mean validation
+micro-F1 over the first seeds; nothing is chosen by test vertices. Writes best.json, run by run, and best.md.
 """
 
 import argparse
@@ -55,9 +55,10 @@ def main() -> None:
         plan, key = PLANS[dataset], {"dataset": dataset, "model": model, "seed": seed, "setting": setting}
         if record.holds(key):
             return
-        settings = {"architecture": asdict(plan.settings[setting]), "schedule": asdict(plan.schedule)}
+        architecture, schedule = plan.settings[setting]
+        settings = {"architecture": asdict(architecture), "schedule": asdict(schedule)}
         data = load(dataset, options.data, seed)
-        record.add({**key, **settings, **cell(data, model, seed, plan.settings[setting], plan.schedule)})
+        record.add({**key, **settings, **cell(data, model, seed, architecture, schedule)})
         (options.out / "best.md").write_text(table(record.cells))
         last = record.cells[-1]
         print(

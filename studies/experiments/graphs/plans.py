@@ -1,6 +1,6 @@
 """What is run on each data set, and how a setting is chosen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 
 from studies.experiments.graphs.models import CONVOLUTIONS, Architecture
@@ -11,13 +11,25 @@ from studies.experiments.graphs.training import Schedule
 class Plan:
     """What is run on a data set: every model with every setting from the first seeds, with the chosen one from all."""
 
-    settings: tuple[Architecture, ...]
+    architectures: tuple[Architecture, ...]
     schedule: Schedule
     num_tuning_seeds: int
     num_seeds: int
     slow: tuple[str, ...] = ("SAGE LSTM", "Janossy LSTM", "mean, Janossy GRU")
     """Models that are tuned on one seed and run from three."""
     models: tuple[str, ...] = tuple(model for model in CONVOLUTIONS if "16" not in model)
+    learning_rates: tuple[float, ...] = ()
+    """Those that each model is tried with; by default the schedule's alone."""
+
+    @property
+    def settings(self) -> tuple[tuple[Architecture, Schedule], ...]:
+        """Every architecture with every learning rate."""
+        rates = self.learning_rates or (self.schedule.learning_rate,)
+        return tuple(
+            (architecture, replace(self.schedule, learning_rate=rate))
+            for architecture in self.architectures
+            for rate in rates
+        )
 
     def seeds(self, model: str) -> tuple[range, range]:
         """Those of tuning, and the others."""
@@ -42,6 +54,15 @@ PLANS = {
         num_tuning_seeds=1,
         num_seeds=10,
         models=("GCN", "SAGE mean", "mean, Janossy pairs", "GAT", "SAGE mean, max", "Janossy pairs", "Janossy GRU"),
+    ),
+    "ppi": Plan(
+        (Architecture(128, 3, 0.0, residual=True, jump=None),),
+        Schedule(0.01, 0.0, 100, 20),
+        num_tuning_seeds=1,
+        num_seeds=10,
+        slow=(),
+        models=("SAGE mean", "GCN", "GAT", "mean, Janossy GRU"),
+        learning_rates=(0.001, 0.003, 0.01),
     ),
     "ppi-go": Plan(
         (Architecture(128, 2, 0.0, residual=True, jump="cat"),),

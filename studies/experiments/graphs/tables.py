@@ -19,7 +19,8 @@ the same splits. Each model takes, of the same few settings (`PLANS`), the one w
 over the first seeds. Means (standard deviations over seeds) of micro-F1 on validation and test vertices; a sampled
 model's is that of one pass and of the mean probabilities of 20. Setting: layers × width. Seconds are those of a
 training on part of a busy core; most of ours by `SAGEConv` with a `JanossyAggregation`, which is the same network, and
-slower. A new seed is a new split of Cora and PubMed; of PPI-GO only new weights.
+slower. A new seed is a new split of Cora and PubMed; of PPI and PPI-GO only new weights. On PPI the learning rate
+is tuned as well, for each model by itself, and the setting names it.
 
 torch_geometric's LSTM pads every neighbourhood to the longest: on whole neighbourhoods a step took 7 seconds on Cora
 (width 64), where ours took 0.2, and on PubMed more than 20 GB. "SAGE LSTM" therefore reads the first ten neighbours, in
@@ -82,7 +83,7 @@ def _section(cells: list[dict], dataset: str) -> Iterator[str]:
             _spread([run["test"][0] for run in runs]),
             _spread([run["test"][-1] for run in runs]) if is_sampled(model) else "",
             str(len(runs)),
-            _name(runs[0]["architecture"]),
+            _name(runs[0]["architecture"]) + _rate(dataset, runs[0]["schedule"]),
             str(runs[0]["num_trainable_parameters"]),
             f"{mean(run['epochs_kept'] for run in runs):.0f} of {mean(run['epochs'] for run in runs):.0f}",
             f"{mean(run['seconds'] for run in runs):.0f}",
@@ -93,6 +94,10 @@ def _section(cells: list[dict], dataset: str) -> Iterator[str]:
 
 def _spread(values: list[float]) -> str:
     return f"{mean(values):.4f}" + (f" ({stdev(values):.4f})" if len(values) > 1 else "")
+
+
+def _rate(dataset: str, schedule: dict) -> str:
+    return f", rate {schedule['learning_rate']}" if PLANS[dataset].learning_rates else ""
 
 
 def _name(architecture: dict) -> str:

@@ -1,4 +1,4 @@
-"""The graphs of Section 4.2 with their splits: Cora, PubMed, PPI, and the stand-in PPI-GO."""
+"""The graphs of Section 4.2 with their splits: Cora, PubMed, PPI, and PPI-GO, which has other labels."""
 
 import errno
 import pickle
@@ -16,7 +16,10 @@ from janossy.graph.neighbourhoods import Neighbourhoods
 from studies.paper.graphs.settings import NAMES
 
 FOLDERS = {"cora": "planetoid/Cora", "pubmed": "planetoid/PubMed", "ppi": "ppi", "ppi-go": "ppi"}
-"""Where each is, below the folder of the data: as torch_geometric lays them out, and ppi/ppi.npz."""
+"""Where each is, below the folder of the data: as torch_geometric lays them out, or in files of ours."""
+
+GRAPHS, BY_GENE = "ppi.npz", "labels_by_gene.npz"
+"""PPI's graphs and features with PPI-GO's labels; and PPI's labels by gene, for which the former has the genes."""
 
 SIZES = {"cora": (2708, 1433, 7), "pubmed": (19717, 500, 3), "ppi": (56944, 50, 121), "ppi-go": (56944, 50, 121)}
 """Vertices, features and classes (Table 9)."""
@@ -29,14 +32,17 @@ DIGESTS = {
     "pubmed": "55e211286fbce9faed6e0244920fe4dc5ffd15d36581ed519d76d53b7e1da43d",
     "ppi-go": "377808e2ba6342701129d35626cc8ccb430086f63301b89412f4aefd3b1f71d2",
 }
-"""SHA-256 of what is read, by ``_digest``. PPI's files could not be had, so that only its sizes are compared."""
+"""SHA-256 of what is read, by ``_digest``."""
+
+PPI_LABELS = "677cc50459190ba22afc0762356e573ca56e422c80fd36204669a81694afa78d"
+"""SHA-256 of PPI's published labels, as bytes of 0 and 1, one row per vertex."""
 
 SPLIT = (1000, 500)
 """Test and validation vertices of Cora and PubMed; the others are for training (Table 9)."""
 
-STAND_IN = (
-    "PPI-GO stands in for PPI: its graphs and features, but for labels the 121 largest Gene Ontology sets of MSigDB "
-    "C5 v6.1. Its numbers cannot be compared with the paper's."
+OTHER_LABELS = (
+    "PPI-GO has PPI's graphs and features, but other labels: the 121 largest Gene Ontology sets of MSigDB C5 v6.1. "
+    "Its numbers cannot be compared with the paper's."
 )
 
 
@@ -78,18 +84,24 @@ class VertexData:
 
 
 def load(name: str, folder: Path, seed: int = 0) -> VertexData:
-    """A data set, with the seed's random split of Cora and PubMed; PPI is split by graph, as published.
+    """Reads a data set, with the seed's random split of Cora and PubMed; PPI is split by graph, as published.
 
-    Cora, PubMed and PPI are read by torch_geometric, which fetches what is not in the folder and writes what it made of
-    it beside. Loops are dropped: each layer reads the vertex itself anyway. PPI's features are standardised on the
-    training vertices.
+    PPI is read from ppi.npz and labels_by_gene.npz if the folder holds the latter. Otherwise torch_geometric reads it,
+    as it reads Cora and PubMed: it fetches the files that are missing, and writes its own beside them. Either way the
+    labels must be the published ones. Loops are dropped: each layer reads the vertex itself anyway. PPI's features are
+    standardised on the training vertices.
 
-    Raises: ValueError if the files there are damaged or incomplete; OSError if they are not there and cannot be
-        fetched, or the folder cannot be written; ImportError without torch_geometric.
+    Raises: ValueError if the files there are damaged, incomplete, or another data set's; OSError if they are not there
+        and cannot be fetched, or the folder cannot be written; ImportError without torch_geometric.
     """
     root = folder / FOLDERS[name]
-    if name == "ppi-go" and not (root / "ppi.npz").is_file():
-        raise FileNotFoundError(f"PPI-GO expects the file {root / 'ppi.npz'}, which is not there. {STAND_IN}")
+    if name == "ppi-go" and not (root / GRAPHS).is_file():
+        raise FileNotFoundError(f"PPI-GO expects the file {root / GRAPHS}, which is not there. {OTHER_LABELS}")
+    if name == "ppi" and _is_by_gene(root) and not (root / GRAPHS).is_file():
+        raise FileNotFoundError(
+            f"PPI expects {GRAPHS}, which has the graphs, beside {root / BY_GENE}; it is not there. Copy it there, or "
+            f"remove {BY_GENE}, and torch_geometric fetches PPI."
+        )
     try:
         files = _read(name, root)
     except Exception as error:
@@ -108,7 +120,7 @@ def load(name: str, folder: Path, seed: int = 0) -> VertexData:
     return VertexData(name, (x - mean) / std.clamp_min(1e-6), y, graph, train, validation, test, files.parts)
 
 
-@lru_cache(maxsize=1)  # for one data set after another: many trials of each
+@lru_cache(maxsize=2)  # for one data set after another, many trials of each; PPI reads PPI-GO's graphs
 def _read(name: str, root: Path) -> _Files:
     """What the files hold, without loops. Raises: what its reader raises; ValueError if it is not the data set."""
     files = _READERS[name](root)
@@ -121,9 +133,18 @@ def _read(name: str, root: Path) -> _Files:
         raise ValueError(f"expected {expected}, got {got}")
     if not files.x.isfinite().all() or (files.y.dim() == 2 and not ((files.y == 0) | (files.y == 1)).all()):
         raise ValueError("expected finite features, and labels of 0 and 1")
-    if name in DIGESTS and _digest(files) != DIGESTS[name]:
+    if name == "ppi":
+        _check_ppi_labels(files.y)
+    elif _digest(files) != DIGESTS[name]:
         raise ValueError("the numbers are right, but not what is in them")
     return files
+
+
+def _check_ppi_labels(y: Tensor) -> None:
+    """Raises a ValueError unless these are PPI's published labels, row by row."""
+    got = sha256(y.to(torch.uint8).numpy().tobytes()).hexdigest()
+    if got != PPI_LABELS:
+        raise ValueError(f"the labels are another matrix: expected the SHA-256 {PPI_LABELS}, got {got}")
 
 
 def _digest(files: _Files) -> str:
@@ -139,11 +160,13 @@ def _digest(files: _Files) -> str:
 
 _NOT_DAMAGE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC}
 
-_HINTS = {"ppi": " A stand-in with other labels, of which the library can read a file, is ppi-go."}
+
+def _is_by_gene(root: Path) -> bool:
+    return (root / BY_GENE).exists()
 
 
 def _explained(error: Exception, name: str, root: Path) -> Exception:
-    """What to do about it."""
+    """Returns the error that says what to do."""
     reason = f"({type(error).__name__}: {error})"
     if isinstance(error, OSError) and error.errno in _NOT_DAMAGE:
         return OSError(
@@ -151,17 +174,19 @@ def _explained(error: Exception, name: str, root: Path) -> Exception:
             f"{reason}. Give the folder of a copy that can be written."
         )
     if name == "ppi-go":
-        return ValueError(f"{root / 'ppi.npz'} is damaged or incomplete {reason}; replace it.")
+        return ValueError(f"{root / GRAPHS} is damaged or incomplete {reason}; replace it.")
+    if name == "ppi" and _is_by_gene(root):
+        return ValueError(f"{GRAPHS} or {BY_GENE} in {root} is damaged or incomplete {reason}; replace it.")
     if any((root / "raw").glob("*")) or (root / "ppi.zip").exists():
         everything = "raw and ppi.zip" if name == "ppi" else "raw"
         return ValueError(
             f"The files of {NAMES[name]} in {root} are damaged or incomplete {reason}; remove the folder processed "
             f"there, which the next run makes again, and if that is not enough {everything}, which it fetches again."
         )
-    return OSError(
-        f"{NAMES[name]} is not in {root} and could not be fetched {reason}. Copy its raw files into {root / 'raw'}, or "
-        f"give the folder that has {FOLDERS[name]}/raw.{_HINTS.get(name, '')}"
-    )
+    remedy = f"Copy its raw files into {root / 'raw'}, or give the folder that has {FOLDERS[name]}/raw."
+    if name == "ppi":
+        remedy += f" It is also read from {GRAPHS} and {BY_GENE} in {root}."
+    return OSError(f"{NAMES[name]} is not in {root} and could not be fetched {reason}. {remedy}")
 
 
 def _planetoid(root: Path) -> _Files:
@@ -184,6 +209,10 @@ def _planetoid(root: Path) -> _Files:
 
 
 def _ppi(root: Path) -> _Files:
+    return _by_gene(root) if _is_by_gene(root) else _of_torch_geometric(root)
+
+
+def _of_torch_geometric(root: Path) -> _Files:
     from torch_geometric.data import Batch  # noqa: PLC0415
     from torch_geometric.datasets import PPI  # noqa: PLC0415
 
@@ -193,9 +222,24 @@ def _ppi(root: Path) -> _Files:
     return _Files(whole.x, whole.y, whole.edge_index, [sizes[0], sizes[0] + sizes[1]], whole.batch)
 
 
+def _by_gene(root: Path) -> _Files:
+    """Reads PPI's graphs from ppi.npz, which is checked as PPI-GO's, and each vertex's labels by its gene."""
+    files = _read("ppi-go", root)
+    with np.load(root / GRAPHS) as file:
+        wanted = file["genes"]
+    with np.load(root / BY_GENE) as file:
+        genes, packed = file["genes"], file["gene_labels"]
+    places = np.searchsorted(genes, wanted).clip(max=len(genes) - 1)
+    if not np.array_equal(genes[places], wanted):
+        num = len(np.unique(wanted[genes[places] != wanted]))
+        raise ValueError(f"expected labels of every gene in {GRAPHS}, in the order of the genes; {num} are missing")
+    labels = np.unpackbits(packed, axis=1, count=SIZES["ppi"][2])[places]
+    return replace(files, y=torch.from_numpy(labels.astype(np.float32)))
+
+
 def read_ppi_go(root: Path) -> _Files:
-    """What ppi.npz holds, loops included; the edges are in order."""
-    with np.load(root / "ppi.npz") as file:
+    """Reads ppi.npz, loops included; the edges are in order."""
+    with np.load(root / GRAPHS) as file:
         features, labels = (
             torch.from_numpy(np.unpackbits(file[key], axis=1)[:, :width].astype(np.float32))
             for key, width in (("features", 50), ("go_labels", 121))

@@ -1,11 +1,13 @@
-"""What the paper says of its results on graphs, in sentences that ours can confirm or refute."""
+"""The sentences of Section 4.2 on its results, which ours confirm or refute."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from studies.paper.checks import Check
-from studies.paper.graphs.permutations import FEW, MANY, curves, p_text
+from studies.paper.graphs.permutations import FEW, MANY, Curves, curves, p_text
 from studies.paper.graphs.settings import PAPER_ROWS, STOPPED
+from studies.paper.graphs.summary import CONTENTS, FEW_NEIGHBOURS, SMALL
 from studies.paper.graphs.tables import MEASURES, Column, grouped, label, our_score, paper_f1
 from studies.runs.results import Result
 
@@ -15,12 +17,20 @@ CLOSE = 0.01
 SIGNIFICANT = 0.001
 """Wilcoxon's test of n runs gives no less than 2^(1 - n): it takes eleven."""
 
+LSTM_ROWS = PAPER_ROWS[:-1]
+
+FIGURE_2 = "curve"
+"""The measure of Figure 2, by its key in result files."""
+
+MOST = 20
+"""The permutations of Table 2."""
+
 Runs = Mapping[str, Sequence[Result]]
 """The results of a column, by row."""
 
 
 def pattern_checks(results: Sequence[Result]) -> list[Check]:
-    """Table 2 and the tests of Figure 2's text, for each data set on the rows that were run.
+    """Returns Section 4.2's sentences: those on Table 2, then those on Figure 2, for each data set that was run.
 
     Our means are held against the paper's where both are of the same labels: it prints none of PPI-GO.
     """
@@ -28,10 +38,21 @@ def pattern_checks(results: Sequence[Result]) -> list[Check]:
     for column, rows in grouped(results).items():
         checks += _as_the_paper(column, rows)
         if column.is_ppi:
-            checks += _rises_with_k(column, rows)
+            checks += [*_rises_with_k(column, rows), _mean_is_best(column, rows)]
         else:
-            checks.append(_close(column, rows))
-    return [*checks, *_more_permutations_better(results)]
+            checks += [_close(column, rows), _whole(column)]
+        checks += _as_many_parameters(column, rows)
+    drawn: dict[tuple[Column, str], list[Curves]] = defaultdict(list)
+    for of in curves(results):
+        drawn[of.column, of.key].append(of)
+    for (column, key), each in drawn.items():
+        if not column.is_ppi:
+            checks.append(_alike(column, each))
+            continue
+        if key == FIGURE_2:
+            checks += [_three_are_better(column, each), _diminishing(column, each)]
+        checks.append(_seven_are_better(column, key, each))
+    return checks
 
 
 def _as_the_paper(column: Column, rows: Runs) -> Iterator[Check]:
@@ -44,39 +65,111 @@ def _as_the_paper(column: Column, rows: Runs) -> Iterator[Check]:
 
 def _rises_with_k(column: Column, rows: Runs) -> Iterator[Check]:
     for key in ("curve", "tuned_curve"):
-        run = [row for row in PAPER_ROWS if row in rows and all(key in run for run in rows[row])]
+        run = [row for row in LSTM_ROWS if row in rows and all(key in run for run in rows[row])]
         if key == "curve" or run:
             means = [our_score(rows[row], key).mean for row in run]
             holds = None if len(run) < 2 else all(a < b for a, b in pairwise(means))
-            of = f", over the {len(run)} of its {len(PAPER_ROWS)} rows that were run" * (len(run) < len(PAPER_ROWS))
-            sentence = f"{column.title}: {MEASURES[key]} rises from row to row of Table 2{of}."
+            some = _some(run, LSTM_ROWS)
+            sentence = f"{column.title}: increasing k improves {MEASURES[key]}, from LSTM row to LSTM row{some}."
             yield Check(sentence, holds, _numbers(rows, run, key))
 
 
+def _mean_is_best(column: Column, rows: Runs) -> Check:
+    """The paper has the mean above every LSTM, and concludes that the task is easy and whole neighbourhoods help."""
+    run = [row for row in PAPER_ROWS if row in rows]
+    means = {row: our_score(rows[row]).mean for row in run}
+    holds = max(means, key=means.__getitem__) == "mean" if "mean" in run and len(run) > 1 else None
+    sentence = (
+        f"{column.title}: mean-pooling of whole neighbourhoods is better than every LSTM row{_some(run, PAPER_ROWS)}."
+    )
+    return Check(sentence, holds, _numbers(rows, run))
+
+
 def _close(column: Column, rows: Runs) -> Check:
-    lstm = PAPER_ROWS[:-1]
-    run = [row for row in lstm if row in rows]
-    apart = [abs(our_score(rows[row]).mean - our_score(rows[run[0]]).mean) for row in run[1:]] if lstm[0] in run else []
-    of = f", over the {len(run)} of {len(lstm)} that were run" * (len(run) < len(lstm))
-    sentence = f"{column.title}: the other LSTM rows differ from {label(lstm[0])} by less than {CLOSE}{of}."
+    run = [row for row in LSTM_ROWS if row in rows]
+    first = LSTM_ROWS[0]
+    apart = [abs(our_score(rows[row]).mean - our_score(rows[first]).mean) for row in run[1:]] if first in run else []
+    sentence = (
+        f"{column.title}: the other LSTM rows differ from {label(first)} by less than {CLOSE}{_some(run, LSTM_ROWS)}."
+    )
     return Check(sentence, max(apart) < CLOSE if apart else None, _numbers(rows, run))
 
 
-def _more_permutations_better(results: Sequence[Result]) -> Iterator[Check]:
-    for of in curves(results):
+def _whole(column: Column) -> Check:
+    num, share = CONTENTS[column.dataset][0], SMALL[column.dataset]
+    sentence = f"{column.title}: sampling {FEW_NEIGHBOURS} neighbours often amounts to the entire neighbourhood."
+    return Check(sentence, share > 0.5, f"{share:.0%} of {num} vertices have at most {FEW_NEIGHBOURS} neighbours")
+
+
+def _as_many_parameters(column: Column, rows: Runs) -> Iterator[Check]:
+    run = [row for row in LSTM_ROWS if row in rows]
+    nums = sorted({run["num_trainable_parameters"] for row in run for run in rows[row]})
+    if len(run) > 1:
+        sentence = f"{column.title}: the LSTM has as many parameters whatever k is{_some(run, LSTM_ROWS)}."
+        yield Check(sentence, len(nums) == 1, ", ".join(map(str, nums)))
+
+
+def _three_are_better(column: Column, rows: Sequence[Curves]) -> Check:
+    changes = {of: change for of in rows if (change := of.change(FEW, 3))}
+    sentence = f"{column.title}: micro-F1 rises from one permutation at inference to three, in every row."
+    holds = all(change.mean > 0 for change in changes.values()) if changes else None
+    return Check(sentence, holds, "; ".join(f"{_named(of)}: {change:+}" for of, change in changes.items()) or "–")
+
+
+def _diminishing(column: Column, rows: Sequence[Curves]) -> Check:
+    pairs = {of: (of.change(MANY, MOST), of.change(FEW, 3)) for of in rows if of.change(FEW, MOST)}
+    sentence = (
+        f"{column.title}: diminishing returns set in by permutation {MANY}: in every row, {MOST} add less to {MANY} "
+        f"than three to {FEW}."
+    )
+    holds = all(last.mean < first.mean for last, first in pairs.values() if last and first) if pairs else None
+    texts = (f"{_named(of)}: {last:+} after {first:+}" for of, (last, first) in pairs.items())
+    return Check(sentence, holds, "; ".join(texts) or "–")
+
+
+def _alike(column: Column, rows: Sequence[Curves]) -> Check:
+    found = _tested(rows)
+    sentence = (
+        f"{column.title}: degrees are too small for {MANY} permutations at inference to be better than {FEW}, "
+        f"p < {SIGNIFICANT} by both paired tests."
+    )
+    return Check(sentence, not any(better for better, _ in found) if found else None, _texts(found))
+
+
+def _seven_are_better(column: Column, key: str, rows: Sequence[Curves]) -> Check:
+    found = _tested(rows)
+    sentence = (
+        f"{column.title}: {MEASURES[key]} is better with {MANY} permutations at inference than with {FEW}, "
+        f"p < {SIGNIFICANT} by both paired tests."
+    )
+    return Check(sentence, all(better for better, _ in found) if found else None, _texts(found))
+
+
+def _tested(rows: Sequence[Curves]) -> list[tuple[bool, str]]:
+    """Returns whether both tests find seven better than one, and their numbers, for each row with runs enough."""
+    found = []
+    for of in rows:
         tests = of.tests()
-        if of.column.is_ppi and tests:
-            p_values = {"t": tests.t, "Wilcoxon": tests.wilcoxon}
-            gain = tests.difference.mean * (-1 if of.key == "loss_curve" else 1)
-            holds = gain > 0 and all(p is not None and p < SIGNIFICANT for p in p_values.values())
-            possible = 2.0 ** (1 - tests.num_runs) < SIGNIFICANT
-            yield Check(
-                f"{of.column.title}, {label(of.row)}: {MEASURES[of.key]} is better with {MANY} permutations at "
-                f"inference than with {FEW}, p < {SIGNIFICANT} by both paired tests.",
-                holds if possible else None,
-                f"{tests.difference:+}, {tests.num_runs} runs; p: "
-                + ", ".join(f"{p_text(p)} ({test})" for test, p in p_values.items()),
-            )
+        if tests is None or 2.0 ** (1 - tests.num_runs) >= SIGNIFICANT:
+            continue
+        p_values = {"t": tests.t, "Wilcoxon": tests.wilcoxon}
+        gain = tests.difference.mean * (-1 if of.key == "loss_curve" else 1)
+        better = gain > 0 and all(p is not None and p < SIGNIFICANT for p in p_values.values())
+        texts = ", ".join(f"{p_text(p)} ({test})" for test, p in p_values.items())
+        found.append((better, f"{_named(of)}: {tests.difference:+}; p: {texts}"))
+    return found
+
+
+def _texts(found: Sequence[tuple[bool, str]]) -> str:
+    return "; ".join(text for _, text in found) or "no row has eleven runs"
+
+
+def _named(of: Curves) -> str:
+    return f"{label(of.row)}, {len(of.values)} runs"
+
+
+def _some(run: Sequence[str], rows: Sequence[str]) -> str:
+    return f", over the {len(run)} of {len(rows)} rows that were run" * (len(run) < len(rows))
 
 
 def _numbers(rows: Runs, run: Sequence[str], key: str = "curve") -> str:

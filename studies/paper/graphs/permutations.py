@@ -58,6 +58,12 @@ class Curves:
         """Of what 1, 2, … permutations add to a run's value with one: runs differ in level, which cancels."""
         return [interval(gain) for gain in (self.values - self.values[:, :1]).round(DECIMALS).T]
 
+    def change(self, few: int, many: int) -> Interval | None:
+        """The mean difference over runs that more permutations make; None if fewer were drawn."""
+        if self.values.shape[1] < many:
+            return None
+        return interval((self.values[:, many - 1] - self.values[:, few - 1]).round(DECIMALS))
+
     def tests(self) -> PairedTests | None:
         """Seven permutations against one, run by run; None if fewer were drawn."""
         if self.values.shape[1] < MANY:

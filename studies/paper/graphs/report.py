@@ -70,7 +70,7 @@ def _context(results: Sequence[Result], left_out: Sequence[str], directory: Path
         "measures_note": MEASURES_NOTE,
         "table_9": summary.table_9(datasets),
         "table_10": summary.table_10(results),
-        "degree_note": summary.DEGREE_NOTE if "ppi-go" in datasets else "",
+        "degree_note": summary.DEGREE_NOTE if {"ppi", "ppi-go"} & set(datasets) else "",
         "notes": notes(results),
         "checks": checks,
         "tally": tally(checks),

@@ -13,7 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from studies.paper.graphs.datasets import STAND_IN
+from studies.paper.graphs.datasets import OTHER_LABELS
 from studies.paper.graphs.settings import NAMES, PAPER_ROWS, RECURRENT, STOPPED, Settings
 from studies.paper.printed import Score, paper_tables
 from studies.runs.results import Result, defaults
@@ -131,7 +131,7 @@ def notes(results: Sequence[Result]) -> list[str]:
     for column, rows in grouped(results).items():
         halved = [label(row) for row, runs in rows.items() if setting(runs[0], "precision") == "bfloat16"]
         lines += [f"{column.title} by {', '.join(halved)}: in bfloat16."] * bool(halved)
-    return lines + [STAND_IN] * ("ppi-go" in datasets)
+    return lines + [OTHER_LABELS] * ("ppi-go" in datasets)
 
 
 def print_table(console: Console, results: Sequence[Result]) -> None:

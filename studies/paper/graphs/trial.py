@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from janossy.batch.workers import Progress
 from studies.paper.graphs.datasets import SIZES, load
+from studies.paper.graphs.memory import keep_freed_memory
 from studies.paper.graphs.settings import RECURRENT, Settings
 from studies.paper.graphs.train import num_batches, train_row
 
@@ -44,6 +45,7 @@ class Trial:
         return self.units * vertices * k_1 * recurrent
 
     def run(self, progress: Progress) -> dict[str, Any]:
+        keep_freed_memory()
         return train_row(load(self.dataset, self.folder, self.seed), self.row, self.seed, self.settings, progress)
 
     def score(self, result: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The networks of graphs train and keep their best weights; the committed table is that of the runs."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +103,40 @@ def test_the_choice_is_by_the_first_seeds_validation():
     ]
     assert chosen(cells[:-1], "cora", "GCN") is None
     assert chosen([*cells, {**cells[0], "seed": num_seeds, "validation": 100.0}], "cora", "GCN") == 1
+
+
+def test_a_setting_is_an_architecture_with_a_learning_rate():
+    plan = replace(PLANS["cora"], learning_rates=(0.1, 0.2))
+    assert [(each, schedule.learning_rate) for each, schedule in plan.settings] == [
+        (architecture, rate) for architecture in plan.architectures for rate in (0.1, 0.2)
+    ]
+    assert {schedule.learning_rate for _, schedule in PLANS["cora"].settings} == {PLANS["cora"].schedule.learning_rate}
+
+
+def test_on_ppi_each_model_is_tried_with_the_same_learning_rates():
+    plan = PLANS["ppi"]
+    rates = plan.learning_rates
+    assert len(rates) > 1 and {model for model in plan.models if model in OURS} == {"mean, Janossy GRU"}
+    key = {"dataset": "ppi", "seed": 0, "test": [0.5], "num_trainable_parameters": 1, "epochs_kept": 1, "epochs": 1}
+    best = dict(zip(plan.models, range(len(plan.models)), strict=True))
+    cells = [
+        {
+            **key,
+            "model": model,
+            "setting": number,
+            "validation": 0.9 if number == best[model] % len(rates) else 0.5,
+            "seconds": 1.0,
+            "architecture": asdict(architecture),
+            "schedule": asdict(schedule),
+        }
+        for model in plan.models
+        for number, (architecture, schedule) in enumerate(plan.settings)
+    ]
+    assert [chosen(cells, "ppi", model) for model in plan.models] == [i % len(rates) for i in best.values()]
+    page = table(cells)
+    for model, i in best.items():
+        (line,) = (line for line in page.splitlines() if line.strip("| *").startswith(model))
+        assert f"rate {rates[i % len(rates)]} |" in line
 
 
 def test_comparison():

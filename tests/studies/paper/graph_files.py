@@ -6,7 +6,7 @@ from urllib.error import URLError
 
 import pytest
 
-from studies.paper.graphs.datasets import FOLDERS, NAMES
+from studies.paper.graphs.datasets import BY_GENE, FOLDERS, GRAPHS, NAMES
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 
@@ -22,12 +22,16 @@ def unplug(monkeypatch) -> None:
     monkeypatch.setattr("urllib.request.urlopen", refuse)
 
 
+OURS = {"ppi": (BY_GENE, GRAPHS), "ppi-go": (GRAPHS,)}
+"""The data sets that are read from files of ours."""
+
+
 def copied(name, folder) -> Path:
     """A copy of the data set's files below the folder: torch_geometric writes what it processed beside them."""
-    part = f"{FOLDERS[name]}/ppi.npz" if name == "ppi-go" else f"{FOLDERS[name]}/raw"
-    if not (SHARED / part).exists():
-        pytest.skip(f"needs {NAMES[name]} as {SHARED / part}")
-    for source in [SHARED / part] if name == "ppi-go" else (SHARED / part).iterdir():
+    parts = [SHARED / FOLDERS[name] / part for part in OURS.get(name, ("raw",))]
+    if not all(part.exists() for part in parts):
+        pytest.skip(f"needs {NAMES[name]} as {', '.join(map(str, parts))}")
+    for source in parts if name in OURS else parts[0].iterdir():
         to = folder / source.relative_to(SHARED)
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, to)

@@ -6,6 +6,8 @@ import resource
 import shutil
 import zipfile
 from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from studies.paper.graphs import datasets
-from studies.paper.graphs.datasets import FOLDERS, NAMES, SIZES, VertexData, load
+from studies.paper.graphs.datasets import BY_GENE, FOLDERS, GRAPHS, NAMES, SIZES, VertexData, load
+from studies.paper.graphs.summary import FEW_NEIGHBOURS, SMALL
 from studies.paper.graphs.trial import NUM_TRAIN
 from tests.studies.paper.graph_files import copied, unplug
 
@@ -43,20 +46,21 @@ def neighbour_sets(data: VertexData, vertices) -> list[set[int]]:
 # The data sets
 
 
-@pytest.mark.parametrize("name", ["cora", "pubmed", "ppi-go"])
+@pytest.mark.parametrize("name", NAMES)
 def test_sizes_are_table_9(name, tmp_path):
     data, printed = load(name, copied(name, tmp_path)), TABLE_9[name]
     assert data.x.shape == (printed["vertices"], printed["features"]) and len(data.y) == printed["vertices"]
     assert data.num_classes == printed["classes"] and data.multilabel == printed["multilabel"]
     assert (len(data.train), len(data.test)) == (printed["training_vertices"], printed["test_vertices"])
     ends, loops = len(data.graph.neighbours), 0
-    if name == "ppi-go":
+    if name.startswith("ppi"):
         pairs = np.load(tmp_path / "ppi" / "ppi.npz")["edges"]
         loops = int((pairs[:, 0] == pairs[:, 1]).sum())
     decimals = len(str(printed["average_degree"]).partition(".")[2])
     assert round((ends + 2 * loops) / len(data.x), decimals) == printed["average_degree"]  # the paper counts loops
     owners = torch.arange(len(data.x)).repeat_interleave(data.graph.degrees)
     assert not (owners == data.graph.neighbours).any()
+    assert (data.graph.degrees <= FEW_NEIGHBOURS).double().mean().item() == pytest.approx(SMALL[name], abs=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,7 +163,12 @@ def write_ppi(folder, monkeypatch, seed):
     written["x"], written["y"] = np.concatenate(written["x"]), np.concatenate(written["y"])
     monkeypatch.setitem(datasets.SIZES, "ppi", (total, 4, 3))
     monkeypatch.setitem(datasets.EDGES, "ppi", len(written["edges"]))
+    monkeypatch.setattr(datasets, "PPI_LABELS", digest_of(written["y"]))
     return folder, written
+
+
+def digest_of(y) -> str:
+    return sha256(y.astype(np.uint8).tobytes()).hexdigest()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -179,6 +188,115 @@ def test_ppi_is_its_raw_files(seed, tmp_path, monkeypatch):
         assert len(pairs) == len(set(pairs)) and set(pairs) == written["edges"]
         expected = torch.arange(first), torch.arange(first, second), torch.arange(second, third)
         assert all(a.equal(b) for a, b in zip((data.train, data.validation, data.test), expected, strict=True))
+
+
+# PPI by gene
+
+
+def write_by_gene(folder, monkeypatch, seed=0):
+    """Writes small files in the layout of ppi.npz and labels_by_gene.npz; returns the labels of each vertex."""
+    random = np.random.default_rng(seed)
+    ends, parts = [9, 14, 20], np.repeat(np.arange(4, dtype=np.uint8), [4, 5, 5, 6])
+    starts = np.searchsorted(parts, parts)
+    edges = {(int(starts[v]), v) for v in range(20)} | {(2, 3), (5, 8), (15, 19)}  # loops among them
+    genes = random.choice(np.arange(100, 130, 2), 20)
+    known = np.unique(np.r_[genes, 7, 201]).astype(np.int32)
+    of_gene = random.integers(0, 2, (len(known), 121), dtype=np.uint8)
+    root = folder / FOLDERS["ppi"]
+    root.mkdir(parents=True)
+    np.savez(
+        root / GRAPHS,
+        edges=np.array(sorted(edges), np.uint16),
+        graph=parts,
+        features=np.packbits(random.integers(0, 2, (20, 50), dtype=np.uint8), axis=1),
+        go_labels=np.packbits(random.integers(0, 2, (20, 121), dtype=np.uint8), axis=1),
+        genes=genes.astype(np.int32),
+        split_ends=np.array(ends),
+    )
+    go_ids = np.array([f"GO:{i:07}" for i in range(121)])
+    np.savez(root / BY_GENE, genes=known, gene_labels=np.packbits(of_gene, axis=1), go_ids=go_ids)
+    for name in ("ppi", "ppi-go"):
+        monkeypatch.setitem(datasets.SIZES, name, (20, 50, 121))
+        monkeypatch.setitem(datasets.EDGES, name, 2 * sum(a != b for a, b in edges))
+    go = datasets.read_ppi_go(root)
+    monkeypatch.setitem(
+        datasets.DIGESTS, "ppi-go", datasets._digest(replace(go, edges=go.edges[:, go.edges[0] != go.edges[1]]))
+    )
+    y = np.stack([of_gene[known.tolist().index(gene)] for gene in genes])
+    monkeypatch.setattr(datasets, "PPI_LABELS", digest_of(y))
+    return y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_by_gene_ppi_has_ppi_gos_graphs_and_its_genes_labels(seed, tmp_path, monkeypatch):
+    y = write_by_gene(tmp_path, monkeypatch, seed)
+    data, other = load("ppi", tmp_path), load("ppi-go", tmp_path)
+    assert data.name == "ppi" and data.multilabel and np.array_equal(data.y.numpy(), y)
+    assert data.y.dtype == other.y.dtype == torch.float32 and not data.y.equal(other.y)
+    assert same(replace(data, y=other.y), other) and data.parts.equal(other.parts)
+
+
+def test_the_published_labels_are_read_and_no_others(tmp_path):
+    data = load("ppi", copied("ppi", tmp_path))
+    assert digest_of(data.y.numpy()) == "677cc50459190ba22afc0762356e573ca56e422c80fd36204669a81694afa78d"
+    rates = [round(data.y[vertices].mean().item(), 3) for vertices in (data.train, data.validation, data.test)]
+    assert int(data.y.sum()) == 2_102_769 and rates == [0.307, 0.295, 0.299]
+
+
+def changed(path, **arrays) -> None:
+    whole = dict(np.load(path))
+    np.savez(path, **{key: value for key, value in (whole | arrays).items() if value is not None})
+
+
+def another_label(root):
+    labels = np.load(root / BY_GENE)["gene_labels"]
+    labels[3, 5] ^= 16
+    changed(root / BY_GENE, gene_labels=labels)
+
+
+def a_gene_less(root):
+    with np.load(root / BY_GENE) as file:
+        absent = file["genes"] != np.load(root / GRAPHS)["genes"][0]
+        genes, labels = file["genes"][absent], file["gene_labels"][absent]
+    changed(root / BY_GENE, genes=genes, gene_labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (another_label, "the labels are another matrix: expected the SHA-256"),
+        (a_gene_less, "1 are missing"),
+        (lambda root: changed(root / BY_GENE, genes=np.load(root / BY_GENE)["genes"][::-1]), "are missing"),
+        (lambda root: changed(root / BY_GENE, genes=np.zeros(0, np.int32)), "IndexError"),
+        (lambda root: changed(root / BY_GENE, gene_labels=np.load(root / BY_GENE)["gene_labels"][:, :8]), "another"),
+        (lambda root: changed(root / BY_GENE, gene_labels=None), "gene_labels"),
+        (lambda root: changed(root / GRAPHS, graph=np.load(root / GRAPHS)["graph"][::-1]), "not what is in them"),
+        (lambda root: damage(root / BY_GENE, "truncated", 0.6), "BadZipFile"),
+        (lambda root: damage(root / GRAPHS, "garbage", 0), "Error"),
+        (lambda root: damage(root / BY_GENE, "empty", 0), "EOFError"),
+    ],
+)
+def test_by_gene_another_file_is_refused(change, words, tmp_path, monkeypatch):
+    write_by_gene(tmp_path, monkeypatch)
+    change(tmp_path / FOLDERS["ppi"])
+    datasets._read.cache_clear()
+    with pytest.raises(ValueError, match=words) as refused:
+        load("ppi", tmp_path)
+    line = str(refused.value)
+    assert line.startswith(f"{GRAPHS} or {BY_GENE} in {tmp_path / FOLDERS['ppi']} is damaged or incomplete")
+    assert line.endswith("replace it.")
+
+
+def test_labels_by_gene_want_the_graphs_beside_them(tmp_path, monkeypatch):
+    write_by_gene(tmp_path, monkeypatch)
+    (tmp_path / FOLDERS["ppi"] / GRAPHS).unlink()
+    with pytest.raises(FileNotFoundError, match=r"PPI expects ppi\.npz, which has the graphs, beside"):
+        load("ppi", tmp_path)
+
+
+def test_torch_geometrics_labels_are_checked_too(small_ppi, monkeypatch):
+    monkeypatch.setattr(datasets, "PPI_LABELS", "0" * 64)
+    assert "the labels are another matrix" in refusal("ppi", small_ppi[0])
 
 
 # Damage
@@ -376,11 +494,11 @@ def test_what_is_neither_there_nor_fetched_is_missing(name, tmp_path):
             load(name, tmp_path)
         line = str(refused.value)
         assert line.startswith(f"{NAMES[name]} is not in {root} and could not be fetched")
-        assert f"Copy its raw files into {root / 'raw'}" in line and ("ppi-go" in line) == (name == "ppi")
+        assert f"Copy its raw files into {root / 'raw'}" in line and ("labels_by_gene.npz" in line) == (name == "ppi")
 
 
 def test_without_its_file_ppi_go_is_missing(tmp_path):
-    with pytest.raises(FileNotFoundError, match="stands in for PPI") as refused:
+    with pytest.raises(FileNotFoundError, match="has PPI's graphs and features, but other labels") as refused:
         load("ppi-go", tmp_path)
     assert str(tmp_path / "ppi" / "ppi.npz") in str(refused.value)
 
