@@ -1,4 +1,4 @@
-"""Whether a value read from JSON is what a type says: dataclasses, lists, tuples, literals, and rules of their own.
+"""Checks of values read from JSON against types: dataclasses, lists, tuples, literals, and rules of their own.
 
 A rule is what an ``Annotated`` type carries: a function that raises ValueError on a value it does not take.
 """

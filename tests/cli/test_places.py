@@ -1,4 +1,4 @@
-"""Where fits write, and what is printed of names that anybody has chosen."""
+"""The places that fits write to, and names that are printed escaped."""
 
 from pathlib import Path
 

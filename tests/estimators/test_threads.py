@@ -88,7 +88,7 @@ def test_a_predictor(model, tmp_path):
 
 
 def test_threads_of_a_worker_read_the_model_once(model, tmp_path, monkeypatch):
-    """As those of Dask do: a worker gets a predictor that another process has made."""
+    """Like a worker of Dask, which gets a predictor that another process has made."""
     arrived = SetPredictor(save(model, tmp_path / "model"))
     predictor._load.cache_clear()
     loads, at_the_door = [], Barrier(NUM_THREADS)

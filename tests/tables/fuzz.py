@@ -95,7 +95,7 @@ def column(rng: random.Random, name: str, num: int, nulls: float) -> pa.Array:
 
 
 def key(value: Any) -> Any:
-    """What makes two values of one column the same, in Python; None for a missing one."""
+    """A Python value that is equal for equal values of one column; None for a missing one."""
     return None if value is None or value != value else value
 
 

@@ -1,4 +1,4 @@
-"""What a saved estimator says of itself, as typed structs, without torch."""
+"""The description of a saved estimator, as typed structs, without torch."""
 
 from collections.abc import Mapping
 from math import isclose
@@ -18,7 +18,7 @@ NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32
 MAX_LABEL = 10_000
 """Characters of a label."""
 MAX_LABELS_BYTES = 2**26
-"""Of all labels in an array of text, whose entries are all as long as the longest."""
+"""The bytes of all labels in an array of text, whose entries are all as long as the longest."""
 
 Positive = Annotated[float, Meta(gt=0)]
 Label = Annotated[str, Meta(max_length=MAX_LABEL)] | bool | int | float
@@ -46,7 +46,7 @@ class Labels(Struct):
 
 
 class FittedClassifier(Struct):
-    """What a classifier learnt beside its networks."""
+    """The part of a classifier that is not its networks."""
 
     n_features_in_: int
     temperature_: Positive
@@ -55,7 +55,7 @@ class FittedClassifier(Struct):
 
 
 class FittedRegressor(Struct):
-    """What a regressor learnt beside its networks."""
+    """The part of a regressor that is not its networks."""
 
     n_features_in_: int
     y_mean_: list[float]
@@ -123,7 +123,7 @@ def read_estimator(path: str | PathLike[str]) -> tuple[Saved, Contents]:
 def checked(description: Mapping[str, Any], path: str | PathLike[str]) -> Saved:
     """Returns a description as structs.
 
-    Raises: SavedModelError, which names the field, for one that ``save`` has not written.
+    Raises: SavedModelError, which names the field, for one that ``save`` never writes.
     """
     if "estimator" not in description:
         raise SavedModelError(

@@ -104,7 +104,7 @@ def found_files(path: str | PathLike[str], formats: Mapping[str, str]) -> tuple[
 
 
 def ending_of(file: Path) -> str:
-    """What a file's name ends in, in small letters: .csv.gz of two endings if the second is a compression's."""
+    """The ending of a file's name, in small letters: .csv.gz of two endings if the second is a compression's."""
     ending = file.suffix.lower()
     return Path(file.stem).suffix.lower() + ending if ending in COMPRESSED else ending
 

@@ -98,7 +98,7 @@ def _named_values(column: Column) -> np.ndarray:
 
 
 def listed(values: np.ndarray) -> list:
-    """The values as Python has them; nanoseconds, which Python has not, as numpy does."""
+    """The values as Python has them; nanoseconds, which Python lacks, as numpy does."""
     return list(values) if values.dtype == "datetime64[ns]" else values.tolist()
 
 

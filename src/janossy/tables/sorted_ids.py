@@ -95,7 +95,7 @@ def check_apart(files: Sequence[FileIds]) -> None:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """What Arrow compares: words in the place of their numbers, UUIDs as they are stored, floats of 32 bits."""
+    """The keys that Arrow compares: words in place of their numbers, UUIDs as they are stored, floats of 32 bits."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return column.cast(kind.value_type)

@@ -149,7 +149,7 @@ def check_none_missing(y: np.ndarray) -> None:
 
 
 def without_target(name: Any, place: str | None = None) -> ValueError:
-    """What is wrong with a set that has no target, in this row of the table if it is one of it."""
+    """The error for a set that has no target, with its row in the table if it is known."""
     row = "" if place is None else f", in {place}"
     return ValueError(
         f"y expects a target for every set; got none for set {set_name(name)}{row}. Give it one, or drop the set."
@@ -157,7 +157,7 @@ def without_target(name: Any, place: str | None = None) -> ValueError:
 
 
 def _levels(index: Any, names: Sequence[str]) -> list[int]:
-    """Where an index has the levels of these names."""
+    """The positions at which an index has the levels of these names."""
     levels = list(map(str, index.names))
     return [levels.index(name) for name in names]
 

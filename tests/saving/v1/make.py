@@ -95,7 +95,7 @@ def inputs() -> dict[str, Any]:
 
 
 def outputs(name: str, network: JanossyNetwork, given: dict[str, Any]) -> list[Any]:
-    """Of one forward in evaluation mode, by these random orders."""
+    """Returns the output of one forward pass in evaluation mode, by these random orders."""
     columns = name == "columns"
     sets = Ragged.from_sizes(torch.tensor(given["codes" if columns else "values"]), list(SIZES))
     generator = None if name == "sampled" else torch.Generator().manual_seed(SEED)  # that one has its own seed

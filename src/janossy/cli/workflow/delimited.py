@@ -65,7 +65,7 @@ COMPRESSIONS: dict[bytes, Callable[[Path], Any]] = {
 
 @dataclass(frozen=True)
 class Dialect:
-    """How CSV files are written. ``delimiter`` and ``encoding`` are found out where they are None."""
+    """The convention of CSV files. ``delimiter`` and ``encoding`` are found out where they are None."""
 
     spelling: Spelling = field(default_factory=Spelling)
     delimiter: str | None = None
@@ -324,7 +324,7 @@ def open_csv(
 
 
 def _preamble(text: str) -> tuple[int, str | None]:
-    """How many lines stand before the header (empty ones, comments, and ``sep=;``), and that separator."""
+    """Counts the lines before the header (empty ones, comments, and ``sep=;``), and that separator."""
     separator = None
     lines = text.splitlines()
     for number, line in enumerate(lines):
@@ -347,7 +347,7 @@ def _is_header(lines: list[str]) -> bool:
 
 
 def _separator(lines: list[str]) -> str:
-    """That by which all of the first rows have equally many cells, and the most; else the header's most frequent."""
+    """Finds the delimiter by which the first rows have equally many cells, and the most; else the header's most frequent."""
     best, found = 1, ""
     for mark in SEPARATORS:
         try:

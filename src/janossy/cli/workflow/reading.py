@@ -38,7 +38,7 @@ class Rows:
     remarks: tuple[str, ...] = ()
 
     def place(self, row: int) -> str:
-        """What a row is called in errors: its file, and its number there, from 1 on and without a header."""
+        """Names a row in errors: its file, and its number there, from 1 on and without a header."""
         number = int(np.searchsorted(self.ends, row, side="right"))
         begin = self.ends[number - 1] if number else 0
         return f"{self.files[number]}, row {row - begin + 1}"
@@ -109,7 +109,7 @@ def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, 
 
 
 def ending_of(file: Path) -> str:
-    """What tells its kind: .csv for a .csv.gz."""
+    """The ending that tells its kind: .csv for a .csv.gz."""
     ending = file.suffix.lower()
     inner = Path(file.stem).suffix.lower()
     return inner if ending in COMPRESSED and inner in (*CSV, *LINES) else ending
@@ -242,7 +242,7 @@ def _make_alike(tables: list[pa.Table], name: str, from_csv: Sequence[bool], tex
 
 
 def _differing(files: Sequence[Path], tables: Sequence[pa.Table]) -> BadArgument:
-    """Which column has other types in another file than in the first."""
+    """Finds the column that has other types in another file than in the first."""
     for file, table in zip(files, tables, strict=True):
         for ours, theirs in zip(table.schema, tables[0].schema, strict=True):
             try:

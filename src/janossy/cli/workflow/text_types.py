@@ -51,12 +51,12 @@ MOSTLY = 0.9
 """A column of which so many values are of one kind was meant to be."""
 
 Role = Literal["plain", "id", "text id", "categorical", "text", "numeric", "target", "class", "boolean", "date"]
-"""What a column is for: its options say so, or the model."""
+"""The use of a column, by its options or by the model."""
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """How files write numbers, missing values and lists."""
+    """The convention by which files write numbers, missing values and lists."""
 
     decimal: str = "."
     thousands: str = ""
@@ -77,7 +77,7 @@ class Spelling:
 
 @dataclass
 class Facts:
-    """How many values of a column are spelled in which way, counted over any number of its pieces."""
+    """Counts of the spellings of a column's values, over any number of its pieces."""
 
     num: int = 0
     counts: dict[str, int] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a column of text is read as, and why. ``kind``: of ``KINDS`` below."""
+    """The type that a column of text is read as, and the reason. ``kind``: of ``KINDS`` below."""
 
     kind: str
     reason: str
@@ -177,7 +177,7 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
 
 
 def _remark(facts: Facts) -> str:
-    """What the values look like that are read as text."""
+    """Describes the look of values that are read as text."""
     if facts.share("list") >= MOSTLY:
         return "looks like lists, but for some values: taken as text"
     for name, (_, remedy) in OTHER_NUMBERS.items():

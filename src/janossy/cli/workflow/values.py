@@ -126,7 +126,7 @@ def _is_number(word: str) -> bool:
 
 @dataclass(frozen=True)
 class TakenTarget:
-    """What a target is taken as, and why, in words."""
+    """The task that a target is taken for, and the reason, in words."""
 
     task: TaskName
     reason: str
