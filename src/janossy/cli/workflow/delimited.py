@@ -347,7 +347,7 @@ def _is_header(lines: list[str]) -> bool:
 
 
 def _separator(lines: list[str]) -> str:
-    """Finds the delimiter that gives the first rows equally many cells, and the most; else the header's most frequent."""
+    """Finds the delimiter by which the first rows have equally many cells, and the most of those."""
     best, found = 1, ""
     for mark in SEPARATORS:
         try:
