@@ -70,7 +70,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
 
     Shapes: B sets, y (B,) -> labels (B,), probabilities (B, classes).
     Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
-        training diverges; KeyboardInterrupt after Ctrl-C before there is anything to keep.
+        training diverges, or a prediction is not finite; KeyboardInterrupt after Ctrl-C before there is anything to
+        keep.
 
     Example:
         >>> hands = [np.random.randint(0, 13, (5, 1)) for _ in range(200)]

@@ -94,6 +94,17 @@ class Ensemble:
         return Outcome(mean, sample.standard_error, sample.change_probability())
 
 
+def check_finite(outputs: Tensor, owner: str, what: str = "set") -> None:
+    """Raises a FloatingPointError if outputs (B, out), one row per set, are not finite."""
+    wrong = (~outputs.isfinite().all(1)).nonzero()[:, 0].tolist()
+    if wrong:
+        others = f", and for {len(wrong) - 1} more," if len(wrong) > 1 else ""
+        raise FloatingPointError(
+            f"{owner} expects finite predictions; got {outputs[wrong[0]].tolist()} for {what} {wrong[0]}{others} of "
+            f"{len(outputs)}. Look for values far outside those of training, and for damaged weights of the model."
+        )
+
+
 def predict_by(
     network: nn.Module,
     sets: Ragged,

@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 from torch import Tensor
 
-from janossy.estimators.ensemble import SEED
+from janossy.estimators.ensemble import SEED, check_finite
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
@@ -24,7 +24,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
 
     Shapes: B sets, y (B,) or (B, t) -> predictions, and their standard errors, like y.
     Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
-        training diverges.
+        training diverges, or a prediction is not finite.
 
     Example:
         >>> sets = [np.random.randn(n, 2) for n in np.random.randint(1, 9, 200)]
@@ -54,8 +54,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         part = (weights / max(weights.sum(), np.finfo(float).tiny))[:, None]
         self._flat = y.ndim == 1
         self.y_mean_ = (part * columns).sum(0)
-        scale = np.sqrt((part * np.square(columns - self.y_mean_)).sum(0))
-        self.y_scale_ = np.where(scale > 0, scale, 1.0)
+        self.y_scale_ = _scales(columns, self.y_mean_, part)
         targets = torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
         self._fit(sets, targets, weights, Regression(columns.shape[1]))
         return self
@@ -90,8 +89,11 @@ class SetRegressor(RegressorMixin, SetEstimator):
     def _in_units(self, X: Any, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of each set as y was, and their standard errors, (t, B)."""
         outcome = self._outcome(X, seed)
-        mean = outcome.mean.double().numpy() * self.y_scale_ + self.y_mean_
-        return mean.T, (outcome.standard_error.double().numpy() * self.y_scale_).T
+        with np.errstate(over="ignore"):  # the check says more
+            mean = outcome.mean.double().numpy() * self.y_scale_ + self.y_mean_
+            error = outcome.standard_error.double().numpy() * self.y_scale_
+        check_finite(torch.from_numpy(mean), type(self).__name__)
+        return mean.T, error.T
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
         changes = (whole.repeat_interleave(sizes, 0) - without).double() * torch.from_numpy(self.y_scale_)
@@ -101,3 +103,21 @@ class SetRegressor(RegressorMixin, SetEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _scales(targets: np.ndarray, mean: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Returns the standard deviation (t,) of targets (B, t), of which each is a part (B, 1); 1 if it is 0.
+
+    Raises: ValueError for targets too far apart for float64.
+    """
+    with np.errstate(over="ignore"):
+        deviations = targets - mean
+    if not np.isfinite(deviations).all():
+        raise ValueError(
+            "SetRegressor expects targets whose differences float64 holds; got numbers from "
+            f"{targets.min():.3g} to {targets.max():.3g}. Divide them."
+        )
+    # Squares of 1e200 would overflow, and those of 1e-200 vanish. A power of two changes no other digit.
+    exponents = np.frexp(np.abs(deviations).max(0))[1]
+    scales = np.ldexp(np.sqrt((part * np.square(np.ldexp(deviations, -exponents))).sum(0)), exponents)
+    return np.where(scales > 0, scales, 1.0)

@@ -22,7 +22,7 @@ from janossy.checks import check_integer, check_number
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import Candidate, candidates
 from janossy.estimators.checkpoint import Checkpoint
-from janossy.estimators.ensemble import SEED, Ensemble, Outcome
+from janossy.estimators.ensemble import SEED, Ensemble, Outcome, check_finite
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.networks import draws, explained
@@ -128,6 +128,8 @@ class SetEstimator(BaseEstimator):
         """
         sets, context = self._encoded(X)
         whole, without = leave_one_out(self.ensemble_, sets, context, self.num_permutations)
+        check_finite(whole, type(self).__name__)
+        check_finite(without, type(self).__name__, "the set without element")
         changes = self._changes(whole.cpu(), without.cpu(), torch.tensor(sets.sizes))
         return ElementImportance(changes.numpy(), sets.offsets.cpu().numpy())
 
@@ -344,10 +346,19 @@ class SetEstimator(BaseEstimator):
         return encoded.elements.to(self.device), context
 
     def _outcome(self, X: Any, seed: int = SEED) -> Outcome:
-        """The prediction of each set of X, as the networks give it; of sets in files, a piece after the other."""
+        """Returns the prediction of each set of X, as the networks give it.
+
+        Raises: FloatingPointError if one is not finite.
+        """
+        outcome = self._networks_outcome(X, seed)
+        check_finite(outcome.mean, type(self).__name__)
+        return outcome
+
+    def _networks_outcome(self, X: Any, seed: int) -> Outcome:
+        """Returns the predictions of sets in memory at once, and of sets in files a piece after the other."""
         stream = self._known_columns(X) if isinstance(X, str | PathLike) else self._stream(X)
         if stream is not None:
-            return Outcome.cat([self._outcome(part.sets, seed) for part in stream])
+            return Outcome.cat([self._networks_outcome(part.sets, seed) for part in stream])
         sets, context = self._encoded(X)
         return self.ensemble_.predict(sets, context, self.num_permutations, seed).cpu()
 
