@@ -8,8 +8,8 @@ import torch
 
 from janossy import Ragged, predict
 from janossy.estimators.batches import Examples
-from janossy.estimators.calibration import WIDTH, temperature
-from janossy.estimators.ensemble import SEED, Ensemble
+from janossy.estimators.ensemble import WIDTH, Ensemble, temperature
+from janossy.estimators.networks import SEED
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
 from janossy.tables.layout import Layout

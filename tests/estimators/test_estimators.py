@@ -13,8 +13,8 @@ from janossy.estimators import (
     SetClassifier,
     SetRegressor,
     UnfinishedTraining,
-    ensemble,
     importance,
+    networks,
 )
 from janossy.functions import TupleMLP
 from janossy.inference import Sensitivity
@@ -71,8 +71,8 @@ def test_predictions_depend_on_the_set_alone(model, request, monkeypatch):
     together = predict(sets)
     alone = np.concatenate([predict([x]) for x in sets])
     shuffled = predict([x[::-1] for x in sets])
-    monkeypatch.setattr(ensemble, "MAX_SETS", 7)
-    monkeypatch.setattr(ensemble, "MAX_ELEMENTS", 20)
+    monkeypatch.setattr(networks, "MAX_SETS", 7)
+    monkeypatch.setattr(networks, "MAX_ELEMENTS", 20)
     for other in (alone, shuffled, predict(sets)):
         np.testing.assert_allclose(other, together, rtol=1e-5, atol=1e-6)
 

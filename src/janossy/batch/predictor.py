@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from janossy.checks import check_integer
 from janossy.estimators import SetClassifier, SetRegressor, load
-from janossy.estimators.ensemble import SEED
+from janossy.estimators.networks import SEED
 from janossy.estimators.predictions import beside_ids, prediction_schema, predictions
 from janossy.saving import SavedModelError, digest
 from janossy.tables import as_sets

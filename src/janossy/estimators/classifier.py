@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 from torch import Tensor
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.calibration import temperature
-from janossy.estimators.search import Part
+from janossy.estimators.ensemble import Part, temperature
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan

@@ -1,30 +1,35 @@
-"""Ensemble: the weighted mean of several networks' predictions, and how far the order still matters to it."""
+"""Ensemble: the weighted mean of several networks, how far the order matters to it, and its temperature."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import exp, inf, nan
 
 import torch
+from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
-from janossy.estimators.networks import exact_outputs, orderings_for
-from janossy.estimators.tasks import Task
-from janossy.inference import Link, Prediction, predict
+from janossy.estimators.batches import Examples
+from janossy.estimators.networks import SEED, predict_by, steps
+from janossy.estimators.tasks import Classification, Task
+from janossy.inference import Prediction
 from janossy.inference.error_bars import Sample
-from janossy.inference.prediction import exact, of_groups
-from janossy.nn.network import JanossyNetwork
-from janossy.orderings.contract import Orderings, as_random
 from janossy.sets import Ragged
-from janossy.transfer import upload
 
-BLOCKS = 5
-"""Independent blocks of permutations that an error bar is made from."""
+PICKS = 10
+"""Steps of the choice of weights."""
 
-MAX_SETS, MAX_ELEMENTS = 4096, 1_000_000
-"""The sets whose draws are kept at once, and their elements."""
+MOST_AVERAGED = 3
+"""The most candidates that are averaged."""
 
-SEED = 0
-"""Of the permutations, by default: the same whenever one predicts, so that a set's prediction depends on it alone."""
+MAX_CALIBRATION_SETS = 5_000
+"""The most sets that a temperature is fitted to: one number needs no more."""
+
+WIDTH = 1.0
+"""The standard deviation of the logarithm of temperatures, before any set is seen: a few sets do not move it far."""
+
+Part = tuple[list[nn.Module], list[float], Tensor]
+"""Networks that left out the same sets, their weights, and the numbers of these."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +99,7 @@ class Ensemble:
         return Outcome(mean, sample.standard_error, sample.change_probability())
 
 
-def check_finite(outputs: Tensor, owner: str, what: str = "set") -> None:
+def check_outputs_finite(outputs: Tensor, owner: str, what: str = "set") -> None:
     """Raises a FloatingPointError if outputs (B, out), one row per set, are not finite."""
     wrong = (~outputs.isfinite().all(1)).nonzero()[:, 0].tolist()
     if wrong:
@@ -103,61 +108,6 @@ def check_finite(outputs: Tensor, owner: str, what: str = "set") -> None:
             f"{owner} expects finite predictions; got {outputs[wrong[0]].tolist()} for {what} {wrong[0]}{others} of "
             f"{len(outputs)}. Look for values far outside those of training, and for damaged weights of the model."
         )
-
-
-def predict_by(
-    network: nn.Module,
-    sets: Ragged,
-    context: Tensor | None,
-    link: Link | None,
-    num_permutations: int,
-    *,
-    seed: int = SEED,
-    error_bar: bool = True,
-) -> Prediction:
-    """Predicts the sets of one of ``steps`` by one network, and keeps the draws.
-
-    Large sets may be drawn from where small ones give all: ``orderings_for``.
-
-    ``error_bar``: permutations come in at least ``BLOCKS`` blocks, where any are drawn.
-    """
-    if not isinstance(network, JanossyNetwork):
-        outputs = exact_outputs(network, sets, context)
-        return exact(outputs if link is None else link(outputs), keep_outputs=True)
-    sizes_by: list[tuple[Orderings, set[int]]] = []
-    for n in set(sets.sizes) or {0}:
-        orderings = orderings_for(network, n)
-        same = next((sizes for other, sizes in sizes_by if other == orderings), None)
-        if same is None:
-            sizes_by.append((orderings, same := set()))
-        same.add(n)
-    parts, groups = [], []
-    for orderings, sizes in sizes_by:
-        numbers = torch.tensor([b for b, n in enumerate(sets.sizes) if n in sizes], dtype=torch.long)
-        num, block = num_permutations, None
-        drawn = as_random(orderings, "predict") if error_bar else None
-        if drawn is not None and drawn.num_permutations == 1:
-            block = max(1, num // BLOCKS)
-        elif drawn is not None:
-            num = max(num, BLOCKS * drawn.num_permutations)
-        some, of_some = sets, context
-        if len(numbers) < len(sets):
-            some, of_some = sets[numbers], None if context is None else context[upload(numbers, context.device)]
-        options: dict[str, Any] = {"context": of_some, "link": link, "block": block, "keep_outputs": True}
-        parts.append(predict(network, some, num, orderings=orderings, seed=seed, **options))
-        groups.append(numbers)
-    return of_groups(parts, groups)
-
-
-def steps(sets: Ragged) -> Iterator[slice]:
-    """Yields stretches of sets whose draws are kept at once."""
-    begin, num_elements = 0, 0
-    for b, n in enumerate(sets.sizes):
-        num_elements += n
-        if b > begin and (b - begin >= MAX_SETS or num_elements > MAX_ELEMENTS):
-            yield slice(begin, b)
-            begin, num_elements = b, n
-    yield slice(begin, len(sets))
 
 
 def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
@@ -177,7 +127,7 @@ def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
         assert prediction.sample is not None
         sure = (prediction.standard_error == 0).all(1)
         blocks = prediction.sample.block_means[:, :most]
-        blocks = torch.nn.functional.pad(blocks, (0, 0, 0, most - blocks.shape[1]))
+        blocks = pad(blocks, (0, 0, 0, most - blocks.shape[1]))
         used = inside & ~sure[:, None]
         blocks = blocks.where(used[..., None], 0)
         average = blocks.sum(1, keepdim=True) / num_blocks[:, None, None]
@@ -185,3 +135,59 @@ def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
     sets, numbers = inside.cpu().nonzero(as_tuple=True)
     unlimited = torch.full((len(mean),), torch.inf, dtype=torch.float64, device=mean.device)
     return Sample((mean[:, None] + deviations)[inside], sets, numbers, unlimited)
+
+
+def picks(outputs: Sequence[Tensor], loss: Callable[[Tensor], float]) -> list[int]:
+    """How often each prediction is to be counted in the average: picked one by one, each that which helps the most.
+
+    The first is the best by itself; it ends when none helps.
+    """
+    counts = [0] * len(outputs)
+    total, least = torch.zeros_like(outputs[0]), inf
+    for num in range(PICKS):
+        allowed = [i for i in range(len(outputs)) if counts[i] or sum(map(bool, counts)) < MOST_AVERAGED]
+        found = [loss((total + outputs[i]) / (num + 1)) for i in allowed]
+        if min(found) >= least:
+            break
+        least = min(found)
+        chosen = allowed[found.index(least)]
+        counts[chosen] += 1
+        total = total + outputs[chosen]
+    return counts
+
+
+def temperature(parts: Sequence[Part], examples: Examples, task: Classification, num_permutations: int) -> float:
+    """The divisor of all logits at which the sets that were left out are the least surprising (Guo et al., 2017).
+
+    Maximum a posteriori, as a few sets that are all predicted well would ask for probabilities of 0 and 1.
+    """
+    share = min(1.0, MAX_CALIBRATION_SETS / sum(len(sets) for _, _, sets in parts))
+    logits, targets, weights = [], [], []
+    for networks, each, sets in parts:
+        some = examples[sets[: max(1, int(share * len(sets)))]]
+        logits.append([(w, _draws(network, some, num_permutations)) for network, w in zip(networks, each, strict=True)])
+        targets.append(some.targets)
+        weights.append(some.weights)
+
+    def surprise(log_temperature: float) -> float:
+        link = task.link(exp(log_temperature))
+        total = log_temperature**2 / (2 * WIDTH**2)
+        for part, target, weight in zip(logits, targets, weights, strict=True):
+            mean = sum(w * link(draws).nanmean(1) for w, draws in part)
+            assert isinstance(mean, Tensor)
+            total += float((task.losses(mean, target) * weight).sum())
+        return total
+
+    return exp(minimize_scalar(surprise, bounds=(-3, 3), method="bounded").x)
+
+
+def _draws(network: nn.Module, examples: Examples, num_permutations: int) -> Tensor:
+    """The logits of each set and draw, (B, m, C), NaN behind those of a set that has fewer."""
+    parts = []
+    for step in steps(examples.sets):
+        some = examples[step]
+        prediction = predict_by(network, some.sets, some.context, None, num_permutations, error_bar=False)
+        assert prediction.outputs is not None
+        parts.append(prediction.outputs)
+    most = max(part.shape[1] for part in parts)
+    return torch.cat([pad(part, (0, 0, 0, most - part.shape[1]), value=nan) for part in parts])

@@ -1,15 +1,28 @@
-"""What estimators train: a JanossyNetwork, or any other module that maps sets to outputs."""
+"""Networks that estimators train and predict with: a JanossyNetwork, or any other module that maps sets to outputs."""
 
+from collections.abc import Iterator
 from inspect import signature
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
+from janossy.inference import Link, Prediction, predict
+from janossy.inference.prediction import exact, of_groups
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings.contract import Orderings, as_random
 from janossy.sets import Ragged
+from janossy.transfer import upload
+
+BLOCKS = 5
+"""Independent blocks of permutations that an error bar is made from."""
+
+MAX_SETS, MAX_ELEMENTS = 4096, 1_000_000
+"""The sets whose draws are kept at once, and their elements."""
+
+SEED = 0
+"""Of the permutations, by default: the same whenever one predicts, so that a set's prediction depends on it alone."""
 
 
 def check_set_network(network: object, owner: str) -> None:
@@ -72,6 +85,61 @@ def orderings_for(network: JanossyNetwork, n: int) -> Orderings:
     if drawn is None or orderings.num_rows(n) <= orderings.max_rows:
         return orderings
     return drawn
+
+
+def predict_by(
+    network: nn.Module,
+    sets: Ragged,
+    context: Tensor | None,
+    link: Link | None,
+    num_permutations: int,
+    *,
+    seed: int = SEED,
+    error_bar: bool = True,
+) -> Prediction:
+    """Predicts the sets of one of ``steps`` by one network, and keeps the draws.
+
+    Large sets may be drawn from where small ones give all: ``orderings_for``.
+
+    ``error_bar``: permutations come in at least ``BLOCKS`` blocks, where any are drawn.
+    """
+    if not isinstance(network, JanossyNetwork):
+        outputs = exact_outputs(network, sets, context)
+        return exact(outputs if link is None else link(outputs), keep_outputs=True)
+    sizes_by: list[tuple[Orderings, set[int]]] = []
+    for n in set(sets.sizes) or {0}:
+        orderings = orderings_for(network, n)
+        same = next((sizes for other, sizes in sizes_by if other == orderings), None)
+        if same is None:
+            sizes_by.append((orderings, same := set()))
+        same.add(n)
+    parts, groups = [], []
+    for orderings, sizes in sizes_by:
+        numbers = torch.tensor([b for b, n in enumerate(sets.sizes) if n in sizes], dtype=torch.long)
+        num, block = num_permutations, None
+        drawn = as_random(orderings, "predict") if error_bar else None
+        if drawn is not None and drawn.num_permutations == 1:
+            block = max(1, num // BLOCKS)
+        elif drawn is not None:
+            num = max(num, BLOCKS * drawn.num_permutations)
+        some, of_some = sets, context
+        if len(numbers) < len(sets):
+            some, of_some = sets[numbers], None if context is None else context[upload(numbers, context.device)]
+        options: dict[str, Any] = {"context": of_some, "link": link, "block": block, "keep_outputs": True}
+        parts.append(predict(network, some, num, orderings=orderings, seed=seed, **options))
+        groups.append(numbers)
+    return of_groups(parts, groups)
+
+
+def steps(sets: Ragged) -> Iterator[slice]:
+    """Yields stretches of sets whose draws are kept at once."""
+    begin, num_elements = 0, 0
+    for b, n in enumerate(sets.sizes):
+        num_elements += n
+        if b > begin and (b - begin >= MAX_SETS or num_elements > MAX_ELEMENTS):
+            yield slice(begin, b)
+            begin, num_elements = b, n
+    yield slice(begin, len(sets))
 
 
 def seconds_of(network: nn.Module, sets: Ragged, orderings: Orderings | None = None) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from janossy.estimators.classifier import SetClassifier
-from janossy.estimators.ensemble import SEED
+from janossy.estimators.networks import SEED
 from janossy.estimators.regressor import SetRegressor
 from janossy.tables.table import SetTable
 

@@ -9,7 +9,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 from torch import Tensor
 
-from janossy.estimators.ensemble import SEED, check_finite
+from janossy.estimators.ensemble import check_outputs_finite
+from janossy.estimators.networks import SEED
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
@@ -92,7 +93,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         with np.errstate(over="ignore"):  # the check says more
             mean = outcome.mean.double().numpy() * self.y_scale_ + self.y_mean_
             error = outcome.standard_error.double().numpy() * self.y_scale_
-        check_finite(torch.from_numpy(mean), type(self).__name__)
+        check_outputs_finite(torch.from_numpy(mean), type(self).__name__)
         return mean.T, error.T
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:

@@ -8,12 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from janossy.estimators.averaging import picks
 from janossy.estimators.batches import Examples, RandomBatches, num_batches
 from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.clock import now
-from janossy.estimators.ensemble import Ensemble
+from janossy.estimators.ensemble import Ensemble, Part, picks
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.tasks import Task
 from janossy.estimators.training import Ending, Plan, Trained, train
@@ -34,9 +33,6 @@ PREDICTING = 0.05
 
 FEWEST_STEPS = 200
 """No candidate is judged by fewer steps of training, unless all of it has fewer."""
-
-Part = tuple[list[nn.Module], list[float], Tensor]
-"""Networks that left out the same sets, their weights, and the numbers of these."""
 
 
 @dataclass(frozen=True)

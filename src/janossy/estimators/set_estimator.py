@@ -22,12 +22,12 @@ from janossy.checks import check_integer, check_number
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import Candidate, candidates
 from janossy.estimators.checkpoint import Checkpoint
-from janossy.estimators.ensemble import SEED, Ensemble, Outcome, check_finite
+from janossy.estimators.ensemble import Ensemble, Outcome, Part, check_outputs_finite
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
-from janossy.estimators.networks import draws, explained
+from janossy.estimators.networks import SEED, draws, explained
 from janossy.estimators.processes import Processes
-from janossy.estimators.search import Limits, Part, Search
+from janossy.estimators.search import Limits, Search
 from janossy.estimators.size_extrapolation import largest_told
 from janossy.estimators.splits import splits
 from janossy.estimators.streams.fitting import Asked, Fitted, Targets, fit_stream
@@ -128,8 +128,8 @@ class SetEstimator(BaseEstimator):
         """
         sets, context = self._encoded(X)
         whole, without = leave_one_out(self.ensemble_, sets, context, self.num_permutations)
-        check_finite(whole, type(self).__name__)
-        check_finite(without, type(self).__name__, "the set without element")
+        check_outputs_finite(whole, type(self).__name__)
+        check_outputs_finite(without, type(self).__name__, "the set without element")
         changes = self._changes(whole.cpu(), without.cpu(), torch.tensor(sets.sizes))
         return ElementImportance(changes.numpy(), sets.offsets.cpu().numpy())
 
@@ -351,7 +351,7 @@ class SetEstimator(BaseEstimator):
         Raises: FloatingPointError if one is not finite.
         """
         outcome = self._networks_outcome(X, seed)
-        check_finite(outcome.mean, type(self).__name__)
+        check_outputs_finite(outcome.mean, type(self).__name__)
         return outcome
 
     def _networks_outcome(self, X: Any, seed: int) -> Outcome:
