@@ -19,6 +19,7 @@ from janossy import (
     predict,
 )
 from janossy.evaluate import Choice
+from janossy.inference import fit_control_variate, sensitivity
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -69,6 +70,18 @@ def test_a_wrapper_is_predicted_with_as_the_network_inside(wrapper, sets):
     wrapped = wrapper(net).train()
     law_alike(predict(wrapped, sets, seed=3, link="softmax"), predict(net, sets, seed=3, link="softmax"))
     assert all(module.training for module in wrapped.modules())
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS.values(), ids=WRAPPERS)
+def test_a_wrapper_is_audited_and_imitated_as_the_network_inside(wrapper, sets):
+    net = network()
+    found = []
+    for model in (net, wrapper(net)):
+        audited = sensitivity(model, sets, generator=torch.Generator().manual_seed(0))
+        options = {"k": 2, "num_steps": 2, "generator": torch.Generator().manual_seed(0)}
+        found.append((audited.within, fit_control_variate(model, sets, **options).mean(sets)))
+    for one, other in zip(*found, strict=True):
+        close(torch.as_tensor(one), torch.as_tensor(other))
 
 
 def test_averaged_weights_are_those_that_predict(sets):

@@ -12,7 +12,7 @@ from janossy.batch.predictor import SetPredictor
 
 
 def on_dask(sets: DataFrame, predictor: SetPredictor) -> DataFrame:
-    """The predictions of a frame of a row a set, partition by partition, with its index; columns are Arrow's.
+    """Predicts a frame of one row per set, partition by partition, with its index; columns are Arrow's.
 
     Shapes: B rows -> B rows, when the frame is computed.
     Raises: TypeError for columns that are pandas' objects; ValueError for a frame that lacks a column of the model;

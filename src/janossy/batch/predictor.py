@@ -44,7 +44,8 @@ class SetPredictor:
 
     Shapes: a pyarrow.Table or RecordBatch of B rows -> a pyarrow.Table of B rows, in the same order; none of none.
     Raises: SavedModelError for a model that cannot be read here; TypeError for what is no Arrow table; ValueError for a
-        table that lacks a column of the model, or has a row an element.
+        table that lacks a column of the model, or has one row per element; FloatingPointError for a prediction that is
+        not finite.
 
     Example:
         >>> from janossy.estimators import SetRegressor, save

@@ -11,7 +11,7 @@ from janossy.batch.predictor import SetPredictor
 
 
 def on_ray(sets: Dataset, predictor: SetPredictor, *, workers: int = 1, batch_size: int = 4096) -> Dataset:
-    """The predictions of a dataset of a row a set, by so many actors of one CPU, each of which reads the model once.
+    """Predicts a dataset of one row per set, by so many actors of one CPU, each of which reads the model once.
 
     Shapes: B rows -> B rows, when the dataset is consumed.
     Raises: what the predictor raises, as Ray wraps it.

@@ -10,7 +10,7 @@ from janossy.batch.predictor import SetPredictor
 
 
 def on_spark(sets: DataFrame, predictor: SetPredictor) -> DataFrame:
-    """The predictions of a frame of a row a set, by ``mapInArrow``: each Python worker reads the model once.
+    """Predicts a frame of one row per set, by ``mapInArrow``: each Python worker reads the model once.
 
     The rows of a batch are Spark's: spark.sql.execution.arrow.maxRecordsPerBatch.
 

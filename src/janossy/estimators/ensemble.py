@@ -48,7 +48,7 @@ class Outcome:
 
     @staticmethod
     def cat(parts: Sequence["Outcome"]) -> "Outcome":
-        """Those of several batches of sets, one after the other."""
+        """Returns the predictions of several batches of sets, one after the other."""
         means, errors, changes = (
             torch.cat([getattr(part, name) for part in parts])
             for name in ("mean", "standard_error", "change_probability")
@@ -138,7 +138,7 @@ def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
 
 
 def picks(outputs: Sequence[Tensor], loss: Callable[[Tensor], float]) -> list[int]:
-    """How often each prediction is to be counted in the average: picked one by one, each that which helps the most.
+    """Returns how often each prediction counts in the average: picked one by one, each that which helps the most.
 
     The first is the best by itself; it ends when none helps.
     """

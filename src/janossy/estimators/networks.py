@@ -42,7 +42,7 @@ def check_set_network(network: object, owner: str) -> None:
 
 
 def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
-    """Whether a prediction averages over permutations that are drawn."""
+    """Returns True if a prediction averages over permutations that are drawn."""
     return (
         isinstance(network, JanossyNetwork)
         and as_random(network.pooling.orderings.in_prediction(), "draws") is not None
@@ -50,7 +50,7 @@ def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
 
 
 def drawn_in_training(network: nn.Module) -> Orderings | None:
-    """What is drawn in training, where a prediction takes all; else None."""
+    """Returns the orderings that training draws by, if a prediction takes all; else None."""
     return network.pooling.orderings_train if isinstance(network, JanossyNetwork) else None
 
 
@@ -76,10 +76,10 @@ def exact_outputs(network: nn.Module, sets: Ragged, context: Tensor | None) -> T
 
 
 def orderings_for(network: JanossyNetwork, n: int) -> Orderings:
-    """What a prediction of a set of n elements averages over.
+    """Returns the orderings that a prediction of a set of n elements averages over.
 
-    Of more rows than the orderings take it is what training draws, if it does: who has learnt from smaller sets is to
-    predict larger ones, which no set of training has told of.
+    If the network's own need more rows than max_rows, they are those that training draws by. A network that has learnt
+    from smaller sets can then predict larger ones.
     """
     orderings, drawn = network.pooling.orderings.in_prediction(), network.pooling.orderings_train
     if drawn is None or orderings.num_rows(n) <= orderings.max_rows:
@@ -153,5 +153,5 @@ def seconds_of(network: nn.Module, sets: Ragged, orderings: Orderings | None = N
 
 
 def explained(network: nn.Module, sets: Ragged) -> str:
-    """What ``JanossyNetwork.explain`` says; of other modules, their parts."""
+    """Returns the text of ``JanossyNetwork.explain``; for other modules, their parts."""
     return network.explain(sets) if isinstance(network, JanossyNetwork) else str(network)

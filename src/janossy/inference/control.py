@@ -11,8 +11,9 @@ from janossy.evaluate import Function
 from janossy.functions import TupleMLP
 from janossy.inference.draws import mean_of_draws
 from janossy.inference.links import Link, named_link
+from janossy.inference.models import network_in
 from janossy.nn.modes import evaluating
-from janossy.nn.network import JanossyNetwork, check_module, check_network
+from janossy.nn.network import JanossyNetwork, check_module
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Bucket, Orderings, RandomOrderings, Rows, Tuples
 from janossy.orderings.contract import as_random
@@ -101,7 +102,7 @@ class ControlVariate(nn.Module):
 
 
 def fit_control_variate(
-    network: JanossyNetwork,
+    network: JanossyNetwork | nn.Module,
     sets: Ragged,
     k: int = 2,
     hidden_features: int = 32,
@@ -122,7 +123,8 @@ def fit_control_variate(
     predictions stay unbiased. The network's parameters, gradients and modes are left as they are.
 
     Args:
-        network: trained, with orderings that draw, and elements h(x) of shape (N, d).
+        network: trained, with orderings that draw, and elements h(x) of shape (N, d); or a wrapper of one, as in
+            ``predict``.
         link: that of ``predict``.
         num_steps: of Adam, with a rate that falls to 0; each on num_permutations of at most 64 of the sets.
         num_permutations: independent draws of each set, each of the num permutations of the network's orderings.
@@ -142,7 +144,7 @@ def fit_control_variate(
         torch.Size([2, 1])
     """
     owner = "fit_control_variate"
-    check_network(network, owner)
+    network = network_in(network, owner)
     check_ragged(sets, owner)
     numbers = {"k": k, "hidden_features": hidden_features, "num_steps": num_steps, "num_permutations": num_permutations}
     for name, number in numbers.items():

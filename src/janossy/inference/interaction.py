@@ -1,4 +1,4 @@
-"""How many elements at once a target depends on."""
+"""The number of elements that a target depends on at once."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -64,7 +64,7 @@ def interaction_order(
     num_samples: int = 10_000,
     seed: int = 0,
 ) -> InteractionOrder:
-    """How much of a symmetric target's variance k = 1, 2, … elements at a time carry (Hoeffding, 1948).
+    """Returns the shares of a symmetric target's variance that k = 1, 2, … elements at a time carry (Hoeffding, 1948).
 
     For n independent elements, t(x) is uniquely E t + Σ_i g_1(x_i) + Σ_{i<j} g_2(x_i, x_j) + … whose terms are
     uncorrelated, and Var t = Σ_j V_j with V_j = C(n, j) E g_j². Janossy pooling of k-ary f under an affine ρ spans

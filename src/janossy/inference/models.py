@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import Orderings
 from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
@@ -27,6 +28,13 @@ def unwrapped(model: Any) -> Any:
         else:
             return model
     return model
+
+
+def network_in(model: Any, owner: str) -> JanossyNetwork:
+    """Returns the network inside wrappers, or raises a TypeError."""
+    network = unwrapped(model)
+    check_network(network, owner)
+    return cast(JanossyNetwork, network)
 
 
 @dataclass(frozen=True)

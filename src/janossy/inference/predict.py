@@ -220,7 +220,7 @@ def predict(
 def _plan(
     orderings: RandomOrderings, num_permutations: int | None, block: int | None, adaptive: bool
 ) -> tuple[int, int | None]:
-    """How many draws, and of how many permutations a block is made."""
+    """Returns the number of draws, and that of permutations in a block."""
     size = orderings.num_permutations
     num = num_permutations or (NUM_PERMUTATIONS if size == 1 else BLOCKS * size)
     num_draws = -(-num // size)

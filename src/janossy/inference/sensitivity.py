@@ -1,4 +1,4 @@
-"""How order-sensitive a trained network still is."""
+"""Sensitivity: the part that the order still plays in what a trained network says."""
 
 from dataclasses import dataclass
 from os import PathLike
@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate.validation import check_context
 from janossy.inference.links import Link, named_link
+from janossy.inference.models import network_in
 from janossy.nn.modes import evaluating
-from janossy.nn.network import JanossyNetwork, check_network
+from janossy.nn.network import JanossyNetwork
 from janossy.orderings import Sampled
 from janossy.orderings.contract import Orderings, as_random
 from janossy.orderings.rows import Rows, build_rows
@@ -118,7 +119,7 @@ class Sensitivity:
 
 @torch.no_grad()
 def sensitivity(
-    network: JanossyNetwork,
+    network: JanossyNetwork | nn.Module,
     sets: Ragged,
     num_permutations: int = 20,
     *,
@@ -127,7 +128,7 @@ def sensitivity(
     num_swaps: int = 0,
     generator: torch.Generator | None = None,
 ) -> Sensitivity:
-    """How much link(ρ(f(h(x)_π))) still depends on the order π, for a network trained by π-SGD.
+    """Measures how much link(ρ(f(h(x)_π))) still depends on the order π, for a network trained by π-SGD.
 
     The spread is estimated from random permutations; with ``num_swaps`` an adversary also looks for the worst order
     of each set. It starts from the sampled permutation farthest from their mean prediction and makes up to num_swaps
@@ -139,6 +140,7 @@ def sensitivity(
     ``num``, ``seed`` and weights: not of the mean over num of them, which varies less.
 
     Args:
+        network: a ``JanossyNetwork``, or a wrapper that ``predict`` sees through, such as an ``AveragedModel``.
         context: what the network's rho takes of each set as a whole, (B, *any).
         link: as in ``predict``.
         num_swaps: steps of the search for the worst order; 0 reports the worst of those sampled.
@@ -156,7 +158,7 @@ def sensitivity(
         >>> sensitivity(network, sets, num_swaps=10).worst_order.sizes
         (4, 6)
     """
-    check_network(network, "sensitivity")
+    network = network_in(network, "sensitivity")
     check_ragged(sets, "sensitivity")
     check_context(context, sets, "sensitivity")
     check_integer("sensitivity", "num_permutations", num_permutations)
