@@ -1,5 +1,6 @@
 """predict: the mean over draws of link(network(sets)), in one call."""
 
+import importlib
 from dataclasses import fields
 from functools import partial
 from itertools import permutations
@@ -951,3 +952,37 @@ def test_arguments_of_another_type(arguments, message):
 def test_numbers_out_of_range(name, value):
     with pytest.raises(ValueError, match=f"predict expects {name} >= .*; got {name}={value}"):
         predict(network(), distinct_sets(SETS), **{name: value})
+
+
+@pytest.mark.parametrize(("max_rows", "max_elements"), [(12, 10**6), (10**6, 8), (10**6, 10**6)])
+def test_exact_orderings_are_taken_in_batches_that_fit(max_rows, max_elements, monkeypatch):
+    """A batch of all sets has more rows than max_rows, which gather refuses."""
+    monkeypatch.setattr(importlib.import_module("janossy.inference.predict"), "MAX_ELEMENTS", max_elements)
+    sets = distinct_sets((4, 3, 0, 2, 4, 1, 3))
+    pooling = JanossyPooling(GRU(2, 3), Tuples(2, max_rows=max_rows), evaluate="gather")
+    net = JanossyNetwork(None, pooling, None)
+    expected = JanossyPooling(pooling.f, Tuples(2))(sets)
+    found = predict(net, sets, keep_outputs=True)
+    close(found.mean, expected)
+    close(found.outputs, expected[:, None])
+    assert found.sample.sets.tolist() == list(range(7)) and found.sample.blocks.tolist() == [0] * 7
+    close(found.sample.mean, expected)
+    close(found.sample.standard_error, torch.zeros_like(expected))
+
+
+def test_kept_draws_are_those_of_each_set_and_block():
+    sets = distinct_sets((5, 2, 7, 0, 5))
+    net = network()
+    found = predict(net, sets, 20, seed=1, keep_outputs=True)
+    assert found.sample.sets.bincount().tolist() == found.num_permutations.tolist()
+    for b in range(len(sets)):
+        draws = found.sample.outputs[found.sample.sets == b]
+        close(draws, found.outputs[b][: len(draws)])
+        assert found.outputs[b][len(draws) :].isnan().all()
+        blocks = found.sample.blocks[found.sample.sets == b]
+        assert blocks.unique().tolist() == list(range(int(found.num_blocks[b])))
+        for i in blocks.unique().tolist():
+            close(found.sample.block_means[b, i], draws[blocks == i].mean(0))
+    by_set = predict(net, sets, 20, seed=1, keep_outputs=True, batch_size=1)
+    assert by_set.sample.sets.tolist() == found.sample.sets.tolist()
+    close(by_set.sample.block_means.nan_to_num(), found.sample.block_means.nan_to_num())
