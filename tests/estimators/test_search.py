@@ -244,3 +244,15 @@ def test_an_epoch_of_pairs_that_are_drawn_costs_the_same_whatever_is_predicted_b
     )
     assert seconds_an_epoch(exact, sets, sets) == pytest.approx(seconds_an_epoch(drawn, sets, sets))
     assert seconds_to_predict(exact, sets) > 5 * seconds_to_predict(drawn, sets) and exact.training
+
+
+def test_a_round_in_which_nobody_had_time_for_a_step_leaves_all_to_the_next(monkeypatch):
+    real = Search._try
+    monkeypatch.setattr(
+        Search, "_try", lambda self, c, i, rung, at: None if rung.number == 0 else real(self, c, i, rung, at)
+    )
+    found = search(Limits(max_epochs=1)).run(MORE)
+    assert {trial.rung for trial in found.trials} == {1} and sum(found.weights) == pytest.approx(1)
+    monkeypatch.setattr(Search, "_try", lambda self, *arguments: None)
+    with pytest.raises(NothingTrained):
+        search(Limits(max_epochs=1)).run(MORE)

@@ -133,7 +133,8 @@ class Search:
             if self._ended():
                 break
             ranked = sorted(left.keys() & results.keys(), key=lambda i: results[i].trial.loss)
-            left = {i: left[i] for i in ranked[: max(KEPT, len(ranked) // IN)]}
+            if ranked:  # else no candidate's part of the time was enough for a step, and the next round has more
+                left = {i: left[i] for i in ranked[: max(KEPT, len(ranked) // IN)]}
         if not results and (self.interrupts.came or (left and not self.diverged)):
             raise NothingTrained("before the first step of training was done")
         if not results:
