@@ -35,3 +35,24 @@ print("done")
 def test_nothing_heavy_is_imported_before_it_is_needed():
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=240)
     assert run.returncode == 0 and run.stdout.endswith("done\n"), run.stderr
+
+
+WITHOUT_EXTRAS = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyarrow", "sklearn", "safetensors", "msgspec", "duckdb", "torch_geometric"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import studies.paper.arithmetic.study
+import studies.runs.command
+print("done")
+"""
+
+
+def test_the_arithmetic_study_needs_no_extra_but_cli():
+    """Since ``make reproduce`` installs no other."""
+    run = subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0 and run.stdout.endswith("done\n"), run.stderr

@@ -6,11 +6,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from janossy.batch.predictor import SetPredictor
-
 if TYPE_CHECKING:
     from janossy.batch.daft import on_daft
     from janossy.batch.dask import on_dask
+    from janossy.batch.predictor import SetPredictor
     from janossy.batch.ray import on_ray
     from janossy.batch.spark import on_spark
 
@@ -18,7 +17,8 @@ __all__ = ["SetPredictor", "on_daft", "on_dask", "on_ray", "on_spark"]
 
 
 def __getattr__(name: str) -> Any:
-    # Each imports its engine, which is not to be installed for another.
+    # Each imports what it alone needs: its engine, or the extra ``estimators``. Workers need neither.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{name.removeprefix('on_')}"), name)
+    file = "predictor" if name == "SetPredictor" else name.removeprefix("on_")
+    return getattr(import_module(f"{__name__}.{file}"), name)
