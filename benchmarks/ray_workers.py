@@ -203,8 +203,8 @@ def page(data: dict[str, Any]) -> str:
     for side in SIDES:
         seconds, processors_ = ([row[side][name] for row in rounds] for name in ("seconds", "processors"))
         rate = data["sets"] * data["workers"] / statistics.median(seconds)
-        told = f"| {side} | {rate:,.0f} | {_quartiles(seconds, '.2f')} | {_quartiles(processors_, '.2f')} "
-        lines.append(f"{told}| {data['starts'][side]:.1f} |")
+        line = f"| {side} | {rate:,.0f} | {_quartiles(seconds, '.2f')} | {_quartiles(processors_, '.2f')} "
+        lines.append(f"{line}| {data['starts'][side]:.1f} |")
     more = [_quartiles([row[RAY][name] / row[PLAIN][name] - 1 for row in rounds], "+.1%") for name in rounds[0][RAY]]
     lines.append(f"| Ray more than plain, in pairs | | {more[0]} | {more[1]} | |")
     lines += ["", f"Ray itself starts in {data['ray_itself']:.1f} seconds, before its workers do."]

@@ -110,7 +110,7 @@ def _fit(sets: str, folder: Path) -> dict:
     began = _now()
     with time_by(time.process_time):
         model = SetRegressor("k1", max_epochs=1, batch_size=256, random_state=0, time_budget=None).fit(stream)
-    num = min(len(stream) - len(model.left_out_.sets), EPOCH_SETS)
+    num = min(len(stream) - len(model.validation_sets_.sets), EPOCH_SETS)
     if not (folder / "model").exists():
         save(model, folder / "model")
     seconds = model.seconds_

@@ -30,7 +30,7 @@ from janossy import (
     Tuples,
 )
 from janossy.export import PaddedNetwork, export_onnx
-from janossy.export.tuples import MOST_ELEMENTS
+from janossy.export.tuples import MAX_ELEMENTS
 from tests.examples import Transformer, small_mlp, tying_key
 from tests.laws import close
 from tests.oracle import pool_by_definition
@@ -112,7 +112,7 @@ TUPLE_FUNCTIONS = {
 }
 """Sums of projections, products of factors, and one that is neither."""
 
-TUPLES = [Tuples(k) for k in range(1, MOST_ELEMENTS + 1)]
+TUPLES = [Tuples(k) for k in range(1, MAX_ELEMENTS + 1)]
 COMBINATIONS = [Combinations(k, key=key) for k, key in enumerate((root_key, None, tying_key, None), start=1)]
 
 

@@ -46,5 +46,5 @@ class DataSet:
     """For orientation: others' results as they print them, by model."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of ``SetClassifier`` or ``SetRegressor`` that every user of such data would give."""
-    told: Mapping[str, Any] | None = None
+    expert_settings: Mapping[str, Any] | None = None
     """The strategy, with its settings, that somebody who knows the data would ask for."""

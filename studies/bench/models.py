@@ -94,10 +94,10 @@ def _copied(name: str) -> Callable[[Task], Fitted]:
     return build
 
 
-def _told(task: Task) -> Fitted:
-    if task.data_set.told is None:
+def _informed(task: Task) -> Fitted:
+    if task.data_set.expert_settings is None:
         raise DoesNotApply("nothing is known of the columns but their kinds")
-    return _tuples(**task.data_set.told)(task)
+    return _tuples(**task.data_set.expert_settings)(task)
 
 
 def _auto(task: Task) -> Fitted:
@@ -129,7 +129,7 @@ BUILT: dict[str, Model] = {
     "max": Model("on each element, and the maximum", _strategy("max")),
     "attention": Model("on each element, and a weighted mean", _strategy("attention")),
     "gru": Model("a recurrence on random permutations (π-SGD)", _strategy("gru")),
-    "told": Model("pairs with the features that somebody who knows the data would name", _told),
+    "told": Model("pairs with the features that somebody who knows the data would name", _informed),
     "deepsets": Model("DeepSets: on each element, and the sum (Zaheer et al., 2017)", _peer(networks.deep_sets)),
     "abmil": Model("gated attention (Ilse et al., 2018)", _peer(networks.abmil)),
     "set-transformer": Model("self-attention, pooled by attention (Lee et al., 2019)", _attended),

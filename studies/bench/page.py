@@ -50,10 +50,10 @@ def show(console: Console, results: Sequence[Result]) -> None:
         console.print(table)
 
 
-def write_report(directory: Path, results: Sequence[Result], left_out: Sequence[str]) -> list[Path]:
+def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[str]) -> list[Path]:
     """Write NAME.json of each data set that there are results of, and the page of all that are there; return the paths.
 
-    ``left_out``: lines on files there that are not among the results, of which the page says nothing.
+    ``skipped``: lines on files there that are not among the results, of which the page says nothing.
     """
     return [*(write_summary(directory, summary) for summary in summarise(results)), *write_page(directory)]
 
@@ -69,7 +69,7 @@ def write_page(directory: Path) -> list[Path]:
 def _context(summaries: Sequence[Result]) -> dict[str, Any]:
     """What both templates say."""
     return {
-        "summaries": [_told(summary) for summary in summaries],
+        "summaries": [_described(summary) for summary in summaries],
         "models": [(name, model.about) for name, model in BUILT.items() if _any_has(summaries, name)],
         "comparisons": [found for summary in summaries if (found := comparison(summary)) is not None],
         "ranks": ranks(summaries),
@@ -86,7 +86,7 @@ def _context(summaries: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def _told(summary: Result) -> dict[str, Any]:
+def _described(summary: Result) -> dict[str, Any]:
     data_set, tests = summary["data_set"], sizes(summary)
     score = data_set["scores"][0]
     return {

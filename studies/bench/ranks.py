@@ -25,8 +25,8 @@ class Ranks:
 
     data: list[str]
     mean_ranks: dict[str, float]
-    models_left_out: list[str]
-    data_left_out: list[str]
+    skipped_models: list[str]
+    skipped_data: list[str]
     statistic: float
     p_value: float
     critical_difference: float

@@ -21,9 +21,9 @@ def report(directory: Path) -> None:
     """Show and write the report of the results there."""
     console = command.console()
     found = [(study, *study.read(directory)) for study in STUDIES]
-    study, results, left_out = max(found, key=lambda of: len(of[1]))
-    for each in left_out:
+    study, results, skipped = max(found, key=lambda of: len(of[1]))
+    for each in skipped:
         console.print(str(each), style="yellow", markup=False, soft_wrap=True)
     if not results:
         raise BadArgument(f"{directory} holds no finished cell; give the --out of a reproduce run.")
-    command.show(study, directory, results, left_out, console)
+    command.show(study, directory, results, skipped, console)

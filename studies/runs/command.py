@@ -11,7 +11,7 @@ from janossy.batch.workers import Trial
 from janossy.cli.errors import BadArgument
 from studies.runs.durations import duration, projected
 from studies.runs.options import Request
-from studies.runs.results import LeftOut, Result
+from studies.runs.results import Result, Skipped
 from studies.runs.run import run_trials, unfinished
 from studies.runs.study import Study
 
@@ -54,11 +54,11 @@ def _finished(
 
 
 def show(
-    study: Study, directory: Path, results: Sequence[Result], left_out: Sequence[LeftOut], terminal: Console
+    study: Study, directory: Path, results: Sequence[Result], skipped: Sequence[Skipped], terminal: Console
 ) -> None:
     """Print the results, and write their report."""
     study.show(terminal, results)
-    for path in study.write_report(directory, results, [str(each) for each in left_out]):
+    for path in study.write_report(directory, results, [str(each) for each in skipped]):
         terminal.print(f"wrote {path}", markup=False)
 
 

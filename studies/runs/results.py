@@ -19,7 +19,7 @@ Result = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class Skipped:
     """A file among the results that does not count, and why, in one line."""
 
     path: Path

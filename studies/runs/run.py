@@ -28,8 +28,8 @@ def unfinished(
     """
     if any(other.read(directory)[0] for other in others):
         raise ValueError(f"{directory} holds results of another experiment; choose another --out.")
-    results, left_out = study.read(directory)
-    for each in left_out:
+    results, skipped = study.read(directory)
+    for each in skipped:
         aside = set_aside(each.path)
         console.print(f"{each}; set aside as {printable(aside.name)}", style="yellow", markup=False, soft_wrap=True)
     finished = {study.place(result): result["config"] for result in results}

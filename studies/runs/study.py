@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from studies.runs.results import CELLS, LeftOut, Result, cell_path, read_result
+from studies.runs.results import CELLS, Result, Skipped, cell_path, read_result
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Study:
         first, second, number = (result[key] for key in self.keys)
         return first, second, number
 
-    def read(self, directory: Path) -> tuple[list[Result], list[LeftOut]]:
+    def read(self, directory: Path) -> tuple[list[Result], list[Skipped]]:
         """The results below a directory, by file name, and the files that do not count.
 
         A result counts once, in the file of its own name: a copy under another name is left out.
         """
-        results, left_out = [], []
+        results, skipped = [], []
         for path in sorted((directory / CELLS).glob("*.json")):
             try:
                 result = read_result(path, self.schema)
@@ -49,5 +49,5 @@ class Study:
                     raise ValueError(f"it holds what belongs in {own}, and counts there alone")
                 results.append(result)
             except ValueError as error:
-                left_out.append(LeftOut(path, str(error)))
-        return results, left_out
+                skipped.append(Skipped(path, str(error)))
+        return results, skipped

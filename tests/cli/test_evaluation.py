@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, mean_squared_error, r2_score
 
-from janossy.cli.workflow.evaluation import by_permutations, judge, most_wrong, scores
+from janossy.cli.workflow.evaluation import by_permutations, evaluate, scores, worst_predictions
 from janossy.cli.workflow.record import in_words, shown
 from janossy.estimators import SetClassifier, SetRegressor, search
 from janossy.tables import as_sets
@@ -26,11 +26,11 @@ def models():
 
     What it saw: the numbers of the sets, found by the rows that the training loop was given.
     """
-    seen = []
+    trained = []
     real = search.train
 
     def train(network, source, *others, **options):
-        seen.append((network, source.examples))
+        trained.append((network, source.examples))
         return real(network, source, *others, **options)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -43,7 +43,7 @@ def models():
 
     def learnt_from(model, network):
         """Which sets it was trained on: by their elements, which no two sets share."""
-        training = next(given for known, given in seen if known is network)
+        training = next(given for known, given in trained if known is network)
         values = [each.tobytes() for each in map(np.asarray, training.sets.to_sets())]
         return {b for b, each in enumerate(encoded[id(model)].to_sets()) if np.asarray(each).tobytes() in values}
 
@@ -78,30 +78,32 @@ def alone(model, of):
 
 def test_classes_are_judged_by_networks_that_had_not_seen_the_set(models):
     model, _, learnt_from = models
-    judged = judge(model, SETS, RETURNED)
+    evaluation = evaluate(model, SETS, RETURNED)
     sets, expected = of_unseen(model, learnt_from, alone(model, model.predict_proba))
-    order = np.argsort(judged.sets)
-    assert judged.sets[order].tolist() == sets.tolist() == list(range(NUM))
-    assert np.allclose(judged.probabilities[order], expected, atol=1e-6)
-    assert not np.allclose(judged.probabilities[order], model.predict_proba(SETS), atol=1e-3)  # all networks: another
-    assert judged.predictions[order].tolist() == [bool(p[1] > p[0]) for p in expected]
-    assert judged.targets[order].tolist() == RETURNED.tolist()
+    order = np.argsort(evaluation.sets)
+    assert evaluation.sets[order].tolist() == sets.tolist() == list(range(NUM))
+    assert np.allclose(evaluation.probabilities[order], expected, atol=1e-6)
+    assert not np.allclose(
+        evaluation.probabilities[order], model.predict_proba(SETS), atol=1e-3
+    )  # all networks: another
+    assert evaluation.predictions[order].tolist() == [bool(p[1] > p[0]) for p in expected]
+    assert evaluation.targets[order].tolist() == RETURNED.tolist()
     lacks = [1 - p[int(true)] for p, true in zip(expected, RETURNED, strict=True)]
-    assert np.allclose(judged.losses(model.classes_)[order], lacks, atol=1e-6)
-    found = scores(judged.targets, judged.predictions, "classification")
+    assert np.allclose(evaluation.losses(model.classes_)[order], lacks, atol=1e-6)
+    found = scores(evaluation.targets, evaluation.predictions, "classification")
     assert found["accuracy"] == np.mean([(p[1] > p[0]) == true for p, true in zip(expected, RETURNED, strict=True)])
 
 
 def test_numbers_are_judged_by_networks_that_had_not_seen_the_set(models):
     _, model, learnt_from = models
-    judged = judge(model, SETS, TOTALS)
+    evaluation = evaluate(model, SETS, TOTALS)
     sets, expected = of_unseen(model, learnt_from, alone(model, model.predict))
-    order = np.argsort(judged.sets)
-    assert 1 < len(sets) < NUM / 2 and judged.sets[order].tolist() == sets.tolist()
-    assert np.allclose(judged.predictions[order], expected, rtol=1e-5)
-    assert np.array_equal(judged.targets[order], TOTALS[sets])
+    order = np.argsort(evaluation.sets)
+    assert 1 < len(sets) < NUM / 2 and evaluation.sets[order].tolist() == sets.tolist()
+    assert np.allclose(evaluation.predictions[order], expected, rtol=1e-5)
+    assert np.array_equal(evaluation.targets[order], TOTALS[sets])
     errors = np.abs(expected - TOTALS[sets]) / TOTALS[sets].std(0)
-    assert np.allclose(judged.losses(None)[order], errors.max(1), rtol=1e-5)
+    assert np.allclose(evaluation.losses(None)[order], errors.max(1), rtol=1e-5)
 
 
 def test_the_whole_is_the_mean_of_models_of_new_sets(models):
@@ -113,22 +115,22 @@ def test_the_whole_is_the_mean_of_models_of_new_sets(models):
 def test_more_permutations_are_judged_alike(models):
     model, regressor, _ = models
     found = by_permutations(model, SETS, RETURNED)
-    judged = judge(model, SETS, RETURNED)
+    evaluation = evaluate(model, SETS, RETURNED)
     assert [num for num, _ in found] == [1, 2, 4]
-    assert found[-1][1] == judged.right.mean() and model.num_permutations == 4
+    assert found[-1][1] == evaluation.right.mean() and model.num_permutations == 4
     assert by_permutations(regressor, SETS, TOTALS) == []
 
 
 def test_what_is_most_wrong_is_named_with_what_mattered(models):
     _, model, _ = models
-    judged = judge(model, SETS, TOTALS)
-    errors = np.abs(judged.predictions - judged.targets) / judged.targets.std(0)
-    wrong = list(most_wrong(model, SETS, judged, ["total", "hour"]))
+    evaluation = evaluate(model, SETS, TOTALS)
+    errors = np.abs(evaluation.predictions - evaluation.targets) / evaluation.targets.std(0)
+    wrong = list(worst_predictions(model, SETS, evaluation, ["total", "hour"]))
     worst = int(errors.max(1).argmax())
-    assert wrong[0].name == f"set {judged.sets[worst]}" and wrong[0].of == ("total", "hour")[errors[worst].argmax()]
-    assert wrong[0].target == f"total {judged.targets[worst, 0]:.5g}, hour {judged.targets[worst, 1]:.5g}"
-    part = next(part for part, sets in model.as_of_new_sets() if judged.sets[worst] in sets)
-    one = SETS[[int(judged.sets[worst])]]
+    assert wrong[0].name == f"set {evaluation.sets[worst]}" and wrong[0].of == ("total", "hour")[errors[worst].argmax()]
+    assert wrong[0].target == f"total {evaluation.targets[worst, 0]:.5g}, hour {evaluation.targets[worst, 1]:.5g}"
+    part = next(part for part, sets in model.as_of_new_sets() if evaluation.sets[worst] in sets)
+    one = SETS[[int(evaluation.sets[worst])]]
     changes = part.element_importance(one)[0][:, errors[worst].argmax()]
     assert sorted(abs(change) for _, change in wrong[0].elements) == pytest.approx(
         sorted(np.abs(changes).tolist())[-8:]

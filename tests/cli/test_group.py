@@ -159,8 +159,8 @@ def test_ids_of_any_type_are_grouped_and_read_again(janossy, ids):
 
 def test_it_loads_no_torch():
     """Which takes more memory than the sorting needs."""
-    told = "import janossy.cli.workflow.grouping, sys; print(sys.modules.keys() & {'duckdb', 'torch', 'sklearn'})"
-    run = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=100)
+    code = "import janossy.cli.workflow.grouping, sys; print(sys.modules.keys() & {'duckdb', 'torch', 'sklearn'})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert run.stdout == "{'duckdb'}\n", run.stderr
 
 

@@ -175,7 +175,7 @@ def test_numbers_of_other_conventions():
     ):
         found = read(f"x {values}", f"z {values}")
         assert found.sets.elements["x"].kind == "categorical", values
-        assert any(says in remark and "'x'" in remark for remark in found.remarks), (values, found.remarks)
+        assert any(says in note and "'x'" in note for note in found.notes), (values, found.notes)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_times_and_zones():
     assert taken("2024-01-31T10:00:00Z 2024-01-31T12:00:00+02:00")[1][0] == taken("2024-01-31T10:00:00Z")[1][0]
     found = read("x 2024-02-30 2024-01-01", "z 1 2")
     assert found.sets.elements["x"].kind == "categorical"
-    assert any("looks like dates and times, and not all can be read" in remark for remark in found.remarks)
+    assert any("looks like dates and times, and not all can be read" in note for note in found.notes)
 
 
 def test_lists_in_cells():
@@ -319,14 +319,12 @@ def test_columns_that_count_are_told_and_left_out_by_an_option():
         ("of_set", "counts the sets"),
         ("key", "has another value in each row"),
     ):
-        assert any(f"column '{name}' {why}" in remark and "--drop-ids" in remark for remark in found.remarks), name
-    assert not any("'x'" in remark for remark in found.remarks)
+        assert any(f"column '{name}' {why}" in note and "--drop-ids" in note for note in found.notes), name
+    assert not any("'x'" in note for note in found.notes)
     found = sets_to_fit([Path("t.csv")], Recipe(("id",)), drop_ids=True)
     assert list(found.sets.elements) == ["x"] and found.recipe.drop == ("nth", "of_set", "key")
     frame.rename(columns={"x": "Unnamed: 0"}).to_csv("u.csv", index=False)
-    assert any(
-        "'Unnamed: 0' is the index" in remark for remark in sets_to_fit([Path("u.csv")], Recipe(("id",))).remarks
-    )
+    assert any("'Unnamed: 0' is the index" in note for note in sets_to_fit([Path("u.csv")], Recipe(("id",))).notes)
 
 
 def test_the_index_of_a_frame_is_left_out(janossy):

@@ -55,7 +55,7 @@ def launched(monkeypatch):
         module = getattr(MODULES["series_means"], name)
         for kernel in kernels:
             monkeypatch.setattr(module, kernel, Launched(getattr(module, kernel), called))
-    monkeypatch.setattr(MODULES["series_means"], "MOST_HARMONICS", 8)
+    monkeypatch.setattr(MODULES["series_means"], "MAX_HARMONICS", 8)
     return called
 
 

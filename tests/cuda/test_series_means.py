@@ -23,7 +23,7 @@ FEWEST = {1: 3, 2: 4, 3: 5, 4: 7}
 def few_rounds(monkeypatch):
     """No launches for harmonics that no set here takes, where each costs the interpreter a millisecond a set."""
     if INTERPRETED:
-        monkeypatch.setattr(module, "MOST_HARMONICS", 16)
+        monkeypatch.setattr(module, "MAX_HARMONICS", 16)
 
 
 @pytest.fixture(params=["at once", "in parts"])

@@ -18,6 +18,6 @@ def note(**settings):
 def test_a_search_ends_by_the_clock_that_is_given():
     with time_by(count(0.0, 1.0).__next__):
         assert now() == 0.0
-        told, epochs = note(time_budget=25.0)
-        assert told == "out of time" and 0 < epochs < 20
+        message, epochs = note(time_budget=25.0)
+        assert message == "out of time" and 0 < epochs < 20
     assert note(time_budget=1000.0) == ("", 20)

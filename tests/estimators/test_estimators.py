@@ -146,7 +146,7 @@ def test_importance_is_the_prediction_less_that_without_the_element(recurrent, m
         expected.append(recurrent.predict([x])[0] - recurrent.predict(without))
     found = recurrent.element_importance(sets)
     np.testing.assert_allclose(found.changes, np.concatenate(expected), atol=1e-5)
-    monkeypatch.setattr(importance, "MOST_ELEMENTS", 20)
+    monkeypatch.setattr(importance, "MAX_ELEMENTS", 20)
     np.testing.assert_allclose(recurrent.element_importance(sets).changes, found.changes, atol=1e-5)
 
 

@@ -67,22 +67,22 @@ def test_a_fit_of_two_that_was_stopped_goes_on_to_the_same_result(found):
     """Also where the second process does not see the checkpoint."""
     _, _, (first, second), _ = found
     for rank, each in enumerate((first, second)):
-        told, has_folder = each["stopped"]
-        assert np.array_equal(told, first["uneven"]) and has_folder == (rank == 0)
+        predictions, has_folder = each["stopped"]
+        assert np.array_equal(predictions, first["uneven"]) and has_folder == (rank == 0)
 
 
 def test_what_is_wrong_for_one_is_told_by_both(found):
-    _, _, told, _ = found
-    assert told[0]["wrong"] == told[1]["wrong"] and "column 'x' expects finite numbers" in told[0]["wrong"]
+    _, _, errors, _ = found
+    assert errors[0]["wrong"] == errors[1]["wrong"] and "column 'x' expects finite numbers" in errors[0]["wrong"]
 
 
 def test_one_that_dies_ends_the_other_with_one_error(found):
-    _, _, _, (told,) = found
-    assert told.startswith("another process of this fit has ended") and "what was saved stays" in told
+    _, _, _, (message,) = found
+    assert message.startswith("another process of this fit has ended") and "what was saved stays" in message
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("environment", "expected"),
     [
         ({"RANK": "1", "WORLD_SIZE": "2"}, (1, 2)),
         ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3", "MASTER_ADDR": "a"}, (2, 3)),
@@ -93,11 +93,11 @@ def test_one_that_dies_ends_the_other_with_one_error(found):
     ],
     ids=["torchrun", "open mpi", "mpich", "mpi alone", "one", "none"],
 )
-def test_what_has_started_processes(told, expected, monkeypatch):
+def test_what_has_started_processes(environment, expected, monkeypatch):
     """By the variables that each launcher sets; MPI alone says nothing of where the first process listens."""
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "PMI_RANK", "OMPI_COMM_WORLD_RANK"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in told.items():
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     calls = []
     monkeypatch.setattr(torch.distributed, "init_process_group", lambda *_, **given: calls.append(given))

@@ -62,15 +62,15 @@ def test_numbers_are_stratified_too():
 def test_sets_that_are_left_out_are_not_learnt_from(num, validation, expected):
     parts = splits(torch.zeros(num).long(), validation, np.random.default_rng(0))
     assert len(parts) == expected
-    for training, left_out in parts:
-        assert sorted(torch.cat((training, left_out)).tolist()) == list(range(num))
+    for training, validation_sets in parts:
+        assert sorted(torch.cat((training, validation_sets)).tolist()) == list(range(num))
     if expected > 1:
-        assert sorted(torch.cat([left_out for _, left_out in parts]).tolist()) == list(range(num))
+        assert sorted(torch.cat([validation_sets for _, validation_sets in parts]).tolist()) == list(range(num))
 
 
 def test_two_sets_can_be_split():
-    for training, left_out in splits(torch.tensor([0, 1]), None, np.random.default_rng(0)):
-        assert len(training) == len(left_out) == 1
+    for training, validation_sets in splits(torch.tensor([0, 1]), None, np.random.default_rng(0)):
+        assert len(training) == len(validation_sets) == 1
 
 
 # Averages
@@ -134,16 +134,16 @@ MORE = [Candidate("k1", {"width": width}) for width in (2, 3, 4, 6, 8, 16)]
 
 
 def test_the_best_of_a_rung_go_on():
-    told = []
-    found = search(Limits(max_epochs=2), tell=told.append).run(MORE)
+    reports = []
+    found = search(Limits(max_epochs=2), tell=reports.append).run(MORE)
     by_rung = {r: [t for t in found.trials if t.rung == r] for r in (0, 1)}
     assert len(by_rung[0]) == len(MORE) and len(by_rung[1]) == KEPT
     worst = max(by_rung[0], key=lambda trial: trial.loss)
     assert worst.settings not in [trial.settings for trial in by_rung[1]]
     assert sum(trial.weight for trial in found.trials) == pytest.approx(1)
     assert sum(found.weights) == pytest.approx(1)
-    assert [p.trial for p in told if p.trial is not None] != []
-    assert str(told[0]).endswith("of sets left out") and "round 1 of 2, k1 (width=2)" in str(told[0])
+    assert [p.trial for p in reports if p.trial is not None] != []
+    assert str(reports[0]).endswith("of sets left out") and "round 1 of 2, k1 (width=2)" in str(reports[0])
 
 
 def test_what_has_been_judged_has_the_time_by_rank(monkeypatch):
@@ -165,9 +165,9 @@ def test_what_has_been_judged_has_the_time_by_rank(monkeypatch):
 
 def test_auto_is_a_search_of_two_rungs():
     """A third would train the first for a sixty-fourth of the time, which tells little."""
-    told = []
-    search(Limits(max_epochs=1), tell=told.append).run([Candidate("k1", {"width": 2}) for _ in AUTO])
-    assert {progress.num_rungs for progress in told} == {2}
+    reports = []
+    search(Limits(max_epochs=1), tell=reports.append).run([Candidate("k1", {"width": 2}) for _ in AUTO])
+    assert {progress.num_rungs for progress in reports} == {2}
 
 
 def test_folds_each_have_a_network():
@@ -221,7 +221,7 @@ def test_what_takes_too_long_or_reads_no_more_is_not_tried():
 
 
 def test_pairs_of_which_all_take_too_long_to_predict_are_drawn(monkeypatch):
-    def seconds(network, left_out):
+    def seconds(network, validation_sets):
         exact = network.pooling.orderings == Tuples(2)
         if too_many and exact:
             raise ValueError("too many rows")

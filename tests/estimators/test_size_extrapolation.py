@@ -7,7 +7,7 @@ import torch
 from pyarrow import parquet
 
 from janossy.estimators import SetClassifier, SetRegressor
-from janossy.estimators.size_extrapolation import LEVEL, largest_told
+from janossy.estimators.size_extrapolation import LEVEL, largest_size
 
 LARGEST = 20
 
@@ -33,42 +33,42 @@ TRENDS = {
 }
 
 
-def told(draw, num: int, seed: int) -> int | None:
+def size_of(draw, num: int, seed: int) -> int | None:
     sizes = sizes_of(num, seed)
     targets = torch.from_numpy(draw(sizes.numpy(), np.random.default_rng([seed, 1])))
     targets = targets.long() if targets.dtype == torch.int64 else targets.reshape(num, -1).float()
-    return largest_told(targets, sizes, LARGEST)
+    return largest_size(targets, sizes, LARGEST)
 
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_targets_that_do_not_go_with_the_size(name):
     """Told by chance in at most 2 % of draws, and then in more than 8 of 200 in 2 % of runs. The seeds are fixed."""
-    assert sum(told(DRAWS[name], 1000, seed) is None for seed in range(200)) <= 8
+    assert sum(size_of(DRAWS[name], 1000, seed) is None for seed in range(200)) <= 8
     assert LEVEL == 0.01
 
 
 @pytest.mark.parametrize("name", TRENDS)
 def test_targets_that_go_with_the_size(name):
-    assert [told(TRENDS[name], 5000, seed) for seed in range(20)] == [None] * 20
+    assert [size_of(TRENDS[name], 5000, seed) for seed in range(20)] == [None] * 20
 
 
 def test_of_few_sets_the_smaller_half_tells():
     """Where the larger does not contradict: of 1000 such draws of 60 sums 13 were held."""
-    assert [told(TRENDS["a sum"], 60, seed) for seed in range(50)].count(LARGEST) <= 3
+    assert [size_of(TRENDS["a sum"], 60, seed) for seed in range(50)].count(LARGEST) <= 3
 
 
 def test_where_nothing_varies_the_largest_is_told():
     one, some = torch.full((9,), 5), torch.arange(9)
-    assert largest_told(torch.randn(9, 1), one, 5) == 5
-    assert largest_told(torch.ones(9, 2), some, 8) == 8
-    assert largest_told(torch.ones(9).long(), some, 8) == 8
-    assert largest_told(torch.tensor([[1.0], [2.0]]), torch.tensor([1, 2]), 2) == 2
-    assert largest_told(torch.tensor([0, 0, 0]), torch.tensor([1, 2, 3]), 3) == 3
+    assert largest_size(torch.randn(9, 1), one, 5) == 5
+    assert largest_size(torch.ones(9, 2), some, 8) == 8
+    assert largest_size(torch.ones(9).long(), some, 8) == 8
+    assert largest_size(torch.tensor([[1.0], [2.0]]), torch.tensor([1, 2]), 2) == 2
+    assert largest_size(torch.tensor([0, 0, 0]), torch.tensor([1, 2, 3]), 3) == 3
 
 
 def test_a_class_of_small_sets_alone_does_not_go_on():
     sizes = torch.arange(1, 41)
-    assert largest_told((sizes < 10).long(), sizes, 40) == 40
+    assert largest_size((sizes < 10).long(), sizes, 40) == 40
 
 
 def repeated(sets, times: int):
@@ -84,8 +84,8 @@ def test_a_larger_set_counts_as_one_of_the_largest_of_training(strategy):
     settings = {"max_epochs": 2, "random_state": 0}
     held = SetRegressor(strategy, **settings).fit(sets, np.array([x[:, 0].mean() for x in sets]))
     np.testing.assert_allclose(held.predict(repeated(largest, 9)), held.predict(largest), atol=1e-5)
-    told = SetRegressor(strategy, **settings).fit(sets, np.array([10.0 * len(x) for x in sets]))
-    assert (np.abs(told.predict(repeated(largest, 9)) - told.predict(largest)) > 1e-3).all()
+    model = SetRegressor(strategy, **settings).fit(sets, np.array([10.0 * len(x) for x in sets]))
+    assert (np.abs(model.predict(repeated(largest, 9)) - model.predict(largest)) > 1e-3).all()
 
 
 def test_what_is_told_of_classes_recurrences_and_sums():

@@ -85,7 +85,7 @@ def test_a_scan_learns_what_memory_would(tmp_path):
     assert [code["period"] for code in found.encoder["elements"] if code["name"] == "turn"] == [2 * np.pi]
     assert found.means == pytest.approx([y.mean()]) and found.scales == pytest.approx([y.std()])
     assert (found.num_sets, found.num_elements) == (198, sets.num_elements)
-    assert found.left_out["y"].to_pylist() == table["y"].take([3, 40]).to_pylist()
+    assert found.validation_sets["y"].to_pylist() == table["y"].take([3, 40]).to_pylist()
     assert found.sample["y"].to_pylist() == table["y"].take([41, 199]).to_pylist()
 
 
@@ -135,14 +135,14 @@ def test_a_fit_to_files_is_as_good_as_one_in_memory(tmp_path):
         other = "large" if target == "y" else "y"
         stream = SetStream(tmp_path / "sets.parquet", target, drop=[other], **settings_)
         model = kind("sum", **options).fit(stream)
-        told = as_sets(new.drop(["y", "large"]), **settings_)
-        assert model.score(told, np.array(new[target].to_pylist())) > least
+        in_memory = as_sets(new.drop(["y", "large"]), **settings_)
+        assert model.score(in_memory, np.array(new[target].to_pylist())) > least
         of_file = model.predict(SetStream(tmp_path / "new.parquet", target, drop=[other], **settings_))
         if kind is SetClassifier:
-            assert np.array_equal(model.predict(told), of_file)
+            assert np.array_equal(model.predict(in_memory), of_file)
         else:  # other batches, other rounding
-            assert np.allclose(model.predict(told), of_file, rtol=1e-4, atol=1e-4)
-        assert len(model.left_out_.sets) == 70 and model.trials_[-1].weight == 1.0
+            assert np.allclose(model.predict(in_memory), of_file, rtol=1e-4, atol=1e-4)
+        assert len(model.validation_sets_.sets) == 70 and model.trials_[-1].weight == 1.0
         known = model.set_params(categorical=["of_set"]).predict(tmp_path / "new.parquet")
         assert np.array_equal(known, of_file)
 
@@ -171,8 +171,12 @@ def test_a_fit_that_was_stopped_anywhere_goes_on_to_the_same_result(tmp_path, st
         model.fit(tmp_path / "sets.parquet", "y")
     sets = tmp_path / "sets.parquet"
     assert np.array_equal(model.predict(sets), expected.predict(sets))
-    told = [[{**row, "dur": 0} for row in each.trials_[-1].history[0]] for each in (model, expected)]
-    assert told[0] == told[1] and steps[-1] == max(steps) == len(set(steps)) - 1 and len(steps) == len(set(steps)) + 4
+    histories = [[{**row, "dur": 0} for row in each.trials_[-1].history[0]] for each in (model, expected)]
+    assert (
+        histories[0] == histories[1]
+        and steps[-1] == max(steps) == len(set(steps)) - 1
+        and len(steps) == len(set(steps)) + 4
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Training, "_step", None)  # what is finished is not done again
         assert np.array_equal(model.fit(sets, "y").predict(sets), expected.predict(sets))

@@ -44,8 +44,8 @@ def test_smoke_preset_runs_everything_and_resumes_nothing(some, num_trials, tmp_
     arguments = ("reproduce", "arithmetic", "--preset", "smoke", *some, "--out", tmp_path / "out")
     result = command(*arguments)
     assert result.returncode == 0, result.stderr
-    cells, left_out = ARITHMETIC.read(tmp_path / "out")
-    assert len(cells) == num_trials and left_out == []
+    cells, skipped = ARITHMETIC.read(tmp_path / "out")
+    assert len(cells) == num_trials and skipped == []
     for name in ("report.md", "report.html"):
         assert (tmp_path / "out" / name).stat().st_size > 1000
     assert list((tmp_path / "out").glob("*.png"))
@@ -103,9 +103,9 @@ def test_graphs_smoke_preset_runs_and_resumes_nothing(tmp_path, monkeypatch, cap
     code, stdout, stderr = here(monkeypatch, capsys, *arguments)
     assert code == 0, stderr
     assert "0 of 2 cells are finished" in stdout.replace("\n", " ")
-    cells, left_out = GRAPHS.read(out)
+    cells, skipped = GRAPHS.read(out)
     assert {(c["dataset"], c["row"], c["seed"]) for c in cells} == {("cora", "lstm-3-3", 0), ("cora", "mean", 0)}
-    assert left_out == [] and all(c["config"]["preset"] == "smoke" for c in cells)
+    assert skipped == [] and all(c["config"]["preset"] == "smoke" for c in cells)
     for name in ("report.md", "report.html"):
         assert (out / name).stat().st_size > 1000 and f"{name}" in stdout
     written = {path: path.stat().st_mtime_ns for path in out.glob("cells/*")}
@@ -167,8 +167,8 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(tmp_path):
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Stopped." in stdout and "Traceback" not in stdout + stderr
-    kept, left_out = ARITHMETIC.read(out)
-    assert 1 <= len(kept) < 8 and left_out == []
+    kept, skipped = ARITHMETIC.read(out)
+    assert 1 <= len(kept) < 8 and skipped == []
     finished = {(c["model"], c["seed"]): c["finished"] for c in kept}
     assert command(*arguments, "--resume").returncode == 0
     cells, _ = ARITHMETIC.read(out)
@@ -184,8 +184,8 @@ def test_a_third_study_is_one_record(tmp_path, monkeypatch, capsys):
         seed: int
         heads: float
 
-    def write_report(directory, results, left_out):
-        (directory / "report.md").write_text("\n".join([f"{len(results)} tosses", *left_out]))
+    def write_report(directory, results, skipped):
+        (directory / "report.md").write_text("\n".join([f"{len(results)} tosses", *skipped]))
         return [directory / "report.md"]
 
     def show(console, results):

@@ -22,8 +22,8 @@ def on_daft(
 
         on_daft(daft.read_parquet("sets"), SetPredictor("model")).write_parquet("predictions")
     """
-    told = predictor.schema(sets.schema().to_pyarrow_schema())
-    kind = daft.DataType.struct({field.name: daft.DataType.from_arrow_type(field.type) for field in told})
+    schema = predictor.schema(sets.schema().to_pyarrow_schema())
+    kind = daft.DataType.struct({field.name: daft.DataType.from_arrow_type(field.type) for field in schema})
 
     @daft.cls(max_concurrency=workers)
     class Predict:

@@ -101,8 +101,8 @@ class SetPredictor:
             numeric=[name for name, kind in kinds.items() if kind == "numeric"],
             categorical=[name for name, kind in kinds.items() if kind == "categorical"],
         )
-        told = predictions(self._loaded, sets, self.targets, self.seed)
-        return pa.Table.from_arrays([*(table.column(name) for name in kept), *told.columns], schema=schema)
+        predicted = predictions(self._loaded, sets, self.targets, self.seed)
+        return pa.Table.from_arrays([*(table.column(name) for name in kept), *predicted.columns], schema=schema)
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The predictions of one batch after the other, as Spark's ``mapInArrow`` asks for."""

@@ -21,5 +21,5 @@ def on_spark(sets: DataFrame, predictor: SetPredictor) -> DataFrame:
 
         on_spark(spark.read.parquet("sets"), SetPredictor("model")).write.parquet("predictions")
     """
-    told = predictor.schema(to_arrow_schema(sets.schema))
-    return sets.mapInArrow(predictor.batches, from_arrow_schema(told))
+    schema = predictor.schema(to_arrow_schema(sets.schema))
+    return sets.mapInArrow(predictor.batches, from_arrow_schema(schema))

@@ -109,14 +109,14 @@ def candidates(strategy: Any) -> list[Candidate]:
     )
 
 
-def seconds_an_epoch(network: nn.Module, training: Ragged, left_out: Ragged) -> float:
+def seconds_an_epoch(network: nn.Module, training: Ragged, validation: Ragged) -> float:
     """An estimate of the time that an epoch takes: steps on the training sets, and the loss of those left out.
 
     Raises: ValueError where the evaluator refuses, as there are too many rows.
     """
     seconds = _seconds(network, training)
     with untouched(network):
-        return seconds + _seconds(network, left_out, drawn_in_training(network))
+        return seconds + _seconds(network, validation, drawn_in_training(network))
 
 
 def seconds_to_predict(network: nn.Module, sets: Ragged) -> float:

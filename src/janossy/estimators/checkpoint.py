@@ -17,11 +17,11 @@ SECONDS = 10.0
 class Checkpoint:
     """A folder with a file for each stage that a fit has come to: the first process reads and writes it for all.
 
-    ``told``: what tells this fit from others, as plain data.
+    ``metadata``: what tells this fit from others, as plain data.
     """
 
-    def __init__(self, folder: Path, told: dict[str, Any], processes: Processes) -> None:
-        self.folder, self.told, self.processes = folder, told, processes
+    def __init__(self, folder: Path, metadata: dict[str, Any], processes: Processes) -> None:
+        self.folder, self.metadata, self.processes = folder, metadata, processes
 
     def read(self, stage: str) -> dict[str, Any] | None:
         """What was written of a stage, None where nothing was; all processes ask, and get the same.
@@ -46,7 +46,7 @@ class Checkpoint:
             return None
         try:
             state = torch.load(file, weights_only=True, map_location="cpu")
-            there = state["told"]
+            there = state["metadata"]
         except (
             RuntimeError,
             ValueError,
@@ -58,7 +58,7 @@ class Checkpoint:
         ) as error:
             reason = str(error).splitlines()[0][:150]
             raise ValueError(f"{file} is no checkpoint of janossy ({reason}). Remove it, to begin anew.") from None
-        for name, value in self.told.items():
+        for name, value in self.metadata.items():
             if there.get(name) != value:
                 raise ValueError(
                     f"{self.folder} holds a checkpoint of another fit: {name} is {_short(there.get(name))} there, and "
@@ -70,7 +70,7 @@ class Checkpoint:
         """Put it in the place of what was there. Raises: OSError where there is no room; what was there stays."""
         if self.processes.rank == 0:
             content = BytesIO()
-            torch.save({"told": self.told, "state": state}, content)
+            torch.save({"metadata": self.metadata, "state": state}, content)
             write_whole(self.folder / f"{stage}.pt", content.getvalue())
 
 

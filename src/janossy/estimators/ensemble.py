@@ -19,7 +19,7 @@ from janossy.sets import Ragged
 PICKS = 10
 """Steps of the choice of weights."""
 
-MOST_AVERAGED = 3
+MAX_AVERAGED = 3
 """The most candidates that are averaged."""
 
 MAX_CALIBRATION_SETS = 5_000
@@ -145,7 +145,7 @@ def picks(outputs: Sequence[Tensor], loss: Callable[[Tensor], float]) -> list[in
     counts = [0] * len(outputs)
     total, least = torch.zeros_like(outputs[0]), inf
     for num in range(PICKS):
-        allowed = [i for i in range(len(outputs)) if counts[i] or sum(map(bool, counts)) < MOST_AVERAGED]
+        allowed = [i for i in range(len(outputs)) if counts[i] or sum(map(bool, counts)) < MAX_AVERAGED]
         found = [loss((total + outputs[i]) / (num + 1)) for i in allowed]
         if min(found) >= least:
             break

@@ -14,7 +14,7 @@ from janossy.sets import Ragged
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_ELEMENTS = 1_000_000
+MAX_ELEMENTS = 1_000_000
 """Elements of all sets with one left out that are made at once."""
 
 
@@ -78,7 +78,7 @@ def leave_one_out(
     for b, n in enumerate(sets.sizes):
         some.append(b)
         num_elements += n * n
-        if num_elements > MOST_ELEMENTS or b + 1 == len(sets):
+        if num_elements > MAX_ELEMENTS or b + 1 == len(sets):
             # Of the n copies of a set's n elements, copy i is without element i.
             chosen = sets[some]
             parts = [

@@ -14,10 +14,10 @@ from janossy.tables.table import SetTable
 def prediction_schema(model: SetClassifier | SetRegressor, targets: Sequence[str] = ()) -> pa.Schema:
     """The columns of ``predictions``."""
     if isinstance(model, SetClassifier):
-        told = [f"probability_{name}" for name in model.classes_] + ["standard_error", "change_probability"]
-        return pa.schema({"prediction": pa.array(model.classes_).type} | dict.fromkeys(told, pa.float32()))
+        names = [f"probability_{name}" for name in model.classes_] + ["standard_error", "change_probability"]
+        return pa.schema({"prediction": pa.array(model.classes_).type} | dict.fromkeys(names, pa.float32()))
     names = [""] if model._flat else [f"_{name}" for name in targets or range(len(model.y_mean_))]
-    return pa.schema({f"{told}{name}": pa.float64() for name in names for told in ("prediction", "standard_error")})
+    return pa.schema({f"{kind}{name}": pa.float64() for name in names for kind in ("prediction", "standard_error")})
 
 
 def predictions(
@@ -37,13 +37,13 @@ def predictions(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def beside_ids(ids: pa.Schema, told: pa.Schema) -> pa.Schema:
+def beside_ids(ids: pa.Schema, predicted: pa.Schema) -> pa.Schema:
     """Both, one after the other; a column of ids that has the name of a prediction gets an underscore."""
-    taken, fields = set(told.names), []
+    taken, fields = set(predicted.names), []
     for field in ids:
         name = field.name
         while name in taken:
             name += "_"
         taken.add(name)
         fields.append(field.with_name(name))
-    return pa.schema([*fields, *told])
+    return pa.schema([*fields, *predicted])

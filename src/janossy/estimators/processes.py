@@ -111,7 +111,7 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        there = x.to(_where_told(x), copy=True)
+        there = x.to(_meeting_device(x), copy=True)
         dist.all_reduce(there)
         return there.to(x.device)
 
@@ -120,8 +120,8 @@ class _Sum(torch.autograd.Function):
         return _Sum.apply(gradient.contiguous())
 
 
-def _where_told(x: Tensor) -> torch.device:
-    """Where processes tell each other x: a group of NCCL alone, as of Accelerate and Ray Train, does it on GPUs."""
+def _meeting_device(x: Tensor) -> torch.device:
+    """Returns the device on which processes exchange x; a group of NCCL alone, as of Accelerate, needs a GPU."""
     tells = x.device.type in dist.get_backend_config()
     return x.device if tells else torch.device("cuda", torch.cuda.current_device())
 

@@ -55,7 +55,7 @@ class Limits:
 
 
 @dataclass(eq=False)
-class Found:
+class SearchResult:
     """What a search found: networks, their weights, and for each split those of them that left out its sets."""
 
     networks: list[nn.Module]
@@ -107,12 +107,12 @@ class Search:
         self.num_permutations, self.seed, self.tell, self.checkpoint = num_permutations, seed, tell, checkpoint
         self.began = now()
         self.deadline = self.began + limits.seconds
-        self.judged = torch.cat([left_out for _, left_out in splits])
+        self.validated = torch.cat([validation for _, validation in splits])
         self.trials: list[Trial] = []
         self.diverged = False
         self.interrupts = interrupts or Interrupts()
 
-    def run(self, candidates: Sequence[Candidate]) -> Found:
+    def run(self, candidates: Sequence[Candidate]) -> SearchResult:
         """Try the candidates, and choose.
 
         An interrupt, by Ctrl-C or by what is told, ends the search with the best so far.
@@ -196,14 +196,14 @@ class Search:
 
         Raises: ValueError where the last has too many rows.
         """
-        training, left_out = (self.examples.sets[part] for part in self.splits[0])
+        training, validation = (self.examples.sets[part] for part in self.splits[0])
         epochs = self.limits.plan(len(training), 1.0).epochs
         *others, last = candidate.variants
         for variant in (*others, last):
             network = variant.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
             try:
-                predictions = seconds_to_predict(network, left_out)
-                seconds = len(self.splits) * (epochs * seconds_an_epoch(network, training, left_out) + predictions)
+                predictions = seconds_to_predict(network, validation)
+                seconds = len(self.splits) * (epochs * seconds_an_epoch(network, training, validation) + predictions)
             except ValueError:
                 if variant is last:
                     raise
@@ -225,7 +225,7 @@ class Search:
         networks: list[nn.Module] = []
         outputs: list[Tensor] = []
         runs: list[Trained] = []
-        for number, (training, left_out) in enumerate(self.splits[: rung.num_splits]):
+        for number, (training, validation) in enumerate(self.splits[: rung.num_splits]):
             seed = int(np.random.SeedSequence([self.seed, i, number]).generate_state(1)[0])
             torch.manual_seed(seed)
             network = candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
@@ -238,7 +238,7 @@ class Search:
             run = train(
                 network,
                 RandomBatches(self.examples[training], plan.batch_size, seed),
-                self.examples[left_out],
+                self.examples[validation],
                 self.task.criterion,
                 plan,
                 tell,
@@ -250,15 +250,17 @@ class Search:
                 break
             runs.append(run)
             networks.append(network.eval())
-            left_out_sets = self.examples[left_out]
+            validation_sets = self.examples[validation]
             of_network = Ensemble([network], [1.0], self.task)
-            outputs.append(of_network.predict(left_out_sets.sets, left_out_sets.context, self.num_permutations).mean)
+            outputs.append(
+                of_network.predict(validation_sets.sets, validation_sets.context, self.num_permutations).mean
+            )
             if self.interrupts.came:
                 break
         if not runs:
             return None
         predicted = torch.cat(outputs)
-        targets, weights = (x[self.judged[: len(predicted)]] for x in (self.examples.targets, self.examples.weights))
+        targets, weights = (x[self.validated[: len(predicted)]] for x in (self.examples.targets, self.examples.weights))
         trial = Trial(
             candidate.strategy,
             dict(candidate.settings),
@@ -291,15 +293,15 @@ class Search:
 
     def _loss(self, outputs: Tensor) -> float:
         """The weighted loss of predictions of the first of the sets left out."""
-        judged = self.judged[: len(outputs)]
-        weights = self.examples.weights[judged]
-        return float((self.task.losses(outputs, self.examples.targets[judged]) * weights).sum() / weights.sum())
+        validated = self.validated[: len(outputs)]
+        weights = self.examples.weights[validated]
+        return float((self.task.losses(outputs, self.examples.targets[validated]) * weights).sum() / weights.sum())
 
-    def _chosen(self, results: list[_Result]) -> Found:
+    def _chosen(self, results: list[_Result]) -> SearchResult:
         """The average of the best few that went all the way, if it is better than the best alone; else the best."""
         results = [result for result in results if len(result.networks) == len(self.splits)] or results[:1]
         counts = picks([result.outputs for result in results], self._loss)
-        parts: list[Part] = [([], [], left_out) for _, left_out in self.splits]
+        parts: list[Part] = [([], [], validation) for _, validation in self.splits]
         for result, count in zip(results, counts, strict=True):
             if not count:
                 continue
@@ -312,7 +314,7 @@ class Search:
         parts = [part for part in parts if part[0]]
         networks = [network for part in parts for network in part[0]]
         weights = [weight / len(parts) for part in parts for weight in part[1]]
-        return Found(networks, weights, self.trials, parts)
+        return SearchResult(networks, weights, self.trials, parts)
 
 
 def _ending(runs: Sequence[Trained]) -> str:

@@ -28,9 +28,9 @@ from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.networks import SEED, draws, explained
 from janossy.estimators.processes import Processes
 from janossy.estimators.search import Limits, Search
-from janossy.estimators.size_extrapolation import largest_told
+from janossy.estimators.size_extrapolation import largest_size
 from janossy.estimators.splits import splits
-from janossy.estimators.streams.fitting import Asked, Fitted, Targets, fit_stream
+from janossy.estimators.streams.fitting import FitRequest, Fitted, Targets, fit_stream
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Task
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
@@ -45,7 +45,7 @@ from janossy.tables.table import SetTable
 
 T = TypeVar("T")
 
-MOST_AUDITED = 500
+MAX_AUDITED = 500
 """Sets whose sensitivity to the order is measured."""
 
 
@@ -57,7 +57,7 @@ class SetEstimator(BaseEstimator):
     parts_: list[Part]
     trials_: list[Trial]
     sensitivity_: Sensitivity | None
-    left_out_: Labelled
+    validation_sets_: Labelled
     """Of a fit to sets in files: sets that the networks have not learnt from, in ``parts_`` by their numbers here."""
     scan_: Scan
     seconds_: dict[str, float]
@@ -116,10 +116,10 @@ class SetEstimator(BaseEstimator):
     def explain(self, X: Any) -> str:
         """Which evaluator computes the pooling of each network that predicts, and what each would cost."""
         sets, _ = self._encoded(X)
-        told: dict[str, str] = {}
+        explanations: dict[str, str] = {}
         for network in self.ensemble_.networks:
-            told.setdefault(str(network), explained(network, sets))
-        return "\n".join(told.values())
+            explanations.setdefault(str(network), explained(network, sets))
+        return "\n".join(explanations.values())
 
     def element_importance(self, X: Any) -> ElementImportance:
         """Which elements mattered: how each set's prediction changes when one of them is left out.
@@ -165,7 +165,7 @@ class SetEstimator(BaseEstimator):
         self.encoder_ = TableEncoder().fit(sets)
         encoded = self.encoder_.transform(sets)
         sizes = encoded.elements.offsets.diff()
-        largest = largest_told(targets, sizes, int(sizes.max()))
+        largest = largest_size(targets, sizes, int(sizes.max()))
         examples = Examples(
             encoded.elements,
             encoded.context if encoded.context.shape[1] else None,
@@ -179,7 +179,7 @@ class SetEstimator(BaseEstimator):
                 examples,
                 splits(targets, self.validation, np.random.default_rng(seed)),
                 task,
-                (replace(self.encoder_.element_layout, largest_told=largest), self.encoder_.context_layout),
+                (replace(self.encoder_.element_layout, largest_size=largest), self.encoder_.context_layout),
                 limits,
                 num_permutations=self.num_permutations,
                 seed=seed,
@@ -284,7 +284,7 @@ class SetEstimator(BaseEstimator):
             del self.ensemble_
         random_state, checkpoint = self.random_state, self.checkpoint
         seed = None if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
-        asked = Asked(
+        request = FitRequest(
             tried,
             limits,
             self.validation,
@@ -296,7 +296,7 @@ class SetEstimator(BaseEstimator):
             lambda progress: self._tell(interrupts, progress),
         )
         with _seeded(0, self.device), Interrupts() as interrupts:
-            fitted = self._found(interrupts, lambda: fit_stream(stream, asked, classes, targets_of, interrupts))
+            fitted = self._found(interrupts, lambda: fit_stream(stream, request, classes, targets_of, interrupts))
             self._take(fitted)
         self.interrupted_ = fitted.interrupted or interrupts.came
         self._warn_unfinished()
@@ -306,7 +306,7 @@ class SetEstimator(BaseEstimator):
         found, task = fitted.found, fitted.targets.task
         self.encoder_, self.trials_, self.parts_ = fitted.encoder, found.trials, found.parts
         self.ensemble_ = Ensemble(found.networks, found.weights, task)
-        self.left_out_, self.scan_, self.seconds_ = fitted.left_out, fitted.scan, fitted.seconds
+        self.validation_sets_, self.scan_, self.seconds_ = fitted.validation_sets, fitted.scan, fitted.seconds
         self.n_features_in_ = len(self.encoder_.elements) + len(self.encoder_.context)
         torch.manual_seed(fitted.seed)
         self._calibrate(found.parts, fitted.examples)
@@ -430,7 +430,7 @@ def _sensitivity(parts: Sequence[Part], examples: Examples, task: Task, seed: in
     if not drawing:
         return None
     _, network, sets = max(drawing, key=lambda each: each[0])
-    some = examples[sets[:MOST_AUDITED]]
+    some = examples[sets[:MAX_AUDITED]]
     generator = torch.Generator(some.sets.device).manual_seed(seed)
     return sensitivity(network, some.sets, context=some.context, link=task.link(1.0), generator=generator)
 

@@ -10,7 +10,7 @@ LEVEL = 0.01
 """Of each of two tests: where the size does not count, it does by chance in at most twice as many fits."""
 
 
-def largest_told(targets: Tensor, sizes: Tensor, largest: int) -> int | None:
+def largest_size(targets: Tensor, sizes: Tensor, largest: int) -> int | None:
     """The size that a network is told of larger sets too: the largest of training; None, to tell them as they are.
 
     What a network makes of a size that training never showed is anybody's guess. So a larger one is told only where the

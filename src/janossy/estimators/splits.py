@@ -11,7 +11,7 @@ FEW_SETS = 2_000
 
 FOLDS = 5
 PART = 0.1
-MOST_SETS = 20_000
+MAX_SETS = 20_000
 """Of more sets a tenth is left out, and never more than this many."""
 
 
@@ -24,12 +24,12 @@ def splits(
     """
     num = len(targets)
     if validation is None:
-        validation = FOLDS if num <= FEW_SETS else min(PART, MOST_SETS / num)
+        validation = FOLDS if num <= FEW_SETS else min(PART, MAX_SETS / num)
     num_folds = int(validation) if isinstance(validation, Integral) else max(2, round(1 / validation))
     num_folds = min(num_folds, num)
     fold = folds(targets, num_folds, generator)
-    judged = range(num_folds) if isinstance(validation, Integral) else range(1)
-    return [((fold != i).nonzero()[:, 0], (fold == i).nonzero()[:, 0]) for i in judged]
+    validated = range(num_folds) if isinstance(validation, Integral) else range(1)
+    return [((fold != i).nonzero()[:, 0], (fold == i).nonzero()[:, 0]) for i in validated]
 
 
 def folds(targets: Tensor, num_folds: int, generator: np.random.Generator) -> Tensor:

@@ -59,7 +59,7 @@ def build_network(
     - "attention": "k1" with attention in the place of the mean (``GatedAttention``);
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD.
 
-    f is told the logarithm of each set's size, which a mean forgets; of a larger set than ``largest_told`` of the
+    f is told the logarithm of each set's size, which a mean forgets; of a larger set than ``largest_size`` of the
     layout, that one's, but by recurrences, which count by themselves. Pooled vectors are normalised over the batch, and
     ρ reads the context beside them.
 
@@ -166,7 +166,7 @@ def _recurrence(cell: type[GRU] | type[LSTM]) -> "Build":
 
 def _size(layout: Layout) -> dict[str, Any]:
     """How f is told the size of a set."""
-    return {"append_size": "log", "largest_size": layout.largest_told}
+    return {"append_size": "log", "largest_size": layout.largest_size}
 
 
 def _mlp(k: int, of: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP | FeaturedMLP:

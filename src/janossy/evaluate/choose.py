@@ -68,7 +68,7 @@ class Candidate:
 
     evaluator: Evaluator
     cost: Cost | None
-    refusal: str | None
+    reason: str | None
 
 
 def cheapest(problem: Problem) -> Evaluator:
@@ -84,9 +84,9 @@ def candidates(problem: Problem) -> list[Candidate]:
     """Every evaluator: those that apply first, the fastest in front."""
     found = []
     for evaluator in EVALUATORS:
-        refusal = evaluator.why_not_applicable(problem)
-        cost = evaluator.cost(problem) if refusal is None else None
-        found.append(Candidate(evaluator, cost, refusal))
+        reason = evaluator.why_not_applicable(problem)
+        cost = evaluator.cost(problem) if reason is None else None
+        found.append(Candidate(evaluator, cost, reason))
     return sorted(found, key=lambda c: c.cost.seconds if c.cost else float("inf"))
 
 
@@ -125,8 +125,8 @@ class Choice:
         Raises: ValueError if the one asked for does not apply.
         """
         if self.asked is not None:
-            if (refusal := self.asked.why_not_applicable(problem)) is not None:
-                raise ValueError(f"evaluate={self.asked.name} does not apply: {refusal}; use evaluate='auto'.")
+            if (reason := self.asked.why_not_applicable(problem)) is not None:
+                raise ValueError(f"evaluate={self.asked.name} does not apply: {reason}; use evaluate='auto'.")
             return self.asked
         if torch.compiler.is_compiling() or isinstance(problem.orderings, Drawn):  # which come once
             return cheapest(problem)
@@ -159,7 +159,7 @@ class Choice:
             lines.append(f"  times: as expected of {gpu_of(problem.values.device)}; not measured")
         for candidate in candidates(problem):
             if (cost := candidate.cost) is None:
-                answer = f"does not apply: {candidate.refusal}"
+                answer = f"does not apply: {candidate.reason}"
             else:
                 answer = f"about {cost.flops:.2g} flops, {cost.bytes:.2g} bytes, {1000 * cost.seconds:.2g} ms"
             lines.append(f"  {candidate.evaluator.name}: {answer}")

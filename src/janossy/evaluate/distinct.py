@@ -12,7 +12,7 @@ from torch import Tensor
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import widened
-from janossy.evaluate.rows.incidence import MOST_CODES, Incidence, distinct_tuples
+from janossy.evaluate.rows.incidence import MAX_CODES, Incidence, distinct_tuples
 from janossy.evaluate.rows.pool import pool_rows
 from janossy.evaluate.rows.steps import (
     cost_of_elements,
@@ -70,7 +70,7 @@ class DistinctTuples:
             return f"{type(problem.f).__name__} draws, or mixes rows, and would not give a tuple the same each time"
         if torch.compiler.is_compiling():
             return "how many tuples are distinct is not known to torch.compile"
-        if (len(problem.values) + 1) ** k > MOST_CODES:
+        if (len(problem.values) + 1) ** k > MAX_CODES:
             return f"{len(problem.values)} elements have too many {k}-tuples to number them"
         if (num := _occurrences(problem)) * OCCURRENCE_BYTES > problem.memory_budget:
             return (
@@ -82,7 +82,7 @@ class DistinctTuples:
         """It builds no more than the memory budget allows."""
 
     def cost(self, problem: Problem) -> Cost:
-        num, most = as_float(_occurrences(problem)), as_float(_most_distinct(problem))
+        num, most = as_float(_occurrences(problem)), as_float(_max_distinct(problem))
         # Of ids that are all as likely; of others there are fewer.
         num_distinct = num if problem.table is None else -most * expm1(-num / most)
         if why_no_projections(problem) is None:
@@ -110,7 +110,7 @@ def _occurrences(problem: Problem) -> int:
     return sum(num_sets * problem.orderings.num_rows(n) for n, num_sets in Counter(problem.elements.sizes).items())
 
 
-def _most_distinct(problem: Problem) -> int:
+def _max_distinct(problem: Problem) -> int:
     """How many tuples there are of the elements of the table: in every order, or only the sorted ones."""
     num, k = max(1, len(problem.values)), cast(EveryTuple, problem.orderings).k
     return comb(num + k - 1, k) if is_increasing(problem) else num**k

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.kernels import KernelsOnCuda, load
-from janossy.kernels.limits import LANES, LEAST_CAPABILITY, MOST_POSITIONS_ON_CUDA
+from janossy.kernels.limits import LANES, LEAST_CAPABILITY, MAX_POSITIONS_ON_CUDA
 from janossy.orderings.compiling import constant_when_compiled
 
 _LANES = {torch.float32: LANES["float32"], torch.float64: LANES["float64"]}
@@ -43,7 +43,7 @@ def on_kernels_eagerly(x: Tensor) -> bool:
 def takes_means(name: str, p: Tensor) -> bool:
     """Whether the kernels have a function of that name for these numbers of elements (N, k, H), on their device."""
     if p.is_cuda:
-        fits = name in KernelsOnCuda._fields and p.dtype in _ON_CUDA and p.shape[1] <= MOST_POSITIONS_ON_CUDA
+        fits = name in KernelsOnCuda._fields and p.dtype in _ON_CUDA and p.shape[1] <= MAX_POSITIONS_ON_CUDA
         return fits and _loaded_on(p.device.index or 0)
     return on_kernels(p)
 

@@ -77,9 +77,9 @@ class Spectral:
             )
 
     def why_not_applicable(self, problem: Problem) -> str | None:
-        refusal = why_not(problem)
-        if refusal is not None:
-            return refusal
+        reason = why_not(problem)
+        if reason is not None:
+            return reason
         structure = problem.declared(Additive)
         if structure.activation not in EXPANSIONS:
             return f"{structure.activation} has a kink, and its series would converge too slowly"

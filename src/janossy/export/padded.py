@@ -10,7 +10,7 @@ from janossy.evaluate.reduce import widened
 from janossy.evaluate.validation import errors_explained
 from janossy.export.indices import columns, flat, gather, sorted_places
 from janossy.export.recurrence import last_hidden
-from janossy.export.tuples import MOST_ELEMENTS, over_tuples
+from janossy.export.tuples import MAX_ELEMENTS, over_tuples
 from janossy.functions.checks import check_sequences
 from janossy.functions.structure import Recurrent, hooked, structure
 from janossy.nn.network import JanossyNetwork, takes
@@ -203,9 +203,9 @@ def _check_network(network: JanossyNetwork) -> None:
             f"exact_last; got {orderings}. Build the network with one of those, which may have the same f, h and rho."
         )
     if isinstance(orderings, Tuples | Combinations):
-        if orderings.k > MOST_ELEMENTS:
+        if orderings.k > MAX_ELEMENTS:
             raise ValueError(
-                f"PaddedNetwork expects k <= {MOST_ELEMENTS}, as it makes a table of n^k places; "
+                f"PaddedNetwork expects k <= {MAX_ELEMENTS}, as it makes a table of n^k places; "
                 f"got {orderings}. Use a smaller k, or Ragged sets."
             )
     elif not getattr(f, "takes_mask", False):

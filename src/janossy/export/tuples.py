@@ -12,7 +12,7 @@ from janossy.evaluate import Function
 from janossy.export.indices import flat, gather
 from janossy.functions.structure import ACTIVATIONS, Additive, Product, structure
 
-MOST_ELEMENTS = 4
+MAX_ELEMENTS = 4
 """The largest k: a table of n^k places says which are tuples."""
 
 

@@ -71,7 +71,7 @@ class Draws:
             blocks = {n: [1] * (1 if takes_all(own, n) else num) for n in sizes}
             populations = {n: 1.0 if takes_all(own, n) else inf for n in sizes}
         self.ends = {n: [0, *accumulate(each)] for n, each in blocks.items()}
-        self.most_blocks = {n: len(ends) - 1 for n, ends in self.ends.items()}
+        self.max_blocks = {n: len(ends) - 1 for n, ends in self.ends.items()}
         self.num_blocks = dict.fromkeys(self.ends, 0)
         self.sample: Sample | None = None
         population = [populations[n] for n in sets.sizes]
@@ -81,7 +81,7 @@ class Draws:
         """The outputs so far, and those of these sets up to as many blocks as for their size; they have all before."""
         first = {n: ends[self.num_blocks[n]] for n, ends in self.ends.items()}
         last = {n: ends[num_blocks[n]] for n, ends in self.ends.items()}
-        if len(active) == len(self.sets) and num_blocks == self.most_blocks and not any(first.values()):
+        if len(active) == len(self.sets) and num_blocks == self.max_blocks and not any(first.values()):
             sets, elements, context, drawn = self.sets, self.elements, self.context, self.drawn
         else:
             sets, elements = self.sets[active], self.elements[active]
@@ -149,13 +149,13 @@ def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[S
     sizes, device = draws.sets.sizes, draws.sets.device
     tolerance = torch.as_tensor(tolerance, device=device)
     for b, n in enumerate(sizes):
-        if draws.most_blocks[n] < 2 and draws.ends[n][-1] < draws.population[b]:
+        if draws.max_blocks[n] < 2 and draws.ends[n][-1] < draws.population[b]:
             raise ValueError(
                 f"predict expects at least 2 independent blocks of permutations with a tolerance; got 1 for a set of "
                 f"{n}. Give a smaller block=, or a larger num_permutations."
             )
     # A set's looks are those of its size, whatever its batch-mates.
-    looks = {n: _looks(most) for n, most in draws.most_blocks.items()}
+    looks = {n: _looks(most) for n, most in draws.max_blocks.items()}
     confidences = torch.tensor([1 - (1 - confidence) / len(looks[n]) for n in sizes], dtype=torch.float64)
     finished = torch.zeros(len(sizes), dtype=torch.bool, device=device)
     active = list(range(len(sizes)))
@@ -169,9 +169,9 @@ def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[S
     return sample, finished
 
 
-def _looks(most_blocks: int) -> list[int]:
+def _looks(max_blocks: int) -> list[int]:
     """The numbers of blocks at which one looks whether a set is finished."""
-    looks = [min(FIRST_LOOK, most_blocks)]
-    while looks[-1] < most_blocks:
-        looks.append(min(ceil(looks[-1] * NEXT_LOOK), most_blocks))
+    looks = [min(FIRST_LOOK, max_blocks)]
+    while looks[-1] < max_blocks:
+        looks.append(min(ceil(looks[-1] * NEXT_LOOK), max_blocks))
     return looks

@@ -188,7 +188,7 @@ def predict(
             adaptive=tolerance is not None,
         )
         if tolerance is None:
-            sample = draws.take(list(range(len(some))), draws.most_blocks)
+            sample = draws.take(list(range(len(some))), draws.max_blocks)
             finished = torch.ones(len(some), dtype=torch.bool, device=some.device)
         else:
             sample, finished = until(draws, tolerance, confidence)

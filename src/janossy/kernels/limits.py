@@ -11,7 +11,7 @@ NUMBERS_KEPT = {"rnn": 0, "gru": 4, "lstm": 4}
 """What a cell keeps of each hidden unit for backward beside its state: the GRU's gates and its new gate's hidden part,
 the LSTM's gates."""
 
-MOST_POSITIONS_ON_CUDA = 4
+MAX_POSITIONS_ON_CUDA = 4
 """The largest k of the kernels for CUDA devices: a thread's registers hold what so many positions keep."""
 
 LEAST_CAPABILITY = (8, 0)

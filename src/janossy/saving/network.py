@@ -91,7 +91,7 @@ def describe(network: nn.Module) -> dict[str, Any]:
     check_network(network, "janossy.saving")
     if hooked(network):
         raise ValueError(f"janossy.saving expects a network without hooks, which are code; got one. {REMEDY}.")
-    description = _told(network, "network")
+    description = _described(network, "network")
     with _bounded(MAX_PARTS):
         again = _Builder().build(description)
     theirs = [(name, type(module)) for name, module in again.named_modules()]
@@ -114,7 +114,7 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:
         description = _renamed(description)
         with _bounded(len(tensors)):
             network = _Builder().build(description)
-        told = _told(network, "network")
+        expected = _described(network, "network")
     except SavedModelError:
         raise
     except Exception as error:  # whatever a constructor says of arguments that nobody has checked
@@ -122,7 +122,7 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:
         raise SavedModelError(
             f"a saved network expects arguments that build its parts; got others: {reason}. Was it edited?"
         ) from error
-    if not isinstance(network, JanossyNetwork) or not _is_told(description, told):
+    if not isinstance(network, JanossyNetwork) or not _is_alike(description, expected):
         raise SavedModelError("a saved network expects a description as describe makes it; got another. Was it edited?")
     _check_k(network)
     expected = weights(network)
@@ -171,7 +171,7 @@ def check_finite(tensors: Mapping[str, Tensor]) -> None:
             )
 
 
-def _told(value: Any, place: str) -> Any:
+def _described(value: Any, place: str) -> Any:
     """A part, or an argument of one, as JSON values."""
     if value is None or isinstance(value, bool | str):
         return value
@@ -182,12 +182,12 @@ def _told(value: Any, place: str) -> Any:
             raise ValueError(f"janossy.saving expects finite numbers; got {place}={value}.")
         return float(value)
     if isinstance(value, list | tuple):
-        return [_told(each, f"{place}[{i}]") for i, each in enumerate(value)]
+        return [_described(each, f"{place}[{i}]") for i, each in enumerate(value)]
     if isinstance(value, dict):
-        return {str(name): _told(each, f"{place}[{name!r}]") for name, each in value.items()}
+        return {str(name): _described(each, f"{place}[{name!r}]") for name, each in value.items()}
     if (name := name_of(value)) is None:
         raise _not_ours(place, value)
-    return {"part": name} | {key: _told(each, f"{place}.{key}") for key, each in arguments(value).items()}
+    return {"part": name} | {key: _described(each, f"{place}.{key}") for key, each in arguments(value).items()}
 
 
 def _not_ours(place: str, value: Any) -> ValueError:
@@ -218,13 +218,13 @@ def _renamed(value: Any, depth: int = 0) -> Any:
     }
 
 
-def _is_told(given: Any, told: Any) -> bool:
+def _is_alike(given: Any, expected: Any) -> bool:
     """Returns True if a part that was built tells what was given, with no other argument."""
-    if isinstance(given, dict) and isinstance(told, dict):
-        return given.keys() == told.keys() and all(_is_told(each, told[name]) for name, each in given.items())
-    if isinstance(given, list) and isinstance(told, list):
-        return len(given) == len(told) and all(map(_is_told, given, told))
-    return type(given) is type(told) and given == told
+    if isinstance(given, dict) and isinstance(expected, dict):
+        return given.keys() == expected.keys() and all(_is_alike(each, expected[name]) for name, each in given.items())
+    if isinstance(given, list) and isinstance(expected, list):
+        return len(given) == len(expected) and all(map(_is_alike, given, expected))
+    return type(given) is type(expected) and given == expected
 
 
 def _check_k(network: JanossyNetwork) -> None:

@@ -13,13 +13,13 @@ from janossy.typed_json import typed
 FORMAT, VERSION = "janossy.TableEncoder", 1
 """Of the state of a ``TableEncoder``."""
 
-MOST_CODES = 2**24
+MAX_CODES = 2**24
 """Codes are whole numbers in float32, which holds them exactly up to this."""
 
 TURNS = ((-np.pi, np.pi), (0.0, 2 * np.pi), (-180.0, 180.0), (0.0, 360.0))
 """Where angles lie."""
 
-MOST_GAP = 0.05
+MAX_GAP = 0.05
 """Angles leave no larger part of the turn empty."""
 
 FEWEST_ANGLES = 100
@@ -103,8 +103,8 @@ class Turns:
         filled = []
         for low, high in TURNS:
             inside = _within(least, largest, low, high)
-            places = np.floor((values - low) / (MOST_GAP * (high - low))) if inside else np.zeros(0)
-            filled.append(frozenset(np.unique(places.clip(0, round(1 / MOST_GAP) - 1)).astype(int).tolist()))
+            places = np.floor((values - low) / (MAX_GAP * (high - low))) if inside else np.zeros(0)
+            filled.append(frozenset(np.unique(places.clip(0, round(1 / MAX_GAP) - 1)).astype(int).tolist()))
         return cls(len(values), least, largest, tuple(filled))
 
     def and_(self, other: "Turns") -> "Turns":
@@ -118,9 +118,9 @@ class Turns:
         """The turn that they fill all around, 2π or 360, if they lie in one; else 0."""
         for (low, high), filled in zip(TURNS, self.filled, strict=True):
             turn = high - low
-            wide = _within(self.least, self.largest, low, high) and self.largest - self.least > (1 - MOST_GAP) * turn
+            wide = _within(self.least, self.largest, low, high) and self.largest - self.least > (1 - MAX_GAP) * turn
             if wide and self.num >= FEWEST_ANGLES:
-                return turn if len(filled) == round(1 / MOST_GAP) else 0.0
+                return turn if len(filled) == round(1 / MAX_GAP) else 0.0
         return 0.0
 
 
@@ -151,15 +151,15 @@ class Categories:
         occur = np.bincount(column.values.astype(np.int64) + 1, minlength=len(column.categories) + 1) > 0
         found = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
         found.sort(key=lambda x: (isinstance(x, str), x))
-        if len(found) + 2 > MOST_CODES:
-            raise ValueError(f"column {name!r} expects at most {MOST_CODES - 2:,} categories; got {len(found):,}.")
+        if len(found) + 2 > MAX_CODES:
+            raise ValueError(f"column {name!r} expects at most {MAX_CODES - 2:,} categories; got {len(found):,}.")
         return cls(name, tuple(found), bool(occur[0]))
 
     def and_(self, other: "Categories") -> "Categories":
         """Those of both."""
         found = sorted({*self.categories, *other.categories}, key=lambda x: (isinstance(x, str), x))
-        if len(found) + 2 > MOST_CODES:
-            raise ValueError(f"column {self.name!r} expects at most {MOST_CODES - 2:,} categories; got more.")
+        if len(found) + 2 > MAX_CODES:
+            raise ValueError(f"column {self.name!r} expects at most {MAX_CODES - 2:,} categories; got more.")
         return Categories(self.name, tuple(found), self.missing or other.missing)
 
     def encode(self, column: Column, out: np.ndarray) -> int:
@@ -264,8 +264,8 @@ def code_from_state(state: Any) -> Code:
     """
     if isinstance(state, dict) and state.get("kind") == "categorical":
         found = typed(state, CategoriesState)
-        if len(found.categories) + 2 > MOST_CODES or len(set(found.categories)) != len(found.categories):
-            raise ValueError(f"categories: all different, at most {MOST_CODES - 2:,}, are expected; got others")
+        if len(found.categories) + 2 > MAX_CODES or len(set(found.categories)) != len(found.categories):
+            raise ValueError(f"categories: all different, at most {MAX_CODES - 2:,}, are expected; got others")
         _check_finite("categories", *(x for x in found.categories if not isinstance(x, str)))
         return Categories(found.name, tuple(found.categories), found.missing)
     number = typed(state, NumberState)

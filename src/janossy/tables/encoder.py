@@ -61,11 +61,11 @@ class TableEncoder:
         self.standardize = standardize
         self.elements: tuple[Code, ...] = ()
         self.context: tuple[Code, ...] = ()
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def fit(self, sets: SetTable) -> "TableEncoder":
         """Learn means, standard deviations and categories of these sets."""
-        self._told = set()
+        self._warned = set()
         self.elements, self.context = (
             tuple(
                 Categories.fit(column, name) if column.kind == "categorical" else Number.fit(column, name, where)
@@ -83,13 +83,13 @@ class TableEncoder:
         elements = self._encoded(self.elements, sets.elements, sets.num_elements, sets.place, unseen)
         context = self._encoded(self.context, sets.context, len(sets), sets.place_of_set, unseen)
         for name, num in unseen.items():
-            if name not in self._told:
+            if name not in self._warned:
                 warn(
                     f"column {name!r} holds values that training had not ({num:,}): they are encoded as unknown, and "
                     "Encoded.unseen counts them.",
                     stacklevel=2,
                 )
-        self._told |= unseen.keys()
+        self._warned |= unseen.keys()
         ragged = Ragged(torch.from_numpy(elements), torch.tensor(sets.offsets), sizes=sets.sizes.tolist())
         return Encoded(ragged, torch.from_numpy(context), unseen)
 

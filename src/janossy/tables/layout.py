@@ -11,7 +11,7 @@ class Layout:
     ``vocabularies``: how many codes each categorical column has, 0, the unknown, included. Codes are whole numbers in
     float32, which holds them exactly up to 2^24. ``names``: of all columns. ``scales``: what each column of numbers was
     divided by. ``periods``: of each column of numbers, 2π or 360 if its values are angles, else 0. Each may be empty,
-    where nothing is known. ``largest_told``: the size of a set that a network is to be told of larger ones too.
+    where nothing is known. ``largest_size``: the size of a set that a network is to be told of larger ones too.
     """
 
     vocabularies: tuple[int, ...] = ()
@@ -19,7 +19,7 @@ class Layout:
     names: tuple[str, ...] = ()
     scales: tuple[float, ...] = ()
     periods: tuple[float, ...] = ()
-    largest_told: int | None = None
+    largest_size: int | None = None
 
     @property
     def num_columns(self) -> int:

@@ -11,7 +11,7 @@ from janossy.tables.columns import Column, Where
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.table import SetTable
 
-MOST_CLASSES = 10_000
+MAX_CLASSES = 10_000
 """Of a target. What has more different values is no class."""
 
 
@@ -51,7 +51,7 @@ class Numbers:
 
 
 @dataclass
-class Seen:
+class RunningStatistics:
     """Columns, targets and sizes of sets, of as many pieces as were added, by one process or several."""
 
     elements: dict[str, Numbers | Categories] = field(default_factory=dict)
@@ -67,9 +67,9 @@ class Seen:
         """A piece more. ``classes``: of the targets their values count, else their spread."""
         sizes = sets.sizes
         self.join(
-            Seen(
-                {name: _seen(column, name, sets.place) for name, column in sets.elements.items()},
-                {name: _seen(column, name, sets.place_of_set) for name, column in sets.context.items()},
+            RunningStatistics(
+                {name: _statistics_of(column, name, sets.place) for name, column in sets.elements.items()},
+                {name: _statistics_of(column, name, sets.place_of_set) for name, column in sets.context.items()},
                 [] if classes else _spreads(targets, where),
                 Counter(dict(zip(*_counted(targets), strict=True))) if classes else Counter(),
                 len(sets),
@@ -79,8 +79,8 @@ class Seen:
             )
         )
 
-    def join(self, other: "Seen") -> None:
-        """What another has seen.
+    def join(self, other: "RunningStatistics") -> None:
+        """Adds the statistics of other sets.
 
         Raises: ValueError for targets of too many values to be classes.
         """
@@ -98,9 +98,9 @@ class Seen:
         self.num_sets += other.num_sets
         self.num_elements += other.num_elements
         self.largest = max(self.largest, other.largest)
-        if len(self.classes) > MOST_CLASSES:
+        if len(self.classes) > MAX_CLASSES:
             raise ValueError(
-                f"classes expect at most {MOST_CLASSES:,} different values of y; got more. SetRegressor takes numbers."
+                f"classes expect at most {MAX_CLASSES:,} different values of y; got more. SetRegressor takes numbers."
             )
 
     def encoder(self) -> TableEncoder:
@@ -113,7 +113,7 @@ class Seen:
         return encoder
 
 
-def _seen(column: Column, name: str, where: Where) -> Numbers | Categories:
+def _statistics_of(column: Column, name: str, where: Where) -> Numbers | Categories:
     if column.kind == "categorical":
         return Categories.fit(column, name)
     return Numbers.of(column, name, where)

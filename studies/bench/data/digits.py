@@ -12,7 +12,7 @@ from janossy.tables import Column, SetTable
 from janossy.tables.table import offsets_of
 from studies.bench.data_set import DataSet, Fold, Sample
 
-MOST_IN_TRAINING = 20
+MAX_IN_TRAINING = 20
 SIZES = (5, 10, 20, 50, 100)
 """Of the sets of each test."""
 NUM_TRAINING, NUM_TEST = 10_000, 1_000
@@ -64,12 +64,12 @@ def _digits(name: str, what: str, draw: Draw, target: Callable[[np.ndarray], int
             np.arange(len(digits)), test_size=TEST_IMAGES, stratify=digits, random_state=number
         )
         source = np.random.default_rng(number)
-        sizes = source.integers(1, MOST_IN_TRAINING, NUM_TRAINING, endpoint=True)
+        sizes = source.integers(1, MAX_IN_TRAINING, NUM_TRAINING, endpoint=True)
         return Fold(sample(train, sizes, source), {f"size {n}": partial(of_size, test, n, number) for n in SIZES})
 
     return DataSet(
         name=name,
-        about=f"A set is 1 to {MOST_IN_TRAINING} images of handwritten digits, 8 × 8 pixels each (scikit-learn's, from "
+        about=f"A set is 1 to {MAX_IN_TRAINING} images of handwritten digits, 8 × 8 pixels each (scikit-learn's, from "
         f"UCI); the target is {what}. Tested on other images, by set size up to {max(SIZES)}.",
         task="regression",
         scores=("RMSE", "MAE", "accuracy of rounded"),

@@ -43,7 +43,7 @@ def freesolv(data: Path | None = None) -> DataSet:
             "XGBoost (MoleculeNet, random split)": "RMSE 1.74",
             "molecular dynamics with GAFF (the data's own column)": "RMSE 1.54, MAE 1.11",
         },
-        told={
+        expert_settings={
             "strategy": "k2+features",
             "features": {
                 "equal": [["element"]],

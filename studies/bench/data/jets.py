@@ -31,7 +31,7 @@ def jets(data: Path | None = None) -> DataSet:
         num_folds=3,
         fold=lambda number: Fold(sample(2_000, 3 * number), {"test": lambda: sample(2_000, 3 * number + 2)}),
         published={"the rule itself (Bayes), 300 jets": "AUC 0.987"},
-        told={
+        expert_settings={
             "strategy": "k2+features",
             "features": {
                 "absolute_differences": ["eta", "phi"],

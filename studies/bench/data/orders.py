@@ -15,7 +15,7 @@ from janossy.tables import Column, SetTable
 from studies.bench.data_set import DataSet, Fold, Sample
 
 NUM_KINDS = 30
-MOST_ITEMS = 20
+MAX_ITEMS = 20
 NUM_TRAINING, NUM_TEST = 10_000, 5_000
 
 
@@ -47,7 +47,7 @@ def orders(data: Path | None = None) -> DataSet:
 def draw_orders(num_sets: int, seed: int) -> tuple[Ragged, Tensor]:
     """Orders of 1 to 20 items, 7 on average: columns kind (1 … 30) and log price."""
     source = torch.Generator().manual_seed(seed)
-    sizes = torch.poisson(torch.full((num_sets,), 6.0), generator=source).long().clamp(max=MOST_ITEMS - 1) + 1
+    sizes = torch.poisson(torch.full((num_sets,), 6.0), generator=source).long().clamp(max=MAX_ITEMS - 1) + 1
     popularity = 1 / torch.arange(3.0, NUM_KINDS + 3)
     kinds = torch.multinomial(popularity, int(sizes.sum()), replacement=True, generator=source)
     usual = torch.randn(NUM_KINDS, generator=torch.Generator().manual_seed(11))

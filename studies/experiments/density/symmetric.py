@@ -130,8 +130,8 @@ class Polya(SequenceDensity):
         self.raw = nn.Parameter(torch.full((num,), (1 / correlation - 1) / num).log())
 
     def next(self, prefix: Tensor) -> Distribution:
-        seen = torch.nn.functional.one_hot(prefix, self.head.num_parameters).sum(1)
-        return Categorical(probs=self.raw.exp() + seen, validate_args=False)
+        counts_of = torch.nn.functional.one_hot(prefix, self.head.num_parameters).sum(1)
+        return Categorical(probs=self.raw.exp() + counts_of, validate_args=False)
 
     def forward(self, rows: Tensor) -> Tensor:
         conditionals = [self.next(rows[:, :t]).log_prob(rows[:, t]) for t in range(rows.shape[1])]

@@ -8,8 +8,8 @@ from torch import Tensor
 from janossy import Ragged
 
 ELEMENTS = ("H", "C", "N", "O", "F", "P", "S", "Cl", "Br", "I")
-MOST_BONDS = 4
-NUM_FEATURES = len(ELEMENTS) + MOST_BONDS + 1
+MAX_BONDS = 4
+NUM_FEATURES = len(ELEMENTS) + MAX_BONDS + 1
 TUPLES = {"atoms": 1, "bonds": 2, "angles": 3, "torsions": 4, "impropers": 4}
 
 

@@ -11,7 +11,7 @@ from torch.nn.functional import one_hot
 from janossy import Ragged
 from studies.bench.data.freesolv import DATABASE, STRUCTURES, URL
 from studies.bench.files import file_at
-from studies.experiments.freesolv.molecules import ELEMENTS, MOST_BONDS, TUPLES, Molecules, tuples_of
+from studies.experiments.freesolv.molecules import ELEMENTS, MAX_BONDS, TUPLES, Molecules, tuples_of
 
 try:
     from rdkit import Chem
@@ -58,5 +58,5 @@ def _features(molecule: Chem.Mol, charges: list[float]) -> Tensor:
     elements = torch.tensor([ELEMENTS.index(atom.GetSymbol()) for atom in atoms])
     bonds = torch.tensor([atom.GetDegree() - 1 for atom in atoms])
     places = torch.tensor(molecule.GetConformer().GetPositions(), dtype=torch.float32)
-    kinds = (one_hot(elements, len(ELEMENTS)), one_hot(bonds, MOST_BONDS))
+    kinds = (one_hot(elements, len(ELEMENTS)), one_hot(bonds, MAX_BONDS))
     return torch.cat((*kinds, 4 * torch.tensor(charges)[:, None], places), dim=1)

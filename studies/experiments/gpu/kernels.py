@@ -26,7 +26,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 RESULTS, PAGE = DOCS / "results" / "gpu-kernels.json", DOCS / "gpu-kernels-table.md"
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
-MOST_REGISTERS, MOST_SHARED = 128, 48 * 1024
+MAX_REGISTERS, MAX_SHARED = 128, 48 * 1024
 CAPABILITIES = (80, 90)
 
 GPUS = {
@@ -162,7 +162,7 @@ def page(cells):
         "",
         f"Written by `python -m studies.experiments.gpu.kernels`: {len(cells) // 2} kernels, each compiled for compute",
         f"capability 8.0 and 9.0 by Triton {triton_of}. Asked of each: nothing spilled, at most",
-        f"{MOST_REGISTERS} registers a thread and 48 KiB of shared memory.",
+        f"{MAX_REGISTERS} registers a thread and 48 KiB of shared memory.",
         f"They take {registers} registers at most, {shared} bytes of shared memory at most, and spill {spilled} bytes.",
         "",
         "Where a column has two numbers, they are of sm_80 and sm_90. Instructions are those for one step of one",
@@ -205,8 +205,8 @@ def main():
     cells = {key: cell for key, cell in cells.items() if key in wanted and cell.get("source") == source(wanted[key][0])}
     for key, (case, capability) in wanted.items():
         if key not in cells:
-            told = {"triton": triton.__version__, "source": source(case)}
-            cells[key] = read(compile_case(case, capability), case) | told
+            compiled_with = {"triton": triton.__version__, "source": source(case)}
+            cells[key] = read(compile_case(case, capability), case) | compiled_with
             RESULTS.write_text(json.dumps(cells, indent=1, sort_keys=True) + "\n")
             print(key, cells[key], flush=True)
     PAGE.write_text(page(cells))

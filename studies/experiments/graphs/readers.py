@@ -15,7 +15,7 @@ NUM_READ = 8
 """The neighbours that are read at once, drawn anew each time: all pairs and triples of so many are cheap."""
 
 EVALUATION_BATCH = 4096
-MOST_VALIDATION = 2000
+MAX_VALIDATION = 2000
 
 BOUNDED = ("0", "1", "2", "3")
 FLEXIBLE = ("GRU", "MLP of mean")
@@ -83,7 +83,7 @@ def fit(network: Reader, task: Task, schedule: Schedule) -> dict:
     optimizer = torch.optim.Adam(
         network.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
     )
-    validation = data.validation[torch.randperm(len(data.validation))[:MOST_VALIDATION]]
+    validation = data.validation[torch.randperm(len(data.validation))[:MAX_VALIDATION]]
     best, kept, weights = float("inf"), 0, copy.deepcopy(network.state_dict())
     start = time.perf_counter()
     batches: list[Tensor] = []

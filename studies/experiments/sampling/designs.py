@@ -33,7 +33,7 @@ SHARES = {
 }
 """Of the variance over permutations: means over what ``covariance`` finds for networks of seeds 0 and 1, rounded."""
 
-MOST_ELEMENTS = 16
+MAX_ELEMENTS = 16
 SIZES = (4, 6, 8, 10, 12, 16, 20, 32)
 FILE = Path(__file__).parents[3] / "src" / "janossy" / "orderings" / "designs.json"
 
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     designs = {}
-    for n in range(2, MOST_ELEMENTS + 1):
+    for n in range(2, MAX_ELEMENTS + 1):
         found = [min((design(n, m, options.steps, s) for s in range(options.runs)), key=variance) for m in SIZES]
         print(n, *(f"{m}: {variance(rows):.3f}" for m, rows in zip(SIZES, found, strict=True)), flush=True)
         designs[n] = {len(rows): " ".join("".join(f"{x:x}" for x in row) for row in rows) for rows in found}

@@ -75,14 +75,14 @@ def run(cell: dict[str, Any], data: Data) -> dict[str, Any]:
     task = TASKS[cell["task"]]
     if cell["kind"] == "reference":
         return {"auc": _reference(cell["task"], cell["name"])}
-    told = dict(task.features)
-    if "periods" in told:
-        told["units"] = data.units
+    features = dict(task.features)
+    if "periods" in features:
+        features["units"] = data.units
     changes = VARIATIONS[cell["name"]] if cell["kind"] == "variation" else {}
     strategy = cell["name"] if cell["kind"] == "strategy" else "k2 told"
     settings: dict[str, Any] = {"learning_rate": LEARNING_RATE, **TRAINING[cell["task"]], **changes}
     if strategy == "k2 told":
-        strategy, settings["features"] = "k2+features", told
+        strategy, settings["features"] = "k2+features", features
     return vars(fit(task, data, strategy, cell["seed"], **settings))
 
 

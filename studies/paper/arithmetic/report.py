@@ -70,16 +70,16 @@ LOOP_NOTE = (
 )
 
 
-def write_report(directory: Path, results: Sequence[Result], left_out: Sequence[str]) -> list[Path]:
+def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[str]) -> list[Path]:
     """Write report.md, report.html and the plots into the directory of the results; return their paths.
 
-    ``left_out`` are lines on the files there that are not among the results. Raises: OSError.
+    ``skipped`` are lines on the files there that are not among the results. Raises: OSError.
     """
     plots = {name: PLOTS[name] for name, part in NEEDS.items() if any(result[part] for result in results)}
-    return write_pages(directory, __package__, _context(results, left_out, directory), plots, results)
+    return write_pages(directory, __package__, _context(results, skipped, directory), plots, results)
 
 
-def _context(results: Sequence[Result], left_out: Sequence[str], directory: Path) -> dict[str, Any]:
+def _context(results: Sequence[Result], skipped: Sequence[str], directory: Path) -> dict[str, Any]:
     """What both templates say."""
     tasks = tasks_of(results)
     checks = pattern_checks(results)
@@ -106,7 +106,7 @@ def _context(results: Sequence[Result], left_out: Sequence[str], directory: Path
         "loop_note": f"{LOOP_NOTE} By {replicas()['command']}.",
         "checks": checks,
         "tally": tally(checks),
-        "left_out": left_out,
+        "skipped": skipped,
         "captions": CAPTIONS,
         "alts": ALTS,
         "mae_note": MAE_NOTE,

@@ -22,7 +22,7 @@ linear ρ, and of a distinct tuple in f."""
 A_ROUND, A_WEIGHT = 0.8, 4e-4
 """Seconds of a round of L-BFGS, and of each weight in it, for the Gauss-Newton matrix and its products."""
 
-MOST, MOST_RECURRENT = 15, 5
+MOST, MAX_RECURRENT = 15, 5
 """Replicas that are trained together, by replicas.json: of recurrences on sets of 10, stacks of 15 are no faster."""
 
 
@@ -96,7 +96,7 @@ def most(model: str, settings: Settings) -> int:
     """How many replicas of a model are trained together, unless it is told: one, where that does not pay."""
     if settings.optimizer == "L-BFGS":
         return 1
-    return MOST_RECURRENT if MODELS[model].k is None else MOST
+    return MAX_RECURRENT if MODELS[model].k is None else MOST
 
 
 def stacked(trials: Sequence[Trial]) -> list[Stacked]:

@@ -73,6 +73,6 @@ def counted(tables: Sequence[Verdicts]) -> str:
     """Of the paper's 180 numbers, 80 are bettered, …"""
     found = [each for table in tables for _, row in table for each in row.values()]
     counts = Counter(each.word for each in found if each)
-    told = ", ".join(f"{counts[word]} {word}" for word in WORDS)
+    tally = ", ".join(f"{counts[word]} {word}" for word in WORDS)
     absent = sum(each is None for each in found)
-    return f"Of the paper's {len(found)} numbers ours are: {told}" + (f"; {absent} not run." if absent else ".")
+    return f"Of the paper's {len(found)} numbers ours are: {tally}" + (f"; {absent} not run." if absent else ".")

@@ -42,16 +42,16 @@ MEASURES_NOTE = (
 )
 
 
-def write_report(directory: Path, results: Sequence[Result], left_out: Sequence[str]) -> list[Path]:
+def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[str]) -> list[Path]:
     """Write report.md, report.html and the plots into the directory of the results; return their paths.
 
-    ``left_out`` are lines on the files there that are not among the results. Raises: OSError.
+    ``skipped`` are lines on the files there that are not among the results. Raises: OSError.
     """
     plots = {name: plot for name, plot in PLOTS.items() if name != "inference-permutations" or curves(results)}
-    return write_pages(directory, __package__, _context(results, left_out, directory), plots, results)
+    return write_pages(directory, __package__, _context(results, skipped, directory), plots, results)
 
 
-def _context(results: Sequence[Result], left_out: Sequence[str], directory: Path) -> dict[str, Any]:
+def _context(results: Sequence[Result], skipped: Sequence[str], directory: Path) -> dict[str, Any]:
     """What both templates say."""
     groups = grouped(results)
     datasets = [name for name in NAMES if any(column.dataset == name for column in groups)]
@@ -79,7 +79,7 @@ def _context(results: Sequence[Result], left_out: Sequence[str], directory: Path
         "tests_note": TESTS_NOTE,
         "settings": summary.settings(results),
         "versions": summary.versions(results),
-        "missing": [*left_out, *summary.missing(results)],
+        "missing": [*skipped, *summary.missing(results)],
         "runs": [
             _run_line(column.title, run) for column, rows in groups.items() for runs in rows.values() for run in runs
         ],

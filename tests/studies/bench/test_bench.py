@@ -82,8 +82,8 @@ def test_a_cell_is_what_its_file_may_hold(tmp_path, monkeypatch, model):
     assert result["num_parameters"] > 0 and result["fit_seconds"] > 0 and result["predict_seconds"] > 0
     assert "accuracy" in trial.score(result) and (model != "auto" or sum(result["chosen"].values()) == pytest.approx(1))
     write_json(cell_path(tmp_path, *trial.place, "fold"), result)
-    results, left_out = SETS.read(tmp_path)
-    assert len(results) == 1 and not left_out
+    results, skipped = SETS.read(tmp_path)
+    assert len(results) == 1 and not skipped
     assert unfinished([trial], SETS, [], tmp_path, QUIET) == []
     with pytest.raises(ValueError, match=r"max_epochs=2 there, 3 asked for"):
         unfinished([Trial("musk1", model, 0, Settings(max_epochs=3), None)], SETS, [], tmp_path, QUIET)
@@ -209,8 +209,8 @@ def test_ranks_by_their_definitions():
     mean_ranks = rankdata(-scores.mean(2), axis=1).mean(0)
     assert found.mean_ranks == pytest.approx(dict(zip(models, mean_ranks, strict=True)))
     assert (
-        found.models_left_out == ["gru"]
-        and found.data_left_out == []
+        found.skipped_models == ["gru"]
+        and found.skipped_data == []
         and list(found.mean_ranks.values()) == sorted(mean_ranks)
     )
     num, k = len(data), len(models)
@@ -218,10 +218,10 @@ def test_ranks_by_their_definitions():
     assert found.statistic == pytest.approx(friedman)
     assert ranks(summarise(cells)[:1]) is None
     without = [cell for cell in cells if (cell["data"], cell["model"]) != ("web", "trees")]
-    assert ranks(summarise(without)).data_left_out == ["web"]  # 4 × 4 × 2 folds are more than 3 × 5 × 2
+    assert ranks(summarise(without)).skipped_data == ["web"]  # 4 × 4 × 2 folds are more than 3 × 5 × 2
     once = [a_cell(name, "gru") for name in data]
-    assert ranks(summarise(cells[:-2] + once)).models_left_out == ["gru"]  # 5 × 5 × 1 are fewer than 4 × 5 × 2
-    assert ranks(summarise([cell for cell in cells[:-2] if cell["fold"] == 0] + once)).models_left_out == []
+    assert ranks(summarise(cells[:-2] + once)).skipped_models == ["gru"]  # 5 × 5 × 1 are fewer than 4 × 5 × 2
+    assert ranks(summarise([cell for cell in cells[:-2] if cell["fold"] == 0] + once)).skipped_models == []
     assert ranks(summarise([cell for cell in cells if cell["model"] in models[:2]])) is None
 
 

@@ -75,7 +75,9 @@ def test_atoms_are_those_of_the_files(data):
 def test_what_is_told_is_a_strategy(data):
     """Distances are in Å, as the columns were."""
     encoder = TableEncoder().fit(data.fold(0).train.sets)
-    network = build_network(**data.told, element_layout=encoder.element_layout, context_layout=Layout(), num_outputs=1)
+    network = build_network(
+        **data.expert_settings, element_layout=encoder.element_layout, context_layout=Layout(), num_outputs=1
+    )
     features, at = network.pooling.f.features, [place for (place,) in network.h.places[1:4]]
     assert features.distances == (tuple(at),)
     scales = data.fold(0).train.sets.elements["x"].values.std()

@@ -184,10 +184,10 @@ def test_each_kind_of_damage_leaves_its_file_out(name, tmp_path):
     assert len(CHANGES[name]) + len(FILES) >= 60
     write_json(cell_path(tmp_path, *study.place(good(study))), good(study))
     paths = damage_all(study, tmp_path)
-    results, left_out = study.read(tmp_path)
+    results, skipped = study.read(tmp_path)
     assert results == [json.loads(json.dumps(good(study)))]
-    assert {each.path for each in left_out} == set(paths)
-    for each in left_out:
+    assert {each.path for each in skipped} == set(paths)
+    for each in skipped:
         assert str(each).isprintable() and len(str(each)) < 300, each
         assert " is left out: " in str(each) and each.reason.strip() == each.reason != ""
 
@@ -206,8 +206,8 @@ def test_each_kind_of_damage_leaves_its_file_out(name, tmp_path):
 )
 def test_the_reason_says_what_was_expected_and_what_came(change, says, tmp_path):
     write_json(cell_path(tmp_path, "range", "gru-mlp", 0), change(good(ARITHMETIC)))
-    _, (left_out,) = ARITHMETIC.read(tmp_path)
-    assert str(left_out) == f"cells/range-gru-mlp-seed0.json is left out: {says}"
+    _, (skipped,) = ARITHMETIC.read(tmp_path)
+    assert str(skipped) == f"cells/range-gru-mlp-seed0.json is left out: {says}"
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -223,9 +223,9 @@ def test_a_report_beside_damage_is_that_of_the_sound_results(name, tmp_path, mon
     there = {path: path.lstat().st_mtime_ns for path in Path("out/cells").iterdir()}
     code, after, stderr = command(monkeypatch, capsys, "report", "out")
     assert (code, stderr) == (0, "")
-    _, left_out = study.read(Path("out"))
-    assert len(left_out) == len(paths)
-    for each in left_out:
+    _, skipped = study.read(Path("out"))
+    assert len(skipped) == len(paths)
+    for each in skipped:
         assert str(each) in after.splitlines()
     assert after.splitlines()[len(paths) :] == before.splitlines()
     for page, old in zip(("report.md", "report.html"), pages, strict=True):
@@ -270,11 +270,11 @@ def test_whatever_is_read_can_be_shown(name, tmp_path, monkeypatch, capsys):
             result = good(study, next(seeds))
             file = cell_path(tmp_path, *study.place(result))
             file.write_text(json.dumps(put(*path, value)(deepcopy(result))), encoding="utf-8")
-    results, left_out = study.read(tmp_path)
-    assert len(results) > 50 and len(left_out) > 300
+    results, skipped = study.read(tmp_path)
+    assert len(results) > 50 and len(skipped) > 300
     code, stdout, stderr = command(monkeypatch, capsys, "report", tmp_path)
     assert (code, stderr) == (0, "")
-    assert stdout.count(" is left out: ") == len(left_out)
+    assert stdout.count(" is left out: ") == len(skipped)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -307,5 +307,5 @@ def test_setting_aside_finds_a_free_name(tmp_path):
 
 @pytest.mark.parametrize(("folder", "study"), [("arithmetic-quick", ARITHMETIC), ("graphs", GRAPHS)])
 def test_the_committed_results_all_read(folder, study):
-    results, left_out = study.read(RESULTS / folder)
-    assert left_out == [] and len(results) == len(list((RESULTS / folder / "cells").iterdir())) >= 50
+    results, skipped = study.read(RESULTS / folder)
+    assert skipped == [] and len(results) == len(list((RESULTS / folder / "cells").iterdir())) >= 50

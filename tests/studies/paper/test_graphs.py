@@ -410,8 +410,8 @@ def test_results_are_written_resumed_and_not_mixed(cora, tmp_path):
     (failure,) = run_trials([trials[0], trial_of(tmp_path / "none", dataset="ppi-go")], tmp_path, 1, QUIET)
     assert failure.startswith("ppi-go mean seed 0: FileNotFoundError: PPI-GO expects the file") and "\n" not in failure
     assert unfinished(trials, GRAPHS, [], tmp_path, QUIET) == trials[1:]
-    (result,), left_out = GRAPHS.read(tmp_path)
-    assert left_out == [] and (tmp_path / "cells" / "cora-lstm-3-3-seed1.json").is_file()
+    (result,), skipped = GRAPHS.read(tmp_path)
+    assert skipped == [] and (tmp_path / "cells" / "cora-lstm-3-3-seed1.json").is_file()
     here = train_row(load("cora", folder, 1), "lstm-3-3", 1, trials[0].settings, lambda _: None)
     assert result["config"] == here["config"] and result["losses"] == pytest.approx(here["losses"], abs=1e-3)
     with pytest.raises(ValueError, match=r"cora lstm-3-3 seed 1 .*num_batches=2 there, 3 asked for.*another --out"):

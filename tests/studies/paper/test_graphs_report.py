@@ -74,8 +74,8 @@ def shown(results, width=120):
 
 
 def write_report(directory):
-    results, left_out = GRAPHS.read(directory)
-    return GRAPHS.write_report(directory, results, [str(each) for each in left_out])
+    results, skipped = GRAPHS.read(directory)
+    return GRAPHS.write_report(directory, results, [str(each) for each in skipped])
 
 
 def reported(directory, results):

@@ -55,8 +55,8 @@ def write(directory, cells):
 
 
 def write_report(directory):
-    results, left_out = ARITHMETIC.read(directory)
-    return ARITHMETIC.write_report(directory, results, [str(each) for each in left_out])
+    results, skipped = ARITHMETIC.read(directory)
+    return ARITHMETIC.write_report(directory, results, [str(each) for each in skipped])
 
 
 def reported(directory, cells):

@@ -54,9 +54,9 @@ def missing(trials, directory, study=ARITHMETIC, console=QUIET):
 def test_results_are_written_and_resumed(tmp_path):
     trials = [a_trial(), a_trial("range", "gru-linear"), a_trial(seed=1)]
     assert run_trials(trials[:2], tmp_path, 2, QUIET) == []
-    results, left_out = ARITHMETIC.read(tmp_path)
+    results, skipped = ARITHMETIC.read(tmp_path)
     assert {(r["task"], r["model"]) for r in results} == {("sum", "k1-linear"), ("range", "gru-linear")}
-    assert left_out == [] and all(r["versions"]["torch"] and r["finished"] for r in results)
+    assert skipped == [] and all(r["versions"]["torch"] and r["finished"] for r in results)
     assert missing(trials, tmp_path) == trials[2:]
 
 
@@ -96,8 +96,8 @@ def test_results_of_another_experiment_are_left_alone(tmp_path):
     with pytest.raises(ValueError, match="results of another experiment; choose another --out"):
         missing([], tmp_path, GRAPHS)
     assert len(ARITHMETIC.read(tmp_path)[0]) == 1
-    results, left_out = GRAPHS.read(tmp_path)
-    assert results == [] and len(left_out) == 1 and "lacks dataset, row, losses" in str(left_out[0])
+    results, skipped = GRAPHS.read(tmp_path)
+    assert results == [] and len(skipped) == 1 and "lacks dataset, row, losses" in str(skipped[0])
 
 
 def test_a_cell_that_raises_is_reported_and_the_others_finish(tmp_path):
@@ -164,8 +164,8 @@ def test_when_writing_stops_finished_cells_stay_and_workers_go(tmp_path, monkeyp
     monkeypatch.setattr(run, "write_json", write)
     with pytest.raises(type(stop)):
         run_trials([a_trial(seed=seed) for seed in range(3)], tmp_path, 1, QUIET)
-    results, left_out = ARITHMETIC.read(tmp_path)
-    assert len(results) == 1 and left_out == []
+    results, skipped = ARITHMETIC.read(tmp_path)
+    assert len(results) == 1 and skipped == []
     assert multiprocessing.active_children() == []
 
 

@@ -138,8 +138,8 @@ def test_the_default_stacks_pay():
 def test_a_stack_is_a_file_a_seed(tmp_path):
     some = [Trial("range", "k1-linear", seed, SMALL, 15) for seed in (0, 1, 4)]
     assert run_trials(some, tmp_path, 1, QUIET, jobs_of=stacked) == []
-    results, left_out = ARITHMETIC.read(tmp_path)
-    assert not left_out and [(result["seed"], result["stack"]) for result in results] == [(0, 3), (1, 3), (4, 3)]
+    results, skipped = ARITHMETIC.read(tmp_path)
+    assert not skipped and [(result["seed"], result["stack"]) for result in results] == [(0, 3), (1, 3), (4, 3)]
     for result in results:
         check(result, ARITHMETIC.schema)
     more = [*some, replace(some[0], seed=2)]

@@ -20,8 +20,8 @@ FEW_SETS = 2_000
 NUMBERS = (1, 2, 5, 10, 20)
 """Of permutations, as far as the model averages so many."""
 
-MOST_WRONG = 6
-MOST_ELEMENTS = 200
+MAX_WORST = 6
+MAX_ELEMENTS = 200
 """Sets of more are not taken apart: that takes as many predictions as they have elements."""
 
 SHOWN_ELEMENTS = 8
@@ -29,7 +29,7 @@ SHOWN_COLUMNS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Evaluation:
     """V sets, each predicted by networks that left it out in training.
 
     Shapes: sets (V,), their numbers; targets and predictions (V,): labels, or numbers, or (V, t) of several targets;
@@ -66,7 +66,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Wrong:
+class Misprediction:
     """A set that was predicted wrong: ``elements`` are those that mattered most, each with the prediction's change.
 
     ``largest``: the largest change of any of them. ``of``: which of several targets, whose error is the largest, they
@@ -88,7 +88,7 @@ def task_of(model: Model) -> TaskName:
     return "classification" if isinstance(model, SetClassifier) else "regression"
 
 
-def judge(model: Model, sets: SetTable, targets: np.ndarray) -> Judged:
+def evaluate(model: Model, sets: SetTable, targets: np.ndarray) -> Evaluation:
     """Predict the sets that were left out, each by the networks that did not learn from it."""
     numbers, predictions, probabilities = [], [], []
     for part, some in model.as_of_new_sets():
@@ -99,7 +99,7 @@ def judge(model: Model, sets: SetTable, targets: np.ndarray) -> Judged:
         else:
             predictions.append(part.predict(sets[some]))
     chosen = np.concatenate(numbers)
-    return Judged(
+    return Evaluation(
         chosen,
         targets[chosen],
         np.concatenate(predictions),
@@ -147,39 +147,45 @@ def by_permutations(model: Model, sets: SetTable, targets: np.ndarray) -> list[t
     return found
 
 
-def most_wrong(model: Model, sets: SetTable, judged: Judged, targets: Sequence[str]) -> Iterator[Wrong]:
+def worst_predictions(
+    model: Model, sets: SetTable, evaluation: Evaluation, targets: Sequence[str]
+) -> Iterator[Misprediction]:
     """The sets that the model got most wrong, and which of their elements mattered to what it said.
 
     ``targets``: what they are called, of which only several are named.
     """
     classes = model.classes_ if isinstance(model, SetClassifier) else None
-    losses = judged.losses(classes)
-    wrong = losses > 0 if judged.probabilities is None else ~judged.right
+    losses = evaluation.losses(classes)
+    wrong = losses > 0 if evaluation.probabilities is None else ~evaluation.right
     order = np.argsort(-losses, kind="stable")
-    chosen = [int(v) for v in order[:MOST_WRONG] if wrong[v]]
+    chosen = [int(v) for v in order[:MAX_WORST] if wrong[v]]
     parts = list(model.as_of_new_sets())
     for v in chosen:
-        b = int(judged.sets[v])
+        b = int(evaluation.sets[v])
         one = sets[[b]]
         said, true = (
-            _numbers(values[v], targets) if judged.probabilities is None else str(values[v])
-            for values in (judged.predictions, judged.targets)
+            _numbers(values[v], targets) if evaluation.probabilities is None else str(values[v])
+            for values in (evaluation.predictions, evaluation.targets)
         )
-        if judged.probabilities is not None:
-            said += f" ({judged.probabilities[v].max():.2f})"
-        told = {"name": sets.place_of_set(b), "target": true, "prediction": said}
+        if evaluation.probabilities is not None:
+            said += f" ({evaluation.probabilities[v].max():.2f})"
+        fields = {"name": sets.place_of_set(b), "target": true, "prediction": said}
         size, worst = one.num_elements, 0
-        if judged.probabilities is None and len(targets) > 1:
-            worst = int(judged.errors()[v].argmax())
-            told["of"] = targets[worst]
-        if size > MOST_ELEMENTS:
-            yield Wrong(**told, elements=[], largest=0, num_elements=size, note=f"more than {MOST_ELEMENTS} elements")
+        if evaluation.probabilities is None and len(targets) > 1:
+            worst = int(evaluation.errors()[v].argmax())
+            fields["of"] = targets[worst]
+        if size > MAX_ELEMENTS:
+            yield Misprediction(
+                **fields, elements=[], largest=0, num_elements=size, note=f"more than {MAX_ELEMENTS} elements"
+            )
             continue
         part = next(part for part, some in parts if b in some)
         changes = part.element_importance(one)[0].reshape(size, -1)[:, worst] if size else np.zeros(0)
         mattered = np.argsort(-np.abs(changes), kind="stable")[:SHOWN_ELEMENTS]
         elements = [(_element(one, int(i)), float(changes[i])) for i in mattered]
-        yield Wrong(**told, elements=elements, largest=float(np.abs(changes).max(initial=0)), num_elements=size)
+        yield Misprediction(
+            **fields, elements=elements, largest=float(np.abs(changes).max(initial=0)), num_elements=size
+        )
 
 
 def _element(one: SetTable, i: int) -> str:

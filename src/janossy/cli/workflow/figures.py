@@ -15,7 +15,7 @@ from janossy.cli.pages import Colours, End, key, label_ends
 LINES = ("#2b83c6", "#d55e00", "#009e73", "#cc79a7", "#c98b00", "#8f7ee0", "#8a8f98")
 OURS = LINES[0]
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """Classes whose counts are written in a confusion matrix; of more, shades alone."""
 
 BINS = 10
@@ -70,12 +70,12 @@ def confusion(counts: np.ndarray, names: Sequence[str], colours: Colours) -> Fig
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     shades = LinearSegmentedColormap.from_list("shares", [colours["paper"], OURS])
     axes.imshow(shares**0.5, cmap=shades, vmin=0, vmax=1)  # the square root shows small shares
-    if num <= MOST_NAMED:
+    if num <= MAX_NAMED:
         for (i, j), count in np.ndenumerate(counts):
             if count:
                 ink = "#ffffff" if shares[i, j] > 0.4 else colours["ink"]
                 axes.text(j, i, f"{count:,}", ha="center", va="center", fontsize=8, color=ink)
-    if num <= 4 * MOST_NAMED:
+    if num <= 4 * MAX_NAMED:
         axes.set_xticks(range(num), names, rotation=45 if num > 3 else 0, ha="right" if num > 3 else "center")
         axes.set_yticks(range(num), names)
     axes.tick_params(length=0)

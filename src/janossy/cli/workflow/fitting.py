@@ -25,7 +25,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
-from janossy.cli.workflow.evaluation import Model, judge, scores
+from janossy.cli.workflow.evaluation import Model, evaluate, scores
 from janossy.cli.workflow.recipe import Read, sets_to_fit, stream_to_fit
 from janossy.cli.workflow.record import NAME, Recipe, Record, TaskName, in_words
 from janossy.cli.workflow.report import report, str_of
@@ -115,7 +115,7 @@ def _written(
     about = sets.num_elements, int(sets.sizes.min()), int(sets.sizes.max())
     num_sets, schema = len(sets), read.ids.schema
     if read.stream is not None:
-        scan, sets, labelled = model.scan_, model.left_out_.sets, model.left_out_.targets
+        scan, sets, labelled = model.scan_, model.validation_sets_.sets, model.validation_sets_.targets
         assert labelled is not None
         targets = labelled if task == "classification" else labelled.astype(np.float64)
         sizes = (*sets.sizes, scan.smallest, scan.largest)
@@ -124,15 +124,15 @@ def _written(
     interrupts.came = interrupts.came or model.interrupted_
     if interrupts.came:
         say(console, "Stopped; the best so far is being written. Ctrl-C again leaves at once.")
-    judged = judge(model, sets, targets)
-    found = scores(judged.targets, judged.predictions, task, request.recipe.target)
+    evaluation = evaluate(model, sets, targets)
+    found = scores(evaluation.targets, evaluation.predictions, task, request.recipe.target)
     record = Record(
         request.recipe,
         task,
         tuple(map(str, request.files)),
         num_sets,
         *about,
-        len(judged.sets),
+        len(evaluation.sets),
         {name: value if isfinite(value) else None for name, value in found.items()},
         seconds,
         datetime.now(UTC).isoformat(timespec="seconds"),
@@ -143,8 +143,10 @@ def _written(
     write_whole(folder / NAME, record.to_json())
     try:
         by = "SIGTERM" if interrupts.number == signal.SIGTERM else "Ctrl-C"
-        told = {"ended": f"by {by}, with the best so far"} if interrupts.came else {}
-        write_whole(folder / "report.html", report(model, sets, judged, record, told | _told(model), read.reasons))
+        metadata = {"ended": f"by {by}, with the best so far"} if interrupts.came else {}
+        write_whole(
+            folder / "report.html", report(model, sets, evaluation, record, metadata | _metadata(model), read.reasons)
+        )
     finally:  # rather a model without a report than none
         place = _move(folder, request.out, console)
     return record, place
@@ -197,8 +199,8 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
     piece = "" if read.stream is None else f"{len(read.stream):,} sets, of which the first "
     say(console, f"{files}: {piece}{sizes_of(read.sets)}")
     show_columns(console, list(describe(read.sets, read.reasons)))
-    for remark in read.remarks:
-        say(console, f"  {remark}", style="yellow")
+    for note in read.notes:
+        say(console, f"  {note}", style="yellow")
     reason = "as --task says" if task else f"{taken.reason}; --task overrules it"
     task = task or taken.task
     columns = dict(zip(names, targets.reshape(len(targets), -1).T, strict=True))
@@ -261,7 +263,7 @@ def _trained(
     return model, monotonic() - began
 
 
-def _told(model: Model) -> dict[str, str]:
+def _metadata(model: Model) -> dict[str, str]:
     """Settings and versions, for the report."""
     settings = {
         name: str(value)

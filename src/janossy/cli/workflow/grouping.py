@@ -74,8 +74,8 @@ def _open(
         raise BadArgument(f"the files of a table are different ones; got {', '.join(map(str, of_text))}.")
     fragments, taken = open_csv(of_text, dialect, {name: "id" for name in set_id}, kept)
     for name, each in taken.items():
-        if each.remark:
-            tell(f"column {name!r} {each.remark}.")
+        if each.note:
+            tell(f"column {name!r} {each.note}.")
     opened = open_files(others, READ) if others else None
     together = (*(opened.fragments if opened else ()), *fragments)
     schema = opened.schema if opened else fragments[0].physical_schema

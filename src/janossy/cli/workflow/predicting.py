@@ -51,8 +51,8 @@ def predict(
             columns = predictions(model, read.sets, recipe.target)
         except ValueError as error:
             raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
-    for remark in read.remarks:
-        say(console, remark, style="yellow")
+    for note in read.notes:
+        say(console, note, style="yellow")
     ids = read.ids if read.ids.num_columns else pa.table({"set": np.arange(len(read.sets))})
     table = pa.Table.from_arrays([*ids.columns, *columns.columns], schema=beside_ids(ids.schema, columns.schema))
     with beside(out) as part:

@@ -28,14 +28,14 @@ ENDINGS = (".parquet", ".pq", *CSV, *LINES, ".arrow", ".feather", ".ipc")
 class Rows:
     """The rows of one file after those of another. ``ends``: the number of rows up to the end of each file.
 
-    ``taken``: what columns of text were read as; ``remarks``: lines for the reader.
+    ``taken``: what columns of text were read as; ``notes``: lines for the reader.
     """
 
     table: pa.Table
     files: tuple[Path, ...]
     ends: np.ndarray
     taken: Mapping[str, Taken] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def place(self, row: int) -> str:
         """Names a row in errors: its file, and its number there, from 1 on and without a header."""
@@ -45,7 +45,7 @@ class Rows:
 
     def some(self, rows: np.ndarray) -> "Rows":
         """Some of the rows, ascending, which keep their places in the files."""
-        return _SomeRows(self.table.take(pa.array(rows)), self.files, self.ends, self.taken, self.remarks, rows)
+        return _SomeRows(self.table.take(pa.array(rows)), self.files, self.ends, self.taken, self.notes, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +72,11 @@ def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, 
     if len({file.resolve() for file in files}) < len(files):
         raise BadArgument(f"the tables are to be different files; got {', '.join(map(str, files))}.")
     read = [_read(file, dialect) for file in files]
-    tables, remarks = [table for table, _ in read], []
+    tables, notes = [table for table, _ in read], []
     for number, table in enumerate(tables):
         if left := [name for name in index_columns(table.schema) if name not in roles]:
             tables[number] = table.drop_columns(left)
-            remarks.append(f"{files[number]}: {', '.join(left)} is the index of a pandas frame, and left out.")
+            notes.append(f"{files[number]}: {', '.join(left)} is the index of a pandas frame, and left out.")
     first = tables[0].column_names
     for file, table in zip(files, tables, strict=True):
         names = table.column_names
@@ -99,13 +99,13 @@ def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, 
             taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling)
         if roles.get(name) in ("id", "text id"):
             _make_alike(tables, name, of_text, roles[name] == "text id")
-    remarks += [f"column {name!r} {each.remark}." for name, each in taken.items() if each.remark]
+    notes += [f"column {name!r} {each.note}." for name, each in taken.items() if each.note]
     try:
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise _differing(files, tables) from None
     ends = np.cumsum([len(table) for table in tables])
-    return Rows(table, tuple(files), ends, taken, tuple(remarks))
+    return Rows(table, tuple(files), ends, taken, tuple(notes))
 
 
 def ending_of(file: Path) -> str:

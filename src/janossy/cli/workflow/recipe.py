@@ -34,7 +34,7 @@ class Read:
     """Sets of tables, their targets, (B,) or (B, t), if there are any, and their ids as the tables have them.
 
     Of a ``stream`` these are the first piece. ``labelled``: which sets have a target (B,), if not all of those that are
-    predicted. ``remarks``: lines for the reader; ``reasons``: why columns of text are read as what they are.
+    predicted. ``notes``: lines for the reader; ``reasons``: why columns of text are read as what they are.
     """
 
     sets: SetTable
@@ -42,7 +42,7 @@ class Read:
     ids: pa.Table
     stream: SetStream | None = None
     labelled: np.ndarray | None = None
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
 
@@ -74,24 +74,24 @@ def sets_to_fit(
         check_numbers(rows, recipe.target)
     anything = (*recipe.categorical, *recipe.drop, *recipe.set_id, *(recipe.target if classes else ()))
     check_values(rows, recipe.numeric, anything, recipe.target)
-    remarks = list(rows.remarks)
+    notes = list(rows.notes)
     used = {name for names in (recipe.set_id, recipe.target, recipe.drop) for name in names}
     counting = id_like(
         rows.table.select([name for name in known if name not in used]), rows.table.select(recipe.set_id)
     )
     if counting and drop_ids:
         recipe = replace(recipe, drop=(*recipe.drop, *counting))
-        remarks.append(f"left out, by --drop-ids: {', '.join(counting)}.")
+        notes.append(f"left out, by --drop-ids: {', '.join(counting)}.")
     else:
-        remarks += [f"column {name!r} {why}: --drop {name}, or --drop-ids?" for name, why in counting.items()]
-    rows, left_out = _with_targets(rows, recipe)
-    if left_out:
-        remarks.append(f"{left_out:,} sets have no target, and are left out.")
+        notes += [f"column {name!r} {why}: --drop {name}, or --drop-ids?" for name, why in counting.items()]
+    rows, num_skipped = _with_targets(rows, recipe)
+    if num_skipped:
+        notes.append(f"{num_skipped:,} sets have no target, and are left out.")
     read = _sets(rows, recipe)
     if task == "regression" and read.targets is not None and read.targets.dtype.kind in "OU":
         read = replace(read, targets=_as_numbers(rows, recipe, read.targets))
     reasons = {name: taken.reason for name, taken in rows.taken.items()}
-    return replace(read, remarks=tuple(remarks), reasons=reasons, recipe=recipe)
+    return replace(read, notes=tuple(notes), reasons=reasons, recipe=recipe)
 
 
 def _all(named: Mapping[str, Sequence[str]]) -> list[str]:
@@ -206,11 +206,11 @@ def sets_to_predict(
         set_id = recipe.set_id
     for name in set_id:
         _check_known(name, known, "set_id", files[0])
-    told = bool(recipe.target) and all(name in known for name in recipe.target)
-    told = told and bool(_there(rows.table, recipe.target).any())
+    has_targets = bool(recipe.target) and all(name in known for name in recipe.target)
+    has_targets = has_targets and bool(_there(rows.table, recipe.target).any())
     recipe = Recipe(
         set_id,
-        recipe.target if told else (),
+        recipe.target if has_targets else (),
         tuple(code.name for code in encoder.context),
         tuple(name for name, kind in kinds.items() if kind == "numeric"),
         tuple(name for name, kind in kinds.items() if kind == "categorical"),
@@ -220,13 +220,13 @@ def sets_to_predict(
     check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.set_id, *recipe.target), of_model=True)
     for name, kind in kinds.items():
         _check_of_model(rows, name, kind)
-    if told:
-        labelled, left_out = _with_targets(rows, recipe)
-        if left_out:
+    if has_targets:
+        labelled, num_skipped = _with_targets(rows, recipe)
+        if num_skipped:
             read = _sets(replace(rows, table=rows.table.drop_columns(list(recipe.target))), replace(recipe, target=()))
             with_target = _sets(labelled, recipe)
-            return replace(read, targets=with_target.targets, labelled=_labelled(rows, recipe), remarks=rows.remarks)
-    return replace(_sets(rows, recipe), remarks=rows.remarks)
+            return replace(read, targets=with_target.targets, labelled=_labelled(rows, recipe), notes=rows.notes)
+    return replace(_sets(rows, recipe), notes=rows.notes)
 
 
 def _labelled(rows: Rows, recipe: Recipe) -> np.ndarray:

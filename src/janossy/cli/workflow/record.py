@@ -14,7 +14,7 @@ from janossy.typed_json import decode, typed
 NAME = "fit.json"
 
 TaskName = Literal["classification", "regression"]
-MOST_BYTES = 2**20
+MAX_BYTES = 2**20
 
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 NotNegative = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -66,8 +66,8 @@ class Record:
         if not file.is_file():
             return None
         try:
-            if file.stat().st_size > MOST_BYTES:
-                raise ValueError(f"it has more than {MOST_BYTES} bytes")
+            if file.stat().st_size > MAX_BYTES:
+                raise ValueError(f"it has more than {MAX_BYTES} bytes")
             return typed(decode(file.read_bytes()), cls)
         except (OSError, ValueError) as error:
             raise BadArgument(f"{file} is damaged: {error}.") from None

@@ -8,12 +8,12 @@ import numpy as np
 from janossy.cli.pages import Plot, data_uris, fill
 from janossy.cli.workflow import figures
 from janossy.cli.workflow.describing import describe, sizes_of
-from janossy.cli.workflow.evaluation import Judged, Model, by_permutations, most_wrong, task_of
+from janossy.cli.workflow.evaluation import Evaluation, Model, by_permutations, task_of, worst_predictions
 from janossy.cli.workflow.record import Record, shown
 from janossy.estimators import SetClassifier, Trial
 from janossy.tables import SetTable
 
-MOST_CURVES = 6
+MAX_CURVES = 6
 """Candidates whose learning curves are drawn: those of the prediction, and the next best."""
 
 FEW_RIGHT = 30
@@ -23,34 +23,34 @@ FEW_RIGHT = 30
 def report(
     model: Model,
     sets: SetTable,
-    judged: Judged,
+    evaluation: Evaluation,
     record: Record,
-    told: Mapping[str, str],
+    metadata: Mapping[str, str],
     reasons: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The page as HTML. ``told``: further settings and versions, by name; ``reasons``: of the columns' kinds."""
+    """The page as HTML. ``metadata``: further settings and versions, by name; ``reasons``: of the columns' kinds."""
     task = task_of(model)
-    numbers = by_permutations(model, sets, _of_all(judged, len(sets)))
-    plots = dict(_plots(model, judged, numbers, record))
+    numbers = by_permutations(model, sets, _of_all(evaluation, len(sets)))
+    plots = dict(_plots(model, evaluation, numbers, record))
     context = {
         "record": record,
         "is_classifier": task == "classification",
         "scores": {name: "–" if value is None else shown(value) for name, value in record.scores.items()},
         "main": next(iter(record.scores)),
-        "lead": _lead(judged, record),
-        "num_judged": len(judged.sets),
+        "lead": _lead(evaluation, record),
+        "num_evaluated": len(evaluation.sets),
         "sizes": sizes_of(sets),
         "columns": list(describe(sets, reasons)),
         "trials": [_trial_line(trial) for trial in sorted(model.trials_, key=_place)],
         "used": [str_of(trial) for trial in model.trials_ if trial.weight],
-        "classes": _classes(model.classes_, judged) if isinstance(model, SetClassifier) else [],
-        "target": "" if isinstance(model, SetClassifier) else _ranges(judged.targets, record.recipe.target),
-        "wrong": list(most_wrong(model, sets, judged, record.recipe.target)),
+        "classes": _classes(model.classes_, evaluation) if isinstance(model, SetClassifier) else [],
+        "target": "" if isinstance(model, SetClassifier) else _ranges(evaluation.targets, record.recipe.target),
+        "wrong": list(worst_predictions(model, sets, evaluation, record.recipe.target)),
         "sensitivity": model.sensitivity_,
         "numbers": numbers,
         "images": {name: data_uris(plot) for name, plot in plots.items()},
         "of_targets": _of_targets(record.recipe.target),
-        "told": told,
+        "metadata": metadata,
     }
     return fill(__package__, "report.html.j2", context)
 
@@ -62,21 +62,23 @@ def str_of(trial: Trial) -> str:
 
 
 def _plots(
-    model: Model, judged: Judged, numbers: Sequence[tuple[int, float]], record: Record
+    model: Model, evaluation: Evaluation, numbers: Sequence[tuple[int, float]], record: Record
 ) -> Iterator[tuple[str, Plot]]:
     curves = _curves(model.trials_)
     if curves:
         yield "curves", partial(figures.learning_curves, curves)
     if isinstance(model, SetClassifier):
-        counts = _confusion(model.classes_, judged)
+        counts = _confusion(model.classes_, evaluation)
         yield "confusion", partial(figures.confusion, counts, [str(name) for name in model.classes_])
-        if len(judged.sets) >= FEW_RIGHT and judged.probabilities is not None:
-            yield "calibration", partial(figures.confidence, judged.probabilities.max(1), judged.right)
+        if len(evaluation.sets) >= FEW_RIGHT and evaluation.probabilities is not None:
+            yield "calibration", partial(figures.confidence, evaluation.probabilities.max(1), evaluation.right)
     else:
         for j, suffix in enumerate(_of_targets(record.recipe.target)):
-            said, true = (x.reshape(len(judged.sets), -1)[:, j] for x in (judged.predictions, judged.targets))
+            said, true = (
+                x.reshape(len(evaluation.sets), -1)[:, j] for x in (evaluation.predictions, evaluation.targets)
+            )
             yield f"residuals{suffix}", partial(figures.residuals, said, true)
-            if len(judged.sets) >= FEW_RIGHT:
+            if len(evaluation.sets) >= FEW_RIGHT:
                 yield f"calibration{suffix}", partial(figures.means, said, true)
     if len(numbers) > 1:
         nums, values = zip(*numbers, strict=True)
@@ -89,7 +91,7 @@ def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
     for trial in trials:
         if trial.epochs and (str_of(trial) not in last or not last[str_of(trial)].weight):
             last[str_of(trial)] = trial
-    chosen = sorted(last.values(), key=lambda trial: (-trial.weight, trial.loss))[:MOST_CURVES]
+    chosen = sorted(last.values(), key=lambda trial: (-trial.weight, trial.loss))[:MAX_CURVES]
     return [
         figures.Curve(str_of(trial), [row["train_loss"] for row in history], [row["valid_loss"] for row in history])
         for trial in chosen
@@ -98,15 +100,17 @@ def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
     ]
 
 
-def _confusion(classes: np.ndarray, judged: Judged) -> np.ndarray:
+def _confusion(classes: np.ndarray, evaluation: Evaluation) -> np.ndarray:
     counts = np.zeros((len(classes), len(classes)), np.int64)
-    np.add.at(counts, (np.searchsorted(classes, judged.targets), np.searchsorted(classes, judged.predictions)), 1)
+    np.add.at(
+        counts, (np.searchsorted(classes, evaluation.targets), np.searchsorted(classes, evaluation.predictions)), 1
+    )
     return counts
 
 
-def _classes(classes: np.ndarray, judged: Judged) -> list[tuple[str, int, str, str]]:
+def _classes(classes: np.ndarray, evaluation: Evaluation) -> list[tuple[str, int, str, str]]:
     """Of each class: its name, its sets, the share of them that is found, and of those predicted so that is right."""
-    counts = _confusion(classes, judged)
+    counts = _confusion(classes, evaluation)
     true, said, found = counts.sum(1), counts.sum(0), counts.diagonal()
     return [
         (str(name), int(true[c]), _share(found[c], true[c]), _share(found[c], said[c]))
@@ -118,28 +122,28 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "–"
 
 
-def _lead(judged: Judged, record: Record) -> str:
+def _lead(evaluation: Evaluation, record: Record) -> str:
     """How good it is in a sentence, beside the best constant prediction."""
-    num = len(judged.sets)
+    num = len(evaluation.sets)
     of = f"on {num:,} sets, each predicted by networks that had not learnt from it"
     if record.task == "classification":
-        accuracy = judged.right.mean()
+        accuracy = evaluation.right.mean()
         error = (accuracy * (1 - accuracy) / num) ** 0.5
-        names, counts = np.unique(judged.targets, return_counts=True)
+        names, counts = np.unique(evaluation.targets, return_counts=True)
         often = f"always saying {names[counts.argmax()]!s} is right in {counts.max() / num:.1%}"
         return f"Accuracy {accuracy:.4f} (standard error {error:.4f}) {of}; {often}."
-    if judged.targets.ndim == 2:
+    if evaluation.targets.ndim == 2:
         main = next(iter(record.scores.values()))
-        num_targets = judged.targets.shape[1]
+        num_targets = evaluation.targets.shape[1]
         return f"R² {shown(main or 0.0)}, the mean of {num_targets} targets, {of}; always saying the mean has 0."
-    error = np.square(judged.targets - judged.predictions).mean() ** 0.5
-    return f"Root mean squared error {error:.4g} {of}; always saying the mean has {judged.targets.std():.4g}."
+    error = np.square(evaluation.targets - evaluation.predictions).mean() ** 0.5
+    return f"Root mean squared error {error:.4g} {of}; always saying the mean has {evaluation.targets.std():.4g}."
 
 
-def _of_all(judged: Judged, num_sets: int) -> np.ndarray:
+def _of_all(evaluation: Evaluation, num_sets: int) -> np.ndarray:
     """The targets by set number, (B,): those of sets that were not judged are not looked at."""
-    targets = np.empty((num_sets, *judged.targets.shape[1:]), judged.targets.dtype)
-    targets[judged.sets] = judged.targets
+    targets = np.empty((num_sets, *evaluation.targets.shape[1:]), evaluation.targets.dtype)
+    targets[evaluation.sets] = evaluation.targets
     return targets
 
 

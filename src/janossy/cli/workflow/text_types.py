@@ -133,7 +133,7 @@ class Taken:
 
     kind: str
     reason: str
-    remark: str = ""
+    note: str = ""
 
 
 def taken_as_type(facts: Facts, role: Role) -> Taken:
@@ -173,10 +173,10 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
         return Taken("separated", "lists, by --list-separator")
     if facts.share("number") >= MOSTLY:
         return Taken("mostly numbers", "text")
-    return Taken("text", "text", _remark(facts))
+    return Taken("text", "text", _note(facts))
 
 
-def _remark(facts: Facts) -> str:
+def _note(facts: Facts) -> str:
     """Describes the look of values that are read as text."""
     if facts.share("list") >= MOSTLY:
         return "looks like lists, but for some values: taken as text"

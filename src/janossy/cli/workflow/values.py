@@ -18,7 +18,7 @@ from janossy.tables.columns import one_chunk
 from janossy.tables.lists import holds_lists, stored
 from janossy.tables.sorted_ids import begins
 
-MOST_CLASSES = 20
+MAX_CLASSES = 20
 """Whole numbers that are no more than so many different ones are taken as classes."""
 
 FLOAT_WHOLE = 2**53
@@ -145,7 +145,7 @@ def taken_as(targets: np.ndarray) -> TakenTarget:
         return TakenTarget("regression", "as it is dates")
     different = len(np.unique(targets))
     are_whole = np.array_equal(targets, np.round(targets)) and (np.abs(targets) < FLOAT_WHOLE).all()
-    if are_whole and different <= MOST_CLASSES:
+    if are_whole and different <= MAX_CLASSES:
         return TakenTarget("classification", f"as it has {different} different whole numbers")
     return TakenTarget("regression", f"as it has {different:,} different numbers")
 

@@ -16,9 +16,9 @@ from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
-from janossy.estimators.search import Found, Limits, Search
-from janossy.estimators.size_extrapolation import largest_told
-from janossy.estimators.splits import MOST_SETS, PART, splits
+from janossy.estimators.search import Limits, Search, SearchResult
+from janossy.estimators.size_extrapolation import largest_size
+from janossy.estimators.splits import MAX_SETS, PART, splits
 from janossy.estimators.streams.order import Order
 from janossy.estimators.streams.reading import Reader
 from janossy.estimators.streams.scan import Scan, scan
@@ -42,8 +42,8 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The settings of a fit. ``told``: those that tell it from other fits, as plain data."""
+class FitRequest:
+    """The settings of a fit. ``metadata``: those that tell it from other fits, as plain data."""
 
     tried: Sequence[Candidate]
     limits: Limits
@@ -52,7 +52,7 @@ class Asked:
     seed: int | None
     device: str
     checkpoint: Path | None
-    told: dict[str, Any]
+    metadata: dict[str, Any]
     tell: Callable[[Progress], None]
 
 
@@ -60,14 +60,14 @@ class Asked:
 class Fitted:
     """A network, as a search would have found it, and how it came about.
 
-    ``left_out``: sets that it has not learnt from, to which the numbers in ``found.parts`` point; ``examples`` are the
-    same, encoded. ``seconds``: "scan", the first pass; "training", of which "reading" is what it waited for.
+    ``validation_sets``: sets that it has not learnt from, to which the numbers in ``found.parts`` point. ``examples``
+    are the same, encoded. ``seconds``: "scan", the first pass; "training", of which "reading" is what it waited for.
     """
 
-    found: Found
+    found: SearchResult
     encoder: TableEncoder
     targets: Targets
-    left_out: Labelled
+    validation_sets: Labelled
     examples: Examples
     scan: Scan
     seed: int
@@ -77,7 +77,7 @@ class Fitted:
 
 
 def fit_stream(
-    stream: SetStream, asked: Asked, classes: bool, targets_of: Callable[[Scan], Targets], interrupts: Interrupts
+    stream: SetStream, request: FitRequest, classes: bool, targets_of: Callable[[Scan], Targets], interrupts: Interrupts
 ) -> Fitted:
     """Fit one network, in this process, or together with those that torchrun started.
 
@@ -88,27 +88,27 @@ def fit_stream(
         NothingTrained for an interrupt, or the end of the time, before there is anything to keep.
     """
     began = now()
-    processes = Processes.found(asked.device)
-    told = asked.told | {"stream": stream.state(), "processes": processes.num}
-    checkpoint = None if asked.checkpoint is None else Checkpoint(asked.checkpoint, told, processes)
-    prepared = _prepared(stream, asked, classes, processes, checkpoint)
+    processes = Processes.found(request.device)
+    metadata = request.metadata | {"stream": stream.state(), "processes": processes.num}
+    checkpoint = None if request.checkpoint is None else Checkpoint(request.checkpoint, metadata, processes)
+    prepared = _prepared(stream, request, classes, processes, checkpoint)
     seed, scanned = prepared["seed"], Scan.from_state(prepared["scan"])
     encoder, targets = scanned.table_encoder(), targets_of(scanned)
-    device = processes.device(asked.device)
+    device = processes.device(request.device)
     examples_of = _Encoding(encoder, targets)
-    left_out = stream.part(scanned.left_out)
-    examples = examples_of(left_out).to(device)
+    validation_sets = stream.part(scanned.validation_sets)
+    examples = examples_of(validation_sets).to(device)
     seconds = {"scan": now() - began}
-    largest = largest_told(examples.targets, examples.sets.offsets.diff(), scanned.largest)
-    layouts = replace(encoder.element_layout, largest_told=largest), encoder.context_layout
-    tell = asked.tell if processes.rank == 0 else _say_nothing
+    largest = largest_size(examples.targets, examples.sets.offsets.diff(), scanned.largest)
+    layouts = replace(encoder.element_layout, largest_size=largest), encoder.context_layout
+    tell = request.tell if processes.rank == 0 else _say_nothing
     if "candidate" not in prepared:
         chosen: tuple[int, dict[str, Any]] = (0, {})
         trials = list[Trial]()
-        if len(asked.tried) > 1 and processes.rank == 0:
+        if len(request.tried) > 1 and processes.rank == 0:
             assert scanned.sample is not None
             sample = examples_of(stream.part(scanned.sample)).to(device)
-            chosen, trials = _chosen(sample, asked, targets.task, layouts, seed, tell, interrupts)
+            chosen, trials = _chosen(sample, request, targets.task, layouts, seed, tell, interrupts)
         chosen, trials = processes.of_first((chosen, trials))
         prepared |= {"candidate": list(chosen)}
         if checkpoint is not None:
@@ -116,18 +116,18 @@ def fit_stream(
     else:
         trials = []
     index, settings = prepared["candidate"]
-    candidate = asked.tried[index]
+    candidate = request.tried[index]
     candidate = replace(candidate, settings={**candidate.settings, **settings})
 
     torch.manual_seed(seed_of(seed))
     network = candidate.build(*layouts, targets.task.num_outputs).to(device)
     num_learnt = [piece.num_sets for piece in stream.pieces]
-    numbers = _left_out(len(stream), asked.validation, 0, seed)[0]
+    numbers = _validation_numbers(len(stream), request.validation, 0, seed)[0]
     for i in range(len(num_learnt)):
         num_learnt[i] -= len(stream.among(numbers, i))
-    plan = asked.limits.plan(sum(num_learnt), 1.0)
+    plan = request.limits.plan(sum(num_learnt), 1.0)
     order = Order(num_learnt, [piece.num_elements for piece in stream.pieces], plan.batch_size, processes.num, seed)
-    plan = replace(plan, deadline=began + asked.limits.seconds)
+    plan = replace(plan, deadline=began + request.limits.seconds)
 
     def read(i: int) -> Examples:
         of_piece = examples_of(stream.read(i))
@@ -157,7 +157,7 @@ def fit_stream(
         raise NothingTrained("before the first step of training was done")
     network.eval()
     mean = (
-        Ensemble([network], [1.0], targets.task).predict(examples.sets, examples.context, asked.num_permutations).mean
+        Ensemble([network], [1.0], targets.task).predict(examples.sets, examples.context, request.num_permutations).mean
     )
     losses = targets.task.losses(mean, examples.targets) * examples.weights
     trial = Trial(
@@ -174,8 +174,10 @@ def fit_stream(
         index,
     )
     tell_epoch(run.last, trial)
-    found = Found([network], [1.0], [*trials, trial], [([network], [1.0], torch.arange(len(examples)))])
-    return Fitted(found, encoder, targets, left_out, examples, scanned, seed, interrupts.came, processes, seconds)
+    found = SearchResult([network], [1.0], [*trials, trial], [([network], [1.0], torch.arange(len(examples)))])
+    return Fitted(
+        found, encoder, targets, validation_sets, examples, scanned, seed, interrupts.came, processes, seconds
+    )
 
 
 class _Encoding:
@@ -192,35 +194,39 @@ class _Encoding:
 
 
 def _prepared(
-    stream: SetStream, asked: Asked, classes: bool, processes: Processes, checkpoint: Checkpoint | None
+    stream: SetStream, request: FitRequest, classes: bool, processes: Processes, checkpoint: Checkpoint | None
 ) -> dict[str, Any]:
     """The seed and the first pass, of a checkpoint if it has them."""
     found = None if checkpoint is None else checkpoint.read("prepared")
     if found is not None:
         return found
-    seed = processes.of_first(int(np.random.SeedSequence(asked.seed).generate_state(1)[0]))
-    left_out, sample = _left_out(len(stream), asked.validation, SAMPLE if len(asked.tried) > 1 else 0, seed)
-    prepared = {"seed": seed, "scan": scan(stream, classes, left_out, sample, processes).state()}
+    seed = processes.of_first(int(np.random.SeedSequence(request.seed).generate_state(1)[0]))
+    validation_sets, sample = _validation_numbers(
+        len(stream), request.validation, SAMPLE if len(request.tried) > 1 else 0, seed
+    )
+    prepared = {"seed": seed, "scan": scan(stream, classes, validation_sets, sample, processes).state()}
     if checkpoint is not None:
         checkpoint.write("prepared", prepared)
     return prepared
 
 
-def _left_out(num: int, validation: float | int | None, num_more: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _validation_numbers(
+    num: int, validation: float | int | None, num_more: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of sets to be judged by, ascending, a part of all and at most 20,000; and of so many others."""
-    num_left_out = min(MOST_SETS, max(1, round((PART if validation is None else validation) * num)))
-    num_more = min(num_more, num - num_left_out)
-    drawn = np.random.default_rng(seed).choice(num, num_left_out, replace=False)
+    num_validation = min(MAX_SETS, max(1, round((PART if validation is None else validation) * num)))
+    num_more = min(num_more, num - num_validation)
+    drawn = np.random.default_rng(seed).choice(num, num_validation, replace=False)
     more = np.zeros(0, np.int64)
     if num_more:
-        others = np.random.default_rng([seed, 1]).choice(num, num_left_out + num_more, replace=False)
+        others = np.random.default_rng([seed, 1]).choice(num, num_validation + num_more, replace=False)
         more = np.setdiff1d(others, drawn)[:num_more]
     return np.sort(drawn), more
 
 
 def _chosen(
     sample: Examples,
-    asked: Asked,
+    request: FitRequest,
     task: Task,
     layouts: tuple[Any, Any],
     seed: int,
@@ -233,13 +239,13 @@ def _chosen(
         splits(sample.targets.cpu(), 0.2, np.random.default_rng(seed)),
         task,
         layouts,
-        replace(asked.limits, seconds=asked.limits.seconds / 2),
-        num_permutations=asked.num_permutations,
+        replace(request.limits, seconds=request.limits.seconds / 2),
+        num_permutations=request.num_permutations,
         seed=seed,
         tell=tell,
         interrupts=interrupts,
     )
-    trials = search.run(asked.tried).trials
+    trials = search.run(request.tried).trials
     best = max(trials, key=lambda trial: trial.weight)
     return (best.candidate, best.settings), [replace(trial, weight=0.0) for trial in trials]
 

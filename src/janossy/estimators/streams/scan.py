@@ -10,7 +10,7 @@ from torch import Tensor
 
 from janossy.estimators.processes import Processes
 from janossy.tables.encoder import TableEncoder
-from janossy.tables.running_statistics import Seen
+from janossy.tables.running_statistics import RunningStatistics
 from janossy.tables.stream import SetStream
 
 
@@ -19,7 +19,7 @@ class Scan:
     """What a pass has found: plain data but for the rows.
 
     ``labels`` and ``counts``: of classes; ``means`` and ``scales``: of targets that are numbers, ``flat`` where they
-    are one and no list of one. ``left_out`` and
+    are one and no list of one. ``validation_sets`` and
     ``sample``: the rows of some sets, as the files have them.
     """
 
@@ -33,7 +33,7 @@ class Scan:
     num_elements: int
     smallest: int
     largest: int
-    left_out: pa.Table
+    validation_sets: pa.Table
     sample: pa.Table | None
 
     def table_encoder(self) -> TableEncoder:
@@ -41,54 +41,57 @@ class Scan:
 
     def state(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("left_out", "sample")}
+        plain = {name: value for name, value in vars(self).items() if name not in ("validation_sets", "sample")}
         return plain | {
-            "left_out": _bytes(self.left_out),
+            "validation_sets": _bytes(self.validation_sets),
             "sample": None if self.sample is None else _bytes(self.sample),
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "Scan":
         sample = state["sample"]
-        rows = {"left_out": _table(state["left_out"]), "sample": None if sample is None else _table(sample)}
+        rows = {
+            "validation_sets": _table(state["validation_sets"]),
+            "sample": None if sample is None else _table(sample),
+        }
         return cls(**state | rows)
 
 
-def scan(stream: SetStream, classes: bool, left_out: np.ndarray, sample: np.ndarray, processes: Processes) -> Scan:
-    """Read every piece once, each by one of the processes. ``left_out`` and ``sample``: numbers of sets, ascending.
+def scan(stream: SetStream, classes: bool, validation: np.ndarray, sample: np.ndarray, processes: Processes) -> Scan:
+    """Read every piece once, each by one of the processes. ``validation`` and ``sample``: numbers of sets, ascending.
 
     Raises: ValueError, naming file, column and row, for what is wrong in them.
     """
-    seen = Seen()
-    rows: dict[str, dict[int, pa.Table]] = {"left_out": {}, "sample": {}}
+    statistics = RunningStatistics()
+    rows: dict[str, dict[int, pa.Table]] = {"validation_sets": {}, "sample": {}}
     error: Exception | None = None
     try:
         for i in processes.mine(len(stream.pieces)):
             table = stream.table(i)
             part = stream.part(table, stream.where(i))
             assert part.targets is not None
-            chosen = {"left_out": stream.among(left_out, i), "sample": stream.among(sample, i)}
-            learnt = np.setdiff1d(np.arange(len(part.sets)), chosen["left_out"])
+            chosen = {"validation_sets": stream.among(validation, i), "sample": stream.among(sample, i)}
+            learnt = np.setdiff1d(np.arange(len(part.sets)), chosen["validation_sets"])
             if len(learnt):
-                seen.add(part.sets[learnt], part.targets[learnt], classes, stream.where(i))
+                statistics.add(part.sets[learnt], part.targets[learnt], classes, stream.where(i))
             for name, numbers in chosen.items():
                 if len(numbers):
                     rows[name][i] = stream.rows(table, numbers)
     except (ValueError, TypeError) as found:
         error = found
     everything = processes.gathered(
-        (seen, {name: {i: _bytes(t) for i, t in x.items()} for name, x in rows.items()}, error)
+        (statistics, {name: {i: _bytes(t) for i, t in x.items()} for name, x in rows.items()}, error)
     )
     if wrong := next((error for _, _, error in everything if error is not None), None):
         raise wrong
-    together = Seen()
+    together = RunningStatistics()
     for each, _, _ in everything:
         together.join(each)
     joined: dict[str, pa.Table | None] = {}
     for name in rows:
         pieces = {i: _table(bytes_) for _, each, _ in everything for i, bytes_ in each[name].items()}
         joined[name] = pa.concat_tables([pieces[i] for i in sorted(pieces)]) if pieces else None
-    assert joined["left_out"] is not None
+    assert joined["validation_sets"] is not None
     spreads = [numbers.fitted() for numbers in together.targets]
     labels = sorted(together.classes)
     return Scan(
@@ -102,7 +105,7 @@ def scan(stream: SetStream, classes: bool, left_out: np.ndarray, sample: np.ndar
         together.num_elements,
         together.smallest,
         together.largest,
-        joined["left_out"],
+        joined["validation_sets"],
         joined["sample"],
     )
 

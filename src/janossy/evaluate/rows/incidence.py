@@ -11,7 +11,7 @@ from janossy.orderings.rows import Bucket, Rows, by_size
 from janossy.orderings.templates import increasing_tuples, injective_tuples
 from janossy.sets import Ragged
 
-MOST_CODES = 2**62
+MAX_CODES = 2**62
 """A tuple is told from others by one number below this."""
 
 FEW_CODES = 2**16

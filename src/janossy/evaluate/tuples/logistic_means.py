@@ -8,7 +8,7 @@ from janossy.evaluate.on_kernels import on_threads
 LOGISTIC = {"tanh": 2.0, "sigmoid": 1.0}
 """s of the activations that are 1 − s/(1 + e^{sp})."""
 
-MOST_ELEMENTS = 24
+MAX_ELEMENTS = 24
 """Of the sets whose tuples the kernel adds up in the working precision."""
 
 FAR = {torch.float32: 40.0, torch.float64: 300.0}
@@ -30,7 +30,7 @@ def logistic_means(
     the largest set's. The slopes' last axis is filled up to whole vectors.
     """
     k, s = p.shape[1], LOGISTIC.get(activation, 0.0)
-    if s == 0 or k not in (2, 3) or sizes[0] < k or sizes[1] > MOST_ELEMENTS:
+    if s == 0 or k not in (2, 3) or sizes[0] < k or sizes[1] > MAX_ELEMENTS:
         return None
     places = torch.arange(len(p)) if places is None else places
     arrays = (x.numpy() for x in (p.contiguous(), places, offsets))

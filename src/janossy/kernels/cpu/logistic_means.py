@@ -5,7 +5,7 @@ r = 1/(1 + e^{st}), the logistic function (s = 1) is 1 − r with slope r − r�
 4(r − r²). Two tuples share a division. The exponentials are read through places, so that they are made once for each
 distinct element.
 
-Errors are those of sums in the working precision, of at most MOST_ELEMENTS³ terms, partial sums first.
+Errors are those of sums in the working precision, of at most MAX_ELEMENTS³ terms, partial sums first.
 """
 
 from functools import cache, partial

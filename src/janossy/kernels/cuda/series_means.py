@@ -14,7 +14,7 @@ from torch import Tensor
 from janossy.kernels.cuda import series_increasing, series_injective
 from janossy.kernels.cuda.activations import PERIODIC, within_a_turn
 from janossy.kernels.cuda.device import empty, on_device_of, programs_wanted
-from janossy.kernels.cuda.series_plan import COLUMNS, MAX_ENUMERATED, MOST_HARMONICS, extents
+from janossy.kernels.cuda.series_plan import COLUMNS, MAX_ENUMERATED, MAX_HARMONICS, extents
 from janossy.kernels.cuda.series_plan import plan as plan_sets
 from janossy.kernels.cuda.series_total import means_of_values
 from janossy.kernels.cuda.tuple_means import tuple_means
@@ -88,7 +88,7 @@ def _plan(
         extents[(B * num_splits * num_blocks,)](x, offsets, parts, B, H, num_splits, **constants)
         plan_sets[(B,)](
             parts, offsets, centres, periods, linear, harmonics, wanted, B, H, num_splits, up_to,
-            e.kappa, delta, cut, fewest, MOST_HARMONICS, MAX_ENUMERATED, FAMILY=e.family, **constants,
+            e.kappa, delta, cut, fewest, MAX_HARMONICS, MAX_ENUMERATED, FAMILY=e.family, **constants,
         )  # fmt: skip
     return Plan(offsets, harmonics, centres, periods, linear), wanted
 
@@ -97,7 +97,7 @@ def _series(x: Tensor, plan: Plan, increasing: bool, activation: str, out: Tenso
     """Write the rows of the sets that have harmonics, in rounds of as many as there is memory for."""
     e, kernels = EXPANSIONS[activation], cast("Any", series_increasing if increasing else series_injective)
     (N, k, H), B = x.shape, len(out)
-    total, each = (1, 1) if e.family == TRIG else (MOST_HARMONICS, kernels.HARMONICS[k])
+    total, each = (1, 1) if e.family == TRIG else (MAX_HARMONICS, kernels.HARMONICS[k])
     num_sums = k * (k + 1) if increasing else 2 * (2**k - 1)
     num_blocks = triton.cdiv(H, WIDTH)
     num_splits = _splits(x, B, num_blocks, FEWEST_ELEMENTS)

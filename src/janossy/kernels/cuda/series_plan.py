@@ -11,7 +11,7 @@ from janossy.kernels.cuda.sums import add, total_of
 from janossy.kernels.cuda.tuple_sums import WIDTH, decode, num_tuples
 from janossy.kernels.expansions import ERF, LOG_COSH, SMALLEST_BOUND, T_ERF, T_TANH, TANH, TRIG
 
-MOST_HARMONICS = 128
+MAX_HARMONICS = 128
 """Where a series is longer, its phases lose more than the default tolerance in float32: the set is enumerated."""
 
 MAX_CANCELLED = 8.0
@@ -27,7 +27,7 @@ _WIDTH, _COLUMNS = tl.constexpr(WIDTH), tl.constexpr(COLUMNS)
 _TANH, _T_TANH, _LOG_COSH, _ERF, _T_ERF, _TRIG = (
     tl.constexpr(family) for family in (TANH, T_TANH, LOG_COSH, ERF, T_ERF, TRIG)
 )
-_MOST_CANCELLED = tl.constexpr(MAX_CANCELLED)
+_MAX_CANCELLED = tl.constexpr(MAX_CANCELLED)
 _SMALLEST_BOUND, _PI = tl.constexpr(SMALLEST_BOUND), tl.constexpr(3.141592653589793)
 
 
@@ -129,7 +129,7 @@ def plan(
         cancelled = tl.full((), 1.0, tl.float32)
         for j in tl.static_range(1, K):
             cancelled = cancelled * (n + j) / tl.maximum(n - j, 1)
-        usable = usable & (cancelled <= _MOST_CANCELLED)
+        usable = usable & (cancelled <= _MAX_CANCELLED)
     small = (n < K) | (n <= up_to)
     cheap = (up_to < 0) & (tuples <= _cost(n, tl.where(usable, longest, fewest), K, INCREASING))
     hopeless = (small == 0) & (usable == 0) & (tuples * H > max_enumerated)

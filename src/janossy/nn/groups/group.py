@@ -8,7 +8,7 @@ from typing import Any
 
 from janossy.checks import check_integer
 
-MOST_POSITIONS = 8
+MAX_POSITIONS = 8
 """8! = 40,320 images of one tuple; beyond that one samples."""
 
 Permutation = tuple[int, ...]
@@ -139,9 +139,9 @@ def symmetric(k: int, *, signs: Sequence[int] | None = None) -> Group:
         6
     """
     check_integer("symmetric", "k", k, 1, "positions")
-    if k > MOST_POSITIONS:
+    if k > MAX_POSITIONS:
         raise ValueError(
-            f"symmetric expects k <= {MOST_POSITIONS}, as a tuple has k! images; got k={k}. Give the hyperedges to "
+            f"symmetric expects k <= {MAX_POSITIONS}, as a tuple has k! images; got k={k}. Give the hyperedges to "
             "JanossyPooling as sets, with Sampled(num) as orderings."
         )
     return Group(tuple(arrangements(range(k))), signs=signs)  # type: ignore[arg-type]
