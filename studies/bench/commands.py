@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from janossy.cli.arguments import seconds
+from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 from studies.bench.names import DATA, MODELS
 from studies.runs.options import Out, Request, Resume, chosen
@@ -32,9 +33,10 @@ def sets(
     budget = seconds("--auto-budget", auto_budget)
     if data is not None and not data.is_dir():
         raise BadArgument(f"--data {data} is not a directory.")
-    from studies.bench.settings import Settings
-    from studies.bench.study import SETS, trials
-    from studies.runs.command import run
+    with loading():
+        from studies.bench.settings import Settings
+        from studies.bench.study import SETS, trials
+        from studies.runs.command import run
 
     try:
         found = trials(some, some_models, folds, Settings(budget, max_epochs), data)
@@ -52,7 +54,8 @@ def page(
     """Write the page again, of the results of each data set that are there: Markdown, plots and HTML."""
     if not directory.is_dir():
         raise BadArgument(f"{directory} is not a directory; give the --out of a python -m studies bench sets.")
-    from studies.bench.page import write_page
+    with loading():
+        from studies.bench.page import write_page
 
     try:
         for path in write_page(directory):

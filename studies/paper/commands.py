@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 from studies.paper.arithmetic.options import arithmetic
 from studies.paper.graphs.options import graphs
@@ -23,7 +24,8 @@ def report(directory: Annotated[Path, typer.Argument(help="The --out of a reprod
     """Turn results into Markdown, PNG plots and one self-contained HTML page."""
     if not directory.is_dir():
         raise BadArgument(f"{directory} is not a directory; give the --out of a reproduce run.")
-    from studies.paper.studies import report
+    with loading():
+        from studies.paper.studies import report
 
     report(directory)
 
@@ -34,7 +36,8 @@ def _running(study: Callable[..., Request]) -> Callable[..., None]:
     @wraps(study)
     def command(**options: Any) -> None:
         request = study(**options)
-        from studies.paper.studies import run
+        with loading():
+            from studies.paper.studies import run
 
         run(study.__name__, request)
 

@@ -1,6 +1,5 @@
 """Ctrl-C ends a fit with the best so far, or with nothing; a second ends it at once. Nothing is half-written."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -29,7 +28,7 @@ PLACES = {
     "saving": ("janossy.cli.workflow.fitting", "save"),
     "report": ("janossy.cli.workflow.fitting", "report"),
 }
-ROOT = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+COMMAND = "from janossy.cli import main; main()"
 QUICK = ("--strategy", "k1,max", "--validation", "0.3")
 WHOLE = ["fit.json", "model.json", "model.safetensors", "report.html"]
 
@@ -117,11 +116,11 @@ def test_a_signal_at_any_moment_leaves_a_whole_model_or_nothing(num, tmp_path, m
     monkeypatch.chdir(tmp_path)
     write("orders.csv", orders())
     endless = ("--strategy", "k1,max", "--max-epochs", "100000", "--time-budget", "20s")
-    command = [sys.executable, "-m", "tests.cli.commands", *FIT, *endless, "--out", "model"]
+    command = [sys.executable, "-c", COMMAND, *FIT, *endless, "--out", "model"]
     random = np.random.default_rng(0)
     for _ in range(num):
         number = [signal.SIGINT, signal.SIGTERM][int(random.integers(2))]
-        started = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.DEVNULL)
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         time.sleep(random.uniform(0.5, 9.0))
         started.send_signal(number)
         code = started.wait(60)
@@ -131,6 +130,46 @@ def test_a_signal_at_any_moment_leaves_a_whole_model_or_nothing(num, tmp_path, m
         if left != ["orders.csv"]:
             assert code == 128 + number and sorted(path.name for path in Path("model").iterdir()) == WHOLE
             shutil.rmtree("model")
+
+
+INTERRUPTED_AS_IT_LOADS = """
+import signal, sys
+from janossy.cli import main
+
+class Interrupting:
+    def __init__(self, module):
+        self.module = module
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self.module:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting("janossy.cli.workflow." + sys.argv.pop(1)))
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [
+        ("fitting", (*FIT, "--out", "model")),
+        ("grouping", ("group", "orders.csv", "--set-id", "order", "--out", "sets.parquet")),
+        ("inspecting", ("inspect", "model")),
+        ("predicting", ("predict", "model", "orders.csv", "--out", "out.csv")),
+        ("predicting_parts", ("predict", "model", "orders.csv", "--out", "out")),
+    ],
+)
+def test_ctrl_c_while_modules_load_is_left_to_the_system(module, command, tmp_path):
+    """A KeyboardInterrupt there would abort some of torch's."""
+    (tmp_path / "orders.csv").write_text("order,item,returned\n1,a,0\n")
+    if "fit" not in command:
+        (tmp_path / "model").mkdir()
+        (tmp_path / "model/model.json").write_text("{}")
+    before = sorted(tmp_path.iterdir())
+    program = [sys.executable, "-c", INTERRUPTED_AS_IT_LOADS, module, *command]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, timeout=100)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_what_is_told_may_interrupt(janossy, monkeypatch):

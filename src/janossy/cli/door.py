@@ -1,7 +1,11 @@
 """The door of a command line: one line for whatever goes wrong, also without the extra ``cli``."""
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
 
@@ -41,12 +45,30 @@ def run(module: str, program: str) -> None:
     sys.exit(code)
 
 
+@contextmanager
+def loading() -> Iterator[None]:
+    """Leaves Ctrl-C to the system while modules are imported, before a command begins its work.
+
+    Some of torch's modules abort when a KeyboardInterrupt is raised within them.
+    """
+    is_ours = threading.current_thread() is threading.main_thread()
+    is_ours = is_ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _run(module: str, program: str) -> int:
     """The exit code."""
     try:
-        import typer
+        with loading():
+            import typer
 
-        app = import_module(module).app
+            app = import_module(module).app
     except ImportError as error:
         return _failed(error, program)
     except KeyboardInterrupt:

@@ -18,6 +18,7 @@ from janossy.cli.arguments import (
     names,
     seconds,
 )
+from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 
 COLUMNS = "Several with commas between, or the option again."
@@ -128,8 +129,9 @@ def fit(
         raise BadArgument("several targets are numbers, one regression; classes are one --target.")
     columns = [tuple(dict.fromkeys(each)) for each in (set_id, target)]
     columns += [names(each) for each in (set_columns, numeric, categorical, drop)]
-    from janossy.cli.workflow.fitting import Request, fit
-    from janossy.cli.workflow.record import Recipe
+    with loading():
+        from janossy.cli.workflow.fitting import Request, fit
+        from janossy.cli.workflow.record import Recipe
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator)
     columns.append(how.spelling.null_values)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from janossy.cli.arguments import Decimal, Delimiter, Encoding, NullValues, Thousands, check_new, dialect, names
+from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 
 
@@ -47,7 +48,8 @@ def group(
     of_sets = names(set_columns)
     if twice := set(of_sets) & set(set_id):
         raise BadArgument(f"--set-id and --set-columns both name {min(twice)!r}. Leave one out.")
-    from janossy.cli.workflow.grouping import group
+    with loading():
+        from janossy.cli.workflow.grouping import group
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, "")
     num_sets = group(tables, tuple(dict.fromkeys(set_id)), of_sets, out, memory, how, print)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from janossy.cli.arguments import check_model
+from janossy.cli.door import loading
 
 
 def inspect(
@@ -13,6 +14,7 @@ def inspect(
 ) -> None:
     """Show a model's columns, sizes, strategies, scores and versions."""
     check_model(model)
-    from janossy.cli.workflow.inspecting import inspect
+    with loading():
+        from janossy.cli.workflow.inspecting import inspect
 
     inspect(model)

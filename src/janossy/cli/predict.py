@@ -17,6 +17,7 @@ from janossy.cli.arguments import (
     check_tables,
     dialect,
 )
+from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 
 ENDINGS = (".parquet", ".csv", ".arrow", ".feather")
@@ -69,7 +70,8 @@ def predict(
     ids = tuple(dict.fromkeys(set_id))
     if not out.suffix:
         check_model(model)
-        from janossy.cli.workflow.predicting_parts import predict_parts
+        with loading():
+            from janossy.cli.workflow.predicting_parts import predict_parts
 
         predict_parts(model, tables, out, ids, num_permutations, engine, workers)
         return
@@ -80,7 +82,8 @@ def predict(
     check_model(model)
     check_tables(tables)
     check_new(out)
-    from janossy.cli.workflow.predicting import predict
+    with loading():
+        from janossy.cli.workflow.predicting import predict
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator)
     predict(model, tables, out, ids, num_permutations, how)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from janossy.cli.door import loading
 from studies.paper.arithmetic.names import MODELS, TABLE_3, TASKS, Preset, Protocol
 from studies.runs.options import NUM_CORES, Out, Request, Resume, Workers, chosen
 
@@ -46,8 +47,9 @@ def arithmetic(
     some_tasks, some_models = chosen("--tasks", tasks, TASKS), chosen("--models", models, MODELS)
     if models == "all" and preset != "full":
         some_models = list(TABLE_3)
-    from studies.paper.arithmetic.study import trials
-    from studies.paper.arithmetic.trial import stacked
+    with loading():
+        from studies.paper.arithmetic.study import trials
+        from studies.paper.arithmetic.trial import stacked
 
     some = trials(some_tasks, some_models, seeds, preset, protocol, epochs, stack)
     return Request(some, out, resume, workers, in_order=preset == "full", jobs_of=stacked)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 from studies.paper.graphs.settings import NAMES, PAPER_ROWS, Precision, Preset, Row
 from studies.runs.options import NUM_CORES, Out, Request, Resume, Workers, chosen
@@ -34,7 +35,8 @@ def graphs(
 ) -> Request:
     """Vertex classification by GraphSAGE (Section 4.2, Tables 2, 9, 10 and Figure 2)."""
     some, some_rows = chosen("--dataset", dataset, NAMES), _row_names(rows)
-    from studies.paper.graphs.study import trials
+    with loading():
+        from studies.paper.graphs.study import trials
 
     try:
         found = trials(some, some_rows, seeds, preset, data, precision)
