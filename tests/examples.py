@@ -28,6 +28,7 @@ from janossy import (
     TupleProduct,
     Tuples,
 )
+from janossy import nn as layers
 from janossy.evaluate import (
     DistinctTuples,
     Fused,
@@ -221,6 +222,49 @@ FUNCTIONS = {
     "convolution": Example(lambda k: Convolution()),
 }
 
+WIDTH = 4
+"""Of the elements that the examples of layers from sets to sets take."""
+
+
+def feed_forward() -> nn.Module:
+    return nn.Sequential(nn.Linear(WIDTH, 3), nn.Tanh(), nn.Linear(3, WIDTH))
+
+
+SET_LAYERS: dict[str, Callable[[], layers.SetLayer]] = {
+    "self_attention": lambda: layers.SelfAttention(WIDTH, num_heads=2),
+    "self_attention_of_one_head": lambda: layers.SelfAttention(WIDTH, num_heads=1),
+    "induced_attention": lambda: layers.InducedAttention(WIDTH, num_points=3, num_heads=2),
+    "induced_attention_inner": lambda: layers.InducedAttention(
+        WIDTH, num_points=2, num_heads=4, inner=layers.Residual(feed_forward())
+    ),
+    "seed_attention": lambda: layers.SeedAttention(WIDTH, num_seeds=3, num_heads=2),
+    "set_norm": lambda: layers.SetNorm(WIDTH),
+    "residual": lambda: layers.Residual(feed_forward(), norm=layers.SetNorm(WIDTH)),
+    "append_size": lambda: layers.AppendSize(largest_size=3),
+    "beside_pooled": lambda: layers.BesidePooled(JanossyPooling(TupleMLP(2, WIDTH, 3), Tuples(2))),
+    "equivariant": lambda: layers.JanossyEquivariant(
+        GRU(WIDTH, 2, bidirectional=True, per_position=True), AllPermutations()
+    ),
+    "encoder": lambda: layers.SetEncoder(
+        [layers.AppendSize(), nn.Linear(WIDTH + 1, WIDTH), *layers.attention_blocks(WIDTH, num_blocks=2, num_points=2)]
+    ),
+    "encoder_of_seeds": lambda: layers.SetEncoder(
+        [
+            *layers.attention_blocks(WIDTH, norm=layers.SetNorm, dropout=0.5),
+            layers.SeedAttention(WIDTH, num_seeds=2),
+            layers.ConcatenatedElements(2),
+        ]
+    ),
+}
+"""Layers from sets to sets: of elements of ``WIDTH`` features."""
+
+
+def set_layer(name: str) -> layers.SetLayer:
+    """The layer of this name, in evaluation, with the same weights at every call."""
+    torch.default_generator.manual_seed(1)
+    return SET_LAYERS[name]().eval()
+
+
 EVALUATORS = {
     "gather": Gather(),
     "gather_a_few_rows_at_once": Gather(),
@@ -296,15 +340,15 @@ def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str
     return layer if reduce else Rows(layer)
 
 
-def distinct_sets(sizes=SIZES, seed: int = 2) -> Ragged:
+def distinct_sets(sizes=SIZES, seed: int = 2, width: int = D) -> Ragged:
     """Sets of these sizes whose elements all differ."""
-    values = torch.randn(sum(sizes), D, generator=torch.Generator().manual_seed(seed))
+    values = torch.randn(sum(sizes), width, generator=torch.Generator().manual_seed(seed))
     return Ragged.from_sizes(values, sizes)
 
 
-def tied_sets(sizes=SIZES, seed: int = 3) -> Ragged:
+def tied_sets(sizes=SIZES, seed: int = 3, width: int = D) -> Ragged:
     """Sets of these sizes with equal elements, and with unequal elements whose keys tie."""
-    values = torch.randint(-1, 2, (sum(sizes), D), generator=torch.Generator().manual_seed(seed))
+    values = torch.randint(-1, 2, (sum(sizes), width), generator=torch.Generator().manual_seed(seed))
     return Ragged.from_sizes(values.to(torch.get_default_dtype()), sizes)
 
 

@@ -316,6 +316,48 @@ FAULTS = (
         "a walk chooses among as many edges as end at a vertex",
         "leaving = np.asarray(edges.sum(0))", "leaving = np.asarray(edges.sum(1))",
     ),
+    # Layers from sets to sets
+    _in(
+        "nn/encoder", "self_attention.py", "nn/test_encoder",
+        "elements look at padding too",
+        "attend(*part.unbind(2), mask) for part", "attend(*part.unbind(2), None) for part",
+    ),
+    _in(
+        "nn/encoder", "seed_attention.py", "nn/test_encoder",
+        "seeds look at padding too",
+        "*part.unbind(2), mask) for part", "*part.unbind(2), None) for part",
+    ),
+    _in(
+        "nn/encoder", "padding.py", "nn/test_encoder",
+        "a padded place reads an element of another set",
+        "np.minimum(np.arange(n), each[list(group), None] - 1)).ravel()", "np.arange(n)).ravel() % sum(sizes)",
+    ),
+    _in(
+        "nn/encoder", "padding.py", "nn/test_encoder",
+        "what was grouped by size comes back in the order of the groups",
+        "else joined.index_select(0, self._array(_back))", "else joined[self._array(_real)]",
+    ),
+    _in(
+        "nn/encoder", "set_norm.py", "nn/test_encoder",
+        "a norm takes the statistics of the batch",
+        "(sums / counts).index_select(0, owners)", "(sums.sum() / counts.sum()).expand(len(rows))",
+    ),
+    _in(
+        "nn/encoder", "residual.py", "nn/test_encoder",
+        "the norm stands on the path through",
+        "self._added(sets.values, apply(self.layer,", "self._added(apply(self.norm, sets).values, apply(self.layer,",
+    ),
+    _in(
+        "nn/encoder", "append_size.py", "nn/test_encoder",
+        "of padded sets the size of the largest is told",
+        "self._told(mask.sum(1), x)", "self._told(mask.sum(1).amax().expand(len(x)), x)",
+    ),
+    _in(
+        "nn", "network.py", "nn/test_encoder",
+        "orders are those of what the encoder gives",
+        "            return sets\n        self._check_orderings",
+        "            return elements\n        self._check_orderings",
+    ),
     _in(
         "nn/groups", "images.py", "nn/groups/test_group_pooling",
         "a group's signs are left out",
@@ -436,7 +478,7 @@ FAULTS = (
     _in(
         "export", "padded.py", "test_export",
         "what stands in padded places is read",
-        "return cast(Tensor, elements.masked_fill(~mask[..., None], 0))", "return elements",
+        "return elements.masked_fill(~mask[..., None], 0), mask", "return elements, mask",
     ),
     _in(
         "export", "padded.py", "test_export",

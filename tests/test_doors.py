@@ -53,7 +53,20 @@ from janossy.functions import FeaturedMLP, GatedAttention, MonotoneLattice, Tupl
 from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
 from janossy.inference import ControlVariate, fit_control_variate, interaction_order, predict_passes, sensitivity
 from janossy.losses.permutation_loss import RobbinsMonro
-from janossy.nn import AttentionMean, ColumnEmbedding, Readout
+from janossy.nn import (
+    AppendSize,
+    AttentionMean,
+    BesidePooled,
+    ColumnEmbedding,
+    ConcatenatedElements,
+    InducedAttention,
+    Readout,
+    Residual,
+    SeedAttention,
+    SelfAttention,
+    SetEncoder,
+    SetNorm,
+)
 from janossy.nn.cached_mean import CachedMean
 from janossy.nn.groups import Group, GroupImages, GroupPooling, cyclic, dihedral, improper, reversal, symmetric
 from janossy.testing import assert_invariant
@@ -88,6 +101,10 @@ def pooling(**options: Any) -> JanossyPooling:
 
 def network() -> JanossyNetwork:
     return JanossyNetwork(None, pooling(), nn.Linear(4, 2))
+
+
+def seeds() -> SeedAttention:
+    return SeedAttention(4, num_seeds=2)
 
 
 def graph() -> Neighbourhoods:
@@ -135,6 +152,8 @@ MASKS = (3, torch.ones(5, 2), torch.ones(5, 3, dtype=torch.bool), torch.ones(2, 
 """What are no masks of 5 rows of 2."""
 
 VERTICES = (None, 3, torch.tensor([0.5]), torch.tensor([7]), torch.tensor([[0]]), torch.tensor([-1]))
+
+HEADS = {"in_features": COUNT, "num_heads": (*COUNT, 3)}
 
 RECURRENCE = {
     "in_features": COUNT,
@@ -242,6 +261,36 @@ DOORS = {
     "a MonotoneLattice's call": Door(
         lambda x: MonotoneLattice(2 * D, 2)(x), lambda: {"x": torch.ones(5, 2, D)}, {"x": ROWS}
     ),
+    "SelfAttention": Door(SelfAttention, lambda: {"in_features": 4}, HEADS),
+    "SeedAttention": Door(SeedAttention, lambda: {"in_features": 4}, {**HEADS, "num_seeds": COUNT}),
+    "InducedAttention": Door(
+        InducedAttention, lambda: {"in_features": 4}, {**HEADS, "num_points": COUNT, "inner": (*MODULE, seeds())}
+    ),
+    "ConcatenatedElements": Door(ConcatenatedElements, lambda: {"num_elements": 2}, {"num_elements": COUNT}),
+    "BesidePooled": Door(
+        BesidePooled, lambda: {"pooling": pooling()}, {"pooling": (None, 3, GRU(D, 4), JanossyPooling)}
+    ),
+    "AppendSize": Door(AppendSize, dict, {"largest_size": (-1, 2.5, True, "3", nan, torch.tensor(3))}),
+    "SetNorm": Door(SetNorm, lambda: {"in_features": 4}, {"in_features": COUNT, "eps": (*NUMBER, -1.0, 0, nan)}),
+    "Residual": Door(
+        Residual,
+        lambda: {"layer": nn.Linear(D, D)},
+        {
+            "layer": (None, *MODULE, seeds()),
+            "norm": (*MODULE, seeds()),
+            "dropout": (*NUMBER, -0.1, 1.5, nan),
+        },
+    ),
+    "SetEncoder": Door(
+        SetEncoder,
+        lambda: {"layers": [nn.Linear(D, 4), SelfAttention(4)]},
+        {"layers": (None, 3, [], [None], [nn.ReLU], nn.ReLU(), [BesidePooled(pooling())])},
+    ),
+    "a SetEncoder's call": Door(
+        lambda sets: SetEncoder([SetNorm(D), SeedAttention(D, num_heads=1)])(sets),
+        lambda: {"sets": sets()},
+        {"sets": (*SETS, *ELEMENTS)},
+    ),
     "AttentionMean": Door(AttentionMean, lambda: {"in_features": 4}, {"in_features": COUNT, "num_heads": (*COUNT, 3)}),
     "ColumnEmbedding": Door(
         ColumnEmbedding,
@@ -316,7 +365,12 @@ DOORS = {
     "JanossyNetwork": Door(
         JanossyNetwork,
         lambda: {"h": None, "pooling": pooling(), "rho": None},
-        {"h": MODULE, "pooling": (None, 3, GRU(D, 4), JanossyPooling), "rho": MODULE},
+        {
+            "h": MODULE,
+            "pooling": (None, 3, GRU(D, 4), JanossyPooling),
+            "rho": MODULE,
+            "encoder": (*MODULE, nn.Linear(D, D), seeds()),
+        },
     ),
     "a pooling's call": Door(
         lambda **given: pooling()(**given),

@@ -40,13 +40,15 @@ def sets(page):
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-POOLINGS = [name for name in LINES if name not in ("matrix_layer", "set_layer")]
+PER_ELEMENT = ("matrix_layer", "set_layer", "equivariant_deep_sets", "segmentation")
+POOLINGS = [name for name in LINES if name not in PER_ELEMENT]
 
 
 def test_the_issue_s_models_are_all_there():
     assert list(LINES) == [
         "deep_sets", "point_net", "relation", "patchy_san", "sage_mean", "sage_max", "sage_lstm", "monotone",
-        "matrix_layer", "set_layer", "attention", "machine",
+        "matrix_layer", "set_layer", "attention", "machine", "set_transformer", "induced", "set_transformer_plus",
+        "deep_sets_plus", "equivariant_deep_sets", "segmentation",
     ]  # fmt: skip
 
 
@@ -54,6 +56,7 @@ def test_the_issue_s_models_are_all_there():
 def test_the_evaluator_is_one_that_applies(page, name):
     pooling = page[name] if isinstance(page[name], JanossyPooling) else page[name].pooling
     elements = page["pairs"] if name == "attention" else features(page) if name == "machine" else page["sets"]
+    elements = elements if pooling is page[name] or name == "machine" else page[name].elements(elements)
     asked = LINES[name][-3].strip().strip("`")
     evaluator = next(evaluator for evaluator in EVALUATORS if evaluator.name == asked)
     assert evaluator.why_not_applicable(pooling.problem(elements, None, None, pooling.reduce, None)) is None
@@ -183,6 +186,87 @@ def test_attention(page, sets):
         theirs.out_proj.bias.zero_()
     for x, y in zip(sets, found, strict=True):
         close(y, theirs(projections[0](x)[None], x[None], x[None])[0][0])
+
+
+def with_weights(theirs, heads, feed_forward):
+    """A MultiheadAttentionBlock of torch_geometric with the weights of an attention and its feed-forward layer."""
+    with torch.no_grad():
+        theirs.attn.in_proj_weight.copy_(heads.project.weight)
+        theirs.attn.in_proj_bias.copy_(heads.project.bias)
+    theirs.attn.out_proj.load_state_dict(heads.out.state_dict())
+    theirs.lin.load_state_dict(feed_forward.layer[0].state_dict())
+
+
+def test_set_transformer(page, sets):
+    aggr = pytest.importorskip("torch_geometric.nn.aggr")
+    model, c, k = page["set_transformer"], page["c"], page["k"]
+    theirs = aggr.SetTransformerAggregation(c, num_seed_points=k, heads=4)
+    first, ff_1, linear, _, seeds, ff_2, last, ff_3, _ = model.encoder.layers
+    theirs.pma.lin.load_state_dict(linear.state_dict())
+    theirs.pma.seed.data = seeds.seeds.data[None]
+    with_weights(theirs.encoders[0].mab, first.layer.heads, ff_1)
+    with_weights(theirs.pma.mab, seeds.heads, ff_2)
+    with_weights(theirs.decoders[0].mab, last.layer.heads, ff_3)
+    close(model(sets), theirs(model.h(sets.values), sets.to_index()[1]))
+
+
+def test_induced_set_transformer(page, sets):
+    utils = pytest.importorskip("torch_geometric.nn.aggr.utils")
+    model, c = page["induced"], page["c"]
+    theirs = utils.InducedSetAttentionBlock(c, 8, heads=4, layer_norm=False)
+    attention, ff = model.encoder.layers
+    theirs.ind.data = attention.layer.points.seeds.data[None]
+    with_weights(theirs.mab1, attention.layer.points.heads, attention.layer.inner)
+    with_weights(theirs.mab2, attention.layer.heads, ff)
+    x, mask = sets.with_values(model.h(sets.values)).to_padded()
+    close(model.elements(sets).values, theirs(x, mask)[mask])
+
+
+def normed(layer, x):
+    """The set norm of one set, in torch's words: a layer norm of all its numbers."""
+    return nn.functional.layer_norm(x, x.shape) * layer.weight + layer.bias
+
+
+def test_set_transformer_plus(page, sets):
+    model, c = page["set_transformer_plus"], page["c"]
+    attention, ff, seeds = model.encoder.layers
+
+    def attend(heads, queries, keys):
+        theirs = nn.MultiheadAttention(c, 4, batch_first=True)
+        weight, bias = theirs.in_proj_weight, theirs.in_proj_bias
+        weight.data, bias.data, theirs.out_proj = heads.project.weight.data, heads.project.bias.data, heads.out
+        return theirs(queries[None], keys[None], keys[None])[0][0]
+
+    for x, y in zip(sets, model(sets), strict=True):
+        z = model.h(x)
+        before = normed(attention.norm, z)
+        z = z + attend(attention.layer.heads, before, before)
+        z = z + ff.layer(normed(ff.norm, z))
+        close(y, (seeds.seeds + attend(seeds.heads, seeds.seeds, z))[0])
+
+
+def test_deep_sets_plus(page, sets):
+    model = page["deep_sets_plus"]
+    norm_1, _, linear_1, norm_2, _, linear_2 = model.encoder.layers[0].layer.layers
+    for x, y in zip(sets, model(sets), strict=True):
+        z = model.h(x)
+        inner = linear_1(normed(norm_1, z).relu())
+        close(y, (z + linear_2(normed(norm_2, inner).relu())).mean(0))
+
+
+def test_equivariant_deep_sets(page, sets):
+    """Γx + (Λ mean x) 1 + b."""
+    linear = page["equivariant_deep_sets"].layers[1]
+    own, of_mean = linear.weight.split(3, 1)
+    for x, y in zip(sets, page["equivariant_deep_sets"](sets), strict=True):
+        close(y, x @ own.T + x.mean(0) @ of_mean.T + linear.bias)
+
+
+def test_segmentation(page, sets):
+    first, _, _, last = page["segmentation"].layers
+    for x, y in zip(sets, page["segmentation"](sets), strict=True):
+        z = first(x).relu()
+        close(y, last(torch.cat((z, z.amax(0).expand(len(z), -1)), 1)))
 
 
 def test_factorization_machine(page):

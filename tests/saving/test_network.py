@@ -26,13 +26,26 @@ from janossy import (
     predict,
 )
 from janossy.evaluate import EVALUATORS
-from janossy.nn import ColumnEmbedding, PooledNorm, Readout
+from janossy.nn import ColumnEmbedding, PooledNorm, Readout, SetEncoder
 from janossy.orderings import Learned, OrderWeights
 from janossy.saving import describe, load, rebuild, save, weights
 from janossy.saving.parts import KINDS, NAMES
-from tests.examples import FUNCTIONS, ORDERINGS, Convolution, D, Transformer, build, distinct_sets, tying_key
+from tests.examples import (
+    FUNCTIONS,
+    ORDERINGS,
+    SET_LAYERS,
+    WIDTH,
+    Convolution,
+    D,
+    Transformer,
+    build,
+    distinct_sets,
+    set_layer,
+    tying_key,
+)
 
 OURS = [name for name in FUNCTIONS if name not in ("transformer", "convolution")]
+UNCHANGED = [name for name in SET_LAYERS if set_layer(name).keeps_sizes]
 KEYED = [
     name for name, orderings in ORDERINGS.items() if any(map(callable, getattr(orderings, "each_key", (None,))))
 ] + ["combinations_3_tying_key", *(name for name in ORDERINGS if name.startswith("learned"))]
@@ -174,8 +187,11 @@ def test_every_part_is_tested():
     nets += [network(rho=module) for module in MODULES.values()]
     nets += [network(evaluate=evaluator) for evaluator in EVALUATORS]
     nets += [network(h=ColumnEmbedding([3], num_numbers=0)), network(h=nn.Embedding(3, 2), rho=nn.Bilinear(3, 2, 4))]
+    f = TupleMLP(1, 2 * WIDTH, 3)
     nets += [network(orderings=ImportanceSampled(2)), network(orderings=Canonical())]
     nets += [network(orderings=Canonical(order_weights=OrderWeights(1))), network(orderings=Learned(nn.ReLU()))]
+    nets += [JanossyNetwork(None, network().pooling, None, encoder=SetEncoder([set_layer(name)])) for name in UNCHANGED]
+    nets += [JanossyNetwork(pooling=JanossyPooling(f, Tuples(1)), encoder=set_layer("encoder_of_seeds"))]
     text = json.dumps([describe(net) for net in nets])
     # AttentionMean is saved by tests/estimators/test_strategies.py.
     assert {name for name in KINDS if "." not in name and f'"part": "{name}"' not in text} <= {"AttentionMean"}

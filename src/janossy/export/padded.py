@@ -82,15 +82,15 @@ class PaddedNetwork(nn.Module):
     def forward(self, x: Tensor, mask: Tensor, noise: Tensor | None = None) -> Tensor:
         self._check_inputs(x, mask, noise)
         x = x.masked_fill(mask.reshape(*mask.shape, *(1,) * (x.dim() - 2)).logical_not(), 0)
-        order = self._order(x.detach(), mask, noise)
-        elements = self._elements(x, mask)
+        elements, mask_read = self._elements(x, mask)
+        order = self._order(x.detach(), mask_read, noise)
         with errors_explained("f", self.network.pooling.f, elements):
-            values, counted = self._rows(elements, order, mask.sum(1))
+            values, counted = self._rows(elements, order, mask_read.sum(1))
         pooled = REDUCTIONS[self.network.pooling.reduce](widened(values), counted[..., None])
         return cast(Tensor, self.network.rho(pooled.to(values.dtype)))
 
-    def _elements(self, x: Tensor, mask: Tensor) -> Tensor:
-        """What f reads of each element, (B, n, d)."""
+    def _elements(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """What f reads of each element, (B, n, d), and the mask of those elements."""
         with errors_explained("h", self.network.h, x):
             elements = self.network.h(flat(x)).unflatten(0, mask.shape)
         if elements.dim() != 3:
@@ -98,10 +98,14 @@ class PaddedNetwork(nn.Module):
                 f"PaddedNetwork expects vectors of features, (B, n, d), after h; got {tuple(elements.shape)}. Flatten "
                 "them in h."
             )
+        if self.network.encoder is not None:
+            elements = elements.masked_fill(~mask[..., None], 0)
+            with errors_explained("encoder", self.network.encoder, elements):
+                elements, mask = self.network.encoder.padded(elements, mask)
         if self.network.pooling.append_size:
             sizes = self.network.pooling.size_feature(mask.sum(1))[:, None, None].expand(-1, mask.shape[1], 1)
             elements = torch.cat((elements, sizes.to(elements.dtype)), dim=2)
-        return cast(Tensor, elements.masked_fill(~mask[..., None], 0))
+        return elements.masked_fill(~mask[..., None], 0), mask
 
     def _order(self, x: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
         """The places (B, m, n) that each permutation visits in turn: those of the real elements, then the others."""

@@ -1,8 +1,21 @@
-"""Modules on sets: pooling layers, networks around them, and the parts that embed columns and read pooled vectors."""
+"""Modules on sets: pooling layers, layers from sets to sets, networks, and the parts that embed and read out."""
 
 from janossy.nn.attention_mean import AttentionMean
 from janossy.nn.cached_mean import CachedMean
 from janossy.nn.column_embedding import ColumnEmbedding
+from janossy.nn.encoder import (
+    AppendSize,
+    BesidePooled,
+    ConcatenatedElements,
+    InducedAttention,
+    Residual,
+    SeedAttention,
+    SelfAttention,
+    SetEncoder,
+    SetLayer,
+    SetNorm,
+    attention_blocks,
+)
 from janossy.nn.equivariant import JanossyEquivariant
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooled_norm import PooledNorm
@@ -10,12 +23,23 @@ from janossy.nn.pooling import JanossyPooling
 from janossy.nn.readout import Readout
 
 __all__ = [
+    "AppendSize",
     "AttentionMean",
+    "BesidePooled",
     "CachedMean",
     "ColumnEmbedding",
+    "ConcatenatedElements",
+    "InducedAttention",
     "JanossyEquivariant",
     "JanossyNetwork",
     "JanossyPooling",
     "PooledNorm",
     "Readout",
+    "Residual",
+    "SeedAttention",
+    "SelfAttention",
+    "SetEncoder",
+    "SetLayer",
+    "SetNorm",
+    "attention_blocks",
 ]

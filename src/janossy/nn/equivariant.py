@@ -8,11 +8,12 @@ from janossy.evaluate import MEMORY_BUDGET, Function, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.per_element import per_element
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
+from janossy.nn.encoder.layer import SetLayer
 from janossy.orderings.contract import Orderings, check_orderings, modules_of
 from janossy.sets import Ragged
 
 
-class JanossyEquivariant(nn.Module):
+class JanossyEquivariant(SetLayer):
     """f̄(h)_i = the mean over orderings π of f(h_π) at the place where π puts element i: f̄(h_π) = f̄(h)_π.
 
     Each element's output is put back where the element came from. With a bidirectional recurrence it depends on the

@@ -1,18 +1,19 @@
-"""JanossyNetwork: ρ ∘ pooling ∘ h (Eq. 4)."""
+"""JanossyNetwork: ρ ∘ pooling ∘ encoder ∘ h (Eq. 4)."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from inspect import signature
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.lookup import looked_up
 from janossy.evaluate.validation import check_context, check_sets, errors_explained
+from janossy.nn.encoder.layer import SetLayer, apply
 from janossy.nn.modes import untouched
 from janossy.nn.pooling import JanossyPooling
-from janossy.orderings import Orderings
+from janossy.orderings import AllPermutations, Orderings, Tuples
 from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
 
@@ -31,6 +32,9 @@ class JanossyNetwork(nn.Module):
         pooling: a ``JanossyPooling``, which is required.
         rho: maps pooled vectors (B, c) to outputs; None for identity. For sets that come with a ``context``, what is
             known of each as a whole, it takes that too: rho(pooled, context).
+        encoder: layers from sets to sets between h and the pooling, such as ``SetEncoder``; None for none. f then reads
+            elements that have looked at their whole set. What is averaged over orders stands behind it, so that error
+            bars mean the same. Behind a ``SeedAttention``, orderings are Tuples or AllPermutations of the seeds.
 
     Shapes: sets.values (N, *features), context (B, *any) -> (B, out).
     Invariance: that of the pooling's orderings.
@@ -43,7 +47,12 @@ class JanossyNetwork(nn.Module):
     """
 
     def __init__(
-        self, h: nn.Module | None = None, pooling: JanossyPooling | None = None, rho: nn.Module | None = None
+        self,
+        h: nn.Module | None = None,
+        pooling: JanossyPooling | None = None,
+        rho: nn.Module | None = None,
+        *,
+        encoder: SetLayer | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(pooling, JanossyPooling):
@@ -54,9 +63,17 @@ class JanossyNetwork(nn.Module):
             )
         check_module("JanossyNetwork", "h", h)
         check_module("JanossyNetwork", "rho", rho)
+        if encoder is not None and not isinstance(encoder, SetLayer):
+            raise TypeError(
+                f"JanossyNetwork expects encoder to be a layer from sets to sets, or None; got "
+                f"{type(encoder).__name__}. Write encoder=SetEncoder([…])."
+            )
         self.h = nn.Identity() if h is None else h
+        self.encoder = encoder
         self.pooling = pooling
         self.rho = nn.Identity() if rho is None else rho
+        for orderings in (pooling.orderings, pooling.orderings_train):
+            self._check_orderings(orderings)
 
     def forward(
         self,
@@ -73,7 +90,7 @@ class JanossyNetwork(nn.Module):
         which ρ takes beside the pooled vector. ``elements``: h(x), where it is known already.
         """
         elements = self._checked_elements(sets, context, elements)
-        pooled = self.pooling(elements, orderings, keys=sets, generator=generator)
+        pooled = self.pooling(elements, orderings, keys=self._keys(sets, elements, orderings), generator=generator)
         if context is not None and isinstance(orderings, Drawn) and orderings.rows.owners is not None:
             context = context[orderings.rows.owners]  # several draws of a set, each reduced by itself
         return self.read_out(pooled, context)
@@ -93,7 +110,7 @@ class JanossyNetwork(nn.Module):
         ``elements``: as for a call.
         """
         elements = self._checked_elements(sets, context, elements)
-        rows = self.pooling.rows(elements, orderings, keys=sets, generator=generator)
+        rows = self.pooling.rows(elements, orderings, keys=self._keys(sets, elements, orderings), generator=generator)
         of_rows = None if context is None else context[rows.to_index()[1]]
         return rows.with_values(self.read_out(rows.values, of_rows))
 
@@ -107,7 +124,7 @@ class JanossyNetwork(nn.Module):
         """What ``JanossyPooling.explain`` says of h(x)."""
         with untouched(self):
             elements = self.elements(sets)
-        return self.pooling.explain(elements, orderings, keys=sets)
+        return self.pooling.explain(elements, orderings, keys=self._keys(sets, elements, orderings))
 
     def _checked_elements(self, sets: Ragged, context: Tensor | None, elements: Ragged | None) -> Ragged:
         """Returns h(x), which may be known, after a check of the sets and of the context."""
@@ -119,14 +136,37 @@ class JanossyNetwork(nn.Module):
         return elements
 
     def elements(self, sets: Ragged) -> Ragged:
-        """Returns h(x): the same sets, of what f reads. For an embedding it is a ``Lookup``.
+        """Returns h(x), or the encoder's result for it: the sets of what f reads. For an embedding it is a ``Lookup``.
 
         From a ``Lookup`` f projects each id once.
         """
         check_sets(sets, "JanossyNetwork")
         with errors_explained("h", self.h, sets.values):
             found = looked_up(self.h, sets)
-            return sets.with_values(self.h(sets.values)) if found is None else found
+            elements = sets.with_values(self.h(sets.values)) if found is None else found
+        return elements if self.encoder is None else apply(self.encoder, elements)
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        parts = {"h": self.h, "pooling": self.pooling, "rho": self.rho}
+        return parts if self.encoder is None else parts | {"encoder": self.encoder}
+
+    def _keys(self, sets: Ragged, elements: Ragged, orderings: Orderings | None) -> Ragged:
+        """Returns the sets whose orders are averaged: the input's, or the seeds' where those stand in their place."""
+        if self.encoder is None or self.encoder.keeps_sizes:
+            return sets
+        self._check_orderings(orderings)
+        return elements
+
+    def _check_orderings(self, orderings: Orderings | None) -> None:
+        """Raises a ValueError for orders of the input's elements where the encoder has put others in their place."""
+        if self.encoder is None or self.encoder.keeps_sizes or orderings is None:
+            return
+        if not isinstance(orderings, Tuples | AllPermutations):
+            raise ValueError(
+                f"JanossyNetwork expects Tuples or AllPermutations behind an encoder that puts seeds in the place of "
+                f"elements, as other orders are of the input's elements; got {orderings}. Use Tuples(1)."
+            )
 
 
 def takes(rho: nn.Module, num_arguments: int) -> bool:

@@ -11,7 +11,7 @@ from torch import nn
 
 from janossy import evaluate, functions, orderings
 from janossy.config import config_of
-from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, Readout
+from janossy.nn import AttentionMean, ColumnEmbedding, JanossyEquivariant, PooledNorm, Readout, encoder
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
 
@@ -53,6 +53,16 @@ OURS: tuple[type, ...] = (
     Readout,
     PooledNorm,
     AttentionMean,
+    JanossyEquivariant,
+    encoder.SetEncoder,
+    encoder.SelfAttention,
+    encoder.InducedAttention,
+    encoder.SeedAttention,
+    encoder.ConcatenatedElements,
+    encoder.BesidePooled,
+    encoder.AppendSize,
+    encoder.Residual,
+    encoder.SetNorm,
 )
 """Each has its own name in a file, and says its arguments as ``config_of`` reads them."""
 

@@ -33,7 +33,7 @@ class Stack(nn.Module):
 
     What is computed together: h and rho of linear layers and activations, an embedding; the means of a ``TupleMLP`` of
     one hidden layer over all k-tuples; the rows of an ``RNN``, ``GRU`` or ``LSTM`` of one layer. Anything else is
-    computed network by network, and ``explain`` says so.
+    computed network by network, and ``explain`` says so: encoders, and h before them, are.
 
     Once some have finished or diverged, ``keep`` keeps the others; ``unstack`` gives the networks back. ``predict``
     takes a stack too, and tells the members' spread beside the error of the permutations.
@@ -60,7 +60,9 @@ class Stack(nn.Module):
         """Holds the parameters, (R, *shape), and cannot be called."""
         self._members = tuple(apart(networks))  # a tuple's modules are not registered: the weights are kept once
         self._bind()
-        self._h_together = is_table(self.network.h) or maps.is_stackable(self.network.h)
+        self._h_together = self.network.encoder is None and (
+            is_table(self.network.h) or maps.is_stackable(self.network.h)
+        )
         self._rho_together = maps.is_stackable(self.network.rho)
         self._last: tuple[tuple[Any, ...], str] | None = None
         self.training = networks[0].training
@@ -86,7 +88,7 @@ class Stack(nn.Module):
         sources = self._sources(generators, batch)
         self._check_context(context, batch)
         elements = self._elements(batch)
-        pooled = self._pooled(batch, elements, sources)
+        pooled = self._pooled(self._ordered(batch, elements), elements, sources)
         if self._rho_together and context is None:
             outputs = maps.apply(self.network.rho, pooled, [batch.num_sets] * len(self))
             return cast(Tensor, outputs.unflatten(0, (len(self), -1)))
@@ -99,16 +101,20 @@ class Stack(nn.Module):
         """What is computed for all networks together, and what network by network; and the first one's ``explain``."""
         batch = as_batch(sets, len(self), joined)
         with untouched(self):
-            how = self._how(batch, self._elements(batch))
+            elements = self._elements(batch)
+            how = self._how(self._ordered(batch, elements), elements)
         self._bind()
         lines = [f"{len(self)} networks of {batch.num_sets} sets each"]
         for name, together in (("h", self._h_together), ("rho", self._rho_together)):
             kind = type(getattr(self.network, name)).__name__
-            how_it = (
-                "together" if together else f"network by network: {kind} is more than linear layers and activations"
-            )
+            reason = f"{kind} is more than linear layers and activations"
+            if name == "h" and self.network.encoder is not None:
+                reason = "an encoder follows"
+            how_it = "together" if together else f"network by network: {reason}"
             lines.append(f"  {name}: {how_it}")
         lines.insert(2, f"  pooling: {how}")
+        if self.network.encoder is not None:
+            lines.insert(2, "  encoder: network by network")
         return "\n".join([*lines, "network 0 by itself:", self._members[0].explain(batch.apart[0])])
 
     def members(self) -> tuple[JanossyNetwork, ...]:
@@ -173,9 +179,17 @@ class Stack(nn.Module):
             check_generator("Stack", generator, batch.joined.device)
         return cast("Sequence[torch.Generator | None]", generators)
 
+    def _ordered(self, batch: Batch, elements: Ragged) -> Batch:
+        """Returns the sets whose orders are averaged, as ``JanossyNetwork`` chooses them."""
+        encoder = self.network.encoder
+        return batch if encoder is None or encoder.keeps_sizes else Batch(elements, len(self))
+
     def _elements(self, batch: Batch) -> Ragged:
-        """h(x) of all networks' sets."""
+        """h(x) of all networks' sets, or what their encoders make of it."""
         h = self.network.h
+        if self.network.encoder is not None:
+            self._bind(once=True)
+            return Ragged.cat([m.elements(each) for m, each in zip(self._members, batch.apart, strict=True)])
         with errors_explained("h", h, batch.joined.values):
             if is_table(h) and batch.joined.values.dim() == 1 and not batch.joined.values.is_floating_point():
                 return looked_up(cast(Tensor, h.weight), batch)

@@ -1,0 +1,25 @@
+"""Layers from sets to sets, which stand between h and the pooling of a network."""
+
+from janossy.nn.encoder.append_size import AppendSize
+from janossy.nn.encoder.beside_pooled import BesidePooled
+from janossy.nn.encoder.induced_attention import InducedAttention
+from janossy.nn.encoder.layer import SetLayer
+from janossy.nn.encoder.residual import Residual
+from janossy.nn.encoder.seed_attention import ConcatenatedElements, SeedAttention
+from janossy.nn.encoder.self_attention import SelfAttention
+from janossy.nn.encoder.set_encoder import SetEncoder, attention_blocks
+from janossy.nn.encoder.set_norm import SetNorm
+
+__all__ = [
+    "AppendSize",
+    "BesidePooled",
+    "ConcatenatedElements",
+    "InducedAttention",
+    "Residual",
+    "SeedAttention",
+    "SelfAttention",
+    "SetEncoder",
+    "SetLayer",
+    "SetNorm",
+    "attention_blocks",
+]

@@ -1,0 +1,59 @@
+"""Heads: the weights of multi-head attention, and the attention of queries over keys."""
+
+from torch import Tensor, nn
+
+from janossy.functions.checks import check_widths
+
+
+class Heads(nn.Module):
+    """Weights of multi-head attention (Vaswani et al., 2017, Sec. 3.2.2): those of torch's ``MultiheadAttention``.
+
+    ``project`` holds the rows of queries, keys and values, in this order, as torch's ``in_proj_weight``.
+
+    Shapes: queries (…, H, d/H), keys and values alike; results (…, d).
+    Raises: TypeError or ValueError for sizes that are not integers >= 1; ValueError if num_heads does not divide
+        in_features.
+    """
+
+    def __init__(self, owner: nn.Module, in_features: int, num_heads: int) -> None:
+        super().__init__()
+        check_widths(owner, in_features=in_features, num_heads=num_heads)
+        if in_features % num_heads:
+            raise ValueError(
+                f"{type(owner).__name__} expects num_heads to divide in_features={in_features}; got "
+                f"num_heads={num_heads}. Give another of the two."
+            )
+        self.in_features = in_features
+        self.num_heads = num_heads
+        self.project = nn.Linear(in_features, 3 * in_features)
+        self.out = nn.Linear(in_features, in_features)
+
+    def all_of(self, x: Tensor) -> Tensor:
+        """Returns queries, keys and values of elements (…, d) side by side, (…, 3, H, d/H)."""
+        return self.project(x).unflatten(-1, (3, self.num_heads, -1))
+
+    def queries(self, x: Tensor) -> Tensor:
+        """Returns the queries of (…, d), (…, H, d/H)."""
+        weight, bias = self.project.weight[: self.in_features], self.project.bias[: self.in_features]
+        return nn.functional.linear(x, weight, bias).unflatten(-1, (self.num_heads, -1))
+
+    def keys_and_values(self, x: Tensor) -> Tensor:
+        """Returns keys and values of (…, d) side by side, (…, 2, H, d/H)."""
+        weight, bias = self.project.weight[self.in_features :], self.project.bias[self.in_features :]
+        return nn.functional.linear(x, weight, bias).unflatten(-1, (2, self.num_heads, -1))
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Returns softmax(q·k/√c)·v of each query over the keys of its own set, heads joined.
+
+    Shapes: queries (B, m, H, c), keys and values (B, n, H, c), mask (B, 1, 1, n), True where a key is real
+        -> (B, m, H·c).
+    """
+    q, k, v = (each.transpose(1, 2) for each in (queries, keys, values))
+    found = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return found.transpose(1, 2).flatten(2)
+
+
+def of_padded(mask: Tensor) -> Tensor:
+    """Returns the mask (B, 1, 1, n) for the keys of padded sets: an empty set's queries look at its padding."""
+    return (mask | ~mask.any(1, keepdim=True))[:, None, None]

@@ -1,0 +1,64 @@
+"""InducedAttention: each element looks at learned points, which have looked at all elements of its set."""
+
+from torch import Tensor, nn
+
+from janossy.nn.encoder.heads import Heads, attend
+from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes
+from janossy.nn.encoder.padding import Padding
+from janossy.nn.encoder.seed_attention import SeedAttention
+from janossy.sets import Ragged
+
+
+class InducedAttention(SetLayer):
+    """Attention of elements over m induced points, z = inner(``SeedAttention``(x)) of their set (Lee et al., 2019).
+
+    y_i = W·[softmax_r(q_h(x_i)·k_h(z_r)/√c) v_h(z_r)]_h + b, which is ISAB without its last residual and feed-forward
+    layers (Eq. 9). ``Residual(InducedAttention(d))`` adds x.
+
+    Args:
+        num_points: m.
+        num_heads: H, which divides in_features; c = in_features / H.
+        inner: a module for the points, such as the feed-forward layer of the first attention block; None for none.
+
+    Shapes: sets.values (N, in_features) -> Ragged of values (N, in_features), the same sets.
+    Invariance: equivariant, exactly. A set's results do not depend on its batch-mates.
+    Cost: m·n for a set of n, twice.
+    Raises: TypeError or ValueError for sizes that are not integers >= 1, a num_heads that does not divide in_features,
+        an inner that is no module or changes the points' number, or elements of another width.
+
+    Example:
+        >>> InducedAttention(8, num_points=4)(Ragged.from_sets([torch.randn(3, 8), torch.randn(0, 8)])).sizes
+        (3, 0)
+    """
+
+    def __init__(
+        self, in_features: int, *, num_points: int = 16, num_heads: int = 4, inner: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.points = SeedAttention(in_features, num_seeds=num_points, num_heads=num_heads)
+        self.heads = Heads(self, in_features, num_heads)
+        if inner is not None and (not isinstance(inner, nn.Module) or not keeps_sizes(inner)):
+            raise TypeError(
+                "InducedAttention expects inner to be a module that gives every point its own result, or None; got "
+                f"{called(inner)}."
+            )
+        self.in_features = in_features
+        self.num_points = num_points
+        self.num_heads = num_heads
+        self.inner = nn.Identity() if inner is None else inner
+
+    def forward(self, sets: Ragged) -> Ragged:
+        points = apply(self.inner, self.points(sets))
+        of_points = self.heads.keys_and_values(points.values).unflatten(0, (len(sets), self.num_points))
+        padding = Padding.of(sets)
+        parts = zip(padding.pad(self.heads.queries(sets.values)), padding.of_sets(of_points), strict=True)
+        found = padding.unpad([attend(queries, *of_set.unbind(2)) for queries, of_set in parts])
+        return sets.with_values(self.heads.out(found))
+
+    def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        points, _ = apply_padded(self.inner, *self.points.padded(x, mask))
+        found = attend(self.heads.queries(x), *self.heads.keys_and_values(points).unbind(2))
+        return self.heads.out(found), mask
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, num_points={self.num_points}, num_heads={self.num_heads}"

@@ -1,0 +1,81 @@
+"""SetLayer: the contract of layers from sets to sets, and the application of any module to the elements of sets."""
+
+from abc import abstractmethod
+from typing import cast
+
+from torch import Tensor, nn
+
+from janossy.evaluate.validation import check_sets, errors_explained
+from janossy.sets import Ragged, check_ragged
+
+
+class SetLayer(nn.Module):
+    """A layer from sets to sets: the base class of what may look at a whole set.
+
+    A subclass gives ``forward``, from a ``Ragged`` to a ``Ragged`` of as many sets, and, if it is to be exported,
+    ``padded``. Any other module of a ``SetEncoder`` is applied to each element.
+
+    Attributes:
+        in_features: the width of the elements that it takes; None for any.
+        keeps_sizes: False if the sets that it returns have other sizes, or elements in another order.
+
+    Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets unless ``keeps_sizes`` is False.
+    """
+
+    in_features: int | None = None
+    keeps_sizes: bool = True
+
+    @abstractmethod
+    def forward(self, sets: Ragged) -> Ragged: ...
+
+    def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the same for padded sets x (B, n, d), whose real elements mask (B, n) tells, and the mask of those.
+
+        At least one place is real wherever n > 0 and the set is not empty. The values at other places do not count.
+        Raises: ValueError for a layer that has no such form.
+        """
+        raise ValueError(
+            f"PaddedNetwork expects encoder layers that say what they do to padded sets; got {type(self).__name__}. "
+            "Give it a method padded(x, mask), or use Ragged sets."
+        )
+
+    def check(self, sets: Ragged) -> None:
+        """Raises a TypeError if these are no sets, and a ValueError unless they hold vectors (N, in_features)."""
+        check_sets(sets, type(self).__name__)
+        self.check_values(sets.values)
+
+    def check_values(self, values: Tensor) -> None:
+        """Raises a ValueError unless these are vectors (…, in_features) of floating-point numbers."""
+        width = "d" if self.in_features is None else self.in_features
+        if values.dim() < 2 or not values.is_floating_point() or self.in_features not in (None, values.shape[-1]):
+            raise ValueError(
+                f"this {type(self).__name__} expects elements (N, {width}) of floating-point numbers; got "
+                f"{tuple(values.shape)} in {values.dtype}. Match its in_features to the layer before it, or give h."
+            )
+
+
+def apply(module: nn.Module, sets: Ragged) -> Ragged:
+    """Returns the module's result for sets: of whole sets by a ``SetLayer``, of each element by any other."""
+    with errors_explained("the encoder", module, sets.values):
+        if not isinstance(module, SetLayer):
+            return sets.with_values(module(sets.values))
+        found = module(sets)
+    check_ragged(found, f"an encoder, of {type(module).__name__},")
+    return cast(Ragged, found)
+
+
+def apply_padded(module: nn.Module, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the same for padded sets x (B, n, d) with their mask (B, n)."""
+    if isinstance(module, SetLayer):
+        return module.padded(x, mask)
+    return module(x.flatten(0, 1)).unflatten(0, mask.shape), mask
+
+
+def keeps_sizes(module: nn.Module | None) -> bool:
+    """Returns True if the module gives every element of a set its own result."""
+    return not isinstance(module, SetLayer) or module.keeps_sizes
+
+
+def called(given: object) -> str:
+    """Returns the words of an error for a module, or for what should have been one."""
+    return f"one of type {type(given).__name__}" if isinstance(given, nn.Module) else repr(given)

@@ -1,0 +1,61 @@
+"""Residual: a layer beside a path on which nothing is done."""
+
+from torch import Tensor, nn
+
+from janossy.functions.checks import check_dropout
+from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes
+from janossy.sets import Ragged
+
+
+class Residual(SetLayer):
+    """y = x + dropout(layer(norm(x))): the norm stands before the layer, and nothing on the path through.
+
+    So deep encoders train (Zhang et al., 2022, Sec. 4: "clean path" residuals).
+
+    Args:
+        layer: from sets to sets, or of each element; it keeps the width.
+        norm: such as ``SetNorm`` or ``torch.nn.LayerNorm``; None for none.
+        dropout: the probability with which a number of the layer's result is dropped in training.
+
+    Shapes: sets.values (N, d) -> Ragged of values (N, d), the same sets.
+    Invariance: that of the layer and the norm.
+    Raises: TypeError for a layer or a norm that is no module or changes the sets' sizes; ValueError for a layer that
+        changes the width; TypeError or ValueError for a dropout that is no probability.
+
+    Example:
+        >>> block = Residual(SelfAttention(8), norm=SetNorm(8))
+        >>> block(Ragged.from_sets([torch.randn(3, 8), torch.randn(0, 8)])).sizes
+        (3, 0)
+    """
+
+    def __init__(self, layer: nn.Module, *, norm: nn.Module | None = None, dropout: float = 0.0) -> None:
+        super().__init__()
+        for name, module in (("layer", layer), ("norm", nn.Identity() if norm is None else norm)):
+            if not isinstance(module, nn.Module) or not keeps_sizes(module):
+                raise TypeError(
+                    f"Residual expects {name} to be a module that gives every element its own result; got "
+                    f"{called(module)}."
+                )
+        check_dropout(self, dropout)
+        self.layer = layer
+        self.norm = nn.Identity() if norm is None else norm
+        self.dropout = dropout
+
+    def forward(self, sets: Ragged) -> Ragged:
+        self.check(sets)
+        return sets.with_values(self._added(sets.values, apply(self.layer, apply(self.norm, sets)).values))
+
+    def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        found, _ = apply_padded(self.layer, *apply_padded(self.norm, x, mask))
+        return self._added(x, found), mask
+
+    def _added(self, x: Tensor, found: Tensor) -> Tensor:
+        if found.shape != x.shape:
+            raise ValueError(
+                f"Residual expects a layer that keeps the width; got {type(self.layer).__name__} from "
+                f"{tuple(x.shape)} to {tuple(found.shape)}. Give it as many outputs as inputs."
+            )
+        return x + nn.functional.dropout(found, self.dropout, self.training)
+
+    def extra_repr(self) -> str:
+        return f"dropout={self.dropout:g}" if self.dropout else ""

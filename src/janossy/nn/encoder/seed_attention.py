@@ -1,0 +1,101 @@
+"""SeedAttention: learned vectors look at all elements of each set, and stand in their place."""
+
+import torch
+from torch import Tensor, nn
+
+from janossy.functions.checks import check_widths
+from janossy.nn.encoder.heads import Heads, attend, of_padded
+from janossy.nn.encoder.layer import SetLayer
+from janossy.nn.encoder.padding import Padding
+from janossy.sets import Ragged
+
+
+class SeedAttention(SetLayer):
+    """z_r = s_r + W·[softmax_i(q_h(s_r)·k_h(x_i)/√c) v_h(x_i)]_h + b, for learned seeds s_1 … s_m.
+
+    Every set becomes a set of m elements, in the order of the seeds: pooling by multi-head attention (PMA), without
+    its feed-forward layer (Lee et al., 2019, Eq. 11). The attention of an empty set is zero.
+
+    Args:
+        num_seeds: m.
+        num_heads: H, which divides in_features; c = in_features / H.
+
+    Shapes: sets.values (N, in_features) -> Ragged of B sets of m, values (B·m, in_features).
+    Invariance: exact. A set's result does not depend on its batch-mates.
+    Cost: m·n for a set of n.
+    Raises: TypeError or ValueError for sizes that are not integers >= 1, a num_heads that does not divide in_features,
+        or elements of another width.
+
+    Example:
+        >>> SeedAttention(8, num_seeds=2)(Ragged.from_sets([torch.randn(3, 8), torch.randn(0, 8)])).sizes
+        (2, 2)
+    """
+
+    keeps_sizes = False
+
+    def __init__(self, in_features: int, *, num_seeds: int = 1, num_heads: int = 4) -> None:
+        super().__init__()
+        check_widths(self, num_seeds=num_seeds)
+        self.heads = Heads(self, in_features, num_heads)
+        self.in_features = in_features
+        self.num_seeds = num_seeds
+        self.num_heads = num_heads
+        self.seeds = nn.Parameter(torch.empty(num_seeds, in_features))
+        nn.init.xavier_uniform_(self.seeds)
+
+    def forward(self, sets: Ragged) -> Ragged:
+        self.check(sets)
+        padding, queries = Padding.of(sets), self.heads.queries(self.seeds)
+        parts = zip(padding.pad(self.heads.keys_and_values(sets.values)), padding.masks(), strict=True)
+        found = padding.to_sets(
+            [attend(queries.expand(len(part), -1, -1, -1), *part.unbind(2), mask) for part, mask in parts]
+        )
+        offsets = torch.arange(len(sets) + 1, device=sets.device) * self.num_seeds
+        values = (self.seeds + self.heads.out(found)).flatten(0, 1)
+        return Ragged(values, offsets, sizes=(self.num_seeds,) * len(sets))
+
+    def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        queries = self.heads.queries(self.seeds).expand(x.shape[0], -1, -1, -1)
+        found = attend(queries, *self.heads.keys_and_values(x).unbind(2), of_padded(mask))
+        found = found.masked_fill(~mask.any(1)[:, None, None], 0)
+        return self.seeds + self.heads.out(found), mask.new_ones(x.shape[0], self.num_seeds)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, num_seeds={self.num_seeds}, num_heads={self.num_heads}"
+
+
+class ConcatenatedElements(SetLayer):
+    """[x_1, …, x_m] of sets of m elements each, such as those of ``SeedAttention``: one element per set.
+
+    Shapes: sets.values (B·m, d) -> Ragged of B sets of one element, values (B, m·d).
+    Invariance: none: elements keep their order, which of seeds is the same in every set.
+    Raises: TypeError or ValueError for a num_elements that is not an integer >= 1; ValueError for sets of other sizes.
+
+    Example:
+        >>> ConcatenatedElements(2)(Ragged.from_sets([torch.randn(2, 3), torch.randn(2, 3)])).values.shape
+        torch.Size([2, 6])
+    """
+
+    keeps_sizes = False
+
+    def __init__(self, num_elements: int) -> None:
+        super().__init__()
+        check_widths(self, num_elements=num_elements)
+        self.num_elements = num_elements
+
+    def forward(self, sets: Ragged) -> Ragged:
+        if others := set(sets.sizes) - {self.num_elements}:
+            raise ValueError(
+                f"ConcatenatedElements expects sets of {self.num_elements}, as SeedAttention makes them; got one of "
+                f"{min(others)}. Put it behind a SeedAttention of as many seeds."
+            )
+        self.check(sets)
+        offsets = torch.arange(len(sets) + 1, device=sets.device)
+        values = sets.values.reshape(len(sets), self.num_elements * sets.values.shape[1])
+        return Ragged(values, offsets, sizes=(1,) * len(sets))
+
+    def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        return x.flatten(1)[:, None], mask[:, :1]
+
+    def extra_repr(self) -> str:
+        return f"{self.num_elements}"

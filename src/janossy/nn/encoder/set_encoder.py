@@ -1,0 +1,117 @@
+"""SetEncoder: layers from sets to sets, one after the other; and blocks of attention for it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor, nn
+
+from janossy.nn.encoder.induced_attention import InducedAttention
+from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes
+from janossy.nn.encoder.residual import Residual
+from janossy.nn.encoder.self_attention import SelfAttention
+from janossy.orderings.contract import Orderings
+from janossy.sets import Ragged
+
+
+class SetEncoder(SetLayer):
+    """Layers from sets to sets, one after the other: ``JanossyNetwork(h, pooling, rho, encoder=SetEncoder([…]))``.
+
+    A ``SetLayer`` looks at whole sets. Any other module, such as ``torch.nn.Linear`` or ``torch.nn.LayerNorm``, is
+    applied to each element.
+
+    Args:
+        layers: modules. No ordering in them may draw: a mean over what is drawn within has no part in the error bars of
+            ``predict``.
+
+    Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets; or other sizes behind a ``SeedAttention``.
+    Invariance: that of the layers.
+    Raises: TypeError for layers that are no modules; ValueError for none, or for orderings that draw.
+
+    Example:
+        >>> encoder = SetEncoder([nn.Linear(3, 8), *attention_blocks(8, num_blocks=2)])
+        >>> encoder(Ragged.from_sets([torch.randn(3, 3), torch.randn(0, 3)])).values.shape
+        torch.Size([3, 8])
+    """
+
+    def __init__(self, layers: Iterable[nn.Module]) -> None:
+        super().__init__()
+        given = list(layers) if isinstance(layers, Iterable) else [layers]
+        if not isinstance(layers, Iterable) or not all(isinstance(layer, nn.Module) for layer in given):
+            raise TypeError(f"SetEncoder expects a list of modules; got {called(layers)}. Write SetEncoder([…]).")
+        if not given:
+            raise ValueError("SetEncoder expects at least one layer; got none. Leave the encoder out.")
+        self.layers = nn.ModuleList(given)
+        for module in self.modules():
+            for name in ("orderings", "orderings_train"):
+                orderings = getattr(module, name, None)
+                if isinstance(orderings, Orderings) and orderings.draws:
+                    raise ValueError(
+                        f"SetEncoder expects orderings that draw nothing, as error bars do not see its draws; got "
+                        f"{orderings} in a {type(module).__name__}. Use AllPermutations, Tuples or Canonical there."
+                    )
+        self.in_features = getattr(given[0], "in_features", None) if isinstance(given[0], SetLayer) else None
+        self.keeps_sizes = all(map(keeps_sizes, given))
+
+    def forward(self, sets: Ragged) -> Ragged:
+        self.check(sets)
+        for layer in self.layers:
+            sets = apply(layer, sets)
+        return sets
+
+    def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        self.check_values(x)
+        for layer in self.layers:
+            x, mask = apply_padded(layer, x, mask)
+        return x, mask
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {"layers": list(self.layers)}
+
+
+def attention_blocks(
+    in_features: int,
+    *,
+    num_blocks: int = 1,
+    num_heads: int = 4,
+    num_points: int | None = None,
+    hidden_features: int | None = None,
+    norm: type[nn.Module] | None = nn.LayerNorm,
+    dropout: float = 0.0,
+) -> list[nn.Module]:
+    """Returns the layers of residual blocks of attention, with the norm before each layer, for a ``SetEncoder``.
+
+    Each block is attention and then a feed-forward layer: a Set Transformer++ (Zhang et al., 2022) with
+    ``norm=SetNorm``.
+
+    Args:
+        num_points: of induced attention in the place of self-attention; None for self-attention.
+        hidden_features: the width within the feed-forward layers; None for 2·in_features.
+        norm: a class of norms, called with in_features; None for none.
+        dropout: of what each layer adds, in training.
+
+    Shapes: layers from sets.values (N, in_features) to (N, in_features).
+    Raises: TypeError or ValueError as the layers.
+
+    Example:
+        >>> SetEncoder(attention_blocks(8, num_points=4, norm=SetNorm))(Ragged.from_sets([torch.randn(3, 8)])).sizes
+        (3,)
+    """
+    hidden = 2 * in_features if hidden_features is None else hidden_features
+    encoder: list[nn.Module] = []
+    for _ in range(num_blocks):
+        attention: nn.Module = SelfAttention(in_features, num_heads=num_heads)
+        if num_points is not None:
+            points = Residual(_feed_forward(in_features, hidden), norm=_normed(norm, in_features))
+            attention = InducedAttention(in_features, num_points=num_points, num_heads=num_heads, inner=points)
+        for layer in (attention, _feed_forward(in_features, hidden)):
+            encoder.append(Residual(layer, norm=_normed(norm, in_features), dropout=dropout))
+    return encoder
+
+
+def _feed_forward(width: int, hidden: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width))
+
+
+def _normed(norm: type[nn.Module] | None, width: int) -> nn.Module | None:
+    return None if norm is None else norm(width)

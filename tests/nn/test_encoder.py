@@ -1,0 +1,384 @@
+"""Layers from sets to sets: their definitions by brute force, and the laws of sets; networks with an encoder."""
+
+import copy
+from math import log1p
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from janossy import (
+    GRU,
+    AllPermutations,
+    Canonical,
+    JanossyNetwork,
+    JanossyPooling,
+    PaddedNetwork,
+    Ragged,
+    Sampled,
+    Stack,
+    TupleMLP,
+    Tuples,
+    export_onnx,
+    predict,
+)
+from janossy import nn as layers
+from janossy.nn.encoder.padding import Padding
+from janossy.saving import describe, rebuild, weights
+from tests.examples import SET_LAYERS, SIZES, WIDTH, distinct_sets, generator, set_layer, tied_sets
+from tests.laws import close, law_gradients, value_and_gradients
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+LAYERS = [name for name in SET_LAYERS if name != "equivariant"]  # which has tests of its own
+PADDED = [name for name in LAYERS if name != "beside_pooled"]
+
+
+# Definitions: of one set x (n, d), without a batch, a mask or torch's attention.
+
+
+def attention(heads, queries, keys):
+    """Each query's mean of the values, weighed by softmax(q·k/√c), head by head; zero over no keys."""
+    q, k, v = (
+        nn.functional.linear(x, *part)
+        for x, *part in zip(
+            (queries, keys, keys), heads.project.weight.chunk(3), heads.project.bias.chunk(3), strict=True
+        )
+    )
+    width = heads.in_features // heads.num_heads
+    rows = []
+    for query in q:
+        of_heads = []
+        for h in range(heads.num_heads):
+            part = slice(h * width, (h + 1) * width)
+            scores = [(query[part] @ key[part] / width**0.5).exp() for key in k]
+            weighted = [s / sum(scores) * value[part] for s, value in zip(scores, v, strict=True)]
+            of_heads.append(sum(weighted, torch.zeros(width)))
+        rows.append(heads.out(torch.cat(of_heads)))
+    return torch.stack(rows) if rows else queries
+
+
+def defined(layer, x):
+    """The layer's result for one set x (n, d)."""
+    if isinstance(layer, layers.SelfAttention):
+        return attention(layer.heads, x, x)
+    if isinstance(layer, layers.SeedAttention):
+        return layer.seeds + attention(layer.heads, layer.seeds, x)
+    if isinstance(layer, layers.InducedAttention):
+        return attention(layer.heads, x, defined(layer.inner, defined(layer.points, x)))
+    if isinstance(layer, layers.SetNorm):
+        return (x - x.mean()) / ((x - x.mean()).square().mean() + layer.eps).sqrt() * layer.weight + layer.bias
+    if isinstance(layer, layers.Residual):
+        return x + defined(layer.layer, defined(layer.norm, x))
+    if isinstance(layer, layers.AppendSize):
+        size = len(x) if layer.largest_size is None else min(len(x), layer.largest_size)
+        return torch.cat((x, torch.full((len(x), 1), log1p(size))), 1)
+    if isinstance(layer, layers.BesidePooled):
+        pairs = [(i, j) for i in range(len(x)) for j in range(len(x)) if i != j]
+        rows = torch.stack([x[[i, j]] for i, j in pairs]) if pairs else nn.functional.pad(x, (0, 0, 0, 2))[None, :2]
+        return torch.cat((x, layer.pooling.f(rows).mean(0).expand(len(x), -1)), 1)
+    if isinstance(layer, layers.ConcatenatedElements):
+        return x.flatten()[None]
+    if isinstance(layer, layers.SetEncoder):
+        for each in layer.layers:
+            x = defined(each, x)
+        return x
+    return layer(x)
+
+
+class Defined(nn.Module):
+    """A layer's weights, used as its definition says."""
+
+    orderings = AllPermutations()
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, sets):
+        return Ragged.from_sets([defined(self.layer, x) for x in sets])
+
+
+class Undrawn(Defined):
+    def forward(self, sets):
+        return self.layer(sets)
+
+
+def test_every_layer_is_exampled():
+    found = {type(module) for name in SET_LAYERS for module in set_layer(name).modules()}
+    named = {getattr(layers, name) for name in layers.__all__}
+    ours = {kind for kind in named if isinstance(kind, type) and issubclass(kind, layers.SetLayer)}
+    assert ours - {layers.SetLayer} <= found
+
+
+@pytest.mark.parametrize("sets", [distinct_sets, tied_sets])
+@pytest.mark.parametrize("name", LAYERS)
+def test_definition(name, sets):
+    """In value, and in the gradients of the elements and of every parameter."""
+    layer, sets = set_layer(name), sets(width=WIDTH).to(torch.float64)
+    assert layer(sets).sizes == Defined(layer)(sets).sizes
+    pairs = zip(
+        value_and_gradients(Undrawn(layer), sets), value_and_gradients(Defined(layer), sets), strict=True
+    )  # an empty set's SetNorm has no statistics, and no elements
+    for got, expected in pairs:
+        close(got, expected)
+
+
+@pytest.mark.parametrize("name", SET_LAYERS)
+def test_the_laws_of_sets(name):
+    """A result depends on its own set alone, and moves with its element; a batch-mate of NaN changes nothing."""
+    layer, sets = set_layer(name), distinct_sets(width=WIDTH)
+    together = layer(sets)
+    for b in range(len(sets)):
+        close(layer(sets[[b]])[0], together[b])
+    assert len(layer(sets[:0])) == 0
+    shuffles = [torch.randperm(n, generator=generator(b)) for b, n in enumerate(sets.sizes)]
+    shuffled = layer(Ragged.from_sets([x[order] for x, order in zip(sets, shuffles, strict=True)]))
+    for found, expected, order in zip(shuffled, together, shuffles, strict=True):
+        close(found, expected[order] if layer.keeps_sizes else expected)
+    spoilt = sets.values.clone()
+    spoilt[sets.offsets[2] : sets.offsets[3]] = torch.nan
+    for b, found in enumerate(layer(sets.with_values(spoilt))):
+        if b != 2:
+            close(found, together[b])
+
+
+@given(st.lists(st.integers(0, 40), max_size=30))
+def test_sets_are_padded_and_come_back(sizes):
+    """Whatever their sizes: each in one group, among places of its own elements, with as many that are real."""
+    sets = Ragged.from_sizes(torch.arange(sum(sizes)), sizes)
+    padding, owners = Padding.of(sets), sets.to_index()[1]
+    parts, masks, of_sets = padding.pad(sets.values), padding.masks(), padding.of_sets(torch.arange(len(sizes)))
+    for part, mask, numbers in zip(parts, masks, of_sets, strict=True):
+        real = part == part if mask is None else mask[:, 0, 0]
+        assert (owners[part] == numbers[:, None]).all()
+        assert real.sum(1).tolist() == [sizes[b] for b in numbers.tolist()]
+    assert torch.equal(padding.unpad(parts), sets.values)
+    told = padding.to_sets(of_sets)
+    assert [b for b in told.tolist() if b] == [b for b, n in enumerate(sizes) if n and b]
+    assert sum(len(part) * (part.shape[1] + 32) * part.shape[1] for part in parts) <= 1.2 * sum(
+        n * (n + 32) for n in sizes
+    ) + 2**14 * max(1, len(parts))
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERS if not name.startswith("encoder")])
+def test_two_derivatives(name):
+    """By torch's attention in plain operations."""
+    with sdpa_kernel(SDPBackend.MATH):
+        law_gradients(Undrawn(set_layer(name)), distinct_sets((3, 0, 1, 2), width=WIDTH), twice=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", LAYERS)
+def test_half_precision(name, dtype):
+    sets = distinct_sets(width=WIDTH)
+    found = set_layer(name).to(dtype)(sets.to(dtype)).values
+    assert found.dtype == dtype
+    close(found.double(), set_layer(name)(sets).values, atol=0.06, rtol=0.06)
+
+
+def test_set_norm_of_numbers_that_half_precision_cannot_sum():
+    sets = Ragged.from_sets([torch.full((4000, 4), 40.0) + torch.arange(4) % 2]).to(torch.float16)
+    found = layers.SetNorm(4).to(torch.float16)(sets).values
+    close(found.double(), sets.values.double() * 2 - 81, atol=2e-2, rtol=0)
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_padded_sets(name):
+    """The numbers that stand in padding do not count."""
+    layer, sets = set_layer(name), distinct_sets(width=WIDTH)
+    x, mask = sets.to_padded(fill=7)
+    found, real = layer.padded(x, mask)
+    close(found[real], layer(sets).values)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("encoder_of_seeds", (3, 0, 4, 2)),
+        pytest.param("encoder_of_seeds", (4, 4, 4), marks=pytest.mark.only_all),
+        pytest.param("encoder", SIZES, marks=pytest.mark.only_all),
+    ],
+)
+def test_compiled(name, sizes):
+    torch._dynamo.reset()
+    layer, sets = set_layer(name), distinct_sets(sizes, width=WIDTH)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    close(compiled(sets).values, layer(sets).values)
+
+
+# Networks with an encoder.
+
+
+def network(orderings=None, f=None, encoder="encoder"):
+    torch.manual_seed(3)
+    pooling = JanossyPooling(f or GRU(WIDTH, 3), orderings or Sampled(1))
+    return JanossyNetwork(nn.Linear(2, WIDTH), pooling, nn.Linear(3, 2), encoder=set_layer(encoder))
+
+
+def of_seeds():
+    return network(Tuples(1), TupleMLP(1, 2 * WIDTH, 3), "encoder_of_seeds")
+
+
+NETWORKS = {
+    "sampled": network,
+    "canonical": lambda: network(Canonical()),
+    "pairs": lambda: network(Tuples(2), TupleMLP(2, WIDTH, 3)),
+    "seeds": of_seeds,
+}
+
+
+def test_h_then_the_encoder_then_orders_of_the_input():
+    net, sets = network(Canonical(key=0)), distinct_sets()
+    elements = net.encoder(sets.with_values(net.h(sets.values)))
+    close(net(sets), net.rho(net.pooling(elements, keys=sets)))
+    close(net(sets, elements=elements), net(sets))
+
+
+def test_the_mean_over_all_orders_and_its_error_bar():
+    net, sets = network().eval(), distinct_sets((3, 4))
+    exact = net.rows(sets, AllPermutations())
+    expected = torch.stack([rows.mean(0) for rows in exact])
+    close(predict(net, sets, 1000).mean, expected)  # all orders, once each
+    some = predict(net, distinct_sets((7, 8)), 40, seed=0)
+    assert (some.standard_error > 0).all()
+    truth = torch.stack([rows.mean(0) for rows in net.rows(distinct_sets((7, 8)), AllPermutations())])
+    assert ((some.mean - truth).abs() < 5 * some.standard_error).all()
+
+
+def test_pi_sgd_trains_the_encoder():
+    net, sets = network(), distinct_sets()
+    net(sets, generator=generator()).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in net.parameters())
+    assert all(p.grad.any() for name, p in net.encoder.named_parameters() if "project.bias" not in name)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_stack_of_networks(name):
+    nets = [NETWORKS[name]().eval() for _ in range(2)]
+    for p in nets[1].parameters():
+        p.data += 0.1
+    sets, sources = distinct_sets(), [generator(1), generator(2)]
+    each = [net(sets, generator=generator(seed)) for net, seed in zip(nets, (1, 2), strict=True)]
+    stack = Stack(nets)
+    close(stack(sets, generators=sources), torch.stack(each))
+    assert "encoder: network by network" in stack.explain(sets)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_is_saved_comes_back(name):
+    net = NETWORKS[name]().eval()
+    again = rebuild(describe(net), weights(net))
+    assert repr(again) == repr(net)
+    sets = distinct_sets()
+    close(again(sets, generator=generator()), net(sets, generator=generator()))
+    assert "encoder" not in describe(JanossyNetwork(net.h, net.pooling, net.rho))
+
+
+@pytest.mark.parametrize("name", ["canonical", "pairs", "seeds"])
+def test_a_padded_network(name):
+    net, sets = NETWORKS[name]().eval(), distinct_sets()
+    x, mask = sets.to_padded(fill=3)
+    close(PaddedNetwork(net)(x, mask), net(sets))
+    spoilt = x.masked_fill(~mask[..., None], torch.nan).requires_grad_()
+    PaddedNetwork(net)(spoilt, mask).sum().backward()
+    assert spoilt.grad.isfinite().all()
+
+
+def test_torch_export():
+    net = of_seeds().eval()
+    program = torch.export.export(
+        PaddedNetwork(net),
+        distinct_sets().to_padded(),
+        dynamic_shapes=({0: torch.export.Dim("B", min=0), 1: torch.export.Dim("n", min=0)},) * 2,
+    )
+    for sizes in ((7, 2), (0,), ()):
+        sets = distinct_sets(sizes)
+        close(program.module()(*sets.to_padded()), net(sets))
+
+
+def test_onnx(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    net = of_seeds().float().eval()
+    export_onnx(net, tmp_path / "net.onnx", example=distinct_sets().to(torch.float32))
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx")
+    for sizes in ((7, 2, 0), (1,)):
+        sets = distinct_sets(sizes).to(torch.float32)
+        x, mask = sets.to_padded()
+        found = session.run(None, {"x": x.numpy(), "mask": mask.numpy()})[0]
+        close(torch.from_numpy(found), net(sets).detach(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_layer_without_a_padded_form_is_refused():
+    net = network(Canonical(), encoder="equivariant")
+    with pytest.raises(ValueError, match=r"layers that say what they do to padded sets; got JanossyEquivariant"):
+        PaddedNetwork(net)(*distinct_sets().to_padded())
+
+
+def test_copies_and_modes():
+    net = network(Canonical())
+    net.encoder = set_layer("encoder_of_seeds").layers[0]  # attention with dropout
+    sets = distinct_sets()
+    assert torch.equal(net(sets), net(sets))
+    net.train()
+    assert not torch.equal(net(sets), net(sets))
+    again = copy.deepcopy(net).eval()
+    close(again(sets), net.eval()(sets))
+
+
+# Bad input: one clear error each.
+
+ELEMENTS = distinct_sets(width=WIDTH).to(torch.float64)
+SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: layers.SelfAttention(6, num_heads=4), ValueError, "num_heads to divide in_features=6; got"),
+        (lambda: layers.SeedAttention(4, num_seeds=0), ValueError, "num_seeds, all >= 1; got num_seeds=0"),
+        (lambda: layers.SeedAttention(8)(ELEMENTS), ValueError, r"elements \(N, 8\) .*; got \(14, 4\)"),
+        (lambda: layers.SetNorm(3)(ELEMENTS), ValueError, r"this SetNorm expects elements \(N, 3\)"),
+        (lambda: layers.InducedAttention(4, inner=SEEDS), TypeError, "every point its own result, or None; got one"),
+        (lambda: layers.Residual(SEEDS), TypeError, "gives every element its own result; got one of type SetEncoder"),
+        (lambda: layers.Residual(nn.Linear(4, 3))(ELEMENTS), ValueError, r"keeps the width; got Linear from \(14, 4\)"),
+        (lambda: layers.ConcatenatedElements(2)(ELEMENTS), ValueError, "sets of 2, as SeedAttention makes"),
+        (lambda: layers.BesidePooled(nn.Linear(2, 2)), TypeError, "expects a JanossyPooling; got Linear"),
+        (lambda: layers.SetEncoder([]), ValueError, "at least one layer; got none"),
+        (lambda: layers.SetEncoder([3]), TypeError, r"a list of modules; got \[3\]"),
+        (
+            lambda: layers.SetEncoder([layers.JanossyEquivariant(GRU(4, 4, per_position=True), Sampled(1))]),
+            ValueError,
+            "orderings that draw nothing, as error bars do not see its draws; got Sampled",
+        ),
+        (
+            lambda: JanossyNetwork(pooling=JanossyPooling(GRU(4, 3), Sampled(1)), encoder=nn.Linear(4, 4)),
+            TypeError,
+            r"encoder to be a layer from sets to sets, or None; got Linear. Write encoder=SetEncoder",
+        ),
+        (
+            lambda: JanossyNetwork(pooling=JanossyPooling(GRU(4, 3), Sampled(1)), encoder=SEEDS),
+            ValueError,
+            "Tuples or AllPermutations behind an encoder that puts seeds in the place of elements.*got Sampled",
+        ),
+        (lambda: of_seeds()(distinct_sets(), Canonical()), ValueError, "Tuples or AllPermutations behind an encoder"),
+        (
+            lambda: network(Tuples(2), TupleMLP(2, 5, 3))(distinct_sets()),
+            ValueError,
+            r"this TupleMLP expects rows of shape \(T, 2, 5\); got",
+        ),
+        (
+            lambda: JanossyNetwork(pooling=network().pooling, encoder=set_layer("encoder"))(
+                Ragged.from_sets([torch.tensor([3, 1])])
+            ),
+            ValueError,
+            r"of floating-point numbers; got \(2,\) in torch.int64. Match its in_features .*, or give h",
+        ),
+    ],
+)  # fmt: skip
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
