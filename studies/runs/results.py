@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from janossy.atomic import write_whole
+from janossy.files.atomic import write_whole
 from studies.runs.schema import check
 
 CELLS = "cells"

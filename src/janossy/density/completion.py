@@ -9,8 +9,7 @@ from torch import Tensor
 
 from janossy.checks import check_generator, check_integer
 from janossy.density.checks import check_elements, check_sizes
-from janossy.density.drawing import drawing_by
-from janossy.density.exchangeable import ExchangeableDensity
+from janossy.density.exchangeable import ExchangeableDensity, drawing_by
 from janossy.nn.modes import evaluating
 from janossy.sets import Ragged
 

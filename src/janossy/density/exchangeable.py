@@ -1,6 +1,7 @@
 """ExchangeableDensity: P(n) times the mean of a density of sequences over the orders of a set."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import torch
@@ -10,9 +11,8 @@ from janossy.checks import check_generator, check_integer
 from janossy.density.all_orders import log_mean_over_orders
 from janossy.density.autoregressive import Autoregressive
 from janossy.density.checks import check_elements, check_orders, check_sizes
-from janossy.density.drawing import drawing_by
+from janossy.density.contract import SequenceDensity
 from janossy.density.estimate import Estimate, log_mean_exp
-from janossy.density.sequence import SequenceDensity
 from janossy.density.sizes import Sizes, whole_sizes
 from janossy.evaluate.problem import MEMORY_BUDGET
 from janossy.nn.modes import evaluating
@@ -206,3 +206,18 @@ class ExchangeableDensity(nn.Module):
     def _bound(self, sets: Ragged, sampled: Sampled, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         rows = self.pooling.rows(sets, sampled, generator=generator)
         return log_mean_exp(rows, sampled.exhausting(), sets.sizes)
+
+
+@contextmanager
+def drawing_by(generator: torch.Generator | None) -> Iterator[None]:
+    """torch's global random numbers follow this generator meanwhile, and are as they were afterwards."""
+    if generator is None:
+        yield
+        return
+    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+    devices = [generator.device] if generator.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        # Those of this device alone: torch.manual_seed would leave the others' changed.
+        own = torch.cuda.default_generators[generator.device.index or 0] if devices else torch.default_generator
+        own.manual_seed(seed)
+        yield

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from janossy.atomic import write_whole
 from janossy.estimators.processes import Processes
+from janossy.files.atomic import write_whole
 
 SECONDS = 10.0
 """Training is saved so often, at the end of an epoch or between."""

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
+from janossy.files.typed_json import typed
 from janossy.saving.reading import Contents, SavedModelError, read_contents
 from janossy.tables.codes import Code, columns_from_state
-from janossy.typed_json import typed
 
 NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 """The dtypes of labels that are numbers; others are text, in an array of text or of objects."""

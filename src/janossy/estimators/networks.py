@@ -13,7 +13,7 @@ from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings.contract import Orderings, as_random
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 BLOCKS = 5
 """Independent blocks of permutations that an error bar is made from."""

@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from janossy.inference.links import Link
+from janossy.inference.prediction import Link
 
 LEAST_PROBABILITY = 1e-12
 """Below this a probability costs no more: one confident mistake of one network must not decide a search."""

@@ -19,7 +19,7 @@ from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import Rows
 from janossy.orderings.sorting import first_of_equals
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 def per_element(problem: Problem) -> Tensor:

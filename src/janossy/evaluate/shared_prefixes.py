@@ -20,7 +20,7 @@ from janossy.functions.structure import Recurrent
 from janossy.orderings.contract import EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 SET = 6e-6
 """Seconds that finding its tree takes for each set, beside the steps."""

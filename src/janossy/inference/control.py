@@ -10,8 +10,8 @@ from janossy.checks import check_generator, check_integer, check_number
 from janossy.evaluate import Function
 from janossy.functions import TupleMLP
 from janossy.inference.draws import mean_of_draws
-from janossy.inference.links import Link, named_link
 from janossy.inference.models import network_in
+from janossy.inference.prediction import Link, named_link
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_module
 from janossy.nn.pooling import JanossyPooling

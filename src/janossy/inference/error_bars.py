@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from janossy.checks import check_number
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)

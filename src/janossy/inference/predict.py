@@ -12,16 +12,15 @@ from janossy.evaluate import MEMORY_BUDGET
 from janossy.evaluate.validation import check_context
 from janossy.inference.draws import Control, Draws, until
 from janossy.inference.error_bars import check_confidence
-from janossy.inference.links import Link, change_probability, named_link
 from janossy.inference.models import modules_in, set_function, unwrapped
-from janossy.inference.prediction import Prediction, exact, of_members, together
+from janossy.inference.prediction import Link, Prediction, change_probability, exact, named_link, of_members, together
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork
 from janossy.orderings import RandomOrderings
 from janossy.orderings.contract import Orderings, as_random, check_orderings, modules_of
 from janossy.sets import Ragged, check_ragged
+from janossy.sets.transfer import upload
 from janossy.stack import Stack
-from janossy.transfer import upload
 
 NUM_PERMUTATIONS = 20
 """The default for a network that is trained with one permutation."""

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate.validation import check_context
-from janossy.inference.links import Link, named_link
 from janossy.inference.models import network_in
+from janossy.inference.prediction import Link, named_link
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork
 from janossy.orderings import Sampled

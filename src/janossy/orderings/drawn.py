@@ -16,7 +16,7 @@ from torch import Tensor
 from janossy.orderings.contract import Orderings, RandomOrderings, takes_all
 from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)

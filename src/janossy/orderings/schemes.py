@@ -16,7 +16,7 @@ from torch import Tensor
 
 from janossy.orderings.source import Source, ordered
 from janossy.orderings.templates import MAX_DESIGNED_ELEMENTS, MAX_DESIGNED_ROWS, design, designs
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 class Scheme(Protocol):

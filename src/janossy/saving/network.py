@@ -17,13 +17,12 @@ from torch.nn.modules.module import (
     register_module_parameter_registration_hook,
 )
 
-from janossy.config import arguments_of
 from janossy.functions.structure import hooked
+from janossy.nn.config import arguments_of
 from janossy.nn.network import JanossyNetwork, check_network
-from janossy.saving.model import read_model
+from janossy.saving.model import read_model, write_model
 from janossy.saving.parts import KINDS, OURS, RENAMED, arguments, build, name_of
 from janossy.saving.reading import SavedModelError
-from janossy.saving.writing import write_model
 
 MAX_PARTS = 10_000
 MAX_DEPTH = 64

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
-from janossy.typed_json import MAX_BYTES, decode
+from janossy.files.typed_json import MAX_BYTES, decode
 
 try:
     from safetensors import SafetensorError, deserialize

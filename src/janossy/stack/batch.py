@@ -13,7 +13,7 @@ from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.validation import check_sets
 from janossy.functions.structure import hooked, overridden
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True)

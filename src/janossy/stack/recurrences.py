@@ -12,10 +12,10 @@ from janossy.evaluate.reduce import HALF, REDUCTIONS, widened
 from janossy.functions.recurrent import Recurrence
 from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import Bucket, Rows
+from janossy.sets.transfer import upload
 from janossy.stack.cells import run
 from janossy.stack.maps import linear
 from janossy.stack.schedule import schedule
-from janossy.transfer import upload
 
 EVALUATORS = ("gather", "packed")
 """What a network by itself may choose, for its rows to be run here: both run every row."""

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
+from janossy.files.typed_json import typed
 from janossy.tables.columns import Category, Column, Kind, Where
-from janossy.typed_json import typed
 
 FORMAT, VERSION = "janossy.TableEncoder", 1
 """Of the state of a ``TableEncoder``."""

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from janossy.atomic import beside
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect, open_csv
+from janossy.files.atomic import beside
 from janossy.tables.files import COMPRESSED, FORMATS, Files, check_alike, ending_of, found_files, open_files
 from janossy.tables.sorted_ids import begins
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from janossy.evaluate.cells.forest import GROUP, KEEP_CELLS, Forest, Shape
 from janossy.orderings.rows import Bucket
 from janossy.orderings.templates import injective_tuples
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)

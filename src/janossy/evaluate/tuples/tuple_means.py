@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from janossy.functions.structure import ACTIVATIONS
 from janossy.orderings.templates import increasing_tuples, injective_tuples
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -> Tensor:
