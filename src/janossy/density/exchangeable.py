@@ -126,8 +126,8 @@ class ExchangeableDensity(nn.Module):
             if len(small):
                 log_prob = log_prob.index_add(0, small, self._over_all_orders(sets[small]))
             if len(large):
-                found, of_large = self._bound(sets[large], sampled, generator)
-                log_prob, error = log_prob.index_add(0, large, found), error.index_add(0, large, of_large)
+                bound, of_large = self._bound(sets[large], sampled, generator)
+                log_prob, error = log_prob.index_add(0, large, bound), error.index_add(0, large, of_large)
         return Estimate(log_prob, error, counts, exact)
 
     def log_janossy(self, sets: Ragged, num_permutations: int = NUM_ORDERS, **options: object) -> Estimate:
@@ -199,8 +199,8 @@ class ExchangeableDensity(nn.Module):
             chosen = torch.arange(len(sets)) if members is None else torch.tensor(members)
             x = sets[chosen].values.unflatten(0, (len(chosen), n))
             budget = self.pooling.memory_budget
-            found = log_mean_over_orders(self.q, x, budget) if isinstance(self.q, Autoregressive) else self.q(x)[:, 0]
-            total = total.index_add(0, chosen.to(total.device), found)
+            of_size = log_mean_over_orders(self.q, x, budget) if isinstance(self.q, Autoregressive) else self.q(x)[:, 0]
+            total = total.index_add(0, chosen.to(total.device), of_size)
         return total
 
     def _bound(self, sets: Ragged, sampled: Sampled, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:

@@ -9,12 +9,12 @@ except ImportError as error:
     raise ImportError("janossy.estimators needs pyarrow: pip install 'janossy[estimators]'") from error
 
 if TYPE_CHECKING:
-    from janossy.estimators.candidates import Epoch, NothingTrained, Progress, Trial, UnfinishedTraining
     from janossy.estimators.classifier import SetClassifier
     from janossy.estimators.group_rows import GroupRows
     from janossy.estimators.importance import ElementImportance
     from janossy.estimators.regressor import SetRegressor
     from janossy.estimators.saved import load, save
+    from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial, UnfinishedTraining
 
 __all__ = [
     "ElementImportance",

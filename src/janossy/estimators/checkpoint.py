@@ -3,7 +3,7 @@
 from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError  # what torch.load raises; nothing is unpickled but tensors and plain data
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -64,7 +64,7 @@ class Checkpoint:
                     f"{self.folder} holds a checkpoint of another fit: {name} is {_short(there.get(name))} there, and "
                     f"{_short(value)} here. Give another folder, or remove it to begin anew."
                 )
-        return state["state"]
+        return cast("dict[str, Any] | None", state["state"])
 
     def write(self, stage: str, state: dict[str, Any]) -> None:
         """Put it in the place of what was there. Raises: OSError where there is no room; what was there stays."""

@@ -116,8 +116,8 @@ def read_estimator(path: str | PathLike[str]) -> tuple[Saved, Contents]:
 
     Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved estimator, or a damaged one.
     """
-    found = read_contents(path)
-    return checked(found.description, path), found
+    contents = read_contents(path)
+    return checked(contents.description, path), contents
 
 
 def checked(description: Mapping[str, Any], path: str | PathLike[str]) -> Saved:

@@ -54,12 +54,12 @@ def config_of(part: Any) -> dict[str, Any]:
         return TORCH[type(part)](part)
     said = getattr(type(part), "config", None)
     if callable(said):
-        found = said(part)
-        if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        arguments = said(part)
+        if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
             raise TypeError(
-                f"{type(part).__name__}.config() expects to return a dict of arguments by name; got {found!r}."
+                f"{type(part).__name__}.config() expects to return a dict of arguments by name; got {arguments!r}."
             )
-        return found
+        return arguments
     kind: type = type(part)
     names = arguments_of(kind)
     if missing := [name for name in names if not hasattr(part, name) or ismethod(getattr(part, name))]:
@@ -100,8 +100,8 @@ def difference(one: Any, other: Any, place: str = "") -> str | None:
         pairs = {name: (arguments.get(name), others.get(name)) for name in dict.fromkeys((*arguments, *others))}
     else:
         return None if one == other or (one != one and other != other) else _both(place, one, other)
-    found = (difference(*pair, f"{place}.{name}" if place else name) for name, pair in pairs.items())
-    return next((each for each in found if each is not None), None)
+    differences = (difference(*pair, f"{place}.{name}" if place else name) for name, pair in pairs.items())
+    return next((each for each in differences if each is not None), None)
 
 
 def _arguments(part: Any) -> dict[str, Any] | None:
@@ -109,14 +109,14 @@ def _arguments(part: Any) -> dict[str, Any] | None:
     if part is None or isinstance(part, bool | int | float | complex | str | bytes | type) or hasattr(part, "__code__"):
         return None
     says = type(part) in TORCH or callable(getattr(type(part), "config", None))
-    found: dict[str, Any] | None
+    arguments: dict[str, Any] | None
     try:
-        found = config_of(part)
+        arguments = config_of(part)
     except TypeError:
-        found = None
+        arguments = None
     if says or not isinstance(part, nn.Module):
-        return found
-    return {**(found or {}), **dict(part.named_children()), "extra_repr": part.extra_repr()}
+        return arguments
+    return {**(arguments or {}), **dict(part.named_children()), "extra_repr": part.extra_repr()}
 
 
 def _both(place: str, one: Any, other: Any) -> str:

@@ -125,8 +125,8 @@ class JanossyNetwork(nn.Module):
         """
         check_sets(sets, "JanossyNetwork")
         with errors_explained("h", self.h, sets.values):
-            found = looked_up(self.h, sets)
-            return sets.with_values(self.h(sets.values)) if found is None else found
+            lookup = looked_up(self.h, sets)
+            return sets.with_values(self.h(sets.values)) if lookup is None else lookup
 
 
 def takes(rho: nn.Module, num_arguments: int) -> bool:

@@ -248,7 +248,7 @@ def draw_together(
         if len(group) > 1:
             lengths = upload(np.repeat(group, num), source.device)
         rows = draw(scheme, source, sum(num), sizes_of(most), most, lengths)
-        drawn |= {n: some[..., :n] for n, some in zip(group, rows.split(num), strict=True)}
+        drawn |= {n: drawn_rows[..., :n] for n, drawn_rows in zip(group, rows.split(num), strict=True)}
     return drawn
 
 

@@ -196,5 +196,5 @@ def _pairs(keys: Ragged, order: Tensor, *, equal: Tensor, unequal: Tensor) -> Te
     """Whether two neighbours in the order of each set agree in ``equal`` and differ in ``unequal``, (B,)."""
     owners = keys.to_index()[1]
     equal, unequal, owners = equal[order], unequal[order], owners[order]
-    found = (owners[1:] == owners[:-1]) & (equal[1:] == equal[:-1]).all(1) & (unequal[1:] != unequal[:-1]).any(1)
-    return torch.zeros(len(keys), dtype=torch.bool, device=owners.device).index_fill(0, owners[1:][found], True)
+    tied = (owners[1:] == owners[:-1]) & (equal[1:] == equal[:-1]).all(1) & (unequal[1:] != unequal[:-1]).any(1)
+    return torch.zeros(len(keys), dtype=torch.bool, device=owners.device).index_fill(0, owners[1:][tied], True)

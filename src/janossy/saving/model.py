@@ -52,14 +52,14 @@ def read_model(path: str | PathLike[str]) -> Model:
     Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved model, a damaged one, or one of
         another format.
     """
-    found = read_contents(path)
+    contents = read_contents(path)
     try:
-        tensors = load(found.tensors)
+        tensors = load(contents.tensors)
     except (SafetensorError, ValueError, KeyError, AttributeError, RuntimeError) as error:
         raise SavedModelError(
             f"{path} expects tensors as safetensors writes them; got {TENSORS} that is damaged: {error}. Copy it again."
         ) from error
-    return Model(found.description, tensors, found.written_by, found.version)
+    return Model(contents.description, tensors, contents.written_by, contents.version)
 
 
 def write_model(

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from threading import Lock, local
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -99,7 +99,7 @@ def describe(network: nn.Module) -> dict[str, Any]:
             raise _not_ours(f"network.{name}", module)
     if _shapes(weights(again)) != _shapes(weights(network)):
         raise ValueError(f"janossy.saving expects weights as the parts of a network make them; got others. {REMEDY}.")
-    return description
+    return cast("dict[str, Any]", description)
 
 
 def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:

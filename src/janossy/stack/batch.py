@@ -137,5 +137,5 @@ def looked_up(weight: Tensor, batch: Batch) -> Ragged:
     else:
         counts = upload(torch.tensor(batch.counts), ids.device)
         places = ids.values + shifts.repeat_interleave(counts, output_size=len(ids.values))
-    found = Lookup(weight.flatten(0, 1), ids.with_values(places))
-    return found if 2 * size <= min(batch.counts) else ids.with_values(found.values)
+    lookup = Lookup(weight.flatten(0, 1), ids.with_values(places))
+    return lookup if 2 * size <= min(batch.counts) else ids.with_values(lookup.values)

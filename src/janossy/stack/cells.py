@@ -88,8 +88,8 @@ class _Cells(torch.autograd.Function):
             inputs, weight, bias = (x.view_as(x) for x in (inputs, weight, bias))  # the gradient stops here
             out = _in_torch(structure, schedule, elements, inputs, weight, bias)
             wanted = [x for x, needs in zip((inputs, weight, bias), needed, strict=True) if needs]
-            found = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
-            return *(None,) * 4, *(next(found) if needs else None for needs in needed)
+            gradients = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
+            return *(None,) * 4, *(next(gradients) if needs else None for needs in needed)
         R, num_units, H = weight.shape
         by_inputs, by_weight, by_bias = torch.zeros_like(inputs), torch.zeros_like(weight), torch.zeros_like(bias)
         widest = R * max(schedule.active, default=0)

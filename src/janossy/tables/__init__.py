@@ -10,8 +10,9 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from janossy.tables.columns import Column
-    from janossy.tables.encoder import Encoded, Layout, TableEncoder
+    from janossy.tables.encoder import Encoded, TableEncoder
     from janossy.tables.forms import as_sets
+    from janossy.tables.layout import Layout
     from janossy.tables.stream import SetStream
     from janossy.tables.table import SetTable
 

@@ -71,8 +71,8 @@ def predict(
     if read.targets is not None:
         names = " and ".join(map(repr, recipe.target))
         several = "s" if len(recipe.target) > 1 else ""
-        found = [columns[name].to_numpy() for name in columns.column_names if name.startswith("prediction")]
-        predicted = found[0] if read.targets.ndim == 1 else np.stack(found, 1)
+        columns_of = [columns[name].to_numpy() for name in columns.column_names if name.startswith("prediction")]
+        predicted = columns_of[0] if read.targets.ndim == 1 else np.stack(columns_of, 1)
         of = ""
         if read.labelled is not None:
             predicted = predicted[read.labelled]

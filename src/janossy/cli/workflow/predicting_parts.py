@@ -55,7 +55,7 @@ class Part:
 
     def run(self, progress: Callable[[float], None]) -> list[str]:
         """Write the predictions, unless they are there; what there was to warn of."""
-        with warnings.catch_warnings(record=True) as found, beside(self.out) as part:
+        with warnings.catch_warnings(record=True) as raised, beside(self.out) as part:
             warnings.simplefilter("always")
             if self.out.exists():
                 return []
@@ -66,7 +66,7 @@ class Part:
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             part.rename(self.out)
-        return [str(each.message) for each in found if issubclass(each.category, UserWarning)]
+        return [str(each.message) for each in raised if issubclass(each.category, UserWarning)]
 
     def _predicted(self) -> Iterator[pa.Table]:
         row = self.first_row
@@ -80,16 +80,16 @@ class Part:
 
 def parts(files: Files, predictor: SetPredictor, out: Path) -> list[Part]:
     """All parts of these files, of about ``PART`` sets each."""
-    found: list[Part] = []
+    planned: list[Part] = []
     for fragment in files.fragments:
         first_row = 0
         for groups in _stretches([group.num_rows for group in fragment.row_groups]):
-            some = fragment.subset(row_group_ids=list(groups))
-            num_rows = sum(group.num_rows for group in some.row_groups)
-            target = out / f"part-{len(found):05}.parquet"
-            found.append(Part(predictor, some, files.schema, first_row, num_rows, target))
+            stretch = fragment.subset(row_group_ids=list(groups))
+            num_rows = sum(group.num_rows for group in stretch.row_groups)
+            target = out / f"part-{len(planned):05}.parquet"
+            planned.append(Part(predictor, stretch, files.schema, first_row, num_rows, target))
             first_row += num_rows
-    return found
+    return planned
 
 
 def _stretches(sizes: Sequence[int]) -> Iterator[range]:
@@ -133,7 +133,7 @@ def _plan(planned: Sequence[Part]) -> dict[str, Any]:
         "keep": predictor.keep,
         "num_permutations": predictor.num_permutations,
         "seed": predictor.seed,
-        "files": [[path, found.st_size, found.st_mtime_ns] for path, found in files.items()],
+        "files": [[path, status.st_size, status.st_mtime_ns] for path, status in files.items()],
         "parts": [[part.out.name, part.fragment.path, part.first_row, part.num_rows] for part in planned],
     }
 

@@ -41,12 +41,12 @@ def run(f: Function, x: tuple[list[Tensor], Forest], structure: Recurrent | None
             outputs = nn.functional.dropout(outputs, structure.dropout)
             inputs = [_project(structure, direction, outputs) for direction in layer]
             elements = torch.arange(len(outputs), device=device)
-        found = []
+        directions = []
         for direction, projected in zip(layer, inputs, strict=True):
             read = elements[mirror] if direction.reverse else elements
             states = _run_layer(structure, direction, projected, read, forest.shape, every_state)
-            found.append(states[mirror] if direction.reverse and every_state else states)
-        outputs = torch.cat(found, dim=1) if len(found) > 1 else found[0]
+            directions.append(states[mirror] if direction.reverse and every_state else states)
+        outputs = torch.cat(directions, dim=1) if len(directions) > 1 else directions[0]
     return outputs
 
 

@@ -36,8 +36,8 @@ def by_inputs(
 def gradients(means: Tensor, inputs: Sequence[Tensor], needed: Sequence[bool], gradient: Tensor) -> list[Tensor | None]:
     """Those by the inputs that need one, to be differentiated again."""
     wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
-    found = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
-    return [next(found) if needs else None for needs in needed]
+    computed = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
+    return [next(computed) if needs else None for needs in needed]
 
 
 SLOPES = {"tanh": torch.ops.aten.tanh_backward, "sigmoid": torch.ops.aten.sigmoid_backward}
