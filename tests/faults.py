@@ -179,7 +179,8 @@ FAULTS = (
     _in(
         "evaluate/cells", "layers.py", "evaluate/test_recurrences nn/test_equivariant",
         "what is read from behind comes out mirrored",
-        "directions.append(states[mirror] if direction.reverse and every_state else states)", "directions.append(states)",
+        "directions.append(states[mirror] if direction.reverse and every_state else states)",
+        "directions.append(states)",
     ),
     _in(
         "evaluate/cells", "layers.py", CELLS,
