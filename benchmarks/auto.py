@@ -66,7 +66,7 @@ RECURRENT = [
 
 
 class Case(NamedTuple):
-    """What auto chooses for: sets (num_sets, n, d), which f reads in these orderings."""
+    """Returns the case that auto chooses for: sets (num_sets, n, d), which f reads in these orderings."""
 
     name: str
     f: TupleMLP | GRU | LSTM

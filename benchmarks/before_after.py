@@ -19,8 +19,8 @@ from statistics import median
 
 import torch
 
-from benchmarks.harness import about_here
 from benchmarks.run import BENCHMARKS, RESULTS
+from studies.experiments.record import about_here
 
 HERE = Path(__file__).parent.parent
 SLOW = 1.0
@@ -75,7 +75,7 @@ def _run(checkout: Path, name: str, seconds: float) -> dict[str, tuple[float, fl
 
 
 def one_side(name: str, seconds: float) -> dict[str, tuple[float, float | None]]:
-    """Of each row, the median milliseconds of our side and of the reference, None for a slow one."""
+    """Returns the median milliseconds of each row, of our side and of the reference; None for a slow one."""
     torch.manual_seed(0)
     times = {}
     for row in BENCHMARKS[name].rows():

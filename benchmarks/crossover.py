@@ -14,9 +14,10 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.harness import about_here, backward
+from benchmarks.harness import backward
 from janossy import JanossyPooling, Ragged, Spectral, TupleMLP, Tuples
 from janossy.evaluate import Fused, Gather
+from studies.experiments.record import about_here
 
 SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 EVALUATORS = {"gather (enumeration)": Gather(), "fused": Fused(), "spectral": Spectral(enumerate_up_to=0)}

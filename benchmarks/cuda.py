@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import DeepSetsAggregation, LSTMAggregation
 
 from benchmarks.graph import power_law_graph
-from benchmarks.harness import about_here, backward, check_gpu
+from benchmarks.harness import backward, check_gpu
 from benchmarks.recurrent import power_law_sizes
 from benchmarks.step import TASK
 from janossy import LSTM, Canonical, Combinations, JanossyPooling, Ragged, Spectral, Stack, TupleMLP, Tuples
@@ -29,6 +29,7 @@ from janossy.evaluate.gpu import SPECIALS, Gpu, gpu_of
 from janossy.evaluate.spectral import TOLERANCE
 from janossy.graph import GraphSAGE, two_hops
 from janossy.kernels.expansions import num_harmonics
+from studies.experiments.record import about_here
 from studies.paper.arithmetic.models import MODELS
 
 BOUND = 8.0
@@ -50,7 +51,7 @@ class Work:
         return gpu.seconds(**asdict(self))
 
     def bound(self, gpu: Gpu) -> str:
-        """What of the three takes longest."""
+        """Returns the one of the three that takes longest."""
         return max(asdict(self), key=lambda part: gpu.seconds(**{part: asdict(self)[part]}))
 
 
@@ -81,7 +82,7 @@ def of_lstm_cells(num: float, d: int, H: int) -> Work:
 
 @dataclass(frozen=True)
 class Case:
-    """What is timed: ours and others, which give the same numbers (or, with ``same=False``, other draws of them)."""
+    """A case that is timed: ours and others, which give the same numbers, or with ``same=False`` other draws."""
 
     name: str
     work: Work

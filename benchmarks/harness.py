@@ -1,18 +1,16 @@
 """Time pairs of callables: one process, interleaved, medians and their ratio."""
 
 import gc
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 
 import torch
 from torch import Tensor, nn
 
 from janossy import GRU, LSTM
+from studies.experiments.record import about_here
 
 
 @dataclass(frozen=True)
@@ -71,20 +69,6 @@ def record(timings: list[Timing], about: str, command: str) -> dict:
     }
 
 
-def about_here() -> dict:
-    """When, the machine and the versions: what every record says."""
-    return {
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {
-            "cpu": _cpu(),
-            "cores": os.cpu_count(),
-            "torch_threads": torch.get_num_threads(),
-            "platform": platform.platform(),
-        },
-        "versions": {"python": platform.python_version(), "torch": torch.__version__},
-    }
-
-
 def table(data: dict) -> str:
     """A record as Markdown."""
     machine, versions = data["machine"], data["versions"]
@@ -130,7 +114,7 @@ def torch_module(f: LSTM | GRU) -> nn.Module:
 
 
 def _milliseconds(call: Callable[[], Tensor]) -> float:
-    """Of a second call in a row: the first one pays for the pages and caches that the other side has taken."""
+    """Times the second of two calls: the first one pays for the pages and caches that the other side has taken."""
     call()
     start = time.perf_counter()
     call()
@@ -144,11 +128,3 @@ def _summary(name: str, pairs: list[tuple[float, float]]) -> Timing:
     )
     ratio = statistics.median(reference / ours for ours, reference in pairs)
     return Timing(name, ours, ours_quartiles, reference, reference_quartiles, ratio, len(pairs))
-
-
-def _cpu() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

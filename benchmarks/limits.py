@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from benchmarks.harness import about_here
 from benchmarks.step import NAMES, NUM_STEPS, TASK, authors, on, our_steps, their_steps
 from janossy import Combinations, JanossyPooling, Ragged, TupleMLP
+from studies.experiments.record import about_here
 from studies.paper.arithmetic.models import F_FEATURES, MODELS, Model
 
 NUM_SETS, ROUNDS = 128, 25

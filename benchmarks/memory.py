@@ -18,9 +18,10 @@ import torch
 
 from benchmarks.fused import tuples_row
 from benchmarks.graph import whole_row
-from benchmarks.harness import Row, about_here
+from benchmarks.harness import Row
 from benchmarks.recurrent import as_packed, as_pyg, exact_row, power_law_row
 from janossy import Tuples
+from studies.experiments.record import about_here
 
 
 def _tuples(num_sets: int, n: int, d: int, H: int, k: int) -> Row:

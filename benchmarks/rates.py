@@ -41,7 +41,7 @@ def print_rates(device: str) -> None:
 def measured(
     device: str, milliseconds: Callable[[Case, Evaluator], float]
 ) -> dict[str, tuple[list[Cost], list[float]]]:
-    """Of each evaluator the expected costs of the cases that it takes, and their seconds."""
+    """Returns the expected costs of each evaluator in the cases that it takes, and their seconds."""
     found: dict[str, tuple[list[Cost], list[float]]] = defaultdict(lambda: ([], []))
     for case in cases(device):
         for candidate in case.candidates():

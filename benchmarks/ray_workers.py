@@ -23,15 +23,14 @@ import psutil
 import ray
 from pyarrow import parquet
 
-from benchmarks.harness import about_here
-from benchmarks.scale_table import write_table
-from janossy.batch import SetPredictor, workers
+from janossy.batch import SetPredictor, workers, workers_on_ray
 from janossy.cli.workflow.grouping import group
-from janossy.cli.workflow.parts import Part, parts
+from janossy.cli.workflow.predicting_parts import Part, parts
 from janossy.estimators import SetRegressor, save
 from janossy.tables import SetStream
 from janossy.tables.files import open_files
-from studies.runs import on_ray
+from studies.experiments.record import about_here
+from studies.experiments.scale.table import write_table
 
 RESULTS = Path(__file__).parent / "results"
 COMMAND = "python -m benchmarks.ray_workers"
@@ -40,7 +39,7 @@ STRATEGY = "k1"
 
 WORKERS, SETS = 2, 100_000
 PLAIN, RAY = "plain processes", "Ray's actors"
-SIDES = {PLAIN: workers.work, RAY: on_ray.work}
+SIDES = {PLAIN: workers.work, RAY: workers_on_ray.work}
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ from statistics import median
 
 import torch
 
-from benchmarks.harness import about_here
 from benchmarks.step import NUM_STEPS, authors, their_steps
+from studies.experiments.record import about_here
 from studies.paper.arithmetic.first_order import Together
 from studies.paper.arithmetic.models import MODELS, Model
 from studies.paper.arithmetic.names import TABLE_3

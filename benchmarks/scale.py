@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.scale`` writes results/scale.json and scale.md, and goes on where it was cut but for ``--anew``.
 It has a command of its own, as ``benchmarks.run`` times calls within one process, and here memory counts: each run is a
-process of one thread, three runs of the shorter table, one of the longer. Tables are of ``benchmarks.scale_table``.
-Seconds are of the processor, as machines are shared; the peak is of resident memory, with all libraries.
+process of one thread, three runs of the shorter table, one of the longer. ``studies.experiments.scale.table`` makes
+them. Seconds are of the processor, as machines are shared; the peak is of resident memory, with all libraries.
 """
 
 import argparse
@@ -19,12 +19,12 @@ from statistics import median
 
 from pyarrow import parquet
 
-from benchmarks.scale_table import write_table
 from janossy.estimators import SetRegressor, load, save
 from janossy.estimators.batches import EPOCH_SETS
-from janossy.estimators.clock import time_by
+from janossy.estimators.interrupts import time_by
 from janossy.tables import SetStream
 from studies.experiments.record import Record
+from studies.experiments.scale.table import write_table
 
 RESULTS = Path(__file__).parent / "results"
 ROWS = (1_000_000, 10_000_000)
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def runs(short: int, long: int) -> list[dict]:
-    """What is run, on tables of how many rows, by how many processes, and which run of it."""
+    """Lists what is run, on tables of how many rows, by how many processes, and which run of it."""
     found = []
     for num_rows, num_runs in zip((short, long), RUNS_OF, strict=True):
         kinds = [("group", 1, SMALL), ("fit", 1, None), ("predict", 1, None)]
@@ -192,7 +192,7 @@ BILLION, CORES = 10**9, 16
 
 
 def plan(cells: list[dict]) -> str:
-    """What a billion sets take, by the rates of the longest table that was measured, as Markdown."""
+    """Returns what a billion sets take, by the rates of the longest table that was measured, as Markdown."""
     longest = {row["what"]: row for row in medians(cells) if row["processes"] == 1}
     rates = {"group": longest["group"]["sets_a_second"], "first pass": longest["fit"]["scanned_a_second"]}
     rates |= {"a pass of training": longest["fit"]["sets_a_second"], "predict": longest["predict"]["sets_a_second"]}

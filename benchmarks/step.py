@@ -46,7 +46,7 @@ def step_row(name: str, batch_size: int, num_threads: int) -> Row:
 
 
 def on(num_threads: int, steps: Callable[[], Tensor]) -> Tensor:
-    """What ``steps`` gives on so many threads."""
+    """Returns what ``steps`` gives on so many threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(num_threads)
     try:
@@ -56,7 +56,7 @@ def on(num_threads: int, steps: Callable[[], Tensor]) -> Tensor:
 
 
 def our_steps(network: JanossyNetwork, batch_size: int) -> Callable[[], Tensor]:
-    """As ``studies.paper.arithmetic.train`` does."""
+    """Trains as ``studies.paper.arithmetic.train`` does."""
     (x, y), generator = TASK.draw(NUM_EXAMPLES, 0), torch.Generator().manual_seed(1)
     optimizer = Adam(trainable(network), lr=LEARNING_RATE)
     options = {"generator": generator}

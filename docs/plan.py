@@ -33,11 +33,8 @@ SAYS = {
     "functions": "WHAT reads a sequence",
     "kernels": "compiled loops",
     "sets": "Ragged",
-    "atomic": "files that appear whole",
     "checks": "checks of arguments",
-    "config": "the arguments that build a part again",
-    "transfer": "from the host to a GPU",
-    "typed_json": "JSON within limits and types",
+    "files": "whole files, JSON within limits",
 }
 """What each room holds, in a few words."""
 

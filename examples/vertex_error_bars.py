@@ -24,8 +24,8 @@ from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import degree, scatter
 
 from janossy import LSTM
-from janossy.graph import JanossyAggregation, predict_passes
-from janossy.inference import Prediction
+from janossy.graph import JanossyAggregation
+from janossy.inference import Prediction, predict_passes
 
 WIDTH = 32
 UNSETTLED = 0.05

@@ -136,7 +136,7 @@ FAULTS = (
         "each = [counts[n] for n in sizes]", "each = [counts[max(sizes)] for n in sizes]",
     ),
     _in(
-        "evaluate/tuples", "by_projection.py", TUPLES,
+        "evaluate/tuples", "place_means.py", TUPLES,
         "the gradient of the bias is that of the last position, which sets of n < k do not fill",
         "by_bias = by_projection[..., :H].sum(-2)", "by_bias = by_projection[..., -H:].sum(-2)",
     ),
@@ -153,7 +153,7 @@ FAULTS = (
     _in(
         "evaluate/tuples", "tuple_means.py", "evaluate/test_memory evaluate/test_every_tuple evaluate/test_projected",
         "a last chunk of tuples that is not full is dropped",
-        "for some in tuples.split(step):", "for some in tuples[: max(step, len(tuples) // step * step)].split(step):",
+        "for piece in tuples.split(step):", "for piece in tuples[: max(step, len(tuples) // step * step)].split(step):",
     ),
     _in(
         "evaluate/cells", "pool.py", CELLS,
@@ -179,7 +179,8 @@ FAULTS = (
     _in(
         "evaluate/cells", "layers.py", "evaluate/test_recurrences nn/test_equivariant",
         "what is read from behind comes out mirrored",
-        "found.append(states[mirror] if direction.reverse and every_state else states)", "found.append(states)",
+        "directions.append(states[mirror] if direction.reverse and every_state else states)",
+        "directions.append(states)",
     ),
     _in(
         "evaluate/cells", "layers.py", CELLS,
@@ -267,7 +268,7 @@ FAULTS = (
         "best = losses.detach().argmin(1, keepdim=True)", "best = losses.detach().argmax(1, keepdim=True)",
     ),
     _in(
-        "orderings", "ties.py", "orderings/test_canonical",
+        "orderings", "sorting.py", "orderings/test_canonical",
         "equal elements count as a tie",
         "(equal[1:] == equal[:-1]).all(1) & (unequal[1:] != unequal[:-1]).any(1)", "(equal[1:] == equal[:-1]).all(1)",
     ),
@@ -429,7 +430,7 @@ FAULTS = (
         "return torch.logaddexp(logs + by_weight, by_chance)", "return torch.logaddexp(logs, by_chance)",
     ),
     _in(
-        ".", "sets.py", "test_sets",
+        "sets", "ragged.py", "test_sets",
         "from_index turns the elements of each set round",
         "x[torch.argsort(index, stable=True)]", "x[len(x) - 1 - torch.argsort(index.flip(0), stable=True)]",
     ),
@@ -461,7 +462,7 @@ FAULTS = (
         "np.lexsort((rows, steps))", "np.lexsort((steps, rows))",
     ),
     _in(
-        ".", "transfer.py", "test_no_waiting",
+        "sets", "transfer.py", "test_no_waiting",
         "what is sent to a GPU is waited for",
         "x.pin_memory().to(device, non_blocking=True)", "x.to(device)",
     ),
@@ -570,7 +571,7 @@ FAULTS = (
     _in(
         "density", "anomaly.py", "density/test_uses",
         "the tail is that of sets less surprising",
-        "own >= of_sets[some, None]", "own <= of_sets[some, None]",
+        "own >= of_sets[of_size, None]", "own <= of_sets[of_size, None]",
     ),
     _in(
         "studies", "adam.py", "studies/test_adam",

@@ -20,7 +20,7 @@ from janossy import (
     Tuples,
 )
 from janossy.evaluate import on_kernels
-from janossy.orderings.compiling import constant_when_compiled
+from janossy.sets.transfer import constant_when_compiled
 from tests.examples import ORDERINGS, D, distinct_sets, drawing, pooling
 from tests.laws import close, law_parity, value_and_gradients
 

@@ -52,7 +52,7 @@ from janossy.evaluate import (
 from janossy.functions import FeaturedMLP, GatedAttention, MonotoneLattice, TupleFeatures
 from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
 from janossy.inference import ControlVariate, fit_control_variate, interaction_order, predict_passes, sensitivity
-from janossy.losses.permutation_loss import RobbinsMonro
+from janossy.losses import RobbinsMonro
 from janossy.nn import (
     AppendSize,
     AttentionMean,

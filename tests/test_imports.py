@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import janossy
 
@@ -67,3 +68,9 @@ def test_the_package_has_the_public_names_and_no_others():
     assert all(names[name] is getattr(janossy, name) for name in janossy.__all__)
     assert janossy.inference.predict is not None  # rooms too, once a name has been asked for
     assert not hasattr(janossy, "Sorted")
+
+
+def test_the_package_loads_no_module_by_a_name_that_is_not_installed():
+    files = list(Path(janossy.__file__).parent.rglob("*.py"))
+    assert len(files) > 100
+    assert [file for file in files for quote in "\"'" if f"{quote}studies." in file.read_text(encoding="utf-8")] == []

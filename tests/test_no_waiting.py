@@ -29,8 +29,8 @@ from janossy import (
 from janossy.graph import GraphSAGE, TwoHops
 from janossy.losses.order_loss import OrderLoss
 from janossy.orderings import Learned
+from janossy.sets.transfer import upload
 from janossy.stack import clip_grad_norm_, scale_steps
-from janossy.transfer import upload
 from tests.examples import D, Transformer, distinct_sets
 from tests.standin import OnCuda, TwoDevices, Waited, cuda, numbers, on_cuda
 

@@ -61,7 +61,6 @@ ALLOWED = {
     "export_onnx": (2, "a network and its file"),
     "neighbour_keys": (2, PAIR),
     "predict": (3, "a model, its data, and the size of the sample that is drawn from them"),
-    "predict_passes": (2, "a model and the size of the sample that is drawn from it"),
     "scale_steps": (2, PAIR),
     "two_hops": (2, "a graph and its vertices"),
     # Records, positional throughout.

@@ -355,6 +355,16 @@ def changed(**changes) -> list[JanossyNetwork]:
     return found
 
 
+class Activated(nn.Module):
+    def __init__(self, act: nn.Module) -> None:
+        super().__init__()
+        self.inner = act
+
+
+def activated(act: nn.Module) -> JanossyNetwork:
+    return JanossyNetwork(None, JanossyPooling(TupleMLP(1, 2, 3), Tuples(1)), Activated(act))
+
+
 GOOD = "k2 of ids"
 BAD = {
     "none": (lambda: Stack([]), ValueError, "at least one network; got none"),
@@ -379,7 +389,17 @@ BAD = {
     "arguments": (
         lambda: Stack(changed(f=lambda n: setattr(n.pooling, "reduce", "mean"))),
         ValueError,
-        "reduce=mean.* in network 1, where network 0 has .*reduce=sum",
+        "in network 1, pooling.reduce='mean', where the first has 'sum'",
+    ),
+    "arguments that no repr shows": (
+        lambda: Stack(changed(f=lambda n: setattr(n.pooling, "memory_budget", 1))),
+        ValueError,
+        "in network 1, pooling.memory_budget=1, where the first has",
+    ),
+    "parts": (
+        lambda: Stack([activated(nn.Tanh()), activated(nn.ReLU())]),
+        ValueError,
+        "in network 1, rho.inner=ReLU, where the first has Tanh",
     ),
     "batches": (lambda: Stack(networks(GOOD))([some_sets(GOOD, (3,), 0)] * 2), ValueError, "each of its 3 networks"),
     "numbers of sets": (

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.checks import check_integer, check_number
-from janossy.sets import Ragged, as_sets
+from janossy.sets import Ragged, sets_of_example
 
 __all__ = ["assert_invariant"]
 
@@ -56,7 +56,7 @@ def assert_invariant(
             f"assert_invariant expects a model of sets, or a function; got {model!r}, of type {type(model).__name__}. "
             "Write assert_invariant(network, sets)."
         )
-    sets = as_sets(example, "assert_invariant")
+    sets = sets_of_example(example, "assert_invariant")
     check_integer("assert_invariant", "num_permutations", num_permutations)
     check_integer("assert_invariant", "seed", seed, optional=True)
     for name, number in {"atol": atol, "rtol": rtol}.items():

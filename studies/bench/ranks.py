@@ -1,4 +1,8 @@
-"""Models ranked over data sets: Friedman's test, and what Nemenyi's says is no difference (Demšar, 2006)."""
+"""Models ranked over data sets: Friedman's test, and what Nemenyi's says is no difference (Demšar, 2006).
+
+The test and the quantiles are scipy's. autorank and scikit-posthocs would add statsmodels, and with it seaborn or
+baycomp, for the one formula that is left.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from janossy.atomic import write_whole
+from janossy.files.atomic import write_whole
 from studies.bench.cells import About, Number
 from studies.bench.names import AUTO, DATA, MODELS
 from studies.runs.results import Result, read_result

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from janossy.batch.workers import Progress
 from janossy.estimators import Progress as Search
 from janossy.estimators import SetClassifier, SetRegressor
-from janossy.estimators.clock import time_by
+from janossy.estimators.interrupts import time_by
 from studies.bench.best_rate import BestRate
 from studies.bench.cells import About, Cell, score_of
 from studies.bench.clustering import MixtureEstimator, of_mixtures

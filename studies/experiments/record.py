@@ -1,11 +1,14 @@
-"""Results that grow cell by cell on disk, so that a run that was cut goes on where it was."""
+"""Records of results: the machine and the versions, and cells that grow on disk, so that a cut run goes on."""
 
 import json
+import os
+import platform
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import about_here
+import torch
 
 
 class Record:
@@ -28,3 +31,25 @@ class Record:
         part = self.file.with_suffix(".part")
         part.write_text(json.dumps({"command": self.command, **about_here(), "cells": self.cells}, indent=1) + "\n")
         part.replace(self.file)
+
+
+def about_here() -> dict:
+    """Returns what every record says: when, the machine and the versions."""
+    return {
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {
+            "cpu": _cpu(),
+            "cores": os.cpu_count(),
+            "torch_threads": torch.get_num_threads(),
+            "platform": platform.platform(),
+        },
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+    }
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import isnan
-from typing import Any
+from typing import Any, cast
 
 
 @dataclass(frozen=True)
@@ -31,4 +31,6 @@ class Score:
 @cache
 def paper_tables() -> dict[str, Any]:
     """tables.json: every table of the paper, with notes."""
-    return json.loads(files("studies.paper").joinpath("tables.json").read_text(encoding="utf-8"))
+    return cast(
+        "dict[str, Any]", json.loads(files("studies.paper").joinpath("tables.json").read_text(encoding="utf-8"))
+    )

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
+from typing import cast
 
 from janossy.batch.workers import Trial
 from studies.runs.results import Result
@@ -28,4 +29,4 @@ def projected(trials: Sequence[Trial], finished: Sequence[tuple[Trial, Result]])
     for trial, result in finished:
         by_names[trial.place[:2]].append(result["seconds"] / trial.cost)
     of_all = median(rate for rates in by_names.values() for rate in rates)
-    return sum(trial.cost * median(by_names.get(trial.place[:2], [of_all])) for trial in trials)
+    return cast("float | None", sum(trial.cost * median(by_names.get(trial.place[:2], [of_all])) for trial in trials))

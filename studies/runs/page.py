@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from janossy.atomic import write_whole
 from janossy.cli.pages import THEMES, Colours, data_uri, fill, render
+from janossy.files.atomic import write_whole
 from studies.runs.results import Result
 
 Plot = Callable[[Sequence[Result], Colours], Figure]

@@ -5,9 +5,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from janossy.atomic import write_whole
+from janossy.files.atomic import write_whole
 from studies.runs.schema import check
 
 CELLS = "cells"
@@ -58,7 +58,7 @@ def read_result(path: Path, schema: type) -> Result:
     if _depth(result) > DEEPEST:
         raise ValueError("it is nested too deeply")
     check(result, schema)
-    return result
+    return cast(Result, result)
 
 
 def defaults(settings: Any) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from janossy.atomic import claimed
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.fitting import _move, _place
 from janossy.cli.workflow.inspecting import printable
+from janossy.files.atomic import claimed
 
 
 def test_the_second_fit_to_a_place_says_so_before_it_trains(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from janossy.batch import SetPredictor
-from janossy.cli.workflow import parts
+from janossy.cli.workflow import predicting_parts as parts
 from tests.batch.models import saved, table
 from tests.batch.ray import ray
 from tests.cli.commands import janossy, run
@@ -84,7 +84,7 @@ def test_parts_are_what_the_predictor_gives_and_are_never_written_twice(model, s
 
 KILLED = """
 import os, signal, sys
-from janossy.cli.workflow import parts
+from janossy.cli.workflow import predicting_parts as parts
 from janossy.cli import main
 
 parts.PART, parts.BATCH = 40, 10
@@ -176,7 +176,7 @@ class Dying:
 
 
 def test_a_worker_of_ray_that_dies_takes_its_job_alone(ray):
-    on_ray = import_module("studies.runs.on_ray")
+    on_ray = import_module("janossy.batch.workers_on_ray")
     events = list(on_ray.work([Dying(1), Dying(0)], 1))
     ended = {event.job.number: event for event in events if event.kind != "started"}
     assert ended[0].value == "alive"

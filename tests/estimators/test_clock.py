@@ -5,7 +5,7 @@ from itertools import count
 import numpy as np
 
 from janossy.estimators import SetClassifier
-from janossy.estimators.clock import now, time_by
+from janossy.estimators.interrupts import now, time_by
 
 
 def note(**settings):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from janossy.estimators import search as module
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch, seconds_to_predict
-from janossy.estimators.clock import time_by
 from janossy.estimators.ensemble import picks
+from janossy.estimators.interrupts import time_by
 from janossy.estimators.search import KEPT, Limits, Search
 from janossy.estimators.splits import folds, splits
 from janossy.estimators.strategies import build_network

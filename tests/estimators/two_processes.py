@@ -16,8 +16,7 @@ from janossy.estimators.batches import Examples
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
 from janossy.estimators.strategies import build_network
-from janossy.estimators.streams.order import Order
-from janossy.estimators.streams.reading import Reader
+from janossy.estimators.streams.order import Order, Reader
 from janossy.estimators.tasks import Regression
 from janossy.estimators.training import Plan
 from janossy.tables import SetStream

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from janossy import GRU
-from janossy.graph import GraphSAGE, Neighbourhoods, predict_passes, two_hops
-from janossy.inference import Prediction, passes
+from janossy.graph import GraphSAGE, Neighbourhoods, two_hops
+from janossy.inference import Prediction, passes, predict_passes
 from tests.laws import close
 
 pytestmark = pytest.mark.usefixtures("float64")

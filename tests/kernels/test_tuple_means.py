@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import janossy.kernels.cpu.tuple_means as module
-from janossy.kernels.counts import num_tuples
 from janossy.kernels.cpu import compiled
 from janossy.kernels.cpu.activations import CODES
 from janossy.kernels.cpu.tuple_means import tuple_means
+from janossy.kernels.limits import num_tuples
 
 ACTIVATIONS = {
     "tanh": torch.tanh,

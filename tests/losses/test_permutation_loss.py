@@ -11,7 +11,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from janossy import GRU, AllPermutations, Distinct, ImportanceSampled, JanossyNetwork, JanossyPooling, Ragged, Sampled
-from janossy.losses.permutation_loss import OBJECTIVES, Estimand, PermutationLoss, RobbinsMonro
+from janossy.losses import Estimand, PermutationLoss, RobbinsMonro
+from janossy.losses.permutation_loss import OBJECTIVES
 from janossy.orderings import RandomOrderings
 from janossy.orderings.drawn import Drawn
 from janossy.orderings.rows import build_rows

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from janossy.saving.model import signed
 from janossy.saving.reading import DESCRIPTION, FORMAT, HEADER, TENSORS
-from janossy.saving.writing import signed
 
 
 def resigned(path: Path, description: Any = None) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from janossy import Canonical, JanossyNetwork, JanossyPooling, Ragged, TupleMLP, Tuples
-from janossy.atomic import Taken, claimed
+from janossy.files.atomic import Taken, claimed
 from janossy.nn import PooledNorm
 from janossy.saving import SavedModelError, describe, load, register, save, weights, write_model
 from janossy.saving.parts import KINDS, NAMES

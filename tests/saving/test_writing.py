@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from janossy import GRU, JanossyNetwork, JanossyPooling, Sampled, atomic
-from janossy.saving import load, read_model, save, weights, write_model, writing
+from janossy import GRU, JanossyNetwork, JanossyPooling, Sampled
+from janossy.files import atomic
+from janossy.saving import load, model, read_model, save, weights, write_model
 from janossy.saving.reading import DESCRIPTION as DESCRIPTION_FILE
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "b.c": torch.tensor([True]), "empty": torch.zeros(0, 4)}
@@ -93,8 +94,8 @@ def test_a_full_disk_leaves_what_was_there(suffix, there, tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(writing.Path, "write_bytes", full)
-        patched.setattr(writing.ZipFile, "writestr", full)
+        patched.setattr(model.Path, "write_bytes", full)
+        patched.setattr(model.ZipFile, "writestr", full)
         with pytest.raises(OSError, match="No space left"):
             save(network(2), path, overwrite=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ([path.name] if there else [])
@@ -103,7 +104,7 @@ def test_a_full_disk_leaves_what_was_there(suffix, there, tmp_path, monkeypatch)
 
 
 def test_a_failing_rename_puts_the_old_model_back(tmp_path, monkeypatch):
-    path, rename = tmp_path / "model", writing.Path.rename
+    path, rename = tmp_path / "model", model.Path.rename
     save(network(), path)
 
     def fails_to_place(self, target):
@@ -113,7 +114,7 @@ def test_a_failing_rename_puts_the_old_model_back(tmp_path, monkeypatch):
         return rename(self, target)
 
     renamed = []
-    monkeypatch.setattr(writing.Path, "rename", fails_to_place)
+    monkeypatch.setattr(model.Path, "rename", fails_to_place)
     monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)  # as on a system that exchanges no names
     with pytest.raises(OSError, match="no"):
         save(network(2), path, overwrite=True)

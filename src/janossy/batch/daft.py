@@ -32,7 +32,7 @@ def on_daft(
 
         @daft.method.batch(return_dtype=kind, unnest=True, batch_size=batch_size)
         def predict(self, rows: daft.Series) -> pa.Array:
-            found = self.predictor(pa.Table.from_struct_array(rows.to_arrow()))
-            return found.combine_chunks().to_struct_array().combine_chunks()
+            predictions = self.predictor(pa.Table.from_struct_array(rows.to_arrow()))
+            return predictions.combine_chunks().to_struct_array().combine_chunks()
 
     return sets.select(Predict(predictor).predict(daft.functions.to_struct(*map(daft.col, sets.column_names))))

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from socket import gethostname
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -130,9 +130,9 @@ class SetPredictor:
         if len(leaves) < len(schema):
             raise ValueError(f"a table expects columns of different names; got {', '.join(schema.names)}. Rename one.")
         has = f"It has {', '.join(schema.names[:20])}{', …' if len(schema) > 20 else ''}."
-        found = {leaf for each in leaves.values() for leaf in each}
+        present = {leaf for each in leaves.values() for leaf in each}
         for name in kinds:
-            if name not in found:
+            if name not in present:
                 raise ValueError(f"the table has no column {name!r}, which the model reads. {has}")
         read = [name for name, each in leaves.items() if kinds.keys() & set(each)]
         elements = {code.name for code in self._loaded.encoder_.elements}
@@ -167,7 +167,7 @@ def _load(path: str, expected: str, num_permutations: int | None, device: str) -
     settings: dict[str, Any] = {"device": device}
     if num_permutations is not None:
         settings["num_permutations"] = num_permutations
-    return model.set_params(**settings)
+    return cast("SetClassifier | SetRegressor", model.set_params(**settings))
 
 
 def _digest(path: str) -> str:

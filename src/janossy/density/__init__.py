@@ -3,12 +3,11 @@
 from janossy.density.anomaly import Anomaly, anomaly_scores
 from janossy.density.autoregressive import Autoregressive
 from janossy.density.completion import Completion, complete
+from janossy.density.contract import Head, SequenceDensity
 from janossy.density.estimate import Estimate
 from janossy.density.exchangeable import ExchangeableDensity
-from janossy.density.head import Head
 from janossy.density.heads import Bounded, Categories, Normals, VonMises
 from janossy.density.iid_mixture import IidMixture
-from janossy.density.sequence import SequenceDensity
 from janossy.density.sizes import CategoricalSizes, NegativeBinomialSizes
 
 __all__ = [

@@ -27,10 +27,10 @@ def log_mean_over_orders(q: Autoregressive, x: Tensor, memory_budget: int) -> Te
     n = x.shape[1]
     num_numbers = NUMBERS_A_STATE * q.readout.in_features + NUMBERS_A_PARAMETER * q.head.num_parameters
     of_one = num_beginnings(n) * num_numbers * q.start.element_size()
-    some = max(1, memory_budget // of_one)
-    if len(x) <= some:
+    num_sets = max(1, memory_budget // of_one)
+    if len(x) <= num_sets:
         return _log_mean(q, x)
-    return torch.cat([checkpoint(_log_mean, q, part, use_reentrant=False) for part in x.split(some)])
+    return torch.cat([checkpoint(_log_mean, q, part, use_reentrant=False) for part in x.split(num_sets)])
 
 
 def num_beginnings(n: int) -> int:
@@ -49,10 +49,10 @@ def _log_mean(q: Autoregressive, x: Tensor) -> Tensor:
         following = torch.from_numpy(_following(n, t)).to(x.device)
         if windows is not None and t >= reach:
             each = torch.from_numpy(_window(n, t, reach)).to(x.device)
-            found = windows[:, each[:, None], following]
+            of_next = windows[:, each[:, None], following]
         else:
-            found = q.head.distribution(parameters[t][:, :, None]).log_prob(x[:, following])
-        total = (found + total.view(found.shape)).logsumexp(-1)
+            of_next = q.head.distribution(parameters[t][:, :, None]).log_prob(x[:, following])
+        total = (of_next + total.view(of_next.shape)).logsumexp(-1)
     return total[:, 0] - lgamma(n + 1)
 
 

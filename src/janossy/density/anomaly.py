@@ -49,16 +49,16 @@ def anomaly_scores(
     check_ragged(sets, "anomaly_scores")
     check_integer("anomaly_scores", "num_samples", num_samples, 1, "sets of each size")
 
-    def surprise(some: Ragged) -> Tensor:
-        found = density.log_prob(some, num_permutations, max_exact=max_exact, generator=generator)
-        return density.log_size(some) - found.log_prob
+    def surprise(batch: Ragged) -> Tensor:
+        estimate = density.log_prob(batch, num_permutations, max_exact=max_exact, generator=generator)
+        return density.log_size(batch) - estimate.log_prob
 
     of_sets = surprise(sets)
     sizes = torch.tensor(sets.sizes, dtype=torch.long, device=sets.device)
     tail = torch.ones_like(of_sets)
     for n in sorted(set(sets.sizes)):
         own = surprise(density.sample(sizes=[n] * num_samples, generator=generator))
-        some = sizes == n
-        at_least = (own >= of_sets[some, None]).sum(1)
-        tail[some] = (1 + at_least).to(tail.dtype) / (num_samples + 1)
+        of_size = sizes == n
+        at_least = (own >= of_sets[of_size, None]).sum(1)
+        tail[of_size] = (1 + at_least).to(tail.dtype) / (num_samples + 1)
     return Anomaly(of_sets, -density.log_size(sets), tail)

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from janossy.checks import check_integer
-from janossy.density.head import Head
-from janossy.density.sequence import SequenceDensity
+from janossy.density.contract import Head, SequenceDensity
 from janossy.nn.modes import untouched
 
 REMEDY = (

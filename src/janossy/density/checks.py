@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from janossy.density.head import Head
+from janossy.density.contract import Head
 from janossy.density.sizes import Sizes
 from janossy.orderings.contract import check_orderings
 from janossy.sets import Ragged, check_ragged

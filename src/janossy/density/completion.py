@@ -9,8 +9,7 @@ from torch import Tensor
 
 from janossy.checks import check_generator, check_integer
 from janossy.density.checks import check_elements, check_sizes
-from janossy.density.drawing import drawing_by
-from janossy.density.exchangeable import ExchangeableDensity
+from janossy.density.exchangeable import ExchangeableDensity, drawing_by
 from janossy.nn.modes import evaluating
 from janossy.sets import Ragged
 
@@ -62,17 +61,17 @@ def complete(
     for b, n in enumerate(sets.sizes):
         members[n].append(b)
     completed: dict[int, Tensor] = {}
-    found = torch.zeros(3, len(sets), dtype=next(density.parameters()).dtype, device=sets.device)
+    summaries = torch.zeros(3, len(sets), dtype=next(density.parameters()).dtype, device=sets.device)
     with evaluating(density), drawing_by(generator):
-        for n, some in members.items():
-            x = sets[some].values.unflatten(0, (len(some), n))
+        for n, numbers in members.items():
+            x = sets[numbers].values.unflatten(0, (len(numbers), n))
             walks, log_weights = _walk(density, x, num_missing, num_walks)
             chosen = torch.multinomial(log_weights.softmax(1), 1)[:, 0]
-            y = walks[torch.arange(len(some), device=x.device), chosen]
-            completed |= {b: torch.cat((x[i], y[i])) for i, b in enumerate(some)}
-            found[:, some] = _summary(log_weights)
+            y = walks[torch.arange(len(numbers), device=x.device), chosen]
+            completed |= {b: torch.cat((x[i], y[i])) for i, b in enumerate(numbers)}
+            summaries[:, numbers] = _summary(log_weights)
     together = Ragged.from_sets([completed[b] for b in range(len(sets))]) if len(sets) else sets
-    return Completion(together, *found)
+    return Completion(together, *summaries)
 
 
 def _walk(density: ExchangeableDensity, x: Tensor, num_missing: int, num: int) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,7 @@
 """ExchangeableDensity: P(n) times the mean of a density of sequences over the orders of a set."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import torch
@@ -10,9 +11,8 @@ from janossy.checks import check_generator, check_integer
 from janossy.density.all_orders import log_mean_over_orders
 from janossy.density.autoregressive import Autoregressive
 from janossy.density.checks import check_elements, check_orders, check_sizes
-from janossy.density.drawing import drawing_by
+from janossy.density.contract import SequenceDensity
 from janossy.density.estimate import Estimate, log_mean_exp
-from janossy.density.sequence import SequenceDensity
 from janossy.density.sizes import Sizes, whole_sizes
 from janossy.evaluate.problem import MEMORY_BUDGET
 from janossy.nn.modes import evaluating
@@ -126,8 +126,8 @@ class ExchangeableDensity(nn.Module):
             if len(small):
                 log_prob = log_prob.index_add(0, small, self._over_all_orders(sets[small]))
             if len(large):
-                found, of_large = self._bound(sets[large], sampled, generator)
-                log_prob, error = log_prob.index_add(0, large, found), error.index_add(0, large, of_large)
+                bound, of_large = self._bound(sets[large], sampled, generator)
+                log_prob, error = log_prob.index_add(0, large, bound), error.index_add(0, large, of_large)
         return Estimate(log_prob, error, counts, exact)
 
     def log_janossy(self, sets: Ragged, num_permutations: int = NUM_ORDERS, **options: object) -> Estimate:
@@ -199,10 +199,25 @@ class ExchangeableDensity(nn.Module):
             chosen = torch.arange(len(sets)) if members is None else torch.tensor(members)
             x = sets[chosen].values.unflatten(0, (len(chosen), n))
             budget = self.pooling.memory_budget
-            found = log_mean_over_orders(self.q, x, budget) if isinstance(self.q, Autoregressive) else self.q(x)[:, 0]
-            total = total.index_add(0, chosen.to(total.device), found)
+            of_size = log_mean_over_orders(self.q, x, budget) if isinstance(self.q, Autoregressive) else self.q(x)[:, 0]
+            total = total.index_add(0, chosen.to(total.device), of_size)
         return total
 
     def _bound(self, sets: Ragged, sampled: Sampled, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         rows = self.pooling.rows(sets, sampled, generator=generator)
         return log_mean_exp(rows, sampled.exhausting(), sets.sizes)
+
+
+@contextmanager
+def drawing_by(generator: torch.Generator | None) -> Iterator[None]:
+    """torch's global random numbers follow this generator meanwhile, and are as they were afterwards."""
+    if generator is None:
+        yield
+        return
+    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+    devices = [generator.device] if generator.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        # Those of this device alone: torch.manual_seed would leave the others' changed.
+        own = torch.cuda.default_generators[generator.device.index or 0] if devices else torch.default_generator
+        own.manual_seed(seed)
+        yield

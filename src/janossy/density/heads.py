@@ -19,7 +19,7 @@ from torch.distributions import (
 from torch.distributions import VonMises as OneVonMises
 from torch.nn.functional import one_hot, softplus
 
-from janossy.density.head import Head
+from janossy.density.contract import Head
 from janossy.functions.checks import check_widths
 
 MIN_SCALE = 1e-3

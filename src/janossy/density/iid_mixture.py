@@ -4,8 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution, MixtureSameFamily
 
-from janossy.density.head import Head
-from janossy.density.sequence import SequenceDensity
+from janossy.density.contract import Head, SequenceDensity
 from janossy.functions.checks import check_widths
 
 

@@ -122,7 +122,7 @@ def whole_sizes(sizes: Any, owner: str) -> list[int]:
 
 
 def _some_sizes(sizes: Any, owner: str) -> list[int]:
-    found = whole_sizes(sizes, owner)
-    if not found or min(found) < 0:
-        raise ValueError(f"{owner} expects the sizes of sets, at least one, all >= 0; got {found[:10]}.")
-    return found
+    numbers = whole_sizes(sizes, owner)
+    if not numbers or min(numbers) < 0:
+        raise ValueError(f"{owner} expects the sizes of sets, at least one, all >= 0; got {numbers[:10]}.")
+    return numbers

@@ -21,7 +21,7 @@ SHUFFLING = 2**32 - 2
 
 
 @dataclass(frozen=True, eq=False)
-class Examples(Dataset):
+class Examples(Dataset["Examples"]):
     """Encoded sets with their targets and weights, all on one device; chosen from by sets.
 
     Shapes: context (B, e), or None of no columns; targets (B,) of classes, or (B, t) of numbers; weights (B,).
@@ -41,12 +41,12 @@ class Examples(Dataset):
 
     def digest(self) -> str:
         """Returns text that tells these examples from others."""
-        found = sha256()
+        sha = sha256()
         for tensor in (self.sets.values, self.sets.offsets, self.context, self.targets, self.weights):
             if tensor is not None:
-                found.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-                found.update(tensor.contiguous().cpu().numpy().tobytes())
-        return found.hexdigest()
+                sha.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+                sha.update(tensor.contiguous().cpu().numpy().tobytes())
+        return sha.hexdigest()
 
     @staticmethod
     def cat(parts: Sequence["Examples"]) -> "Examples":

@@ -3,12 +3,12 @@
 from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError  # what torch.load raises; nothing is unpickled but tensors and plain data
-from typing import Any
+from typing import Any, cast
 
 import torch
 
-from janossy.atomic import write_whole
 from janossy.estimators.processes import Processes
+from janossy.files.atomic import write_whole
 
 SECONDS = 10.0
 """Training is saved so often, at the end of an epoch or between."""
@@ -64,7 +64,7 @@ class Checkpoint:
                     f"{self.folder} holds a checkpoint of another fit: {name} is {_short(there.get(name))} there, and "
                     f"{_short(value)} here. Give another folder, or remove it to begin anew."
                 )
-        return state["state"]
+        return cast("dict[str, Any] | None", state["state"])
 
     def write(self, stage: str, state: dict[str, Any]) -> None:
         """Put it in the place of what was there. Raises: OSError where there is no room; what was there stays."""

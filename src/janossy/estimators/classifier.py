@@ -61,7 +61,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
         sensitivity_: how much single orders of validation sets matter to the main network that draws orders
             (``janossy.inference.Sensitivity``); None if none does.
-        left_out_, scan_, seconds_: of a fit to files, the sets that were left out, with their targets; what the first
+        validation_sets_, scan_, seconds_: of a fit to files, the validation sets with their targets; what the first
             pass has found; and the seconds of "scan" and "training", of which "reading" is what training waited for.
         interrupted_: whether Ctrl-C ended the search: predictions are then of the best so far. A second ends at once.
         temperature_: what logits are divided by.

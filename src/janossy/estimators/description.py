@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
+from janossy.files.typed_json import typed
 from janossy.saving.reading import Contents, SavedModelError, read_contents
 from janossy.tables.codes import Code, columns_from_state
-from janossy.typed_json import typed
 
 NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 """The dtypes of labels that are numbers; others are text, in an array of text or of objects."""
@@ -116,8 +116,8 @@ def read_estimator(path: str | PathLike[str]) -> tuple[Saved, Contents]:
 
     Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved estimator, or a damaged one.
     """
-    found = read_contents(path)
-    return checked(found.description, path), found
+    contents = read_contents(path)
+    return checked(contents.description, path), contents
 
 
 def checked(description: Mapping[str, Any], path: str | PathLike[str]) -> Saved:

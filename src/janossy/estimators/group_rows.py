@@ -1,7 +1,7 @@
 """GroupRows: a long table, one row an element, as sets, for scikit-learn's pipelines."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
 
     def transform(self, X: Any) -> SetTable:
         """The sets of X, one row a set."""
-        return as_sets(X, **self.get_params(deep=False))
+        return cast(SetTable, as_sets(X, **self.get_params(deep=False)))
 
     def fit_transform(self, X: Any, y: Any = None) -> SetTable:
         """The sets of X, one row a set."""
@@ -80,7 +80,7 @@ class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
 
         y is the name of a column of X that is constant in each set, or whatever ``as_sets`` takes.
         """
-        return as_sets(X, y, **self.get_params(deep=False))[1]
+        return cast(np.ndarray, as_sets(X, y, **self.get_params(deep=False))[1])
 
     def set_output(self, *, transform: Any = None) -> "GroupRows":
         """Returns itself: its output stays a ``SetTable``, which no frame can be."""

@@ -74,23 +74,23 @@ def leave_one_out(
 ) -> tuple[Tensor, Tensor]:
     """The mean prediction of each set (B, out), and of each set without each of its elements, (N, out)."""
     whole = ensemble.predict(sets, context, num_permutations).mean
-    without, some, num_elements = [whole[:0]], [], 0
+    without, gathered, num_elements = [whole[:0]], [], 0
     for b, n in enumerate(sets.sizes):
-        some.append(b)
+        gathered.append(b)
         num_elements += n * n
         if num_elements > MAX_ELEMENTS or b + 1 == len(sets):
             # Of the n copies of a set's n elements, copy i is without element i.
-            chosen = sets[some]
+            chosen = sets[gathered]
             parts = [
                 torch.arange(m).expand(m, m)[~torch.eye(m, dtype=torch.bool)] + begin
                 for begin, m in zip(chosen.offsets.tolist(), chosen.sizes, strict=False)
             ]
-            owners = torch.tensor(some).repeat_interleave(torch.tensor(chosen.sizes))
+            owners = torch.tensor(gathered).repeat_interleave(torch.tensor(chosen.sizes))
             shorter = Ragged.from_sizes(
                 chosen.values[torch.cat(parts)], [m - 1 for m in chosen.sizes for _ in range(m)]
             )
             if len(shorter):
                 of_sets = None if context is None else context[owners]
                 without.append(ensemble.predict(shorter, of_sets, num_permutations).mean)
-            some, num_elements = [], 0
+            gathered, num_elements = [], 0
     return whole, torch.cat(without)

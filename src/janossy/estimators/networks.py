@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from inspect import signature
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings.contract import Orderings, as_random
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 BLOCKS = 5
 """Independent blocks of permutations that an error bar is made from."""
@@ -64,15 +64,15 @@ def outputs_in_training(
     """
     drawn = drawn_in_training(network)
     if network.training or drawn is None:
-        return network(sets, context=context, generator=generator)
-    return network(sets, drawn, context=context, generator=torch.Generator(sets.device).manual_seed(0))
+        return cast(Tensor, network(sets, context=context, generator=generator))
+    return cast(Tensor, network(sets, drawn, context=context, generator=torch.Generator(sets.device).manual_seed(0)))
 
 
 @torch.no_grad()
 def exact_outputs(network: nn.Module, sets: Ragged, context: Tensor | None) -> Tensor:
     """The outputs (B, out), in evaluation, of a network that draws nothing."""
     with evaluating(network):
-        return network(sets, context=context, generator=None)
+        return cast(Tensor, network(sets, context=context, generator=None))
 
 
 def orderings_for(network: JanossyNetwork, n: int) -> Orderings:

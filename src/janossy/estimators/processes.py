@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -71,7 +71,7 @@ class Processes:
 
     def total(self, x: Tensor) -> Tensor:
         """The sum over all of them, with a gradient."""
-        return _Sum.apply(x) if self.num > 1 else x
+        return cast(Tensor, _Sum.apply(x)) if self.num > 1 else x  # type: ignore[no-untyped-call]
 
     def trained(self, network: nn.Module) -> nn.Module:
         """The network as it is called in training: gradients are averaged over processes, norms are of all sets."""
@@ -117,7 +117,7 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return _Sum.apply(gradient.contiguous())
+        return cast(Tensor, _Sum.apply(gradient.contiguous()))  # type: ignore[no-untyped-call]
 
 
 def _meeting_device(x: Tensor) -> torch.device:

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from janossy.estimators.batches import Examples, RandomBatches, num_batches
 from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
-from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble, Part, picks
-from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.tasks import Task
 from janossy.estimators.training import Ending, Plan, Trained, train
 from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial

@@ -9,7 +9,7 @@ from functools import partial
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -381,7 +381,7 @@ class SetEstimator(BaseEstimator):
                 f"sample_weight expects {num_sets} numbers >= 0, one a set; got shape {weights.shape}, the least "
                 f"{weights.min(initial=0):.3g}. Leave it out for equal weights."
             )
-        return weights
+        return cast(np.ndarray, weights)
 
     def _limits(self) -> Limits:
         """The settings of training, checked."""

@@ -47,5 +47,5 @@ def _trend(n: np.ndarray, y: np.ndarray, alternative: str) -> tuple[float, float
         return 0.0, inf, 1.0
     if (y == y[0]).all():
         return 0.0, 0.0, 1.0
-    found = linregress(n, y, alternative)
-    return found.slope, found.stderr, found.pvalue
+    fit = linregress(n, y, alternative)
+    return fit.slope, fit.stderr, fit.pvalue

@@ -73,32 +73,34 @@ def build_network(
         >>> network(Ragged.from_sets([torch.tensor([[1.0, 13.0], [4.0, 2.0]]), torch.zeros(0, 2)])).shape
         torch.Size([2, 10])
     """
-    of = settings_of(strategy, settings)
+    chosen = settings_of(strategy, settings)
     if element_layout.num_columns == 0:
         raise ValueError("build_network expects elements of at least one column; got a layout of none.")
     h = ColumnEmbedding(
-        element_layout.vocabularies, num_numbers=element_layout.num_numbers, embedding_features=of.embedding_features
+        element_layout.vocabularies,
+        num_numbers=element_layout.num_numbers,
+        embedding_features=chosen.embedding_features,
     )
-    pooling = STRATEGIES[strategy](of, element_layout, h)
+    pooling = STRATEGIES[strategy](chosen, element_layout, h)
     after: list[nn.Module] = (
-        [AttentionMean(of.width, num_heads=of.num_heads)] if isinstance(pooling.f, GatedAttention) else []
+        [AttentionMean(chosen.width, num_heads=chosen.num_heads)] if isinstance(pooling.f, GatedAttention) else []
     )
-    after += [PooledNorm(of.width)] if of.norm else []
+    after += [PooledNorm(chosen.width)] if chosen.norm else []
     embed = None
     if context_layout.num_columns:
         embed = ColumnEmbedding(
             context_layout.vocabularies,
             num_numbers=context_layout.num_numbers,
-            embedding_features=of.embedding_features,
+            embedding_features=chosen.embedding_features,
         )
     rho = Readout(
-        of.width,
-        (of.width,) * of.readout_depth,
+        chosen.width,
+        (chosen.width,) * chosen.readout_depth,
         num_outputs,
         first=nn.Sequential(*after) if after else None,
         embed=embed,
-        activation=of.activation,
-        dropout=of.dropout,
+        activation=chosen.activation,
+        dropout=chosen.dropout,
     )
     return JanossyNetwork(h, pooling, rho)
 
@@ -135,31 +137,41 @@ def pair_features(layout: Layout) -> dict[str, Any]:
 
 
 def _tuples(k: int, reduce: str = "mean") -> "Build":
-    def build(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
-        f = _mlp(k, of, layout, h)
-        fast = isinstance(f, TupleMLP) and of.depth == 1  # evaluators build no tuple
-        some = None if k == 1 or fast or of.num_tuples is None else Distinct(of.num_tuples, k=k)
-        if some is not None and not of.exact:
-            return JanossyPooling(f, some, reduce=reduce, **_size(layout))
-        return JanossyPooling(f, Tuples(k), reduce=reduce, orderings_train=some, **_size(layout))
+    def build(settings: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+        f = _mlp(k, settings, layout, h)
+        fast = isinstance(f, TupleMLP) and settings.depth == 1  # evaluators build no tuple
+        in_training = None if k == 1 or fast or settings.num_tuples is None else Distinct(settings.num_tuples, k=k)
+        if in_training is not None and not settings.exact:
+            return JanossyPooling(f, in_training, reduce=reduce, **_size(layout))
+        return JanossyPooling(f, Tuples(k), reduce=reduce, orderings_train=in_training, **_size(layout))
 
     return build
 
 
-def _sum(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
-    f = TupleMLP(1, h.out_features, (of.width,) * of.depth, activation=of.activation)
+def _sum(settings: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+    f = TupleMLP(1, h.out_features, (settings.width,) * settings.depth, activation=settings.activation)
     return JanossyPooling(f, Tuples(1), reduce="sum")
 
 
-def _attention(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
-    f = GatedAttention(_mlp(1, of, layout, h), in_features=of.width, num_heads=of.num_heads, hidden_features=of.width)
+def _attention(settings: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+    f = GatedAttention(
+        _mlp(1, settings, layout, h),
+        in_features=settings.width,
+        num_heads=settings.num_heads,
+        hidden_features=settings.width,
+    )
     return JanossyPooling(f, Tuples(1), **_size(layout))
 
 
 def _recurrence(cell: type[GRU] | type[LSTM]) -> "Build":
-    def build(of: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
-        f = cell(h.out_features + 1, of.width, num_layers=of.depth, dropout=of.dropout if of.depth > 1 else 0.0)
-        return JanossyPooling(f, Sampled(of.num_permutations), append_size="log")
+    def build(settings: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+        f = cell(
+            h.out_features + 1,
+            settings.width,
+            num_layers=settings.depth,
+            dropout=settings.dropout if settings.depth > 1 else 0.0,
+        )
+        return JanossyPooling(f, Sampled(settings.num_permutations), append_size="log")
 
     return build
 
@@ -169,13 +181,13 @@ def _size(layout: Layout) -> dict[str, Any]:
     return {"append_size": "log", "largest_size": layout.largest_size}
 
 
-def _mlp(k: int, of: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP | FeaturedMLP:
-    in_features, hidden = h.out_features + 1, (of.width,) * of.depth  # and the size of the set
-    if of.features is None or k == 1:
-        return TupleMLP(k, in_features, hidden, activation=of.activation)
-    given = _by_feature(of.features or pair_features(layout), layout, h.places)
+def _mlp(k: int, settings: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP | FeaturedMLP:
+    in_features, hidden = h.out_features + 1, (settings.width,) * settings.depth  # and the size of the set
+    if settings.features is None or k == 1:
+        return TupleMLP(k, in_features, hidden, activation=settings.activation)
+    given = _by_feature(settings.features or pair_features(layout), layout, h.places)
     features = TupleFeatures(k, in_features, **given)
-    return FeaturedMLP(k, in_features, hidden, features=features, activation=of.activation)
+    return FeaturedMLP(k, in_features, hidden, features=features, activation=settings.activation)
 
 
 def _by_feature(given: Mapping[str, Any], layout: Layout, places: Sequence[Sequence[int]]) -> dict[str, Any]:
@@ -185,7 +197,7 @@ def _by_feature(given: Mapping[str, Any], layout: Layout, places: Sequence[Seque
     if unknown := [name for name in given if name not in kinds]:
         raise ValueError(f"features expects {', '.join(kinds)}; got {', '.join(map(repr, unknown))}.")
 
-    def of(columns: Iterable[Any]) -> list[int]:
+    def numbers_of(columns: Iterable[Any]) -> list[int]:
         return [place for column in columns for place in places[layout.column(column)]]
 
     in_own_units = [*chain.from_iterable(given.get("distances", ())), *given.get("periods", ())]
@@ -194,11 +206,11 @@ def _by_feature(given: Mapping[str, Any], layout: Layout, places: Sequence[Seque
     translated: dict[str, Any] = {}
     for name, value in {**given, "units": units}.items():
         if kinds[name] == "columns":
-            translated[name] = of(value)
+            translated[name] = numbers_of(value)
         elif kinds[name] == "groups":
-            translated[name] = [of(group) for group in value]
+            translated[name] = [numbers_of(group) for group in value]
         else:
-            translated[name] = {place: number for column, number in value.items() for place in of([column])}
+            translated[name] = {place: number for column, number in value.items() for place in numbers_of([column])}
     return translated
 
 

@@ -1,12 +1,12 @@
 """What is predicted of a set: a class, or numbers; and what is lost by a wrong prediction."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
-from janossy.inference.links import Link
+from janossy.inference.prediction import Link
 
 LEAST_PROBABILITY = 1e-12
 """Below this a probability costs no more: one confident mistake of one network must not decide a search."""
@@ -68,7 +68,7 @@ class Regression:
         return lambda outputs: outputs
 
     def losses(self, mean: Tensor, targets: Tensor) -> Tensor:
-        return self.criterion(mean, targets)
+        return cast(Tensor, self.criterion(mean, targets))
 
     def score(self, mean: Tensor, targets: Tensor, weights: Tensor) -> float:
         weights = weights[:, None] / weights.sum()

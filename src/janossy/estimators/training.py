@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from janossy.estimators import checkpoint as checkpoints
 from janossy.estimators.batches import BatchSource, Examples, seed_of
 from janossy.estimators.checkpoint import Checkpoint
-from janossy.estimators.clock import now
-from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.networks import outputs_in_training
 from janossy.estimators.processes import Processes
 from janossy.estimators.trials import Epoch

@@ -1,4 +1,4 @@
-"""What a search tells: of each candidate that it tried, and where it is."""
+"""The records of a search: one per candidate that it tried, and its progress."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -82,12 +82,12 @@ def cheapest(problem: Problem) -> Evaluator:
 
 def candidates(problem: Problem) -> list[Candidate]:
     """Every evaluator: those that apply first, the fastest in front."""
-    found = []
+    listed = []
     for evaluator in EVALUATORS:
         reason = evaluator.why_not_applicable(problem)
         cost = evaluator.cost(problem) if reason is None else None
-        found.append(Candidate(evaluator, cost, reason))
-    return sorted(found, key=lambda c: c.cost.seconds if c.cost else float("inf"))
+        listed.append(Candidate(evaluator, cost, reason))
+    return sorted(listed, key=lambda c: c.cost.seconds if c.cost else float("inf"))
 
 
 def named(evaluate: str | Evaluator) -> Evaluator | None:

@@ -15,8 +15,8 @@ from janossy.evaluate.tuples.every_tuple import is_increasing
 from janossy.evaluate.tuples.operators import TUPLE_MEANS
 from janossy.evaluate.tuples.tuple_means import tuple_means
 from janossy.functions.structure import Additive
-from janossy.kernels.counts import num_tuples
-from janossy.orderings.compiling import constant_when_compiled
+from janossy.kernels.limits import num_tuples
+from janossy.sets.transfer import constant_when_compiled
 
 # Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/auto.py.
 RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=4e9, overhead=3.5e-4)

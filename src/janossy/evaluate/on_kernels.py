@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
+from janossy.functions.structure import Recurrent
 from janossy.kernels import KernelsOnCuda, load
-from janossy.kernels.limits import LANES, LEAST_CAPABILITY, MAX_POSITIONS_ON_CUDA
-from janossy.orderings.compiling import constant_when_compiled
+from janossy.kernels.limits import CELL_KINDS, LANES, LEAST_CAPABILITY, MAX_POSITIONS_ON_CUDA, NUMBERS_KEPT
+from janossy.sets.transfer import constant_when_compiled
 
 _LANES = {torch.float32: LANES["float32"], torch.float64: LANES["float64"]}
 _ON_CUDA = (torch.float32, torch.bfloat16)
@@ -38,6 +39,16 @@ def on_kernels_eagerly(x: Tensor) -> bool:
         and torch.autograd.forward_ad._current_level < 0
         and on_kernels(x)
     )
+
+
+def takes_cells(structure: Recurrent, x: Tensor) -> bool:
+    """Returns True if compiled kernels run these cells on these numbers here and now."""
+    return structure.kind in CELL_KINDS and not structure.unrolled and on_kernels_eagerly(x)
+
+
+def numbers_kept(structure: Recurrent) -> int:
+    """Returns how many numbers a compiled cell keeps of each hidden unit for backward, beside its state."""
+    return NUMBERS_KEPT[structure.kind]
 
 
 def takes_means(name: str, p: Tensor) -> bool:

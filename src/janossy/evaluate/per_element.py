@@ -19,7 +19,7 @@ from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import Rows
 from janossy.orderings.sorting import first_of_equals
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 def per_element(problem: Problem) -> Tensor:
@@ -45,9 +45,9 @@ def _by_cells(problem: Problem, rows: Rows) -> Tensor:
     batches = batches_of(pieces_of(rows, limit), limit)
     projections = project(problem.f, structure, problem.elements.values)
     forests = [paths([piece.positions(num_values) for piece in batch]) for batch in batches]
-    found = _computed(problem.f, run, [(projections, forest) for forest in forests])
+    states_of = _computed(problem.f, run, [(projections, forest) for forest in forests])
     total = projections[0].new_zeros(num_values, structure.out_features)
-    for forest, states in zip(forests, found, strict=True):
+    for forest, states in zip(forests, states_of, strict=True):
         total = total.index_add(0, forest.elements, states)
     return total
 
@@ -60,9 +60,9 @@ def _by_rows(problem: Problem, rows: Rows) -> Tensor:
     row_bytes = values.element_size() * work.elements(longest, values.shape[1:].numel())
     pieces = list(pieces_of(rows, max(1, problem.memory_budget * max(1, longest) // row_bytes)))
     pieces = [piece for piece in pieces if piece.num_positions > 0]
-    found = _computed(problem.f, _apply, [(values, piece) for piece in pieces] or [(values, None)])
-    total = torch.zeros(len(values), found[0].shape[1], dtype=widened(found[0]).dtype, device=values.device)
-    for piece, outputs in zip(pieces, found, strict=False):
+    outputs_of = _computed(problem.f, _apply, [(values, piece) for piece in pieces] or [(values, None)])
+    total = torch.zeros(len(values), outputs_of[0].shape[1], dtype=widened(outputs_of[0]).dtype, device=values.device)
+    for piece, outputs in zip(pieces, outputs_of, strict=False):
         total = total.index_add(0, piece.positions(len(values)).flatten(), widened(outputs))
     return total
 

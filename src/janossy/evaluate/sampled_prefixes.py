@@ -85,12 +85,12 @@ def _groves(problem: Problem, bucket: Bucket, members: Sequence[int], num_values
     each = tree.num_rows
     groups_at_once = max(1, limit // max(1, begin + tree.num_nodes))
     for sets, slices in chunks_of(bucket.num_sets, bucket.num_rows // each, groups_at_once):
-        for some in slices:
-            rows = slice(some.start * each, min(some.stop * each, bucket.num_rows))
+        for draws in slices:
+            rows = slice(draws.start * each, min(draws.stop * each, bucket.num_rows))
             positions = positions_of(bucket, num_values, sets, rows).unflatten(1, (-1, each)).flatten(0, 1)
             # Rows are in lexicographic order: the first position behind the beginning shows what is left in turn.
             left = positions[:, :: max(1, each // max(1, num_kinds)), begin : begin + 1].flatten(1)[:, :num_kinds]
             zero = left.new_full((len(left), 1), num_values - 1)
             elements = torch.cat((positions[:, 0, :begin], left, zero), 1)
-            part = Part(members[sets], rows.stop - rows.start, continues=some.start > 0)
+            part = Part(members[sets], rows.stop - rows.start, continues=draws.start > 0)
             yield Grove(stems(tree, elements, begin), [part])

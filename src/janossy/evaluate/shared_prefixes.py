@@ -20,7 +20,7 @@ from janossy.functions.structure import Recurrent
 from janossy.orderings.contract import EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 SET = 6e-6
 """Seconds that finding its tree takes for each set, beside the steps."""
@@ -159,12 +159,12 @@ def _groves(problem: Problem, alike: Alike, order: Tensor | None, zero: int, lim
         sets_each = max(1, limit // max(1, tree.num_nodes))
         members = list(sets.items())
         for s in range(0, len(members), sets_each):
-            some = members[s : s + sets_each]
-            positions = upload(torch.tensor([kinds for _, kinds in some], dtype=torch.long), device)
+            slab_members = members[s : s + sets_each]
+            positions = upload(torch.tensor([kinds for _, kinds in slab_members], dtype=torch.long), device)
             positions = nn.functional.pad(positions if order is None else order[positions], (0, 1), value=zero)
             for first in range(0, tree.num_rows, rows_each):
                 slab = tree.between(first, min(first + rows_each, tree.num_rows))
                 once = bool((slab.counts == 1).all())
                 weights = None if once else upload(slab.counts, device)
-                part = Part([b for b, _ in some], slab.num_rows, continues=first > 0, weights=weights)
+                part = Part([b for b, _ in slab_members], slab.num_rows, continues=first > 0, weights=weights)
                 yield Grove(prefixes(slab, positions), [part])

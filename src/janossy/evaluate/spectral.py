@@ -17,9 +17,9 @@ from janossy.evaluate.tuples.every_tuple import is_increasing
 from janossy.evaluate.tuples.operators import SERIES_MEANS
 from janossy.evaluate.tuples.series_means import series_means
 from janossy.functions.structure import Additive
-from janossy.kernels.counts import enumerated, num_tuples, series_cost
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, num_harmonics
-from janossy.orderings.compiling import constant_when_compiled
+from janossy.kernels.limits import enumerated, num_tuples, series_cost
+from janossy.sets.transfer import constant_when_compiled
 
 MAX_K = 6
 

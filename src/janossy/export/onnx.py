@@ -16,7 +16,7 @@ from janossy.export.padded import PaddedNetwork
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork
 from janossy.orderings import Sampled
-from janossy.sets import Ragged, as_sets
+from janossy.sets import Ragged, sets_of_example
 
 
 def export_onnx(
@@ -50,7 +50,7 @@ def export_onnx(
         ...     export_onnx(network, f"{folder}/network.onnx", example=Ragged.from_sets([torch.randn(4, 3)]))
     """
     padded = PaddedNetwork(network)
-    values = as_sets(example, "export_onnx").values
+    values = sets_of_example(example, "export_onnx").values
     check_integer("export_onnx", "opset", opset, 1, optional=True)
     _check_path(path)
     try:

@@ -144,9 +144,9 @@ class Recurrent(Structure):
 
 def recurrent(f: Callable[[Tensor], Tensor]) -> Recurrent:
     """The recurrence that f is known to declare."""
-    found = structure(f)
-    assert isinstance(found, Recurrent)  # an evaluator that applies has seen it
-    return found
+    declared = structure(f)
+    assert isinstance(declared, Recurrent)  # an evaluator that applies has seen it
+    return declared
 
 
 def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -163,8 +163,8 @@ def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tu
     if weight.dim() == 2:
         return nn.functional.linear(elements, stacked, bias).view(-1, k, H), stacked
     rows = elements.view(len(weight), -1, elements.shape[1])
-    found = rows @ stacked.mT if bias is None else torch.baddbmm(bias[:, None], rows, stacked.mT)
-    return found.view(-1, k, H), stacked
+    projections = rows @ stacked.mT if bias is None else torch.baddbmm(bias[:, None], rows, stacked.mT)
+    return projections.view(-1, k, H), stacked
 
 
 def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:

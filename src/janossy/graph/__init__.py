@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, two_hops
 from janossy.graph.sage import GraphSAGE
-from janossy.inference.passes import predict_passes
 
 if TYPE_CHECKING:
     from janossy.graph.aggregation import JanossyAggregation
@@ -19,7 +18,6 @@ __all__ = [
     "Neighbourhoods",
     "TwoHops",
     "neighbour_keys",
-    "predict_passes",
     "two_hops",
 ]
 

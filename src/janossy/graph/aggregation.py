@@ -108,7 +108,7 @@ class JanossyAggregation(Aggregation):
     def reset_parameters(self) -> None:
         reset(self.pooling)
 
-    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator]
+    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator, unused-ignore]
     def forward(
         self,
         x: Tensor,
@@ -130,7 +130,7 @@ class JanossyAggregation(Aggregation):
         # PyG's layers view what they get.
         return cast(Tensor, pooled.view(*heads, len(sets), pooled.shape[-1]).movedim(len(heads), dim).contiguous())
 
-    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator]
+    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator, unused-ignore]
     def read(self, x: Tensor, sources: Tensor, targets: Tensor, dim_size: int) -> Tensor:
         """A call's result for the elements x[sources] (E, d) and index ``targets``, each row of x projected once.
 

@@ -78,15 +78,15 @@ def _pagerank(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
 
 
 def _personalised_pagerank(edges: csr_matrix, neighbours: np.ndarray) -> np.ndarray:
-    found = np.empty(len(neighbours))
+    ranks = np.empty(len(neighbours))
     for begin in range(0, edges.shape[0], CENTRES):
         centres = np.arange(begin, min(begin + CENTRES, edges.shape[0]))
         starts = np.zeros((edges.shape[0], len(centres)))
         starts[centres, centres - begin] = 1
         here = slice(edges.indptr[begin], edges.indptr[centres[-1] + 1])
         of_centre = np.repeat(centres - begin, np.diff(edges.indptr)[centres])
-        found[here] = _stationary(edges, starts)[neighbours[here], of_centre]
-    return found
+        ranks[here] = _stationary(edges, starts)[neighbours[here], of_centre]
+    return ranks
 
 
 def _stationary(edges: csr_matrix, starts: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ class JanossySAGEConv(SAGEConv):
         super().__init_subclass__()
         cls.propagate = cls.propagate  # type: ignore[method-assign]  # an inherited one is replaced by generated code
 
-    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator]
+    @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator, unused-ignore]
     def propagate(self, edge_index: Any, size: Any = None, **given: Any) -> Tensor:
         x, of_targets = given["x"]
         num_targets = 0 if of_targets is None else len(of_targets)

@@ -9,7 +9,7 @@ from torch import Tensor
 from janossy.checks import check_flag, check_generator, check_integer
 from janossy.orderings.source import Source, arrangements
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 class Neighbourhoods:

@@ -2,10 +2,9 @@
 
 from janossy.inference.control import ControlVariate, fit_control_variate
 from janossy.inference.interaction import InteractionOrder, interaction_order
-from janossy.inference.links import LINKS, Link, named_link
 from janossy.inference.passes import predict_passes
 from janossy.inference.predict import predict
-from janossy.inference.prediction import Prediction
+from janossy.inference.prediction import LINKS, Link, Prediction, named_link
 from janossy.inference.sensitivity import Sensitivity, sensitivity
 from janossy.nn.modes import evaluating
 

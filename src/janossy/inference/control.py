@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +11,8 @@ from janossy.checks import check_generator, check_integer, check_number
 from janossy.evaluate import Function
 from janossy.functions import TupleMLP
 from janossy.inference.draws import mean_of_draws
-from janossy.inference.links import Link, named_link
 from janossy.inference.models import network_in
+from janossy.inference.prediction import Link, named_link
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_module
 from janossy.nn.pooling import JanossyPooling
@@ -78,7 +79,7 @@ class ControlVariate(nn.Module):
     def mean(self, sets: Ragged) -> Tensor:
         """ḡ, the mean of g over all permutations: (B, out)."""
         check_ragged(sets, "ControlVariate")
-        return self.pooling(self._elements(sets))
+        return cast(Tensor, self.pooling(self._elements(sets)))
 
     def _elements(self, sets: Ragged) -> Ragged:
         with torch.no_grad():
@@ -256,9 +257,9 @@ def _train(control: ControlVariate, source: _Source, sets: Ragged, num_steps: in
 def _scale(control: ControlVariate, g: TupleMLP, source: _Source, sets: Ragged) -> None:
     """Multiply each output of g by α = Σ y·g / Σ g², of fresh permutations; by 0 where g is constant."""
     outputs, drawn = source.draw(sets)
-    found = source.controls(control, sets, drawn)
-    square = found.square().sum((0, 1))
-    alpha = (outputs * found).sum((0, 1)) / square.where(square > 0, 1)
+    controls = source.controls(control, sets, drawn)
+    square = controls.square().sum((0, 1))
+    alpha = (outputs * controls).sum((0, 1)) / square.where(square > 0, 1)
     assert g.output is not None
     g.output.weight.mul_(alpha[:, None])
     g.output.bias.mul_(alpha)

@@ -17,7 +17,7 @@ from janossy.orderings import RandomOrderings, Rows
 from janossy.orderings.contract import takes_all
 from janossy.orderings.drawn import Drawn, independent_draws
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 FIRST_LOOK, NEXT_LOOK = 4, 1.75
 """Blocks before the first look whether a set is finished, and the factor to the next look."""

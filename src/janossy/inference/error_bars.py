@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import scipy
 import torch
 from torch import Tensor
 
 from janossy.checks import check_number
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Sample:
         counts = torch.bincount(places, minlength=len(self.population) * most)
         sums = self.outputs.new_zeros(len(counts), self.outputs.shape[1])
         sums = sums.index_add(0, upload(places, sums.device), self.outputs)
-        return (sums / upload(counts, sums.device)[:, None]).unflatten(0, (len(self.population), most))
+        return cast(Tensor, (sums / upload(counts, sums.device)[:, None]).unflatten(0, (len(self.population), most)))
 
     @cached_property
     def standard_error(self) -> Tensor:
@@ -110,7 +110,9 @@ class Sample:
         most = max(num_draws.tolist(), default=0)
         padded = self.outputs.new_full((len(self.population) * most, self.outputs.shape[1]), torch.nan)
         places, order = (upload(x, padded.device) for x in (sets * most + place, order))
-        return padded.index_copy(0, places, self.outputs[order]).unflatten(0, (len(self.population), most))
+        return cast(
+            Tensor, padded.index_copy(0, places, self.outputs[order]).unflatten(0, (len(self.population), most))
+        )
 
     @cached_property
     def _sets(self) -> Tensor:
@@ -123,7 +125,7 @@ class Sample:
         sums = self.outputs.new_zeros(len(self.population) * most, self.outputs.shape[1])
         places = upload(self.sets * most + self.blocks, sums.device)
         sums = sums.index_add(0, places, self.outputs - self.mean[self._sets])
-        return sums.unflatten(0, (len(self.population), most))
+        return cast(Tensor, sums.unflatten(0, (len(self.population), most)))
 
     def _error(self, deviations: Tensor) -> Tensor:
         q = self.num_blocks[:, None]

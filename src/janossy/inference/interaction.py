@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -147,7 +148,7 @@ def _cubes(
             f"interaction_order expects a target of {len(sets)} sets to return ({len(sets)},) or ({len(sets)}, out); "
             f"got {got}."
         )
-    return outputs.double().unflatten(0, (num, 2, *(2,) * order))
+    return cast(Tensor, outputs.double().unflatten(0, (num, 2, *(2,) * order)))
 
 
 def _axes(order: int) -> tuple[int, ...]:

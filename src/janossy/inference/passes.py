@@ -8,8 +8,7 @@ from torch import Tensor
 
 from janossy.checks import check_flag, check_integer
 from janossy.inference.error_bars import Sample
-from janossy.inference.links import Link, change_probability, named_link
-from janossy.inference.prediction import Prediction
+from janossy.inference.prediction import Link, Prediction, change_probability, named_link
 
 
 @torch.no_grad()

@@ -12,16 +12,15 @@ from janossy.evaluate import MEMORY_BUDGET
 from janossy.evaluate.validation import check_context
 from janossy.inference.draws import Control, Draws, until
 from janossy.inference.error_bars import check_confidence
-from janossy.inference.links import Link, change_probability, named_link
 from janossy.inference.models import modules_in, set_function, unwrapped
-from janossy.inference.prediction import Prediction, exact, of_members, together
+from janossy.inference.prediction import Link, Prediction, change_probability, exact, named_link, of_members, together
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork
 from janossy.orderings import RandomOrderings
 from janossy.orderings.contract import Orderings, as_random, check_orderings, modules_of
 from janossy.sets import Ragged, check_ragged
+from janossy.sets.transfer import upload
 from janossy.stack import Stack
-from janossy.transfer import upload
 
 NUM_PERMUTATIONS = 20
 """The default for a network that is trained with one permutation."""
@@ -137,8 +136,8 @@ def predict(
         }
         options |= {"block": block, "seed": seed, "batch_size": batch_size}
         each = zip(network.members(), sources, strict=True)
-        found = [predict(member, sets, num_permutations, generator=source, **options) for member, source in each]
-        return of_members(found, same_draws=seed is not None)
+        predictions = [predict(member, sets, num_permutations, generator=source, **options) for member, source in each]
+        return of_members(predictions, same_draws=seed is not None)
     model = network if isinstance(network, JanossyNetwork) else set_function(network, orderings, context)
     if isinstance(generator, Sequence):
         raise TypeError(f"predict expects one generator for one network; got {len(generator)}. Give one.")
@@ -171,13 +170,13 @@ def predict(
         drawn = cast(RandomOrderings, model.pooling.in_evaluation(drawn))
     num, block = (0, None) if drawn is None else _plan(drawn, num_permutations, block, tolerance is not None)
 
-    def of(some: Ragged, context: Tensor | None) -> Prediction:
+    def of(chosen: Ragged, context: Tensor | None) -> Prediction:
         if drawn is None:
-            return exact(linked(model(some, all_of_them, context=context)), keep_outputs)
+            return exact(linked(model(chosen, all_of_them, context=context)), keep_outputs)
         draws = Draws(
             model,
             drawn,
-            some,
+            chosen,
             num,
             linked,
             context=context,
@@ -188,11 +187,11 @@ def predict(
             adaptive=tolerance is not None,
         )
         if tolerance is None:
-            sample = draws.take(list(range(len(some))), draws.max_blocks)
-            finished = torch.ones(len(some), dtype=torch.bool, device=some.device)
+            sample = draws.take(list(range(len(chosen))), draws.max_blocks)
+            finished = torch.ones(len(chosen), dtype=torch.bool, device=chosen.device)
         else:
             sample, finished = until(draws, tolerance, confidence)
-        rows_each = upload(torch.tensor([draws.num_rows[n] for n in some.sizes], dtype=torch.long), some.device)
+        rows_each = upload(torch.tensor([draws.num_rows[n] for n in chosen.sizes], dtype=torch.long), chosen.device)
         return Prediction(
             sample.mean,
             sample.standard_error,

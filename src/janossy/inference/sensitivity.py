@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate.validation import check_context
-from janossy.inference.links import Link, named_link
 from janossy.inference.models import network_in
+from janossy.inference.prediction import Link, named_link
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork
 from janossy.orderings import Sampled
@@ -183,8 +183,8 @@ def sensitivity(
         outputs = predictions(everything, orders)
         mean, variance = outputs.mean(1), outputs.var(1)
         worst_sampled, choice = (outputs - mean[:, None]).norm(dim=2).max(1)
-        found = orders[everything, choice], worst_sampled.clone()
-        order, worst = _search(predictions, *found, mean, num_swaps, generator)
+        start = orders[everything, choice], worst_sampled.clone()
+        order, worst = _search(predictions, *start, mean, num_swaps, generator)
     within = variance.mean(0)
     between = mean.var(0) if len(sets) > 1 else torch.full_like(within, torch.nan)
     mask = torch.arange(order.shape[1], device=sets.device) < sets.offsets.diff()[:, None]
@@ -221,7 +221,7 @@ class _Predictions:
         context = None if self.context is None else self.context[chosen].repeat_interleave(orders.shape[1], 0)
         outputs = self.link(self.network.read_out(rows.values, context))
         self.num_evaluations += len(outputs)
-        return outputs.double().unflatten(0, orders.shape[:2])
+        return cast(Tensor, outputs.double().unflatten(0, orders.shape[:2]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,10 +280,10 @@ def _search(
         every = torch.arange(num_tried, device=device) % bound
         tried = every.where(bound <= num_tried, drawn.long())
         candidates = _swapped(orders[active], earlier[tried], later[tried])
-        found, choice = (predictions(active, candidates) - mean[active, None]).norm(dim=2).max(1)
-        better = found > deviations[active]
+        farthest, choice = (predictions(active, candidates) - mean[active, None]).norm(dim=2).max(1)
+        better = farthest > deviations[active]
         active, choice = active[better], choice[better]
-        deviations[active] = found[better]
+        deviations[active] = farthest[better]
         orders[active] = candidates[better, choice]
     return orders, deviations
 

@@ -1,6 +1,5 @@
 """Modules on sets: pooling layers, layers from sets to sets, networks, and the parts that embed and read out."""
 
-from janossy.nn.attention_mean import AttentionMean
 from janossy.nn.cached_mean import CachedMean
 from janossy.nn.column_embedding import ColumnEmbedding
 from janossy.nn.encoder import (
@@ -18,9 +17,8 @@ from janossy.nn.encoder import (
 )
 from janossy.nn.equivariant import JanossyEquivariant
 from janossy.nn.network import JanossyNetwork
-from janossy.nn.pooled_norm import PooledNorm
 from janossy.nn.pooling import JanossyPooling
-from janossy.nn.readout import Readout
+from janossy.nn.readout import AttentionMean, PooledNorm, Readout
 
 __all__ = [
     "AppendSize",

@@ -142,8 +142,8 @@ class JanossyNetwork(nn.Module):
         """
         check_sets(sets, "JanossyNetwork")
         with errors_explained("h", self.h, sets.values):
-            found = looked_up(self.h, sets)
-            elements = sets.with_values(self.h(sets.values)) if found is None else found
+            lookup = looked_up(self.h, sets)
+            elements = sets.with_values(self.h(sets.values)) if lookup is None else lookup
         return elements if self.encoder is None else apply(self.encoder, elements)
 
     def config(self) -> dict[str, Any]:

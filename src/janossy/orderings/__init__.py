@@ -1,7 +1,7 @@
 """WHICH sequences are averaged: one strategy a file."""
 
 from janossy.orderings.all_permutations import AllPermutations
-from janossy.orderings.canonical import Canonical
+from janossy.orderings.canonical import Canonical, OrderWeights
 from janossy.orderings.combinations import Combinations
 from janossy.orderings.contract import EveryArrangement, EveryTuple, Orderings, RandomOrderings, check_orderings
 from janossy.orderings.distinct import Distinct
@@ -10,7 +10,6 @@ from janossy.orderings.learned import Learned
 from janossy.orderings.rows import Bucket, Rows
 from janossy.orderings.sampled import Sampled
 from janossy.orderings.tuples import Tuples
-from janossy.orderings.weights import OrderWeights
 
 __all__ = [
     "AllPermutations",

@@ -1,17 +1,46 @@
-"""Canonical orderings of each set: one, or the average over several (Section 2.1)."""
+"""Canonical orderings of each set: one, or the average over several with learned weights (Section 2.1)."""
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from janossy.checks import check_integer
 from janossy.orderings.contract import MAX_ROWS, Orderings, check_budget, check_k, check_max_rows
 from janossy.orderings.rows import Rows, first_of, whole_sets
-from janossy.orderings.sorting import Key, check_keys_to_sort_by, key_name, sort_positions
-from janossy.orderings.ties import diagnostics_of_ties, ties_of
-from janossy.orderings.weights import OrderWeights
+from janossy.orderings.sorting import Key, check_keys_to_sort_by, diagnostics_of_ties, key_name, sort_positions, ties_of
 from janossy.sets import Ragged
+
+
+class OrderWeights(nn.Module):
+    """The weights softmax(a) of several orders, with learned logits a, which are 0 at first.
+
+    Of ``Canonical(key=(0, 1), order_weights=OrderWeights(2))`` the pooled vector is Σ_r w_r f(h_π_r), differentiable in
+    the logits, which are parameters of the layer.
+
+    Shapes: () -> (num_keys,), positive, of sum 1.
+    Raises: TypeError if num_keys is no integer; ValueError if it is below 1.
+
+    Example:
+        >>> OrderWeights(2)()
+        tensor([0.5000, 0.5000], grad_fn=<SoftmaxBackward0>)
+    """
+
+    def __init__(self, num_keys: int) -> None:
+        super().__init__()
+        check_integer("OrderWeights", "num_keys", num_keys, 1, "orders")
+        self.logits = nn.Parameter(torch.zeros(num_keys))
+
+    def forward(self) -> Tensor:
+        return self.logits.softmax(0)
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {"num_keys": len(self.logits)}
+
+    def extra_repr(self) -> str:
+        return f"num_keys={len(self.logits)}"
 
 
 @dataclass(frozen=True)

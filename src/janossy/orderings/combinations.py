@@ -9,9 +9,15 @@ from torch import Tensor
 
 from janossy.orderings.contract import MAX_ROWS, Orderings, check_budget, check_k, check_max_rows
 from janossy.orderings.rows import Rows, build_rows
-from janossy.orderings.sorting import Key, check_keys_to_sort_by, is_sorted, key_name, sort_positions
+from janossy.orderings.sorting import (
+    Key,
+    check_keys_to_sort_by,
+    diagnostics_of_ties,
+    is_sorted,
+    key_name,
+    sort_positions,
+)
 from janossy.orderings.templates import increasing_tuples
-from janossy.orderings.ties import diagnostics_of_ties
 from janossy.sets import Ragged
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from janossy.orderings.contract import Orderings, RandomOrderings, takes_all
 from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +42,15 @@ class Drawn(Orderings):
     @cached_property
     def _of_size(self) -> dict[int, tuple[int, int]]:
         """The rows of a set of each size, and their length."""
-        found = {}
+        rows_of = {}
         for bucket in self.rows.buckets:
             if bucket.num_sets:
                 owner, num_draws = bucket.members(self.rows.num_sets)[0], 1
                 if self.rows.owners is not None:
                     owners = self.rows.owners_on_host
                     owner, num_draws = owners[owner], owners.count(owners[owner])
-                found[self.sizes[owner]] = num_draws * bucket.num_rows, bucket.length
-        return found
+                rows_of[self.sizes[owner]] = num_draws * bucket.num_rows, bucket.length
+        return rows_of
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         assert keys.sizes == self.sizes
@@ -64,12 +64,12 @@ class Drawn(Orderings):
             members = [(s, b) for s, b in enumerate(bucket.members(self.rows.num_sets)) if b in numbers]
             if not members:
                 continue
-            some = rows(self.sizes[members[0][1]])
+            kept = rows(self.sizes[members[0][1]])
             here = upload(torch.tensor([s for s, _ in members]), chosen.device)
             named = [numbers[b] for _, b in members]
             there = upload(torch.tensor(named), chosen.device)
-            local = _as_stored(bucket, some)[here]
-            weights = None if bucket.weights is None else bucket.weights[here][:, some]
+            local = _as_stored(bucket, kept)[here]
+            weights = None if bucket.weights is None else bucket.weights[here][:, kept]
             buckets.append(Bucket(local, there, chosen.offsets[there], None, bucket.padded, weights, named))
         return Drawn(Rows(tuple(buckets), len(sets)), chosen.sizes, self.k)
 

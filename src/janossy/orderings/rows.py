@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True)

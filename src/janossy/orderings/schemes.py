@@ -16,7 +16,7 @@ from torch import Tensor
 
 from janossy.orderings.source import Source, ordered
 from janossy.orderings.templates import MAX_DESIGNED_ELEMENTS, MAX_DESIGNED_ROWS, design, designs
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 class Scheme(Protocol):
@@ -248,7 +248,7 @@ def draw_together(
         if len(group) > 1:
             lengths = upload(np.repeat(group, num), source.device)
         rows = draw(scheme, source, sum(num), sizes_of(most), most, lengths)
-        drawn |= {n: some[..., :n] for n, some in zip(group, rows.split(num), strict=True)}
+        drawn |= {n: drawn_rows[..., :n] for n, drawn_rows in zip(group, rows.split(num), strict=True)}
     return drawn
 
 

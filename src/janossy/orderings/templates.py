@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.orderings.compiling import constant_when_compiled
-from janossy.transfer import constant, upload
+from janossy.sets.transfer import constant, constant_when_compiled, upload
 
 KEEP_ELEMENTS = 2**16
 """Larger templates are built at every call rather than kept (half a megabyte each)."""

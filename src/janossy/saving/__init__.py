@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 from janossy.saving.reading import SavedModelError, digest
 
 if TYPE_CHECKING:
-    from janossy.saving.model import Model, read_model
+    from janossy.saving.model import Model, read_model, write_model
     from janossy.saving.network import describe, load, rebuild, save, weights
     from janossy.saving.parts import register
-    from janossy.saving.writing import write_model
 
 __all__ = [
     "Model",
@@ -34,7 +33,7 @@ _FILES = {
     "register": "parts",
     "save": "network",
     "weights": "network",
-    "write_model": "writing",
+    "write_model": "model",
 }
 """Names whose files import torch, which takes seconds and memory: imported when asked for."""
 

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from threading import Lock, local
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +17,12 @@ from torch.nn.modules.module import (
     register_module_parameter_registration_hook,
 )
 
-from janossy.config import arguments_of
 from janossy.functions.structure import hooked
+from janossy.nn.config import arguments_of
 from janossy.nn.network import JanossyNetwork, check_network
-from janossy.saving.model import read_model
+from janossy.saving.model import read_model, write_model
 from janossy.saving.parts import KINDS, OURS, RENAMED, arguments, build, name_of
 from janossy.saving.reading import SavedModelError
-from janossy.saving.writing import write_model
 
 MAX_PARTS = 10_000
 MAX_DEPTH = 64
@@ -100,7 +99,7 @@ def describe(network: nn.Module) -> dict[str, Any]:
             raise _not_ours(f"network.{name}", module)
     if _shapes(weights(again)) != _shapes(weights(network)):
         raise ValueError(f"janossy.saving expects weights as the parts of a network make them; got others. {REMEDY}.")
-    return description
+    return cast("dict[str, Any]", description)
 
 
 def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:

@@ -1,6 +1,6 @@
 """The parts that a saved network may be made of: ours, torch's, and those that a user registers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from math import isfinite
 from numbers import Integral, Real
@@ -10,8 +10,8 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from torch import nn
 
 from janossy import evaluate, functions, orderings
-from janossy.config import config_of
 from janossy.nn import AttentionMean, ColumnEmbedding, JanossyEquivariant, PooledNorm, Readout, encoder
+from janossy.nn.config import TORCH, config_of
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
 
@@ -66,38 +66,6 @@ OURS: tuple[type, ...] = (
 )
 """Each has its own name in a file, and says its arguments as ``config_of`` reads them."""
 
-
-def _same(*names: str) -> Callable[[nn.Module], dict[str, Any]]:
-    """Arguments that a module keeps as attributes of the same name."""
-    return lambda module: {name: getattr(module, name) for name in names}
-
-
-def _and_bias(*names: str) -> Callable[[nn.Module], dict[str, Any]]:
-    return lambda module: {**_same(*names)(module), "bias": module.bias is not None}
-
-
-TORCH: dict[type, Callable[[Any], dict[str, Any]]] = {
-    nn.Sequential: lambda module: {"modules": list(module)},
-    nn.Linear: _and_bias("in_features", "out_features"),
-    nn.Bilinear: _and_bias("in1_features", "in2_features", "out_features"),
-    nn.Embedding: _same(
-        "num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"
-    ),
-    nn.LayerNorm: _and_bias("normalized_shape", "eps", "elementwise_affine"),
-    nn.BatchNorm1d: _same("num_features", "eps", "momentum", "affine", "track_running_stats"),
-    nn.Dropout: _same("p", "inplace"),
-    nn.Flatten: _same("start_dim", "end_dim"),
-    nn.Identity: _same(),
-    nn.ReLU: _same("inplace"),
-    nn.LeakyReLU: _same("negative_slope", "inplace"),
-    nn.ELU: _same("alpha", "inplace"),
-    nn.GELU: _same("approximate"),
-    nn.SiLU: _same("inplace"),
-    nn.Sigmoid: _same(),
-    nn.Softplus: _same("beta", "threshold"),
-    nn.Tanh: _same(),
-}
-"""The arguments of torch's modules, which have no ``config()``."""
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*OURS, *TORCH)}
 """The classes and functions by their names in files. A file's name is looked up here and nowhere else."""
@@ -164,7 +132,7 @@ def arguments(part: Any) -> dict[str, Any]:
     """Returns the arguments that build a part again, which may be parts."""
     if not isinstance(KINDS[name_of(part) or ""], type):
         return {}
-    return TORCH[type(part)](part) if type(part) in TORCH else config_of(part)
+    return config_of(part)
 
 
 def build(name: str, given: dict[str, Any]) -> Any:

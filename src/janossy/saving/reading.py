@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
-from janossy.typed_json import MAX_BYTES, decode
+from janossy.files.typed_json import MAX_BYTES, decode
 
 try:
     from safetensors import SafetensorError, deserialize
@@ -80,10 +80,10 @@ def digest(path: str | PathLike[str]) -> str:
 
     Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved model.
     """
-    found = sha256()
+    sha = sha256()
     for content in _contents(Path(path)).values():
-        found.update(sha256(content).digest())
-    return found.hexdigest()
+        sha.update(sha256(content).digest())
+    return sha.hexdigest()
 
 
 def own_digest(content: bytes, said: str) -> str:
@@ -143,11 +143,11 @@ def _read_file(path: Path, name: str, folder: int | None = None) -> bytes:
     except OSError as error:
         raise SavedModelError(expected) from error
     try:
-        found = os.fstat(number)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode):
             raise SavedModelError(expected)
         if name == DESCRIPTION:
-            _check_size(found.st_size, path)
+            _check_size(status.st_size, path)
         with os.fdopen(number, "rb", closefd=False) as file:
             return file.read()
     finally:

@@ -13,7 +13,7 @@ from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.validation import check_sets
 from janossy.functions.structure import hooked, overridden
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True)
@@ -137,5 +137,5 @@ def looked_up(weight: Tensor, batch: Batch) -> Ragged:
     else:
         counts = upload(torch.tensor(batch.counts), ids.device)
         places = ids.values + shifts.repeat_interleave(counts, output_size=len(ids.values))
-    found = Lookup(weight.flatten(0, 1), ids.with_values(places))
-    return found if 2 * size <= min(batch.counts) else ids.with_values(found.values)
+    lookup = Lookup(weight.flatten(0, 1), ids.with_values(places))
+    return lookup if 2 * size <= min(batch.counts) else ids.with_values(lookup.values)

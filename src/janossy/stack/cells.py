@@ -5,11 +5,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate.on_kernels import lanes, on_kernels_eagerly, on_threads
+from janossy.evaluate.on_kernels import lanes, numbers_kept, on_threads, takes_cells
 from janossy.functions.structure import Recurrent
-from janossy.kernels.limits import CELL_KINDS, NUMBERS_KEPT
+from janossy.sets.transfer import upload
 from janossy.stack.schedule import Schedule
-from janossy.transfer import upload
 
 
 def run(
@@ -20,13 +19,7 @@ def run(
     Shapes: elements (C,), which of the inputs (N, gates·H) each cell reads; weight (R, gates·H, H); bias (R, H), that
     of the gate that stays apart.
     """
-    compiled = (
-        structure.kind in CELL_KINDS
-        and not structure.unrolled
-        and on_kernels_eagerly(inputs)
-        and inputs.dtype == weight.dtype
-        and weight.shape[2] >= lanes(inputs)
-    )
+    compiled = takes_cells(structure, inputs) and inputs.dtype == weight.dtype and weight.shape[2] >= lanes(inputs)
     if not compiled:
         return _in_torch(structure, schedule, elements, inputs, weight, bias)
     keep = torch.is_grad_enabled() and any(x.requires_grad for x in (inputs, weight, bias))
@@ -69,7 +62,7 @@ class _Cells(torch.autograd.Function):
         (R, num_units, H), num_cells = weight.shape, schedule.starts[-1]
         states, kept = inputs.new_empty(num_cells, structure.num_states * H), inputs.new_empty(0)
         if keep:
-            kept = inputs.new_empty(num_cells * NUMBERS_KEPT[structure.kind] * H)
+            kept = inputs.new_empty(num_cells * numbers_kept(structure) * H)
         hidden = inputs.new_empty(R * max(schedule.active, default=0) * num_units)
         arrays = [x.contiguous().numpy() for x in (inputs, elements, bias)]
         for t, m in enumerate(schedule.active):
@@ -95,8 +88,8 @@ class _Cells(torch.autograd.Function):
             inputs, weight, bias = (x.view_as(x) for x in (inputs, weight, bias))  # the gradient stops here
             out = _in_torch(structure, schedule, elements, inputs, weight, bias)
             wanted = [x for x, needs in zip((inputs, weight, bias), needed, strict=True) if needs]
-            found = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
-            return *(None,) * 4, *(next(found) if needs else None for needs in needed)
+            gradients = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
+            return *(None,) * 4, *(next(gradients) if needs else None for needs in needed)
         R, num_units, H = weight.shape
         by_inputs, by_weight, by_bias = torch.zeros_like(inputs), torch.zeros_like(weight), torch.zeros_like(bias)
         widest = R * max(schedule.active, default=0)

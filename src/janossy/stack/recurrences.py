@@ -12,10 +12,10 @@ from janossy.evaluate.reduce import HALF, REDUCTIONS, widened
 from janossy.functions.recurrent import Recurrence
 from janossy.functions.structure import Recurrent
 from janossy.orderings.rows import Bucket, Rows
+from janossy.sets.transfer import upload
 from janossy.stack.cells import run
 from janossy.stack.maps import linear
 from janossy.stack.schedule import schedule
-from janossy.transfer import upload
 
 EVALUATORS = ("gather", "packed")
 """What a network by itself may choose, for its rows to be run here: both run every row."""
@@ -82,14 +82,14 @@ def _projected(
 
 def _read(problem: Problem, buckets: list[Bucket], begin: int, zero: int) -> Tensor:
     """What each entry of a network's rows is among the inputs, one row after the other."""
-    found = [torch.zeros(0, dtype=torch.long, device=problem.values.device)]
+    entries_of = [torch.zeros(0, dtype=torch.long, device=problem.values.device)]
     for bucket in buckets:
         positions = bucket.positions()
         entries = positions + begin
         if problem.table is not None:
             entries = problem.elements.values[entries]
-        found.append((entries.where(positions >= 0, zero) if bucket.padded else entries).flatten())
-    return torch.cat(found)
+        entries_of.append((entries.where(positions >= 0, zero) if bucket.padded else entries).flatten())
+    return torch.cat(entries_of)
 
 
 def _reduced(problem: Problem, states: Tensor, buckets: list[list[Bucket]], num_sets: int) -> Tensor:

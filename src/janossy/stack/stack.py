@@ -205,7 +205,7 @@ class Stack(nn.Module):
         if how not in (TUPLES, RECURRENCES):
             self._bind(once=True)
             each = zip(self._members, split(elements, batch), batch.apart, sources, strict=True)
-            return torch.cat([m.pooling(some, keys=keys, generator=source) for m, some, keys, source in each])
+            return torch.cat([m.pooling(own, keys=keys, generator=source) for m, own, keys, source in each])
         pooling = self._members[0].pooling
         problem = pooling.problem(elements, batch.joined, None, pooling.reduce, None)
         counts = batch.counts if problem.table is None else [len(problem.table) // len(self)] * len(self)
@@ -227,10 +227,10 @@ class Stack(nn.Module):
         """As each network would choose by itself."""
         apart, num_bytes = split(elements, batch), 0.0
         chosen: dict[tuple[int, ...], str] = {}
-        for member, some, keys in zip(self._members, apart, batch.apart, strict=True):
+        for member, own, keys in zip(self._members, apart, batch.apart, strict=True):
             if keys.sizes in chosen:
                 continue
-            problem = member.pooling.problem(some, keys, None, member.pooling.reduce, None)
+            problem = member.pooling.problem(own, keys, None, member.pooling.reduce, None)
             if modules_of(problem.orderings):
                 return "network by network: the orderings have weights of their own"
             no_tuples, no_recurrence = tuples.why_not(problem), recurrences.why_not(problem)

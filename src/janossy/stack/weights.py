@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from itertools import zip_longest
 
 import torch
 from torch import Tensor, nn
 
+from janossy.nn.config import difference
 from janossy.nn.network import JanossyNetwork, check_network
 
 
@@ -30,12 +30,11 @@ def check_alike(networks: Sequence[JanossyNetwork]) -> None:
                     f"Stack expects networks of one architecture; got {name} as {got} in network {number}, and as "
                     f"{expected} in network 0. Build them alike, and convert them with .to()."
                 )
-        for line, of_first in zip_longest(repr(network).splitlines(), repr(networks[0]).splitlines(), fillvalue="none"):
-            if line != of_first:
-                raise ValueError(
-                    f"Stack expects networks of one architecture; got {line.strip()!r} in network {number}, where "
-                    f"network 0 has {of_first.strip()!r}. Build them with the same arguments."
-                )
+        if differing := difference(networks[0], network):
+            raise ValueError(
+                f"Stack expects networks of one architecture; got, in network {number}, {differing}. Build them with "
+                "the same arguments."
+            )
 
 
 def stacked(networks: Sequence[JanossyNetwork]) -> JanossyNetwork:

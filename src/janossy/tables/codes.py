@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
+from janossy.files.typed_json import typed
 from janossy.tables.columns import Category, Column, Kind, Where
-from janossy.typed_json import typed
 
 FORMAT, VERSION = "janossy.TableEncoder", 1
 """Of the state of a ``TableEncoder``."""
@@ -149,18 +149,18 @@ class Categories:
     def fit(cls, column: Column, name: str) -> "Categories":
         """The categories that occur."""
         occur = np.bincount(column.values.astype(np.int64) + 1, minlength=len(column.categories) + 1) > 0
-        found = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
-        found.sort(key=lambda x: (isinstance(x, str), x))
-        if len(found) + 2 > MAX_CODES:
-            raise ValueError(f"column {name!r} expects at most {MAX_CODES - 2:,} categories; got {len(found):,}.")
-        return cls(name, tuple(found), bool(occur[0]))
+        categories = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
+        categories.sort(key=lambda x: (isinstance(x, str), x))
+        if len(categories) + 2 > MAX_CODES:
+            raise ValueError(f"column {name!r} expects at most {MAX_CODES - 2:,} categories; got {len(categories):,}.")
+        return cls(name, tuple(categories), bool(occur[0]))
 
     def and_(self, other: "Categories") -> "Categories":
         """Those of both."""
-        found = sorted({*self.categories, *other.categories}, key=lambda x: (isinstance(x, str), x))
-        if len(found) + 2 > MAX_CODES:
+        categories = sorted({*self.categories, *other.categories}, key=lambda x: (isinstance(x, str), x))
+        if len(categories) + 2 > MAX_CODES:
             raise ValueError(f"column {self.name!r} expects at most {MAX_CODES - 2:,} categories; got more.")
-        return Categories(self.name, tuple(found), self.missing or other.missing)
+        return Categories(self.name, tuple(categories), self.missing or other.missing)
 
     def encode(self, column: Column, out: np.ndarray) -> int:
         """Write the codes to out (N,), float32; the number of zeros among them."""
@@ -232,22 +232,22 @@ def columns_from_state(state: Any) -> tuple[bool, tuple[Code, ...], tuple[Code, 
     Raises: ValueError, which names the field, for anything else.
     """
     try:
-        found = typed(state, EncoderState)
-        if found.version != VERSION:
+        encoder = typed(state, EncoderState)
+        if encoder.version != VERSION:
             raise ValueError(
-                f"version {VERSION} is read; got version {str(found.version)[:20]}. Load it with the version of "
+                f"version {VERSION} is read; got version {str(encoder.version)[:20]}. Load it with the version of "
                 "janossy that wrote it"
             )
         elements, context = (
             tuple(_at(f"{place}[{i}]", column) for i, column in enumerate(columns))
-            for place, columns in (("elements", found.elements), ("context", found.context))
+            for place, columns in (("elements", encoder.elements), ("context", encoder.context))
         )
         names = [code.name for code in (*elements, *context)]
         if len(set(names)) < len(names) or not elements:
             raise ValueError("columns of the elements, all of different names, are expected; got others")
     except ValueError as error:
         raise ValueError(f"TableEncoder.from_state expects what state() gave, of format {FORMAT!r}; {error}.") from None
-    return found.standardize, elements, context
+    return encoder.standardize, elements, context
 
 
 def _at(place: str, column: dict[str, Any]) -> Code:
@@ -263,11 +263,11 @@ def code_from_state(state: Any) -> Code:
     Raises: ValueError, which names the field, for anything else.
     """
     if isinstance(state, dict) and state.get("kind") == "categorical":
-        found = typed(state, CategoriesState)
-        if len(found.categories) + 2 > MAX_CODES or len(set(found.categories)) != len(found.categories):
+        saved = typed(state, CategoriesState)
+        if len(saved.categories) + 2 > MAX_CODES or len(set(saved.categories)) != len(saved.categories):
             raise ValueError(f"categories: all different, at most {MAX_CODES - 2:,}, are expected; got others")
-        _check_finite("categories", *(x for x in found.categories if not isinstance(x, str)))
-        return Categories(found.name, tuple(found.categories), found.missing)
+        _check_finite("categories", *(x for x in saved.categories if not isinstance(x, str)))
+        return Categories(saved.name, tuple(saved.categories), saved.missing)
     number = typed(state, NumberState)
     for field in ("mean", "scale", "period"):
         _check_finite(field, getattr(number, field))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from math import isinf, isnan
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
 import numpy as np
@@ -70,7 +70,7 @@ class Column:
         if self.kind == "categorical":
             return self.values < 0
         if self.values.dtype.kind in "fM":
-            return np.isnan(self.values) if self.values.dtype.kind == "f" else np.isnat(self.values)
+            return cast(np.ndarray, np.isnan(self.values) if self.values.dtype.kind == "f" else np.isnat(self.values))
         return np.zeros(len(self), bool)
 
     def numbers(self) -> np.ndarray:
@@ -85,7 +85,7 @@ class Column:
             return self.values
         names = np.empty(len(self.categories) + 1, dtype=object)
         names[:-1] = self.categories
-        return names[self.values]
+        return cast(np.ndarray, names[self.values])
 
     def followed_by_missing(self, num: int) -> "Column":
         """The same values, and behind them so many that are missing."""
@@ -318,12 +318,12 @@ def _listed(dictionary: pa.Array, name: str) -> list[Category | None]:
     """The values of a dictionary that holds no text, whole numbers as int."""
     kind = dictionary.type
     if pa.types.is_integer(kind):
-        return dictionary.to_pylist()
+        return cast("list[Category | None]", dictionary.to_pylist())
     if pa.types.is_decimal(kind) or _is_binary(kind):
         return [category_of(x) for x in dictionary.to_pylist()]
     column = from_arrow(dictionary, name)
     if column.kind != "numeric" and column.kind != "boolean":
-        return column.to_kind("categorical", name).decoded().tolist()
+        return cast("list[Category | None]", column.to_kind("categorical", name).decoded().tolist())
     listed: list[Category | None] = []
     for x in column.values.tolist():
         if isinstance(x, float) and isinf(x):
@@ -407,7 +407,7 @@ def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def is_text(kind: pa.DataType) -> bool:
     """Returns True for columns of text, whichever way Arrow stores it, dictionaries aside."""
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _is_binary(kind: pa.DataType) -> bool:

@@ -85,8 +85,8 @@ def found_files(path: str | PathLike[str], formats: Mapping[str, str]) -> tuple[
     if has_magic(text) and not Path(text).exists():
         parts = Path(text).parts
         root = Path(*parts[: next(i for i, part in enumerate(parts) if has_magic(part))])
-        found = [Path(name) for name in glob(text, recursive=True)]
-        files = [file for file in found if file.is_file()]
+        matches = [Path(name) for name in glob(text, recursive=True)]
+        files = [file for file in matches if file.is_file()]
     else:
         root = Path(text)
         if root.is_file():

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -97,7 +98,7 @@ def _named_values(column: Column) -> np.ndarray:
     return values
 
 
-def listed(values: np.ndarray) -> list:
+def listed(values: np.ndarray) -> list[Any]:
     """The values as Python has them; nanoseconds, which Python lacks, as numpy does."""
     return list(values) if values.dtype == "datetime64[ns]" else values.tolist()
 
@@ -121,7 +122,7 @@ def _numbered(columns: Mapping[str, Column], where: Where) -> tuple[np.ndarray, 
 
 def _codes(values: np.ndarray) -> np.ndarray:
     """Arrow numbers values in the order in which they appear first."""
-    return pa.array(values).dictionary_encode().indices.to_numpy()
+    return cast(np.ndarray, pa.array(values).dictionary_encode().indices.to_numpy())
 
 
 def _both(codes: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import hypot, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class RunningStatistics:
     elements: dict[str, Numbers | Categories] = field(default_factory=dict)
     context: dict[str, Numbers | Categories] = field(default_factory=dict)
     targets: list[Numbers] = field(default_factory=list)
-    classes: Counter = field(default_factory=Counter)
+    classes: Counter[Any] = field(default_factory=Counter)
     num_sets: int = 0
     num_elements: int = 0
     smallest: int = 0
@@ -134,6 +135,6 @@ def _spreads(targets: np.ndarray, where: Where) -> list[Numbers]:
     return [Numbers.of(Column("numeric", column), "y", where) for column in columns]
 
 
-def _counted(targets: np.ndarray) -> tuple[list, list[int]]:
+def _counted(targets: np.ndarray) -> tuple[list[Any], list[int]]:
     values, counts = np.unique(targets, return_counts=True)
     return values.tolist(), counts.tolist()

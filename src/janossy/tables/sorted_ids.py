@@ -38,8 +38,8 @@ class FileIds:
         self.fragment, self.schema, self.set_id = fragment, schema, list(set_id)
         self.firsts: list[np.ndarray] = []
         """Of each row group, the rows in it at which a set begins."""
-        self.first: tuple | None = None
-        self.last: tuple | None = None
+        self.first: tuple[Any, ...] | None = None
+        self.last: tuple[Any, ...] | None = None
         self.descent: int | None = None
         """A row of the file whose id is less than that before it."""
         self._index()
@@ -70,7 +70,7 @@ class FileIds:
             table = self.fragment.subset(row_group_ids=[group]).to_table(self.schema, columns=self.set_id)
             yield pa.table({name: _plain(table[name]) for name in self.set_id})
 
-    def sets(self) -> Iterator[tuple[tuple, str]]:
+    def sets(self) -> Iterator[tuple[tuple[Any, ...], str]]:
         """The id of each set, and the file, in order."""
         for table, firsts in zip(self._groups(), self.firsts, strict=True):
             columns = (column.to_pylist() for column in table.take(pa.array(firsts)).columns)
@@ -104,5 +104,5 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.float32()) if pa.types.is_float16(kind) else column
 
 
-def _row(table: pa.Table, row: int) -> tuple:
+def _row(table: pa.Table, row: int) -> tuple[Any, ...]:
     return tuple(column[row].as_py() for column in table.columns)

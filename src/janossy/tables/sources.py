@@ -114,8 +114,8 @@ def source(values: Any, name: str) -> Source:
         plain = isinstance(values.dtype, np.dtype)
         values = values.to_numpy() if plain else _arrow(values, name)
     elif not isinstance(values, np.ndarray | list | tuple):
-        found = _arrow(values, name)
-        values = np.asarray(values) if found is None and hasattr(values, "__array__") else found
+        converted = _arrow(values, name)
+        values = np.asarray(values) if converted is None and hasattr(values, "__array__") else converted
     if isinstance(values, list | tuple):
         values = _objects(values)
     if isinstance(values, np.ndarray):
@@ -144,7 +144,7 @@ def _holds_lists(values: np.ndarray) -> bool:
     return isinstance(next((x for x in values if x is not None), None), LISTED)
 
 
-def _objects(values: list | tuple) -> np.ndarray:
+def _objects(values: list[Any] | tuple[Any, ...]) -> np.ndarray:
     array = np.empty(len(values), object)
     for row, x in enumerate(values):
         array[row] = x

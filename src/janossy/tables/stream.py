@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from warnings import warn
 
 import numpy as np
@@ -129,8 +129,8 @@ class SetStream:
     def part(self, table: pa.Table, where: Where = "row {}".format) -> Labelled:
         """The sets of rows such as ``table`` gives, and their targets if the stream has any."""
         set_id = [name for name in self.set_id if name in table.column_names]
-        found = as_sets(table, self.y, set_id=set_id or None, where=where, **self.options)
-        return Labelled(*found) if isinstance(found, tuple) else Labelled(found, None)
+        read = as_sets(table, self.y, set_id=set_id or None, where=where, **self.options)
+        return Labelled(*read) if isinstance(read, tuple) else Labelled(read, None)
 
     def read(self, i: int, ids: bool = False) -> Labelled:
         """The sets of a piece, with ``ids`` if they are asked for, and their targets.
@@ -147,7 +147,7 @@ class SetStream:
     def among(self, numbers: np.ndarray, i: int) -> np.ndarray:
         """Those of a piece among sets that are told by numbers in the stream, ascending: their numbers in it."""
         begin, end = np.searchsorted(numbers, self._begins[i : i + 2])
-        return numbers[begin:end] - self._begins[i]
+        return cast(np.ndarray, numbers[begin:end] - self._begins[i])
 
     def rows(self, table: pa.Table, sets: np.ndarray) -> pa.Table:
         """The rows of these sets of a piece."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def set_name(name: Any) -> str:
     return f"({', '.join(map(str, name))})" if isinstance(name, tuple) else str(name)
 
 
-def tuples(values: Iterable[tuple]) -> np.ndarray:
+def tuples(values: Iterable[tuple[Any, ...]]) -> np.ndarray:
     """Tuples as an array of as many objects."""
     listed = list(values)
     array = np.empty(len(listed), object)
@@ -148,7 +148,7 @@ def chosen(key: Any, num_sets: int) -> slice | np.ndarray:
     if numbers.dtype.kind == "b" and numbers.shape != (num_sets,):
         raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got shape {numbers.shape}.")
     try:
-        return np.arange(num_sets)[np.atleast_1d(numbers)]
+        return cast("slice | np.ndarray", np.arange(num_sets)[np.atleast_1d(numbers)])
     except IndexError:
         raise IndexError(
             f"expected set numbers from {-num_sets} to {num_sets - 1}; got {numbers.min()} to {numbers.max()}."

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from subprocess import CalledProcessError, run
 from zipfile import ZipFile
 
 import numpy as np
@@ -11,7 +12,6 @@ from studies.bench.data.bags import read_bags, sample_of_bags
 from studies.bench.data_set import DataSet
 from studies.bench.files import check_digest, file_at
 from studies.bench.folds import cross_validation
-from studies.bench.lzw import uncompress
 
 URLS = {
     "musk1": "https://archive.ics.uci.edu/static/public/74/musk+version+1.zip",
@@ -59,9 +59,22 @@ LOADERS = {name: partial(musk, name) for name in DIGESTS}
 
 
 def read_uci(archive: Path, name: str) -> np.ndarray:
-    """The rows of UCI's file as ``read_bags`` gives them: a molecule is a bag, numbered from 1 on as they come."""
+    """Reads the rows of UCI's file as ``read_bags`` gives them: a molecule is a bag, numbered from 1 on as they come.
+
+    Raises: OSError if there is no program gzip, which reads the files NAME.Z of the program compress; ValueError if it
+        finds the file damaged.
+    """
     with ZipFile(archive) as files:
-        text = uncompress(files.read(f"{name}.Z")) if f"{name}.Z" in files.namelist() else files.read(name)
+        if f"{name}.Z" not in files.namelist():
+            return _rows(files.read(name).decode("ascii").split())
+        packed = files.read(f"{name}.Z")
+    try:
+        text = run(["gzip", "-dc"], input=packed, capture_output=True, check=True).stdout
+    except CalledProcessError as error:
+        raise ValueError(
+            f"{archive} expects {name}.Z as the program compress writes it; got what gzip does not read: "
+            f"{error.stderr.decode(errors='replace').strip()}. Remove the archive, and it is downloaded again."
+        ) from error
     return _rows(text.decode("ascii").split())
 
 

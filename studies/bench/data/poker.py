@@ -3,6 +3,7 @@
 from itertools import chain, combinations
 from math import comb
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -74,7 +75,7 @@ def worths(cards: np.ndarray) -> np.ndarray:
     found[flush] = 5
     found[straight & flush] = 8
     found[royal & flush] = 9
-    return found
+    return cast(np.ndarray, found)
 
 
 def every_hand() -> np.ndarray:

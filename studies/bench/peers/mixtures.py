@@ -1,6 +1,7 @@
 """Peers that say mixtures of Gaussians, as Lee et al. (2019, supplement, Table 4) have them."""
 
 from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +29,7 @@ class MeanPooling(nn.Module):
     def forward(self, sets: Ragged, *, generator: torch.Generator | None = None) -> Tensor:
         _, owners = sets.to_index()
         sums = sets.values.new_zeros(len(sets), WIDTH).index_add(0, owners, self.phi(sets.values))
-        return self.rho(sums / sets.offsets.diff()[:, None])
+        return cast(Tensor, self.rho(sums / sets.offsets.diff()[:, None]))
 
 
 class InducedSetTransformer(nn.Module):
@@ -46,7 +47,7 @@ class InducedSetTransformer(nn.Module):
     def forward(self, sets: Ragged, *, generator: torch.Generator | None = None) -> Tensor:
         _, owners = sets.to_index()
         seeds = self.pooling(self.phi(sets.values), owners, dim_size=len(sets))
-        return self.rho(seeds.unflatten(1, (NUM_COMPONENTS, WIDTH))).flatten(1)
+        return cast(Tensor, self.rho(seeds.unflatten(1, (NUM_COMPONENTS, WIDTH))).flatten(1))
 
 
 def _layers(*widths: int) -> list[nn.Module]:

@@ -4,6 +4,8 @@ They read what our networks read, columns embedded as ours embed them, and are b
 (element_layout, context_layout, num_outputs) -> network.
 """
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -43,7 +45,7 @@ class AggregationNetwork(nn.Module):
         elements = self.phi(self.h(sets.values))
         _, index = sets.to_index()
         pooled = self.aggregation(elements, index, dim_size=len(sets))
-        return self.rho(pooled) if context is None else self.rho(pooled, context)
+        return cast(Tensor, self.rho(pooled) if context is None else self.rho(pooled, context))
 
 
 class Gate(nn.Module):
@@ -55,7 +57,7 @@ class Gate(nn.Module):
         self.score = nn.Linear(hidden_features, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.score(torch.tanh(self.tanh(x)) * torch.sigmoid(self.sigmoid(x)))
+        return cast(Tensor, self.score(torch.tanh(self.tanh(x)) * torch.sigmoid(self.sigmoid(x))))
 
 
 def deep_sets(elements: Layout, context: Layout, num_outputs: int) -> nn.Module:

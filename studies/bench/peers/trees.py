@@ -1,7 +1,7 @@
 """Boosted trees: of statistics of each set's columns, or, of sets of one size, of their columns side by side."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -46,11 +46,11 @@ class PooledTrees:
 
     def predict(self, sets: SetTable) -> np.ndarray:
         """The targets of sets, as they were given."""
-        return self.trees.predict(self.table_of(sets))
+        return cast(np.ndarray, self.trees.predict(self.table_of(sets)))
 
     def predict_proba(self, sets: SetTable) -> np.ndarray:
         """The probability of each class (B, C)."""
-        return self.trees.predict_proba(self.table_of(sets))
+        return cast(np.ndarray, self.trees.predict_proba(self.table_of(sets)))
 
     @property
     def num_leaves(self) -> int:

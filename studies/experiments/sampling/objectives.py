@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from janossy import GRU, LSTM, AllPermutations, JanossyNetwork, JanossyPooling, Ragged, Sampled
-from janossy.losses.permutation_loss import PermutationLoss, RobbinsMonro
+from janossy.losses import PermutationLoss, RobbinsMonro
 
 # Part 1
 NUM_SETS = 64

@@ -17,12 +17,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 
-from benchmarks.harness import about_here
-from benchmarks.scale_table import write_table
 from janossy.estimators import SetRegressor
 from janossy.estimators import checkpoint as checkpoints
 from janossy.estimators.training import Training
 from janossy.tables import SetStream
+from studies.experiments.record import about_here
+from studies.experiments.scale.table import write_table
 
 RESULTS = Path(__file__).parent.parent.parent / "docs" / "results" / "scale"
 COMMAND = "python -m studies.experiments.scale.killed_fit"

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from pyarrow import parquet
 
-from benchmarks.scale_table import write_table
 from janossy.cli.app import app
 from janossy.cli.workflow.grouping import group
 from janossy.estimators import SetRegressor, save
 from janossy.tables import SetStream
 from studies.experiments.record import Record
+from studies.experiments.scale.table import write_table
 
 COMMAND = "python -m studies.experiments.scale.kills"
 PAGE = Path(__file__).parents[3] / "docs" / "results" / "scale" / "kills.md"

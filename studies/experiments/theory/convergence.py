@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from janossy import JanossyNetwork, JanossyPooling, Ragged, Sampled
-from janossy.losses.permutation_loss import PermutationLoss, RobbinsMonro
+from janossy.losses import PermutationLoss, RobbinsMonro
 from studies.experiments.record import Record
 from studies.experiments.sampling.objectives import Replicates, Terms
 

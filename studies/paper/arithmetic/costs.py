@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 from studies.paper.arithmetic.tables import ALL_MODELS, Row, tasks_of
 from studies.runs.results import Result
@@ -37,7 +37,9 @@ def _cost(results: Sequence[Result], task: str, model: str) -> str:
 @cache
 def replicas() -> dict[str, Any]:
     """replicas.json: what an epoch costs a replica in the authors' loop and in stacks."""
-    return json.loads(files("studies.paper").joinpath("replicas.json").read_text(encoding="utf-8"))
+    return cast(
+        "dict[str, Any]", json.loads(files("studies.paper").joinpath("replicas.json").read_text(encoding="utf-8"))
+    )
 
 
 def beside_plain_loop() -> list[tuple[Row, list[str]]]:

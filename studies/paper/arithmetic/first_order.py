@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -36,12 +37,12 @@ class Replica:
     rate: float | None
     train: Examples
     validation: Examples
-    history: list[dict] = field(default_factory=list)
-    kept: dict = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    kept: dict[str, Any] = field(default_factory=dict)
     stack: int = 1
     state: dict[str, Tensor] | None = None
 
-    def note(self, entry: dict, task: Task, settings: Settings) -> None:
+    def note(self, entry: dict[str, Any], task: Task, settings: Settings) -> None:
         """Score the weights of now on validation, and keep them if they are to be kept."""
         start = time.process_time()
         outputs = self.scaled.outputs(self.validation[0], 1, self.source)
@@ -155,4 +156,4 @@ class Together:
         else:
             outputs = self.module(sets, generator=self.sources[0])[:, 0][None]
         error = outputs - self.y.index_select(0, batch).view_as(outputs)
-        return (error.square() if self.squared else error.abs()).mean(1)
+        return cast(Tensor, (error.square() if self.squared else error.abs()).mean(1))

@@ -4,6 +4,7 @@ import time
 from functools import partial
 from itertools import count
 from math import ceil
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,7 +49,7 @@ def fit(
     validation: Examples,
     seed: int,
     progress: Progress,
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Train in place; return the history.
 
     It ends after ``settings.epochs`` passes over the examples and the line search that is under way then; or before,
@@ -65,7 +66,7 @@ def fit(
     at, passes = parameters_to_vector(weights).detach().double(), 0.0
     absolute = settings.loss == "l1" or (settings.loss == "task" and task.is_integer)
     sampling = torch.Generator().manual_seed(seed)
-    history: list[dict] = []
+    history: list[dict[str, Any]] = []
 
     def evaluate(examples: AllAtOnce, loss: Loss, part: float, at: Tensor) -> tuple[float, Tensor]:
         nonlocal passes

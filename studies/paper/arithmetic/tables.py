@@ -143,7 +143,7 @@ def paper_parameters(model: str, embedding: int | None = None) -> int:
         narrow = 100 if row["k"] == "all" else 100 // row["k"]
         wanted = 100 if model.endswith(WIDE) else embedding or narrow
         if _model(row) == model.removesuffix(WIDE) and row["embedding_dim"] == wanted:
-            return row["trainable_parameters"]
+            return int(row["trainable_parameters"])
     raise ValueError(f"The paper prints no number of parameters of {model!r}.")
 
 

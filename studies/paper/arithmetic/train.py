@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,14 +18,14 @@ from studies.paper.arithmetic.tasks import Task
 from studies.paper.arithmetic.whitening import whiten
 
 
-def train_trial(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict:
+def train_trial(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict[str, Any]:
     """``train_trials`` of one seed, one learning rate after the other."""
     return train_trials(task, model, [seed], settings, progress)[0]
 
 
 def train_trials(
     task: Task, model: Model, seeds: Sequence[int], settings: Settings, progress: Progress, stack: int = 1
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Train, keep of each seed the network best on validation, and score it on the test examples.
 
     A result's seconds are its share of the time of all.
@@ -74,7 +75,7 @@ def replica(task: Task, model: Model, seed: int, rate: float | None, settings: S
     return Replica(Scaled(network, shift, scale), source, rate, train, validation)
 
 
-def _scored(task: Task, model: Model, seed: int, settings: Settings, kept: Replica) -> dict:
+def _scored(task: Task, model: Model, seed: int, settings: Settings, kept: Replica) -> dict[str, Any]:
     """What a result file holds, but for the seconds."""
     x, y = task.draw(settings.num_test, seed, 2)
     num_permutations = settings.num_permutations if model.is_sampled else 1

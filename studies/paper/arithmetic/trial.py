@@ -101,7 +101,7 @@ def most(model: str, settings: Settings) -> int:
 
 def stacked(trials: Sequence[Trial]) -> list[Stacked]:
     """The trials as jobs, each where its first trial is: of every model and task as many seeds as a stack has room."""
-    alike: dict[tuple, list[Trial]] = {}
+    alike: dict[tuple[Any, ...], list[Trial]] = {}
     for trial in trials:
         alike.setdefault((trial.task, trial.model, trial.settings), []).append(trial)
     jobs = {}

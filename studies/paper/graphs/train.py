@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import asdict, replace
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ MEMORY_BUDGET = 2**33
 """A step that reads 100 neighbours on PPI keeps 7.6 GB for backward by the estimate. Its process has 6 GB in truth."""
 
 
-def train_row(data: VertexData, name: str, seed: int, settings: Settings, progress: Progress) -> dict:
+def train_row(data: VertexData, name: str, seed: int, settings: Settings, progress: Progress) -> dict[str, Any]:
     """Train by π-SGD, as the paper does, and score the mean probabilities of passes over the test vertices."""
     torch.manual_seed(np.random.SeedSequence((seed, *f"{data.name} {name}".encode())).generate_state(1)[0].item())
     aggregation = Row.named(name).aggregation

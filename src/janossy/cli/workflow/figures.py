@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib import ticker
@@ -127,9 +128,11 @@ def means(predictions: np.ndarray, targets: np.ndarray, colours: Colours) -> Fig
     """The mean target against the mean prediction, in bins of equally many sets, with its standard error."""
     figure, (axes, below) = _calibration_axes()
     order = np.array_split(np.argsort(predictions, kind="stable"), min(BINS, len(predictions)))
-    said = np.array([predictions[some].mean() for some in order])
-    is_so = np.array([targets[some].mean() for some in order])
-    error = np.array([targets[some].std(ddof=1) / len(some) ** 0.5 if len(some) > 1 else 0.0 for some in order])
+    said = np.array([predictions[members].mean() for members in order])
+    is_so = np.array([targets[members].mean() for members in order])
+    error = np.array(
+        [targets[members].std(ddof=1) / len(members) ** 0.5 if len(members) > 1 else 0.0 for members in order]
+    )
     ends = [min(said.min(), is_so.min()), max(said.max(), is_so.max())]
     axes.plot(ends, ends, color=colours["ink"], linewidth=0.8, linestyle=":")
     axes.errorbar(said, is_so, error, fmt="o-", color=OURS, linewidth=1.4, markersize=4.5)
@@ -155,9 +158,9 @@ def by_permutations(nums: Sequence[int], scores: Sequence[float], name: str, col
 def binned(probabilities: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """In bins of equally many sets: the mean probability, the share that is right, the number of sets."""
     order = np.array_split(np.argsort(probabilities, kind="stable"), min(BINS, len(probabilities)))
-    said = np.array([probabilities[some].mean() for some in order])
-    is_so = np.array([right[some].mean() for some in order])
-    return said, is_so, np.array([len(some) for some in order])
+    said = np.array([probabilities[members].mean() for members in order])
+    is_so = np.array([right[members].mean() for members in order])
+    return said, is_so, np.array([len(members) for members in order])
 
 
 def wilson(shares: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -169,7 +172,7 @@ def wilson(shares: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.minimum(centre - half, shares).clip(0), np.maximum(centre + half, shares).clip(max=1)
 
 
-def _calibration_axes() -> tuple[Figure, list]:
+def _calibration_axes() -> tuple[Figure, list[Any]]:
     figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     lower.grid(visible=False)

@@ -20,7 +20,6 @@ import torch
 import typer
 from rich.console import Console
 
-from janossy.atomic import Taken, beside, claimed, write_whole
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.describing import describe, sizes_of
@@ -33,6 +32,7 @@ from janossy.cli.workflow.values import is_text, taken_as
 from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
+from janossy.files.atomic import Taken, beside, claimed, write_whole
 from janossy.saving.reading import version_of
 
 FOLDS = 5

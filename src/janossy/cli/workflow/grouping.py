@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from janossy.atomic import beside
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect, open_csv
+from janossy.files.atomic import beside
 from janossy.tables.files import COMPRESSED, FORMATS, Files, check_alike, ending_of, found_files, open_files
 from janossy.tables.sorted_ids import begins
 
@@ -65,9 +65,11 @@ def _open(
     paths: Sequence[str], set_id: Sequence[str], dialect: Dialect, kept: ExitStack, tell: Callable[[str], None]
 ) -> Files:
     """All files, CSV or not, of one schema."""
-    found = [found_files(path, READ | CSV)[1] for path in paths]
-    of_text = [file for files in found for file in files if ending_of(file) in CSV]
-    others = [path for path, files in zip(paths, found, strict=True) if any(ending_of(file) in READ for file in files)]
+    matches = [found_files(path, READ | CSV)[1] for path in paths]
+    of_text = [file for files in matches for file in files if ending_of(file) in CSV]
+    others = [
+        path for path, files in zip(paths, matches, strict=True) if any(ending_of(file) in READ for file in files)
+    ]
     if not of_text:
         return open_files(others, READ)
     if len({file.resolve() for file in of_text}) < len(of_text):
@@ -259,7 +261,7 @@ def _alike(values: pa.Array, firsts: np.ndarray) -> np.ndarray:
     alike = pc.or_(pc.fill_null(equal, False), pc.and_(values.is_null(), first.is_null()))
     if pa.types.is_floating(values.type):
         alike = pc.or_(alike, pc.fill_null(pc.and_(pc.is_nan(values), pc.is_nan(first)), False))
-    return alike.to_numpy(zero_copy_only=False)
+    return cast(np.ndarray, alike.to_numpy(zero_copy_only=False))
 
 
 def _quoted(text: object, mark: str = '"') -> str:

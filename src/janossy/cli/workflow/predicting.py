@@ -7,16 +7,25 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, feather, parquet
 
-from janossy.atomic import beside
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.display import say, screen, warnings_said
 from janossy.cli.workflow.evaluation import Model, scores, task_of
-from janossy.cli.workflow.model import load_model
 from janossy.cli.workflow.recipe import sets_to_predict
 from janossy.cli.workflow.record import Recipe, Record, in_words
-from janossy.estimators import SetClassifier
+from janossy.estimators import SetClassifier, SetRegressor, load
 from janossy.estimators.predictions import beside_ids, predictions
+from janossy.files.atomic import beside
+from janossy.saving import SavedModelError
+
+
+def load_model(folder: Path) -> SetClassifier | SetRegressor:
+    """The estimator in a folder, or in one zip. Raises: BadArgument for what is none, or a damaged one."""
+    try:
+        return load(folder)
+    except SavedModelError as error:
+        raise BadArgument(str(error)) from None
+
 
 WRITERS = {
     ".parquet": parquet.write_table,
@@ -62,8 +71,8 @@ def predict(
     if read.targets is not None:
         names = " and ".join(map(repr, recipe.target))
         several = "s" if len(recipe.target) > 1 else ""
-        found = [columns[name].to_numpy() for name in columns.column_names if name.startswith("prediction")]
-        predicted = found[0] if read.targets.ndim == 1 else np.stack(found, 1)
+        columns_of = [columns[name].to_numpy() for name in columns.column_names if name.startswith("prediction")]
+        predicted = columns_of[0] if read.targets.ndim == 1 else np.stack(columns_of, 1)
         of = ""
         if read.labelled is not None:
             predicted = predicted[read.labelled]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -166,7 +167,7 @@ def _validated(table: pa.Table) -> pa.Table:
 
 def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
     """A row per line, an object each. Numbers keep all their digits."""
-    columns: dict[str, list] = {}
+    columns: dict[str, list[Any]] = {}
     num = 0
     with ExitStack() as kept, plain_text(file, dialect.encoding, kept).open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, 1):
@@ -188,7 +189,7 @@ def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
     return pa.table({name: _json_column(values) for name, values in columns.items()})
 
 
-def _json_column(values: list) -> pa.Array:
+def _json_column(values: list[Any]) -> pa.Array:
     try:
         return pa.array(values)
     except OverflowError:  # codes of more than 64 bits
@@ -224,7 +225,7 @@ def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Rol
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _is_words(kind: pa.DataType) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from janossy.cli.errors import BadArgument
-from janossy.typed_json import decode, typed
+from janossy.files.typed_json import decode, typed
 
 NAME = "fit.json"
 

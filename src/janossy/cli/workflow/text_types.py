@@ -118,8 +118,8 @@ class Facts:
 
     def all(self, *names: str) -> bool:
         """Returns True if each value is missing or of one of these spellings, and some value is."""
-        found = sum(self.counts.get(name, 0) for name in names)
-        return found > 0 and found + self.counts.get("missing", 0) == self.num
+        num = sum(self.counts.get(name, 0) for name in names)
+        return num > 0 and num + self.counts.get("missing", 0) == self.num
 
     def share(self, name: str) -> float:
         """The part of the values that are of this spelling, those that stand for missing ones aside."""
@@ -236,13 +236,13 @@ def _lists(values: pa.Array) -> pa.Array:
 
 def _list(text: str) -> list[Any]:
     try:
-        found = json.loads(text)
+        items: list[Any] = json.loads(text)
     except ValueError:
         try:
-            found = ast.literal_eval(text.strip())
+            items = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             raise pa.ArrowInvalid(f"no list: {text[:40]}") from None
-    return found
+    return items
 
 
 def _separated(values: pa.Array, separator: str) -> pa.Array:

@@ -156,23 +156,23 @@ FEWEST_IDS = 20
 
 def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:
     """The columns that only tell rows or sets apart, and how one knows: a model would learn the order of the file."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     firsts = begins(ids) if ids.num_columns else np.zeros(0, np.int64)
     for name, column in zip(columns.column_names, columns.columns, strict=True):
         if re.fullmatch(r"Unnamed: \d+(_level_\d+)?", name):
-            found[name] = "is the index of a pandas frame that was written to CSV"
+            reasons[name] = "is the index of a pandas frame that was written to CSV"
         elif len(column) < FEWEST_IDS or column.null_count:
             continue
         elif pa.types.is_integer(column.type):
             values = column.to_numpy()
             if (values[1:] - values[:-1] == 1).all():
-                found[name] = "counts the rows"
+                reasons[name] = "counts the rows"
             elif len(firsts) >= FEWEST_IDS and np.array_equal(
                 values - values[0], np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(values))))
             ):
-                found[name] = "counts the sets in the order of the file"
+                reasons[name] = "counts the sets in the order of the file"
             elif re.search(r"(?i)(^|_)id$", name) and len(np.unique(values)) == len(values):
-                found[name] = "has another value in each row, as ids have"
+                reasons[name] = "has another value in each row, as ids have"
         elif is_text(column.type) and pc.count_distinct(column).as_py() == len(column):
-            found[name] = "has another value in each row, as ids have"
-    return found
+            reasons[name] = "has another value in each row, as ids have"
+    return reasons

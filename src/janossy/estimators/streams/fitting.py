@@ -12,15 +12,13 @@ from torch import Tensor
 from janossy.estimators.batches import Examples, seed_of
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.checkpoint import Checkpoint
-from janossy.estimators.clock import now
 from janossy.estimators.ensemble import Ensemble
-from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.processes import Processes
 from janossy.estimators.search import Limits, Search, SearchResult
 from janossy.estimators.size_extrapolation import largest_size
 from janossy.estimators.splits import MAX_SETS, PART, splits
-from janossy.estimators.streams.order import Order
-from janossy.estimators.streams.reading import Reader
+from janossy.estimators.streams.order import Order, Reader
 from janossy.estimators.streams.scan import Scan, scan
 from janossy.estimators.tasks import Task
 from janossy.estimators.training import train

@@ -1,13 +1,15 @@
-"""In which order processes learn from the sets of pieces: shuffled, in batches that all processes take together."""
+"""The order in which processes learn from the sets of pieces, and the thread that reads them ahead."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from janossy.estimators.batches import EPOCH_SETS, num_batches, seed_of
+from janossy.estimators.batches import EPOCH_SETS, Examples, num_batches, seed_of
+from janossy.estimators.interrupts import now
 
 BUFFER_SETS, BUFFER_ELEMENTS = 2**16, 2**20
 """Sets are shuffled among at least so many, or among those of so many elements, which memory holds."""
@@ -97,3 +99,38 @@ class Order:
         """The order of the sets of a window."""
         generator = torch.Generator().manual_seed(seed_of(self.seed, number, window, rank))
         return torch.randperm(num_sets, generator=generator)
+
+
+class Reader:
+    """The batches of one process, in the order that ``order`` says; one window of pieces is in memory at a time.
+
+    ``read``: returns the examples of a piece, without its validation sets.
+    """
+
+    def __init__(self, read: Callable[[int], Examples], order: Order, rank: int) -> None:
+        self.read, self.order, self.rank = read, order, rank
+        self.seed = order.seed
+        self.steps_per_epoch = order.steps_an_epoch()
+        self.seconds = 0.0
+        """Spent on reading."""
+
+    def batches(self, step: int) -> Iterator[tuple[Examples | None, int]]:
+        """Yields batches from the ``step``-th on, each with the number of sets in the batches of all processes.
+
+        A batch is None if other processes still have one in this pass.
+        """
+        in_memory: tuple[int, int] | None = None
+        parts: Sequence[Tensor] = ()
+        for place in self.order.places(self.rank, step):
+            if place.window is None:
+                yield None, place.num_sets
+                continue
+            if in_memory != (place.number, place.window):
+                began = now()
+                window = self.order.windows(place.number, self.rank)[place.window]
+                examples = Examples.cat([self.read(i) for i in window.pieces])
+                shuffled = self.order.shuffled(place.number, place.window, self.rank, len(examples))
+                parts = shuffled.split(window.batches)
+                in_memory = place.number, place.window
+                self.seconds += now() - began
+            yield examples[parts[place.batch]], place.num_sets

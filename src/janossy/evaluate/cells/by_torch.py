@@ -11,7 +11,7 @@ from torch import Tensor
 from janossy.evaluate.problem import Function, Problem
 from janossy.functions.checks import check_dtype
 from janossy.functions.structure import Recurrent, recurrent
-from janossy.transfer import constant, upload
+from janossy.sets.transfer import constant, upload
 
 KERNELS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rnn": torch.rnn_tanh, "gru": torch.gru, "lstm": torch.lstm}
 """By the kind of a step, which is one of these for the library's own alone: torch computes the same formulas."""

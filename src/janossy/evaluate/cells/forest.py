@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.transfer import keep
+from janossy.sets.transfer import keep
 
 GROUP = 8
 """The paths in a tree: as many rows as a kernel multiplies at once."""

@@ -5,15 +5,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate.cells.autograd import Cells, in_torch
+from janossy.evaluate.cells.autograd import Cells, Projections, in_torch, unfilled
 from janossy.evaluate.cells.forest import Forest, Shape
-from janossy.evaluate.cells.projections import Projections, unfilled
-from janossy.evaluate.on_kernels import lanes, on_kernels_eagerly
+from janossy.evaluate.on_kernels import lanes, takes_cells
 from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
 from janossy.functions.checks import check_dtype
 from janossy.functions.structure import Direction, Recurrent, recurrent
-from janossy.kernels.limits import CELL_KINDS
 
 
 def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]:
@@ -43,12 +41,12 @@ def run(f: Function, x: tuple[list[Tensor], Forest], structure: Recurrent | None
             outputs = nn.functional.dropout(outputs, structure.dropout)
             inputs = [_project(structure, direction, outputs) for direction in layer]
             elements = torch.arange(len(outputs), device=device)
-        found = []
+        directions = []
         for direction, projected in zip(layer, inputs, strict=True):
             read = elements[mirror] if direction.reverse else elements
             states = _run_layer(structure, direction, projected, read, forest.shape, every_state)
-            found.append(states[mirror] if direction.reverse and every_state else states)
-        outputs = torch.cat(found, dim=1) if len(found) > 1 else found[0]
+            directions.append(states[mirror] if direction.reverse and every_state else states)
+        outputs = torch.cat(directions, dim=1) if len(directions) > 1 else directions[0]
     return outputs
 
 
@@ -58,7 +56,7 @@ def _project(structure: Recurrent, direction: Direction, x: Tensor) -> Tensor:
     weight, bias, by_hidden = (widened(w) for w in (direction.weight_ih, direction.bias_ih, direction.bias_hh))
     H = direction.weight_hh.shape[1]
     apart = structure.num_apart * H
-    if _is_compiled(structure, x) and not torch.is_autocast_enabled("cpu"):
+    if takes_cells(structure, x) and not torch.is_autocast_enabled("cpu"):
         return cast(Tensor, Projections.apply(H, max(0, lanes(x) - H), apart, x, weight, bias, by_hidden))  # type: ignore[no-untyped-call]
     if apart > 0:
         by_hidden = nn.functional.pad(by_hidden[:-apart], (0, apart))
@@ -74,12 +72,7 @@ def _run_layer(
         bias = widened(direction.bias_hh)[-structure.num_apart * weight.shape[1] :]
     num_gates = len(weight) // weight.shape[1]
     wide_enough = inputs.shape[1] >= num_gates * lanes(inputs)
-    if not (wide_enough and _is_compiled(structure, inputs) and weight.dtype == inputs.dtype):
+    if not (wide_enough and takes_cells(structure, inputs) and weight.dtype == inputs.dtype):
         return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
     return cast(Tensor, Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
-
-
-def _is_compiled(structure: Recurrent, x: Tensor) -> bool:
-    """Whether compiled kernels run these cells on these numbers here and now."""
-    return structure.kind in CELL_KINDS and not structure.unrolled and on_kernels_eagerly(x)

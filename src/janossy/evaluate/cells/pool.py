@@ -20,7 +20,7 @@ from janossy.evaluate.reduce import HALF, REDUCTIONS, widened
 from janossy.evaluate.rows.recompute import with_weights_of_now
 from janossy.functions.structure import Recurrent
 from janossy.sets import Ragged
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from janossy.evaluate.cells.forest import GROUP, KEEP_CELLS, Forest, Shape
 from janossy.orderings.rows import Bucket
 from janossy.orderings.templates import injective_tuples
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +77,10 @@ def num_arrangements(multiplicities: tuple[int, ...], k: int) -> int:
     """How many arrangements of k elements look different, if there are so many elements of each kind."""
     if max(multiplicities, default=1) == 1:
         return perm(len(multiplicities), k)
-    found = [1] + [0] * k  # of 0 … k elements of the kinds so far
+    counts = [1] + [0] * k  # of 0 … k elements of the kinds so far
     for alike in multiplicities:
-        found = [sum(comb(j, t) * found[j - t] for t in range(min(alike, j) + 1)) for j in range(k + 1)]
-    return found[k]
+        counts = [sum(comb(j, t) * counts[j - t] for t in range(min(alike, j) + 1)) for j in range(k + 1)]
+    return counts[k]
 
 
 def num_arranged(bucket: Bucket) -> int | None:
@@ -167,11 +167,11 @@ def stems(tree: PrefixTree, elements: Tensor, length: int) -> Forest:
     num_stems, num_columns = elements.shape
     whole = num_stems // GROUP
     shapes, reads = [], []
-    for some, size in ((elements[: GROUP * whole], GROUP), (elements[GROUP * whole :], num_stems % GROUP)):
-        if len(some):
+    for piece, size in ((elements[: GROUP * whole], GROUP), (elements[GROUP * whole :], num_stems % GROUP)):
+        if len(piece):
             shape, columns = _stems(tree, length, size, num_columns)
-            shapes += [(shape, len(some) // size)]
-            reads.append(some.reshape(-1, size * num_columns)[:, upload(columns, some.device)].flatten())
+            shapes += [(shape, len(piece) // size)]
+            reads.append(piece.reshape(-1, size * num_columns)[:, upload(columns, piece.device)].flatten())
     return Forest(_joined(shapes), torch.cat(reads) if reads else elements.new_zeros(0))
 
 

@@ -54,9 +54,9 @@ class Incidence:
         of_entries = owners.to(self.rows.dtype).repeat_interleave(lengths, output_size=len(self.rows))
         counts = torch.bincount(self.rows, minlength=self.num_rows)
         starts = (counts.cumsum(0) - counts).to(self.starts.dtype)
-        found = Incidence(of_entries[self.rows.argsort(stable=True)], starts, None, len(lengths))
-        vars(found)["transposed"] = self
-        return found
+        incidence = Incidence(of_entries[self.rows.argsort(stable=True)], starts, None, len(lengths))
+        vars(incidence)["transposed"] = self
+        return incidence
 
     def sums(self, x: Tensor) -> Tensor:
         """The sum of x (num_rows, c) over each owner's list, (L, c); differentiable any number of times."""
@@ -72,8 +72,8 @@ class _Sums(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, incidence: Incidence) -> Tensor:
-        found = torch.nn.functional.embedding_bag(incidence.rows, x.detach().contiguous(), incidence.starts, mode="sum")
-        return found if incidence.places is None else found.index_select(0, incidence.places)
+        sums = torch.nn.functional.embedding_bag(incidence.rows, x.detach().contiguous(), incidence.starts, mode="sum")
+        return sums if incidence.places is None else sums.index_select(0, incidence.places)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Incidence], output: Tensor) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import HALF, widened
 from janossy.orderings.contract import EveryTuple, averages_every_tuple
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 def why_not_every_tuple(problem: Problem, k: int) -> str | None:

@@ -34,5 +34,8 @@ def logistic_means(
         return None
     places = torch.arange(len(p)) if places is None else places
     arrays = (x.numpy() for x in (p.contiguous(), places, offsets))
-    found = on_threads("logistic_means", *arrays, increasing, s, FAR[p.dtype] / k, with_slopes)
-    return None if found is None else (torch.from_numpy(found[0]), torch.from_numpy(found[1]))
+    means_and_slopes = on_threads("logistic_means", *arrays, increasing, s, FAR[p.dtype] / k, with_slopes)
+    if means_and_slopes is None:
+        return None
+    means, slopes = means_and_slopes
+    return torch.from_numpy(means), torch.from_numpy(slopes)

@@ -56,8 +56,8 @@ class Operator:
 
         The slopes may be of more hidden units, which are to be left out.
         """
-        if self is TUPLE_MEANS and (found := logistic_means(p, places, offsets, sizes, *rest)) is not None:
-            return found
+        if self is TUPLE_MEANS and (result := logistic_means(p, places, offsets, sizes, *rest)) is not None:
+            return result
         return self.kernel(in_place(p, places), offsets, *rest)
 
 

@@ -1,14 +1,44 @@
-"""For k = 1, the mean of σ(p) over the sets that look a row of a table up: σ(p) is made once for each row."""
+"""Means by projection: over positions, and, for k = 1, over the sets that look a row of a table up."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads
-from janossy.evaluate.tuples.by_projection import by_inputs, gradients
 from janossy.evaluate.tuples.operators import times_by_set
 from janossy.functions.structure import ACTIVATIONS, project
+
+
+def by_inputs(
+    k: int, by_projection: Tensor, values: Tensor, weight: Tensor, stacked: Tensor, needed: Sequence[bool]
+) -> tuple[Tensor | None, ...]:
+    """The gradients by values (N, d), weight and bias that are ``needed``, from those by projections (N, k·H).
+
+    ``weight``, and the ``stacked`` weights made of it, as ``project`` takes and gives them, of one network or several.
+    """
+    H, rows = weight.shape[-2], values
+    if weight.dim() == 3:
+        by_projection, rows = (x.view(len(weight), -1, x.shape[1]) for x in (by_projection, values))
+    by_values = by_weight = by_bias = None
+    if needed[0]:
+        by_values = torch.matmul(by_projection, stacked).view_as(values)
+    if needed[1]:
+        by_weight = torch.matmul(by_projection.mT, rows)
+        if k > 1:
+            by_weight = by_weight.view(-1, k, H, values.shape[1]).transpose(1, 2).reshape(weight.shape)
+    if needed[2]:
+        by_bias = by_projection[..., :H].sum(-2)
+    return by_values, by_weight, by_bias
+
+
+def gradients(means: Tensor, inputs: Sequence[Tensor], needed: Sequence[bool], gradient: Tensor) -> list[Tensor | None]:
+    """Those by the inputs that need one, to be differentiated again."""
+    wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
+    computed = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
+    return [next(computed) if needs else None for needs in needed]
+
 
 SLOPES = {"tanh": torch.ops.aten.tanh_backward, "sigmoid": torch.ops.aten.sigmoid_backward}
 """(gradient, σ(p)) -> the gradient by p, of activations whose slope is known from their value."""

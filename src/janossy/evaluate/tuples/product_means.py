@@ -19,8 +19,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from janossy.orderings.compiling import constant_when_compiled
-from janossy.transfer import upload
+from janossy.sets.transfer import constant_when_compiled, upload
 
 Terms = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """A sum of products: the states that they are added to, those of the left factors, those of the right ones."""

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from janossy.evaluate.on_kernels import on_kernels_eagerly
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.tuples.by_projection import by_inputs, gradients
 from janossy.evaluate.tuples.every_tuple import in_place
 from janossy.evaluate.tuples.operators import Operator, times_by_set
-from janossy.evaluate.tuples.place_means import sums_by_place
+from janossy.evaluate.tuples.place_means import by_inputs, gradients, sums_by_place
 from janossy.functions.structure import project
 
 

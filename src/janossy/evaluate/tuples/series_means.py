@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.tuples.tuple_means import by_size, tuple_means
-from janossy.kernels.counts import enumerated
 from janossy.kernels.expansions import (
     ERF,
     EXPANSIONS,
@@ -23,6 +22,7 @@ from janossy.kernels.expansions import (
     margins,
     num_harmonics,
 )
+from janossy.kernels.limits import enumerated
 
 
 def series_means(

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from janossy.functions.structure import ACTIVATIONS
 from janossy.orderings.templates import increasing_tuples, injective_tuples
-from janossy.transfer import upload
+from janossy.sets.transfer import upload
 
 
 def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -> Tensor:
@@ -52,16 +52,16 @@ def _tuple_mean(x: Tensor, increasing: bool, activation: str, memory_budget: int
         return x.sum((1, 2))
     tuples = (increasing_tuples if increasing else injective_tuples)(n, k, x.device)[:, : min(n, k)]
 
-    def total(x: Tensor, some: Tensor) -> Tensor:
-        preactivation = x[:, some[:, 0], 0]
-        for j in range(1, some.shape[1]):
-            preactivation = preactivation + x[:, some[:, j], j]
+    def total(x: Tensor, places: Tensor) -> Tensor:
+        preactivation = x[:, places[:, 0], 0]
+        for j in range(1, places.shape[1]):
+            preactivation = preactivation + x[:, places[:, j], j]
         return ACTIVATIONS[activation](preactivation).sum(1)
 
     if memory_budget is None:
         return total(x, tuples) / len(tuples)
     step = max(1, memory_budget // max(1, 3 * num_sets * H * x.element_size()))
     result = x.new_zeros(num_sets, H)
-    for some in tuples.split(step):
-        result = result + checkpoint(total, x, some, use_reentrant=False)
+    for piece in tuples.split(step):
+        result = result + checkpoint(total, x, piece, use_reentrant=False)
     return result / len(tuples)

@@ -12,11 +12,10 @@ from functools import cache, partial
 
 import numpy as np
 
-from janossy.kernels.counts import num_tuples
 from janossy.kernels.cpu.activations import exponential
 from janossy.kernels.cpu.compiled import Kernel
 from janossy.kernels.cpu.vector import all_within, load, load_first, num_lanes, quotient, store, store_first
-from janossy.kernels.limits import LANES
+from janossy.kernels.limits import LANES, num_tuples
 
 
 def logistic_means(

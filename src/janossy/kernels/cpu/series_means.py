@@ -4,7 +4,6 @@ from functools import cache, partial
 
 import numpy as np
 
-from janossy.kernels.counts import enumerated, num_tuples, series_cost
 from janossy.kernels.cpu.compiled import Kernel
 from janossy.kernels.cpu.harmonics import TAYLOR
 from janossy.kernels.cpu.series_increasing import LANES as INCREASING_LANES
@@ -13,7 +12,7 @@ from janossy.kernels.cpu.series_injective import injective_kernel
 from janossy.kernels.cpu.tuple_means import tuple_means
 from janossy.kernels.cpu.vector import load_first, maximum, minimum, store_first
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, TRIG, margins, num_harmonics, rounded_up
-from janossy.kernels.limits import LANES
+from janossy.kernels.limits import LANES, enumerated, num_tuples, series_cost
 
 MAX_STATES = 2**18
 """The harmonics × subsets of positions that a thread keeps at most, for each lane: 32 MB in float64."""

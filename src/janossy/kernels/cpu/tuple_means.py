@@ -14,7 +14,6 @@ from functools import cache, lru_cache, partial
 import numpy as np
 from numba import njit
 
-from janossy.kernels.counts import num_tuples
 from janossy.kernels.cpu.activations import CODES, reduce_angles, value, value_and_slope
 from janossy.kernels.cpu.compiled import Kernel
 from janossy.kernels.cpu.relu_pairs import SORTING_COST, relu_pair_kernel
@@ -28,6 +27,7 @@ from janossy.kernels.cpu.vector import (
     store_first,
     store_first_float64,
 )
+from janossy.kernels.limits import num_tuples
 
 KEEP_SETS = 2**12
 """The costs of larger batches are counted at every call rather than kept."""

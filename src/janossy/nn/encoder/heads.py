@@ -30,20 +30,23 @@ class Heads(nn.Module):
 
     def all_of(self, x: Tensor) -> Tensor:
         """Returns queries, keys and values of elements (…, d) side by side, (…, 3, H, d/H)."""
-        return self.project(x).unflatten(-1, (3, self.num_heads, -1))
+        heads: Tensor = self.project(x).unflatten(-1, (3, self.num_heads, -1))
+        return heads
 
     def queries(self, x: Tensor) -> Tensor:
         """Returns the queries of (…, d), (…, H, d/H)."""
         weight, bias = self.project.weight[: self.in_features], self.project.bias[: self.in_features]
-        return nn.functional.linear(x, weight, bias).unflatten(-1, (self.num_heads, -1))
+        heads: Tensor = nn.functional.linear(x, weight, bias).unflatten(-1, (self.num_heads, -1))
+        return heads
 
     def keys_and_values(self, x: Tensor) -> Tensor:
         """Returns keys and values of (…, d) side by side, (…, 2, H, d/H)."""
         weight, bias = self.project.weight[self.in_features :], self.project.bias[self.in_features :]
-        return nn.functional.linear(x, weight, bias).unflatten(-1, (2, self.num_heads, -1))
+        heads: Tensor = nn.functional.linear(x, weight, bias).unflatten(-1, (2, self.num_heads, -1))
+        return heads
 
 
-def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
+def attend(queries: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | None = None) -> Tensor:
     """Returns softmax(q·k/√c)·v of each query over the keys of its own set, heads joined.
 
     Shapes: queries (B, m, H, c), keys and values (B, n, H, c), mask (B, 1, 1, n), True where a key is real

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.orderings.compiling import constant_when_compiled
 from janossy.orderings.templates import kept
 from janossy.sets import Ragged
+from janossy.sets.transfer import constant_when_compiled
 
 MAX_CELLS = 2**26
 """Pairs of places in one group, but for a set that has more by itself."""

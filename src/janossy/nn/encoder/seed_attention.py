@@ -48,7 +48,7 @@ class SeedAttention(SetLayer):
         padding, queries = Padding.of(sets), self.heads.queries(self.seeds)
         parts = zip(padding.pad(self.heads.keys_and_values(sets.values)), padding.masks(), strict=True)
         found = padding.to_sets(
-            [attend(queries.expand(len(part), -1, -1, -1), *part.unbind(2), mask) for part, mask in parts]
+            [attend(queries.expand(len(part), -1, -1, -1), *part.unbind(2), mask=mask) for part, mask in parts]
         )
         offsets = torch.arange(len(sets) + 1, device=sets.device) * self.num_seeds
         values = (self.seeds + self.heads.out(found)).flatten(0, 1)
@@ -56,7 +56,7 @@ class SeedAttention(SetLayer):
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         queries = self.heads.queries(self.seeds).expand(x.shape[0], -1, -1, -1)
-        found = attend(queries, *self.heads.keys_and_values(x).unbind(2), of_padded(mask))
+        found = attend(queries, *self.heads.keys_and_values(x).unbind(2), mask=of_padded(mask))
         found = found.masked_fill(~mask.any(1)[:, None, None], 0)
         return self.seeds + self.heads.out(found), mask.new_ones(x.shape[0], self.num_seeds)
 

@@ -40,11 +40,11 @@ class SelfAttention(SetLayer):
         self.check(sets)
         padding = Padding.of(sets)
         parts = zip(padding.pad(self.heads.all_of(sets.values)), padding.masks(), strict=True)
-        found = padding.unpad([attend(*part.unbind(2), mask) for part, mask in parts])
+        found = padding.unpad([attend(*part.unbind(2), mask=mask) for part, mask in parts])
         return sets.with_values(self.heads.out(found))
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        return self.heads.out(attend(*self.heads.all_of(x).unbind(2), of_padded(mask))), mask
+        return self.heads.out(attend(*self.heads.all_of(x).unbind(2), mask=of_padded(mask))), mask
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, num_heads={self.num_heads}"

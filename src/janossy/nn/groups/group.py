@@ -189,7 +189,7 @@ def _generators(table: tuple[Permutation, ...]) -> list[Permutation]:
         generators.append(s)
         new = list(reached)
         while new:
-            found = []
+            products = []
             for h in new:
                 for g in generators:
                     product = _composed(h, g)
@@ -200,17 +200,17 @@ def _generators(table: tuple[Permutation, ...]) -> list[Permutation]:
                         )
                     if product not in reached:
                         reached.add(product)
-                        found.append(product)
-            new = found
+                        products.append(product)
+            new = products
     return generators
 
 
 def _signs(signs: Any, num: int) -> tuple[int, ...]:
-    found = signs.tolist() if hasattr(signs, "tolist") else signs
-    listed = isinstance(found, Sequence) and len(found) == num
-    if not listed or any(isinstance(sign, bool) or sign not in (1, -1) for sign in found):
+    values = signs.tolist() if hasattr(signs, "tolist") else signs
+    listed = isinstance(values, Sequence) and len(values) == num
+    if not listed or any(isinstance(sign, bool) or sign not in (1, -1) for sign in values):
         raise ValueError(f"Group expects signs as 1 or -1 for each of its {num} permutations; got {signs!r}.")
-    return tuple(map(int, found))
+    return tuple(map(int, values))
 
 
 def _check_character(signs: dict[Permutation, int], generators: list[Permutation]) -> None:

@@ -80,10 +80,10 @@ class GroupPooling(nn.Module):
         )
         results = self._of_tuples(sets.values, tuples)
         wide = widened(results)
-        found = wide.new_zeros(len(sets), wide.shape[1]).index_add(0, owners[:, 0], wide)
+        pooled = wide.new_zeros(len(sets), wide.shape[1]).index_add(0, owners[:, 0], wide)
         if reduce == "mean":
-            found = found / torch.bincount(owners[:, 0], minlength=len(sets)).clamp(min=1)[:, None]
-        return found.to(results.dtype)
+            pooled = pooled / torch.bincount(owners[:, 0], minlength=len(sets)).clamp(min=1)[:, None]
+        return pooled.to(results.dtype)
 
     def _of_tuples(self, values: Tensor, tuples: Tensor) -> Tensor:
         num, k = tuples.shape

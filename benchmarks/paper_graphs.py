@@ -1,6 +1,6 @@
 """Speed on the paper's graphs: a training step on Cora against a loop over vertices, and steps on PPI-GO.
 
-    python -m studies.experiments.graphs.speed [--data ../shared/data] [--out docs/results/graphs]
+    python -m benchmarks.paper_graphs [--data ../shared/data] [--out docs/results/graphs]
 
 The step is the paper's: 256 vertices, k_1 = k_2 = 5, LSTM(1433, 256) and LSTM(256, 256). The loop is that of
 benchmarks/graph.py: one vertex after the other, in the style of the released code, with the same weights, reading the
@@ -23,15 +23,16 @@ import torch
 from torch import Tensor
 
 from benchmarks.graph import step_row
-from benchmarks.harness import about_here, measure, record
+from benchmarks.harness import measure, record
 from janossy.graph import GraphSAGE, TwoHops, two_hops
+from studies.experiments.record import about_here
 from studies.paper.graphs.datasets import VertexData, load
 from studies.paper.graphs.settings import Precision, Row, Settings, settings_for
 from studies.paper.graphs.train import MEMORY_BUDGET, autocast, loss_of
 
 
 def flops(data: VertexData, hops: TwoHops, H: int = 256) -> float:
-    """Of a training step by LSTMs of H units, as GraphSAGE computes it."""
+    """Returns the operations of a training step by LSTMs of H units, as GraphSAGE computes it."""
     d, c = data.x.shape[1], data.num_classes
     read = len(hops.first.values.unique()), len(hops.second.values.unique())
     cells = sum(len(sets.values) for sets in (hops.first, hops.second))
@@ -137,7 +138,7 @@ def main() -> None:
     x = cora.x.to_dense()
     on_cora = [step_row(x, cora.graph, sparse=True), step_row(x, cora.graph, sparse=False, resample=True)]
     timings = measure(on_cora, num_pairs=11, seconds=120)
-    data = record(timings, (__doc__ or "").split("\n")[0], "python -m studies.experiments.graphs.speed")
+    data = record(timings, (__doc__ or "").split("\n")[0], "python -m benchmarks.paper_graphs")
     data |= {"steps": steps(load("ppi-go", options.data)), **about_here()}
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "speed.json").write_text(json.dumps(data, indent=1) + "\n")

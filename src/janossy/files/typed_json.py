@@ -36,14 +36,14 @@ def decode(content: bytes) -> Any:
         if num > most:
             raise ValueError(f"it has {num} {what}, over {most}")
     try:
-        found = msgspec.json.decode(content)
+        value = msgspec.json.decode(content)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except msgspec.DecodeError as error:
         raise ValueError(str(error)) from None
-    if marks.count(b":") != _num_keys(found):
+    if marks.count(b":") != _num_keys(value):
         raise ValueError("an object in it has a key twice")
-    return found
+    return value
 
 
 def typed(value: Any, kind: type[T]) -> T:

@@ -1,4 +1,4 @@
-"""The same jobs by Ray's actors: on the cluster that this process, or RAY_ADDRESS, names, or else on this machine."""
+"""Jobs by Ray's actors: on the cluster that this process, or RAY_ADDRESS, names, or else on this machine."""
 
 import logging
 import os

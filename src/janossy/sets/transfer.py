@@ -1,8 +1,8 @@
-"""Numbers that are made on the host, sent to a device without waiting for it; constants are sent once."""
+"""Numbers made on the host: sent to a device without waiting for it, once if they stay, and constant when compiled."""
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -44,3 +44,16 @@ def constant(device: torch.device, build: Callable[..., np.ndarray], *arguments:
 @lru_cache(maxsize=256)
 def _sent(build: Callable[..., np.ndarray], *arguments: Any) -> dict[torch.device, Tensor]:
     return {}
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def constant_when_compiled(function: Function) -> Function:
+    """Let torch.compile take what the function returns as a constant.
+
+    ``torch.compiler.assume_constant_result`` does no more (tests/test_compile.py compares them), but imports all of
+    ``torch._dynamo`` first: a second, for which those who compile nothing would wait too.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function

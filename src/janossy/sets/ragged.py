@@ -1,17 +1,24 @@
 """Ragged: a batch of variable-size sets."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from numbers import Integral, Real
-from operator import index as whole
 from types import EllipsisType
 from typing import Any, Literal, Self, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from janossy.transfer import upload
+from janossy.sets.conversion import (
+    as_tensors,
+    check_tensor,
+    checked_sizes,
+    chosen_numbers,
+    dims,
+    holds_fractions,
+    is_integer,
+    whole_numbers,
+)
+from janossy.sets.transfer import upload
 
 MAX_SETS_AN_ELEMENT = 10
 """``Ragged.from_index`` takes an index with more sets than this for raw ids."""
@@ -36,15 +43,15 @@ class Ragged:
 
     def __init__(self, values: Tensor, offsets: Tensor, *, sizes: Sequence[int] | None = None) -> None:
         if sizes is None:
-            _check_tensor(values, "Ragged", "values (N, *features)")
+            check_tensor(values, "Ragged", "values (N, *features)")
             if not isinstance(offsets, Tensor):
                 raise TypeError(
                     f"Ragged expects offsets as an integer tensor (B + 1,); got {type(offsets).__name__}. "
                     "Ragged.from_sizes takes the sizes of the sets as numbers."
                 )
-            _check_tensor(offsets, "Ragged", "integer offsets (B + 1,)", scalar=True)
+            check_tensor(offsets, "Ragged", "integer offsets (B + 1,)", scalar=True)
             offsets = offsets.to(device=values.device)
-            sizes = _checked_sizes(values, offsets)
+            sizes = checked_sizes(values, offsets)
             offsets = offsets.long()
         self.values = values
         self.offsets = offsets
@@ -62,15 +69,15 @@ class Ragged:
         """
         if not isinstance(sets, Iterable):
             raise TypeError(f"Ragged.from_sets expects a sequence of sets; got {type(sets).__name__}.")
-        sets = _as_tensors(list(sets))
+        sets = as_tensors(list(sets))
         if not sets:
             raise ValueError("Ragged.from_sets needs at least one tensor, to know the feature shape; got none.")
         features, dtype, device = sets[0].shape[1:], sets[0].dtype, sets[0].device
         for b, x in enumerate(sets):
             if x.dim() == 0 or x.shape[1:] != features:
                 raise ValueError(
-                    f"Ragged.from_sets expects every set of shape (n, {_dims(features)}), as set 0; "
-                    f"set {b} has shape {tuple(x.shape)}. Give an empty set the shape (0, {_dims(features)})."
+                    f"Ragged.from_sets expects every set of shape (n, {dims(features)}), as set 0; "
+                    f"set {b} has shape {tuple(x.shape)}. Give an empty set the shape (0, {dims(features)})."
                 )
             if x.dtype != dtype or x.device != device:
                 raise ValueError(
@@ -82,8 +89,8 @@ class Ragged:
     @classmethod
     def from_sizes(cls, values: Tensor, sizes: Sequence[int]) -> Self:
         """Batch values (N, *features) by the sizes of the sets, B numbers that sum to N."""
-        _check_tensor(values, "Ragged.from_sizes", "values (N, *features)")
-        sizes = _whole_numbers(sizes)
+        check_tensor(values, "Ragged.from_sizes", "values (N, *features)")
+        sizes = whole_numbers(sizes)
         offsets = upload(torch.tensor([0, *sizes], dtype=torch.long).cumsum(0), values.device)
         if min(sizes, default=0) < 0 or sum(sizes) != len(values):
             raise ValueError(
@@ -95,14 +102,14 @@ class Ragged:
     @classmethod
     def from_padded(cls, x: Tensor, mask: Tensor | None = None) -> Self:
         """Batch x (B, n, *features), keeping the elements where mask (B, n) is True; all of them without a mask."""
-        _check_tensor(x, "Ragged.from_padded", "x (B, n, *features)")
+        check_tensor(x, "Ragged.from_padded", "x (B, n, *features)")
         if x.dim() < 2:
             raise ValueError(f"Ragged.from_padded expects x of shape (B, n, *features); got {tuple(x.shape)}.")
         num_sets, n = x.shape[:2]
         if mask is None:
             offsets = torch.arange(num_sets + 1, device=x.device) * n
             return cls(x.flatten(0, 1), offsets, sizes=(n,) * num_sets)
-        _check_tensor(mask, "Ragged.from_padded", "a mask (B, n)")
+        check_tensor(mask, "Ragged.from_padded", "a mask (B, n)")
         if mask.dtype != torch.bool or mask.shape != x.shape[:2]:
             raise ValueError(
                 f"Ragged.from_padded expects a bool mask of shape {tuple(x.shape[:2])}, True where real; "
@@ -134,9 +141,9 @@ class Ragged:
         such as the ids of a database: each that occurs is one set, and the result is the sets and their ids (B,),
         both in ascending order of the ids.
         """
-        _check_tensor(x, "Ragged.from_index", "x (N, *features)")
-        _check_tensor(index, "Ragged.from_index", "an integer index (N,)")
-        if index.dim() != 1 or len(index) != len(x) or not _is_integer(index):
+        check_tensor(x, "Ragged.from_index", "x (N, *features)")
+        check_tensor(index, "Ragged.from_index", "an integer index (N,)")
+        if index.dim() != 1 or len(index) != len(x) or not is_integer(index):
             raise ValueError(
                 f"Ragged.from_index expects an integer index of shape ({len(x)},), one set number an element; "
                 f"got {index.dtype} of shape {tuple(index.shape)}."
@@ -196,7 +203,7 @@ class Ragged:
 
     def to_padded(self, fill: float = 0) -> tuple[Tensor, Tensor]:
         """x (B, max n, *features), filled behind each set, and the mask (B, max n), True where real."""
-        if not isinstance(fill, Real) or (not float(fill).is_integer() and not _holds_fractions(self.dtype)):
+        if not isinstance(fill, Real) or (not float(fill).is_integer() and not holds_fractions(self.dtype)):
             raise ValueError(f"to_padded expects a fill that {self.dtype} holds; got {fill!r}. Choose another number.")
         n = max(self.sizes, default=0)
         mask = torch.arange(n, device=self.device) < self.offsets.diff()[:, None]
@@ -221,7 +228,7 @@ class Ragged:
 
     def with_values(self, values: Tensor) -> "Ragged":
         """The same sets of other elements: values (N, *any features)."""
-        _check_tensor(values, "with_values", "values (N, *features)", meta=True)
+        check_tensor(values, "with_values", "values (N, *features)", meta=True)
         if len(values) != len(self.values):
             raise ValueError(
                 f"with_values expects {len(self.values)} elements, one for each of these sets'; got {len(values)}."
@@ -254,10 +261,10 @@ class Ragged:
         if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], EllipsisType):
             key = key[0]  # scikit-learn's splitting asks for sets[chosen, ...]
         if isinstance(key, int | Integral) or (isinstance(key, Tensor) and key.dim() == 0):
-            b = int(_chosen([int(key)], len(self)))
+            b = int(chosen_numbers([int(key)], len(self)))
             start = sum(self.sizes[:b])
             return self.values[start : start + self.sizes[b]]
-        chosen = _chosen(key, len(self))
+        chosen = chosen_numbers(key, len(self))
         sizes = tuple(map(self.sizes.__getitem__, chosen.tolist()))
         chosen = upload(chosen, self.device)
         starts, ends = self.offsets[chosen], self.offsets[chosen + 1]
@@ -320,7 +327,7 @@ def check_ragged(sets: Any, owner: str) -> None:
         )
 
 
-def as_sets(example: Any, owner: str) -> Ragged:
+def sets_of_example(example: Any, owner: str) -> Ragged:
     """The sets of an example: a Ragged, or x and mask in a tuple.
 
     Raises: TypeError for what is neither, in the name of ``owner``.
@@ -333,119 +340,3 @@ def as_sets(example: Any, owner: str) -> Ragged:
             "Ragged.from_sets makes one of a list of tensors."
         )
     return Ragged.from_padded(*example)
-
-
-def _checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
-    if offsets.dim() != 1 or len(offsets) == 0 or not _is_integer(offsets):
-        raise ValueError(
-            "Ragged expects integer offsets of shape (B + 1,), starting with 0; "
-            f"got {offsets.dtype} of shape {tuple(offsets.shape)}."
-        )
-    bounds = offsets.tolist()
-    sizes = [end - start for start, end in pairwise(bounds)]
-    if bounds[0] != 0 or bounds[-1] != len(values) or min(sizes, default=0) < 0:
-        raise ValueError(
-            f"Ragged expects offsets that rise from 0 to the number of elements, {len(values)}; "
-            f"got {bounds if len(bounds) < 10 else f'{bounds[0]} … {bounds[-1]}'}"
-            + (", which falls somewhere." if min(sizes, default=0) < 0 else ".")
-        )
-    return sizes
-
-
-def _chosen(key: slice | Sequence[int] | Tensor, num_sets: int) -> Tensor:
-    """The numbers of the chosen sets, int64, on the host."""
-    if isinstance(key, slice):
-        return torch.from_numpy(np.arange(num_sets)[key].copy())
-    try:
-        key = key if isinstance(key, Tensor) else torch.as_tensor(key, dtype=None if len(key) else torch.long)
-        flat = key.reshape(-1).cpu()
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(
-            f"Ragged is indexed by a set number, a slice, or a list or tensor of set numbers or flags; got {key!r}."
-        ) from None
-    if flat.dtype == torch.bool:
-        if len(flat) != num_sets:
-            raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got {len(flat)}.")
-        return flat.nonzero()[:, 0]
-    if not _is_integer(flat) or bool(((flat < -num_sets) | (flat >= num_sets)).any()):
-        got = flat.tolist() if len(flat) < 10 else f"{flat.min().item()} to {flat.max().item()}"
-        raise IndexError(f"expected set numbers from {-num_sets} to {num_sets - 1}; got {got}.")
-    flat = flat.long()
-    return torch.where(flat < 0, flat + num_sets, flat)
-
-
-def _as_tensors(sets: list[Any]) -> list[Tensor]:
-    """These sets as tensors: lists in the dtype, on the device and, if empty, with the features of the others."""
-    given = [x for x in sets if isinstance(x, Tensor | np.ndarray)]
-    tensors = [_as_tensor(x, b) for b, x in enumerate(sets)]
-    if len(given) == len(sets):
-        return tensors
-    others = [x for x, given in zip(tensors, sets, strict=True) if not _is_empty_list(given)]
-    if not others:
-        raise ValueError(
-            "Ragged.from_sets needs at least one set that is no empty list, to know the feature shape; "
-            f"got {len(sets)} empty lists. Give them as tensors (0, *features)."
-        )
-    if given:
-        like = tensors[next(b for b, x in enumerate(sets) if isinstance(x, Tensor | np.ndarray))]
-        dtype, device = like.dtype, like.device
-    else:
-        dtype, device = others[0].dtype, others[0].device
-        for x in others:
-            dtype = torch.promote_types(dtype, x.dtype)
-    for b, x in enumerate(sets):
-        if _is_empty_list(x):
-            tensors[b] = torch.zeros(0, *others[0].shape[1:], dtype=dtype, device=device)
-        elif not isinstance(x, Tensor | np.ndarray) and torch.can_cast(tensors[b].dtype, dtype):
-            tensors[b] = tensors[b].to(dtype=dtype, device=device)
-    return tensors
-
-
-def _as_tensor(x: Any, b: int) -> Tensor:
-    if isinstance(x, Tensor):
-        _check_tensor(x, "Ragged.from_sets", f"set {b} as (n, *features)", scalar=True)
-        return x
-    try:
-        return torch.tensor(x)
-    except (TypeError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise TypeError(
-            f"Ragged.from_sets expects every set as a tensor, an array or a nested list of numbers (n, *features); "
-            f"set {b}, {type(x).__name__}, is none: {reason}. Make it one."
-        ) from None
-
-
-def _is_empty_list(x: Any) -> bool:
-    return isinstance(x, list | tuple) and len(x) == 0
-
-
-def _check_tensor(x: Any, owner: str, expected: str, *, scalar: bool = False, meta: bool = False) -> None:
-    """Raise if x is no tensor of one dimension or more that holds numbers."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{owner} expects {expected} as a tensor; got {type(x).__name__}. torch.as_tensor makes one.")
-    if x.is_meta and not meta:
-        raise ValueError(f"{owner} expects {expected} with numbers; got a meta tensor. Make it on another device.")
-    if x.dim() == 0 and not scalar:
-        raise ValueError(f"{owner} expects {expected}; got a scalar. x[None] is one element.")
-
-
-def _whole_numbers(sizes: Any) -> list[int]:
-    try:
-        return [whole(n) for n in (sizes.tolist() if isinstance(sizes, Tensor | np.ndarray) else sizes)]
-    except (TypeError, RuntimeError):
-        raise TypeError(
-            f"Ragged.from_sizes expects sizes as a sequence of whole numbers, one a set; got {sizes!r}. "
-            "Ragged.from_ptr takes boundaries, Ragged.from_index set numbers."
-        ) from None
-
-
-def _is_integer(x: Tensor) -> bool:
-    return not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
-
-
-def _holds_fractions(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point or dtype.is_complex
-
-
-def _dims(features: torch.Size) -> str:
-    return ", ".join(map(str, features))

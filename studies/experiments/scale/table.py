@@ -1,4 +1,4 @@
-"""Tables of any length for measurements of scale: ``python -m benchmarks.scale_table ROWS OUT.parquet``.
+"""Tables of any length for measurements of scale: ``python -m studies.experiments.scale.table ROWS OUT.parquet``.
 
 A row an element. Sizes of sets follow a power law, P(n) ~ n^-1.75 from 1 to 1000, of mean 9.7. Each chunk of rows has a
 seed of its own, so that the longer of two tables of one seed begins with the shorter (but for its last set), and memory
@@ -21,7 +21,7 @@ KINDS = ("electron", "jet", "muon", "photon")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale_table", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m studies.experiments.scale.table", description=__doc__)
     parser.add_argument("num_rows", type=int, metavar="ROWS")
     parser.add_argument("out", type=Path, metavar="OUT.parquet")
     parser.add_argument("--seed", type=int, default=0)

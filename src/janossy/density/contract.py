@@ -1,4 +1,4 @@
-"""What a head is: a family of distributions of one element, and how an element is read."""
+"""Contracts of densities: a family of distributions of one element, and a density of sequences."""
 
 from typing import ClassVar
 
@@ -62,3 +62,24 @@ class Head(nn.Module):
     def initial(self) -> Tensor:
         """The parameters (num_parameters,) that training starts around."""
         return torch.zeros(self.num_parameters)
+
+
+class SequenceDensity(nn.Module):
+    """log q(x_1 … x_L), and the distribution of what comes next.
+
+    Whoever writes one that is the same for all orders subclasses it; one that is not is an ``Autoregressive``.
+
+    Shapes: rows (T, L, *event_shape), L >= 1 -> (T, 1).
+    """
+
+    symmetric: ClassVar[bool] = True
+    """Whether q is the same for all orders of a row, so that one order is exact."""
+    head: Head
+    """What elements are, and where they have a density."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def next(self, prefix: Tensor) -> Distribution:
+        """The distribution of what follows prefixes (T, t, *event_shape), t >= 0, of batch shape (T,)."""
+        raise NotImplementedError

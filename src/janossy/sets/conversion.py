@@ -1,0 +1,131 @@
+"""Checks and conversions of what a ``Ragged`` is given: tensors, lists, sizes, offsets and indices."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from operator import index as whole
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
+    """Returns the sizes of B sets by offsets (B + 1,). Raises: ValueError unless they rise from 0 to N."""
+    if offsets.dim() != 1 or len(offsets) == 0 or not is_integer(offsets):
+        raise ValueError(
+            "Ragged expects integer offsets of shape (B + 1,), starting with 0; "
+            f"got {offsets.dtype} of shape {tuple(offsets.shape)}."
+        )
+    bounds = offsets.tolist()
+    sizes = [end - start for start, end in pairwise(bounds)]
+    if bounds[0] != 0 or bounds[-1] != len(values) or min(sizes, default=0) < 0:
+        raise ValueError(
+            f"Ragged expects offsets that rise from 0 to the number of elements, {len(values)}; "
+            f"got {bounds if len(bounds) < 10 else f'{bounds[0]} … {bounds[-1]}'}"
+            + (", which falls somewhere." if min(sizes, default=0) < 0 else ".")
+        )
+    return sizes
+
+
+def chosen_numbers(key: slice | Sequence[int] | Tensor, num_sets: int) -> Tensor:
+    """The numbers of the chosen sets, int64, on the host."""
+    if isinstance(key, slice):
+        return torch.from_numpy(np.arange(num_sets)[key].copy())
+    try:
+        key = key if isinstance(key, Tensor) else torch.as_tensor(key, dtype=None if len(key) else torch.long)
+        flat = key.reshape(-1).cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"Ragged is indexed by a set number, a slice, or a list or tensor of set numbers or flags; got {key!r}."
+        ) from None
+    if flat.dtype == torch.bool:
+        if len(flat) != num_sets:
+            raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got {len(flat)}.")
+        return flat.nonzero()[:, 0]
+    if not is_integer(flat) or bool(((flat < -num_sets) | (flat >= num_sets)).any()):
+        got = flat.tolist() if len(flat) < 10 else f"{flat.min().item()} to {flat.max().item()}"
+        raise IndexError(f"expected set numbers from {-num_sets} to {num_sets - 1}; got {got}.")
+    flat = flat.long()
+    return torch.where(flat < 0, flat + num_sets, flat)
+
+
+def as_tensors(sets: list[Any]) -> list[Tensor]:
+    """These sets as tensors: lists in the dtype, on the device and, if empty, with the features of the others."""
+    given = [x for x in sets if isinstance(x, Tensor | np.ndarray)]
+    tensors = [_as_tensor(x, b) for b, x in enumerate(sets)]
+    if len(given) == len(sets):
+        return tensors
+    others = [x for x, given in zip(tensors, sets, strict=True) if not _is_empty_list(given)]
+    if not others:
+        raise ValueError(
+            "Ragged.from_sets needs at least one set that is no empty list, to know the feature shape; "
+            f"got {len(sets)} empty lists. Give them as tensors (0, *features)."
+        )
+    if given:
+        like = tensors[next(b for b, x in enumerate(sets) if isinstance(x, Tensor | np.ndarray))]
+        dtype, device = like.dtype, like.device
+    else:
+        dtype, device = others[0].dtype, others[0].device
+        for x in others:
+            dtype = torch.promote_types(dtype, x.dtype)
+    for b, x in enumerate(sets):
+        if _is_empty_list(x):
+            tensors[b] = torch.zeros(0, *others[0].shape[1:], dtype=dtype, device=device)
+        elif not isinstance(x, Tensor | np.ndarray) and torch.can_cast(tensors[b].dtype, dtype):
+            tensors[b] = tensors[b].to(dtype=dtype, device=device)
+    return tensors
+
+
+def _as_tensor(x: Any, b: int) -> Tensor:
+    if isinstance(x, Tensor):
+        check_tensor(x, "Ragged.from_sets", f"set {b} as (n, *features)", scalar=True)
+        return x
+    try:
+        return torch.tensor(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise TypeError(
+            f"Ragged.from_sets expects every set as a tensor, an array or a nested list of numbers (n, *features); "
+            f"set {b}, {type(x).__name__}, is none: {reason}. Make it one."
+        ) from None
+
+
+def _is_empty_list(x: Any) -> bool:
+    return isinstance(x, list | tuple) and len(x) == 0
+
+
+def check_tensor(x: Any, owner: str, expected: str, *, scalar: bool = False, meta: bool = False) -> None:
+    """Raise if x is no tensor of one dimension or more that holds numbers."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{owner} expects {expected} as a tensor; got {type(x).__name__}. torch.as_tensor makes one.")
+    if x.is_meta and not meta:
+        raise ValueError(f"{owner} expects {expected} with numbers; got a meta tensor. Make it on another device.")
+    if x.dim() == 0 and not scalar:
+        raise ValueError(f"{owner} expects {expected}; got a scalar. x[None] is one element.")
+
+
+def whole_numbers(sizes: Any) -> list[int]:
+    """Returns sizes as integers. Raises: TypeError for anything else."""
+    try:
+        return [whole(n) for n in (sizes.tolist() if isinstance(sizes, Tensor | np.ndarray) else sizes)]
+    except (TypeError, RuntimeError):
+        raise TypeError(
+            f"Ragged.from_sizes expects sizes as a sequence of whole numbers, one a set; got {sizes!r}. "
+            "Ragged.from_ptr takes boundaries, Ragged.from_index set numbers."
+        ) from None
+
+
+def is_integer(x: Tensor) -> bool:
+    """Returns True if the dtype is of integers, which bool is not."""
+    return not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
+
+
+def holds_fractions(dtype: torch.dtype) -> bool:
+    """Returns True if the dtype is of real or complex numbers."""
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def dims(features: torch.Size) -> str:
+    """Returns the dimensions as an error names them."""
+    return ", ".join(map(str, features))
