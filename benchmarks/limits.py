@@ -1,4 +1,4 @@
-"""What bounds a training step of 128 sets of 10 integers, one thread: ``python -m benchmarks.limits``.
+"""The bounds on a training step of 128 sets of 10 integers, one thread: ``python -m benchmarks.limits``.
 
 *one set* is our step of a single set: all that does not grow with the batch, which is Python and torch's bookkeeping.
 *arithmetic* is the time that the step's products, forward and backward, and its activations take at the rates measured

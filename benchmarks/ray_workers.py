@@ -35,7 +35,7 @@ from studies.experiments.scale.table import write_table
 RESULTS = Path(__file__).parent / "results"
 COMMAND = "python -m benchmarks.ray_workers"
 STRATEGY = "k1"
-"""That which takes the least time a set: whatever Ray takes beside is then the largest part."""
+"""The strategy of least time per set: whatever Ray takes beside is then the largest part."""
 
 WORKERS, SETS = 2, 100_000
 PLAIN, RAY = "plain processes", "Ray's actors"

@@ -1,4 +1,4 @@
-"""What an epoch of the arithmetic study costs a replica: in the authors' loop, by itself, and in stacks of 5 and of 15.
+"""The cost of an epoch of the arithmetic study per replica: in the authors' loop, alone, and in stacks of 5 and of 15.
 
     python -m benchmarks.replicas
 
@@ -28,7 +28,7 @@ from studies.paper.arithmetic.train import replica
 OUT = Path("studies/paper/replicas.json")
 STACKS = (1, 5, 15)
 NUM_ROUNDS, EPOCH = 7, 100_000
-"""How often ``NUM_STEPS`` are timed, and the examples of an epoch."""
+"""The rounds in which ``NUM_STEPS`` are timed, and the examples of an epoch."""
 
 
 def cases() -> list[tuple[Task, Model, int]]:

@@ -1,4 +1,4 @@
-"""What drawing permutations costs, and what averaging exactly over their last positions saves.
+"""The cost of drawing permutations, and the savings of averaging exactly over their last positions.
 
 Forward passes without gradients, float32, as in prediction, unless the row says otherwise. "Drawn before": the other
 side reads permutations that were drawn beforehand; 1 / ratio is one plus the share of the time that drawing takes.

@@ -1,4 +1,4 @@
-"""What it costs to make sets of a table: from rows in any order to numbers that a network reads.
+"""The cost of making sets of a table: from rows in any order to numbers that a network reads.
 
 "As numbers": rows grouped by id, in the order in which ids appear first; a column of text as codes, four of numbers
 standardised, all fitted on the same rows. "Chosen": sets in another order, as a split or an epoch wants them.

@@ -49,7 +49,7 @@ class GraphSAGE(nn.Module):
 
 
 def train(model: GraphSAGE, data: Data, num_epochs: int) -> float:
-    """Seconds an epoch."""
+    """Trains the model and returns the seconds per epoch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02, weight_decay=5e-4)
     model.train()
     start = time.perf_counter()
@@ -64,7 +64,7 @@ def train(model: GraphSAGE, data: Data, num_epochs: int) -> float:
 
 @torch.no_grad()
 def test_accuracy(model: GraphSAGE, data: Data, num_passes: int) -> float:
-    """Of the mean probabilities over several passes, each of which draws its own orders (Remark 2.2)."""
+    """Returns the accuracy of the mean probabilities over passes, each with its own orders (Remark 2.2)."""
     model.eval()
     passes = [model(data.x, data.edge_index).softmax(-1) for _ in range(num_passes)]
     predicted = torch.stack(passes).mean(0).argmax(-1)
@@ -73,7 +73,7 @@ def test_accuracy(model: GraphSAGE, data: Data, num_passes: int) -> float:
 
 @torch.no_grad()
 def change_by_batch_mates(model: GraphSAGE, data: Data) -> float:
-    """How much the output of a vertex changes when the vertex with the most neighbours joins its batch.
+    """Returns how much the output of a vertex changes when the vertex with the most neighbours joins its batch.
 
     Both batches hold all that the two layers see of the vertex, in the same order.
     """

@@ -67,7 +67,7 @@ def predict(model: GraphSAGE, data: Data, num_passes: int, *, keep_outputs: bool
 
 
 def has_orders(data: Data) -> Tensor:
-    """Whether a vertex, or a neighbour of its, has two neighbours: two layers then read something in an order."""
+    """Returns True for vertices that have two neighbours, or a neighbour that has two: their order is then read."""
     sources, targets = data.edge_index
     degrees = degree(targets, data.num_nodes)
     most = scatter(degrees[sources], targets, dim_size=data.num_nodes, reduce="max")

@@ -1,4 +1,6 @@
-"""What every test shares: which cases run, float64 where asked for, deterministic hypothesis, the devices here."""
+"""The part that every test shares: which cases run, float64 if asked for, deterministic hypothesis, the devices
+here.
+"""
 
 from collections import defaultdict
 

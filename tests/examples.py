@@ -133,7 +133,7 @@ EXACT = [name for name, orderings in ORDERINGS.items() if not orderings.draws]
 SEEDED = [name for name, orderings in ORDERINGS.items() if orderings.draws and orderings.seed is not None]
 RANDOM = [name for name in ORDERINGS if name not in EXACT + SEEDED]
 SORTED = [name for name in EXACT if name.startswith(("canonical", "combinations", "learned"))] + SEEDED
-"""Those that sort each set first, and so are invariant to the last bit."""
+"""The orderings that sort each set first, and so are invariant to the last bit."""
 
 
 class Transformer(nn.Module):
@@ -180,7 +180,7 @@ class Example:
     build: Callable[[int | None], nn.Module]
     needs_k: bool = False
     in_chunks: bool = True
-    """Whether it is worth a test by evaluators that take a few rows at once."""
+    """True if it is worth a test by evaluators that take a few rows at once."""
     least_k: int = 1
 
 
@@ -298,7 +298,7 @@ MEMORY_BUDGETS = {
 """In bytes, where not the layer's default."""
 
 REDUCES = ("mean", "sum", "max", "logmeanexp", None)
-"""As in ``Problem``; None stands for the rows, by ``JanossyPooling.rows``."""
+"""The reductions of ``Problem``; None stands for the rows, by ``JanossyPooling.rows``."""
 
 
 class Rows(nn.Module):

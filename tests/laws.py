@@ -36,7 +36,9 @@ def law_definition(pooling, sets: Ragged, rows=rows_by_definition) -> None:
 
 
 def law_count(orderings, sets: Ragged) -> None:
-    """As many rows, and as long, as the ordering counts without building them; owned by their sets, in order."""
+    """Checks that rows are as many, and as long, as the ordering counts without building them; owned by their sets, in
+    order.
+    """
     rows = orderings.enumerate(sets, **drawing(orderings))
     positions, owners = rows.flatten()
     assert rows.counts() == [orderings.num_rows(n) for n in sets.sizes]

@@ -27,7 +27,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What found a fault: the first test to fail, or None; by the covering, and where that was run, by all cases."""
+    """The finder of a fault: the first test to fail, or None; by the covering, and if that was run, by all cases."""
 
     covering: str | None
     whole: str | None

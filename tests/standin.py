@@ -219,5 +219,5 @@ def on_cuda(x: Any) -> Any:
 
 
 def numbers(x: Tensor) -> Tensor:
-    """What a tensor on the device holds."""
+    """Returns the numbers that a tensor on the device holds."""
     return x.raw if isinstance(x, OnCuda) else x

@@ -78,7 +78,7 @@ def test_without_a_gpu_it_says_so(monkeypatch):
 
 
 def test_rates_are_found_again():
-    """Of costs in which every part takes its share of the time."""
+    """Costs are made in which every part takes its share of the time."""
     true = Rates(flops_per_second=2e12, bytes_per_second=5e11, activations_per_second=3e11, overhead=2e-5, launch=4e-6)
     source = torch.Generator().manual_seed(0)
     costs = []

@@ -20,7 +20,7 @@ from janossy import GRU, JanossyPooling, Sampled, TupleMLP, Tuples
 from studies.paper.arithmetic.models import MODELS
 
 NAMES = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"] for name in BENCHMARKS}
-"""Of each benchmark's rows; the rows themselves hold half a gigabyte."""
+"""The names of each benchmark's rows; the rows themselves hold half a gigabyte."""
 
 LARGE = (
     "JanossySAGEConv",

@@ -156,7 +156,9 @@ MIXED_BATCHES = [(2, 0, 1, 3), (3, 3), (2, 0, 4)]
 
 
 def sampled_of_mixed_sizes(num, backend, batches) -> None:
-    """What no order changes is as without compiling, a seed fixes the same rows, and each draw is of permutations."""
+    """Checks that what no order changes is as without compiling, a seed fixes the same rows, and draws are
+    permutations.
+    """
     alike, seeded = JanossyPooling(SumOfLogs(), Sampled(num)), JanossyPooling(Discounted(), Sampled(num, seed=0))
     drawn = JanossyPooling(Discounted(), Sampled(num))
 

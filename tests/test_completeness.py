@@ -46,7 +46,7 @@ NO_STRATEGY = {"Drawn", "Orderings", "RandomOrderings", "Drawing"}
 """The rows that an ordering has drawn, and the base classes of orderings."""
 
 MARK = {"orderings": "enumerate", "functions": "forward", "evaluate": "why_not_applicable"}
-"""What makes a public class a strategy: it, or a class of its file that it inherits from, defines this method."""
+"""The method that makes a public class a strategy: it, or a class of its file that it inherits from, defines it."""
 
 
 def strategies(folder: Path, method: str) -> set[str]:

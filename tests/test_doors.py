@@ -85,7 +85,7 @@ ORDERINGS = (None, 3, "all", Tuples, object())
 SETS = (None, torch.zeros(4, D), [torch.zeros(2, D)], 3)
 GENERATOR = (3, "0", torch.Generator)
 COLUMNS = (3, "ab", [D], [-1], [0.5], [True], [None], None)
-"""What are no lists of columns of D."""
+"""Values that are not lists of columns of D."""
 CONTEXT = (3, [[1.0]] * 4, torch.zeros(3, 1), torch.tensor(1.0), torch.zeros(4, 1, device="meta"), torch.zeros(4, 1))
 """For 4 sets, and a rho that takes none."""
 BYTES = (0, -5, "1 GB", 1.5, True, None)
@@ -142,14 +142,14 @@ ROWS = (
     torch.ones(5, 2, D).double(),
 )
 ROWS += (torch.ones(5, 2, D).long(), torch.ones(5, 2, D).cfloat())
-"""What are no rows of D float32 features."""
+"""Values that are not rows of D float32 features."""
 
 TUPLES = (None, 3, [[0, 1]], torch.tensor([0, 1]), torch.tensor([[0, 1, 2]]), torch.tensor([[0.0, 1.0]]), META[None])
 TUPLES += tuple(torch.tensor([wrong]) for wrong in ((0, 6), (-1, 0), (2, 2)))
-"""What are no pairs of 6 elements."""
+"""Values that are not pairs of 6 elements."""
 
 MASKS = (3, torch.ones(5, 2), torch.ones(5, 3, dtype=torch.bool), torch.ones(2, 5, dtype=torch.bool))
-"""What are no masks of 5 rows of 2."""
+"""Values that are not masks of 5 rows of 2."""
 
 VERTICES = (None, 3, torch.tensor([0.5]), torch.tensor([7]), torch.tensor([[0]]), torch.tensor([-1]))
 

@@ -51,7 +51,7 @@ def test_kary_neighbours_would_find_a_change(planetoid):
 
 
 def test_vertex_error_bars(planetoid, capsys):
-    """Of eight seeds 69 to 112 vertices were unsettled, and 1 to 4 of the others changed."""
+    """For eight seeds 69 to 112 vertices were unsettled, and 1 to 4 of the others changed."""
     pytest.importorskip("torch_geometric")
     example = runpy.run_path(str(ROOT / "examples" / "vertex_error_bars.py"))
     results = example["main"](["--data", str(planetoid), "--epochs", "6", "--check", "40"])

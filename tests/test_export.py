@@ -52,7 +52,7 @@ def root_key(x):
 
 
 def network(f, orderings=None, *, h=None, reduce="mean", out=2, **sizes):
-    """As Ragged sets, by ``gather``: no kernel is compiled for it."""
+    """Returns a network that runs as on Ragged sets, by ``gather``: no kernel is compiled for it."""
     torch.manual_seed(1)
     orderings = orderings or Canonical()
     width = f(torch.zeros(1, getattr(orderings, "k", None) or 1, getattr(f, "in_features", 2))).shape[1]
@@ -167,7 +167,7 @@ def test_permutations_by_noise(f):
 
 @float64
 def test_permutations_are_drawn_without_noise():
-    """As many as Sampled says, uniformly: within 7 standard errors of the mean over all six."""
+    """They are as many as Sampled says, uniform: within 7 standard errors of the mean over all six."""
     model = network(GRU(2, 3), Sampled(6000))
     model.rho = nn.Identity()
     x, mask = torch.randn(1, 4, 2), torch.tensor([[True, False, True, True]])

@@ -1,4 +1,4 @@
-"""What is promised of a new ordering and a new cell: written outside the package, they obey the laws."""
+"""The promises to a new ordering and a new cell: written outside the package, they obey the laws."""
 
 from dataclasses import dataclass
 from itertools import permutations

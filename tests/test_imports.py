@@ -1,4 +1,4 @@
-"""What `import janossy` and the command line load: nobody waits for a package that is not needed yet."""
+"""The modules that `import janossy` and the command line load: nobody waits for a package that is not needed yet."""
 
 import subprocess
 import sys

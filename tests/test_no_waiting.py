@@ -100,7 +100,7 @@ def neighbor_loader():
 
 
 def sent(x):
-    """As training sends a batch's features and labels."""
+    """Sends a batch's features and labels as training does."""
     return x.pin_memory().to("cuda", non_blocking=True)
 
 

@@ -38,10 +38,15 @@ def test_plain_text_passes(tmp_path):
 
 
 def test_a_count_that_rises_fails(tmp_path, monkeypatch, capsys):
-    now = prose.counts()
-    allowed = tmp_path / "prose.json"
-    monkeypatch.setattr(prose, "COUNTS", allowed)
-    allowed.write_text(json.dumps(now))
-    assert prose.main([]) == 0
-    allowed.write_text(json.dumps(now | {"pages": now["pages"] - 1}))
-    assert prose.main([]) == 1 and f"pages: {now['pages']} breaks" in capsys.readouterr().out
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    monkeypatch.setattr(prose, "COUNTS", tmp_path / "prose.json")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text("word " * (prose.MAX_WORDS + 1) + "end.\n")
+    assert prose.main(["--write"]) == 0 and json.loads(prose.COUNTS.read_text()) == {"pages": 1}
+    prose.COUNTS.write_text("{}")
+    assert prose.main([]) == 1 and "pages: 1 breaks" in capsys.readouterr().out
+
+
+def test_no_page_breaks_the_rules():
+    pages = [path for path in prose.files() if path.suffix == ".md" and path.name != "CHANGELOG.md"]
+    assert pages and not [each for page in pages for each in prose.breaks(page)]

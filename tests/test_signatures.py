@@ -71,7 +71,7 @@ ALLOWED = {
     **{name: (99, RECORD) for name in ("Rates", "Recurrent", "Rows", "TwoHops")},
     "Head": (99, "a base class: its subclasses have constructors of their own"),
 }
-"""How many parameters may be given by position, and why, for all that may take more than one so."""
+"""The number of parameters that may be given by position, and the reason, for all that may take more than one so."""
 
 
 def public():

@@ -192,7 +192,7 @@ def test_a_network_does_not_see_the_others(case):
 
 @pytest.mark.parametrize("case", ["k1 of ids", "k2 of ids", "k2 relu", "lstm of ids", "gru of few units"])
 def test_second_derivatives(case):
-    """Of a squared norm of the gradient, as a penalty takes them."""
+    """A penalty takes them, of a squared norm of the gradient."""
     alone, sets = networks(case), batches(case, "one size")
     stack = Stack(alone)
 

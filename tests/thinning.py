@@ -1,4 +1,4 @@
-"""Which cases of a parametrised test ``make test`` runs: a covering of its parameters, not their whole product."""
+"""The cases of a parametrised test that ``make test`` runs: a covering of its parameters, not their whole product."""
 
 import heapq
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -6,9 +6,10 @@ from itertools import combinations
 from typing import Any
 
 STRENGTH = 2
-"""How many parameters take every legal combination of values, where a test's mark ``cover`` says nothing else. Few
-faults show at a combination of three or more values only (Kuhn, Wallace & Gallo, Software fault interactions and
-implications for software testing, 2004); tests/mutations.py looks for one."""
+"""The number of parameters that take every legal combination of values, where a test's mark ``cover`` says nothing
+else. Few faults show at a combination of three or more values only (Kuhn, Wallace & Gallo, Software fault interactions
+and implications for software testing, 2004); tests/mutations.py looks for one.
+"""
 
 
 def covering(cases: Sequence[Mapping[str, Any]], strength: int = STRENGTH) -> list[int]:

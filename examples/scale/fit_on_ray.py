@@ -14,7 +14,7 @@ class Process:
     """One of the processes of a fit, which find each other as torchrun's do."""
 
     def place(self) -> dict[str, str]:
-        """Where the first of them listens."""
+        """Returns the address at which the first of them listens."""
         with socket.socket() as free:
             free.bind(("", 0))
             return {"MASTER_ADDR": ray.util.get_node_ip_address(), "MASTER_PORT": str(free.getsockname()[1])}

@@ -1,4 +1,4 @@
-"""What the arguments of orderings, and of what draws from them, are checked for."""
+"""Checks of the arguments of orderings, and of whatever draws from them."""
 
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -10,7 +10,7 @@ import torch
 def check_integer(
     owner: str, name: str, value: Any, at_least: int | None = None, unit: str = "", *, optional: bool = False
 ) -> None:
-    """Raise a TypeError unless value is an integer (a bool is none), a ValueError if it is below ``at_least``.
+    """Raise a TypeError unless value is an integer (a bool is not), a ValueError if it is below ``at_least``.
 
     ``unit`` says what is counted; ``optional``: None will do.
     """
@@ -29,7 +29,7 @@ def check_integer(
 
 
 def check_number(owner: str, name: str, value: Any, example: float) -> None:
-    """Raise a TypeError unless value is a real number (a bool is none)."""
+    """Raise a TypeError unless value is a real number (a bool is not)."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(
             f"{owner} expects a number as {name}; got {name}={value!r}, of type {type(value).__name__}. "
@@ -44,7 +44,7 @@ def check_flag(owner: str, name: str, value: Any) -> None:
 
 
 def check_function(owner: str, name: str, value: Callable[..., Any] | None, instead: str) -> None:
-    """Raise a TypeError unless value is a function (a class is none), or None; ``instead`` says what to write."""
+    """Raise a TypeError unless value is a function (a class is not), or None; ``instead`` says what to write."""
     if value is not None and (not callable(value) or isinstance(value, type)):
         raise TypeError(
             f"{owner} expects a function as {name}, or None; got {name}={value!r}, of type {type(value).__name__}. "

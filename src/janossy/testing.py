@@ -34,7 +34,7 @@ def assert_invariant(
         model: any callable; it takes ``example``, or, where that is padded, ``model(x, mask)``.
         example: sets, two or more, of which one has different elements; or x (B, n, *features) and mask (B, n), bool,
             True = real. The elements of padded sets are moved to the front, and what stands behind them is changed too.
-        num_permutations: of each set; the first is the reversal, the others are the same at every call.
+        num_permutations: permutations per set; the first is the reversal, the others are the same at every call.
         atol, rtol: a difference of more than atol + rtol · |output| fails; by default 1e-4 both for float32, 1e-9 for
             float64, 1e-2 for float16, 5e-2 for bfloat16. An output that is NaN fails.
         seed: for a model that draws: torch.manual_seed(seed) before each call. What it draws must then not depend on

@@ -40,11 +40,11 @@ class BestRate:
         return self
 
     def predict(self, sets: SetTable) -> np.ndarray:
-        """Of the best."""
+        """Predicts by the best."""
         return self.best.predict(sets)
 
     def predict_proba(self, sets: SetTable) -> np.ndarray:
-        """Of the best, if it is a classifier."""
+        """Predicts probabilities by the best, if it is a classifier."""
         assert isinstance(self.best, SetClassifier)
         return self.best.predict_proba(sets)
 

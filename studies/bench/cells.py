@@ -1,4 +1,4 @@
-"""What a cell's file holds: a model on a fold of a data set."""
+"""The contents of a cell's file: a model on a fold of a data set."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ Number = Annotated[float | None, Within(-1e300, or_nan=True)]
 
 @dataclass
 class About:
-    """What the page says of a data set."""
+    """The page's description of a data set."""
 
     about: str
     task: str
@@ -23,7 +23,7 @@ class About:
 
 @dataclass
 class Cell:
-    """A result. ``scores``: of each test, by its name and the score's; none where the model does not apply."""
+    """A result. ``scores``: per test, by its name and the score's; empty if the model does not apply."""
 
     data: str
     model: str
@@ -36,16 +36,16 @@ class Cell:
     num_train: int = 0
     num_test: int = 0
     num_parameters: int = 0
-    """Of all networks that predict, or the leaves of trees."""
+    """The parameters of all networks that predict, or the leaves of trees."""
     num_networks: int = 0
     fit_seconds: Seconds = 0.0
     predict_seconds: Seconds = 0.0
-    """Of the process, on one thread, not on the clock."""
+    """CPU seconds of the process, on one thread, not on the clock."""
     chosen: dict[str, float] = field(default_factory=dict)
-    """Of a search: the weights of the strategies that it averages; of a peer its learning rate."""
+    """The choice: for a search the weights of the strategies that it averages; for a peer its learning rate."""
 
 
 def score_of(cell: Result, name: str) -> float:
-    """The mean of a score over the tests, NaN where there is none."""
+    """Returns the mean of a score over the tests, NaN without one."""
     values = [of_test[name] for of_test in cell["scores"].values()]
     return sum(values) / len(values) if values and None not in values else float("nan")

@@ -16,7 +16,7 @@ from studies.bench.mixtures import DIMENSIONS, NUM_OUTPUTS, Mixtures
 from studies.bench.peers.mixtures import WIDTH, InducedSetTransformer, MeanPooling
 
 BATCH, LEARNING_RATE = 10, 1e-3
-"""As Lee et al. have them; rates follow one cycle here, there they fell to a tenth after 35,000 of 50,000 steps."""
+"""The settings of Lee et al.; rates follow one cycle here, there they fell to a tenth after 35,000 of 50,000 steps."""
 
 LONGEST_GRADIENT = 1.0
 
@@ -57,7 +57,9 @@ class MixtureEstimator:
 
     @torch.no_grad()
     def predict(self, sets: SetTable) -> np.ndarray:
-        """Of ours that draw pairs or orders, the mean of ``NUM_DRAWS`` draws, the same whenever one predicts."""
+        """Averages ``NUM_DRAWS`` draws of ours that draw pairs or orders; a prediction is the same whenever it is
+        made.
+        """
         network, points, outputs = self.network.eval(), _points(sets), []
         for begin in range(0, len(points), BATCH):
             some = points[begin : begin + BATCH]

@@ -1,4 +1,4 @@
-"""What is measured on: sets with targets, split into what is learnt from and what is scored."""
+"""A data set to measure on: sets with targets, split into training sets and scored ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """What is learnt from, and what is scored: "test", or several tests by name, such as one of each set size.
+    """The training sets, and the scored ones: "test", or several tests by name, such as one per set size.
 
     Tests are made when they are asked for: some are large.
     """
@@ -39,7 +39,7 @@ class DataSet:
     scores: tuple[str, ...]
     """Names of scores, of which the first decides: accuracy, balanced accuracy, AUC, RMSE …"""
     num_folds: int
-    """Of all repetitions: ten folds three times are 30."""
+    """The folds of all repetitions: ten folds three times are 30."""
     fold: Callable[[int], Fold]
     """The fold of this number, the same whenever it is asked for."""
     published: Mapping[str, str] = field(default_factory=dict)

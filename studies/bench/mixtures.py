@@ -17,7 +17,7 @@ REACH, SCALE = 4.0, 0.3
 NUM_OUTPUTS = NUM_COMPONENTS * (1 + 2 * DIMENSIONS)
 
 LEAST_SCALE = 1e-3
-"""Of what EM estimates: a component that holds one point has no spread."""
+"""The least scale that EM estimates: a component that holds one point has no spread."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Mixtures:
 
     @classmethod
     def of(cls, outputs: Tensor) -> "Mixtures":
-        """What a network says, (B, ``NUM_OUTPUTS``): of each component a logit, a mean, and scales before softplus."""
+        """Reads a network's outputs (B, ``NUM_OUTPUTS``): per component a logit, a mean, and scales before softplus."""
         logits, means, raw = outputs.unflatten(1, (NUM_COMPONENTS, -1)).split((1, DIMENSIONS, DIMENSIONS), dim=2)
         return cls(logits[..., 0].log_softmax(1), means, F.softplus(raw) + LEAST_SCALE)
 
@@ -49,7 +49,7 @@ class Mixtures:
         return _mean(self.log_density(sets).logsumexp(1), sets)
 
     def after_em(self, sets: Ragged) -> "Mixtures":
-        """What one step of expectation and maximisation makes of it. Components of no weight stay where they are."""
+        """Applies one step of expectation and maximisation. Components of no weight stay where they are."""
         shares = self.log_density(sets).softmax(1)
         weights = _mean(shares, sets)
         total = weights.clamp_min(torch.finfo(weights.dtype).tiny)[..., None]
@@ -83,7 +83,7 @@ def draw(num_sets: int, generator: torch.Generator) -> tuple[Ragged, Mixtures]:
 
 
 def _mean(values: Tensor, sets: Ragged) -> Tensor:
-    """Of what each point has (N, *any), over each set: (B, *any)."""
+    """Averages values of points (N, *any) over each set: (B, *any)."""
     _, owners = sets.to_index()
     sums = values.new_zeros(len(sets), *values.shape[1:]).index_add(0, owners, values)
     sizes = sets.offsets.diff().reshape(-1, *[1] * (values.dim() - 1))

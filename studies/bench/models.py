@@ -20,7 +20,7 @@ from studies.bench.settings import Settings
 
 
 class Fitted(Protocol):
-    """What is measured: an estimator of scikit-learn's kind, of sets."""
+    """The estimator that is measured: of scikit-learn's kind, for sets."""
 
     def fit(self, sets: SetTable, targets: np.ndarray) -> Self: ...
 
@@ -37,11 +37,11 @@ class Classifier(Fitted, Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """What a model is built for."""
+    """The task that a model is built for."""
 
     data_set: DataSet
     sets: SetTable
-    """Those to learn from."""
+    """The training sets."""
     settings: Settings
     seed: int
     tell: Callable[[Progress], None]

@@ -33,11 +33,11 @@ SETTINGS = {
     "most_copied": "most columns with which k3 and k2+features are run",
     "most_attended": "most elements of a set, each of which set-transformer lets attend to each",
 }
-"""What the page calls each of ``Settings``."""
+"""The names of ``Settings`` on the page."""
 
 
 def show(console: Console, results: Sequence[Result]) -> None:
-    """Of each data set the models, their scores and seconds."""
+    """Shows the models of each data set, their scores and seconds."""
     for summary in summarise(results):
         scores = summary["data_set"]["scores"]
         table = Table(title=f"{summary['name']}: mean over folds (standard error)", title_justify="left")
@@ -67,7 +67,7 @@ def write_page(directory: Path) -> list[Path]:
 
 
 def _context(summaries: Sequence[Result]) -> dict[str, Any]:
-    """What both templates say."""
+    """Returns the values that both templates print."""
     return {
         "summaries": [_described(summary) for summary in summaries],
         "models": [(name, model.about) for name, model in BUILT.items() if _any_has(summaries, name)],

@@ -21,7 +21,7 @@ OF_OURS, OF_PEERS = "#2b83c6", "#d55e00"
 """Okabe and Ito's blue and vermilion, told apart by colour-blind readers."""
 
 SHADES = ("#2b83c6", "#d55e00", "#009e73", "#cc79a7", "#c98b00", "#7a68c8", "#8c6d4f", "#6b7785")
-"""Of single models, by turns; a peer's line is dashed."""
+"""The colours of single models, by turns; a peer's line is dashed."""
 
 
 def scores(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
@@ -120,6 +120,6 @@ PLOTS: dict[str, Plot] = {"scores": scores, "ranks": rank_line, "by-size": by_si
 
 
 def plots_of(summaries: Sequence[Result]) -> dict[str, Plot]:
-    """Those that these summaries have what for."""
+    """Draws the plots that these summaries have data for."""
     needs = {"scores": bool(summaries), "ranks": ranks(summaries) is not None, "by-size": any(map(sizes, summaries))}
     return {name: plot for name, plot in PLOTS.items() if needs[name]}

@@ -38,7 +38,7 @@ class Ranks:
 
 
 def ranks(summaries: Sequence[Result]) -> Ranks | None:
-    """Of the models and data sets by which the most fits are compared: of folds that all of these models share.
+    """Ranks the models and data sets by which the most fits are compared, on folds that all of these models share.
 
     None where there are fewer than two such data sets, or three models.
     """
@@ -80,7 +80,7 @@ def groups(ranked: Sequence[float], difference: float) -> list[tuple[int, int]]:
 
 
 def _block(summaries: Sequence[Result]) -> tuple[list[str], list[Result]]:
-    """Those models and data sets; none where there are too few."""
+    """Returns those models and data sets; nothing if there are too few."""
     folds = {model: [folds_of(summary, model) for summary in summaries] for model in MODELS}
     models = [model for model in MODELS if any(folds[model])]
     columns = [(i, fold) for i in range(len(summaries)) for fold in set().union(*(folds[m][i] for m in models))]

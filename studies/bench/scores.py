@@ -16,7 +16,7 @@ from sklearn.metrics import (
 )
 
 Probabilities = np.ndarray
-"""Of each class, (B, C)."""
+"""One probability per class, (B, C)."""
 
 CLASSES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": accuracy_score,
@@ -29,7 +29,7 @@ NUMBERS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy of rounded": lambda targets, found: accuracy_score(np.rint(targets), np.rint(found)),
 }
 RECALL = "recall of "
-"""Of the class that follows: the part of it that is found."""
+"""The recall of the class that follows: the part of it that is found."""
 
 SMALLER = frozenset({"RMSE", "MAE", "log loss"})
 """The scores of which the smaller is the better."""
@@ -38,13 +38,13 @@ SMALLER = frozenset({"RMSE", "MAE", "log loss"})
 def of_classes(
     names: Sequence[str], targets: np.ndarray, probabilities: Probabilities, classes: np.ndarray
 ) -> dict[str, float]:
-    """These scores of the probabilities of each class. Raises: ValueError for one that is none of classes."""
+    """These scores of the probabilities of each class. Raises: ValueError for a score that is not one of classes."""
     found = classes[probabilities.argmax(axis=1)]
     return {name: _of_classes(name, targets, probabilities, classes, found) for name in names}
 
 
 def of_numbers(names: Sequence[str], targets: np.ndarray, found: np.ndarray) -> dict[str, float]:
-    """These scores of numbers. Raises: ValueError for one that is none of numbers."""
+    """These scores of numbers. Raises: ValueError for a score that is not one of numbers."""
     if unknown := [name for name in names if name not in NUMBERS]:
         raise ValueError(f"a regression's scores are {', '.join(NUMBERS)}; got {', '.join(unknown)}.")
     return {name: float(NUMBERS[name](targets, found)) for name in names}

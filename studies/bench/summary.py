@@ -1,4 +1,4 @@
-"""The results of a data set in one file: of each model the scores of every fold, and what they cost."""
+"""The results of a data set in one file: per model the scores of every fold, and their cost."""
 
 import json
 import re
@@ -19,7 +19,9 @@ DIGITS = 5
 
 @dataclass
 class ModelSummary:
-    """Of each fold, in the order of ``folds``. Nothing where the model does not apply, for the reason that is given."""
+    """One entry per fold, in the order of ``folds``. Nothing if the model does not apply, for the reason that is
+    given.
+    """
 
     folds: list[Seed]
     does_not_apply: str | None
@@ -35,7 +37,7 @@ class ModelSummary:
 
 @dataclass
 class Summary:
-    """Of a data set."""
+    """The summary of a data set."""
 
     name: str
     data_set: About
@@ -46,7 +48,7 @@ class Summary:
 
 
 def summarise(cells: Sequence[Result]) -> list[Result]:
-    """What ``Summary`` says of each data set that there are cells of, in the order in which data sets are listed."""
+    """Summarises each data set that there are cells of, in the order in which data sets are listed."""
     names = sorted({cell["data"] for cell in cells}, key=DATA.index)
     return [_of_data_set([cell for cell in cells if cell["data"] == name]) for name in names]
 

@@ -1,4 +1,4 @@
-"""What the page shows of summaries: a table for each data set, and ours against peers and against "auto"."""
+"""The tables of the page: one per data set, and ours against peers and against "auto"."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from studies.runs.results import Result
 
 @dataclass(frozen=True)
 class Mean:
-    """Of the folds, with its standard error and their standard deviation; None for a single fold."""
+    """The mean over folds, with its standard error and their standard deviation; None for a single fold."""
 
     mean: float
     error: float | None = None
@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Whether "auto" is within noise of the best single strategy."""
+        """Says if "auto" is within noise of the best single strategy."""
         if self.auto is None:
             return ""
         if self.auto.mean >= 0:
@@ -158,7 +158,7 @@ def comparison(summary: Result) -> Comparison | None:
 
 
 def best(summary: Result, models: Sequence[str]) -> str | None:
-    """That of the best mean over the folds that those of ``with_enough_folds`` share."""
+    """Returns the model of the best mean over the folds that those of ``with_enough_folds`` share."""
     found = with_enough_folds(summary, models)
     both = set.intersection(*map(set, found.values())) if found else set()
     means = {model: fmean(folds[fold] for fold in both) for model, folds in found.items() if both}
@@ -173,7 +173,7 @@ def with_enough_folds(summary: Result, models: Sequence[str]) -> dict[str, dict[
 
 
 def paired(summary: Result, first: str, second: str) -> Mean | None:
-    """How much better the first is than the second, over the folds that both have; None if there are none."""
+    """Returns how much better the first is than the second, over the folds that both have; None without any."""
     a, b = folds_of(summary, first), folds_of(summary, second)
     both = sorted(a.keys() & b.keys())
     return Mean.of([sign(summary) * (a[fold] - b[fold]) for fold in both]) if both else None

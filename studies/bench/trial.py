@@ -122,7 +122,7 @@ def _describe(cell: Cell, fitted: Fitted) -> None:
 
 
 def _telling(progress: Progress) -> Callable[[Search], None]:
-    """What tells the worker's progress from a search's, which goes forward only."""
+    """Returns a function that tells the worker's progress from a search's, which goes forward only."""
     done = 0.0
 
     def tell(search: Search) -> None:

@@ -22,7 +22,7 @@ class Record:
         return any(key.items() <= cell.items() for cell in self.cells)
 
     def missing(self, keys: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Those of the keys that have no cell yet, each looked up when the ones before it are done."""
+        """Yields the keys that have no cell yet, each looked up when the ones before it are done."""
         return (key for key in keys if not self.holds(key))
 
     def add(self, cell: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ class Check:
 
 
 def tally(checks: Sequence[Check]) -> str:
-    """Of the 14 patterns of the paper, 9 hold, 3 do not hold, …"""
+    """Counts them in words: of the 14 patterns of the paper, 9 hold, 3 do not hold, …"""
     verdicts = Counter(check.holds for check in checks)
     phrases = ((True, "hold"), (False, "do not hold"), (None, "cannot be decided from these cells"))
     parts = [f"{verdicts[holds]} {phrase}" for holds, phrase in phrases if verdicts[holds]]

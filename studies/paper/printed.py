@@ -1,4 +1,4 @@
-"""What the paper prints: its tables, and a score as it and we print one."""
+"""The paper's printed tables, and the way that it and we print a score."""
 
 import json
 from dataclasses import dataclass

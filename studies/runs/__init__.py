@@ -1,1 +1,1 @@
-"""Runs of many trials: a file a result, written as it comes and read by a schema; resumed; shown and reported."""
+"""Runs of many trials: one file per result, written as it comes and read by a schema; resumed; shown and reported."""

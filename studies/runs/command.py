@@ -47,7 +47,7 @@ def run(study: Study, others: Iterable[Study], request: Request) -> None:
 def _finished(
     trials: Sequence[Trial], missing: Sequence[Trial], study: Study, directory: Path
 ) -> list[tuple[Trial, Result]]:
-    """Those trials that are not missing, as they were run, with their results."""
+    """Returns the trials that are not missing, as they were run, with their results."""
     results = {study.place(result): result for result in study.read(directory)[0]}
     finished = [(trial, results[trial.place]) for trial in trials if trial not in missing]
     return [(study.as_run(trial, result), result) for trial, result in finished]

@@ -1,4 +1,4 @@
-"""How long trials took, and how long others will."""
+"""The durations of trials, and the expected ones of others."""
 
 from collections import defaultdict
 from collections.abc import Sequence

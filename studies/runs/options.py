@@ -21,16 +21,16 @@ NUM_CORES = os.cpu_count() or 1
 
 @dataclass(frozen=True)
 class Request:
-    """What a command asks for: trials, where their results go, and how they are run."""
+    """The request of a command: trials, the place of their results, and the way to run them."""
 
     trials: "Sequence[Trial]"
     out: Path
     resume: bool
     num_workers: int
     in_order: bool = False
-    """Whether trials are run as they are listed, rather than the most expensive first."""
+    """True if trials are run as they are listed, rather than the most expensive first."""
     jobs_of: "JobsOf | None" = None
-    """Which trials are run together; None: each by itself."""
+    """The choice of trials that are run together; None: each by itself."""
 
 
 def chosen(option: str, names: str, known: Iterable[str]) -> list[str]:

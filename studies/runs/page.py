@@ -1,4 +1,4 @@
-"""How the studies' reports are written: Markdown, plots, and one page with the plots inside."""
+"""The writing of the studies' reports: Markdown, plots, and one page with the plots inside."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

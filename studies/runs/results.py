@@ -15,7 +15,7 @@ DEEPEST = 10
 """Lists and objects within each other. What we write has four."""
 
 Result = Mapping[str, Any]
-"""What a result file holds."""
+"""The contents of a result file."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def printable(name: str) -> str:
 
 
 def cell_path(directory: Path, first: str, second: str, number: int, numbered: str = "seed") -> Path:
-    """Where the result of a trial is written. ``numbered``: what the number counts, seeds or folds."""
+    """Returns the place of a trial's result. ``numbered``: what the number counts, seeds or folds."""
     return directory / CELLS / f"{first}-{second}-{numbered}{number}.json"
 
 
@@ -46,7 +46,7 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
 
 
 def read_result(path: Path, schema: type) -> Result:
-    """What a file holds. Raises: ValueError, in one line, if it cannot be read or is not what the schema says."""
+    """Reads a file. Raises: ValueError, in one line, if it cannot be read or is not what the schema says."""
     try:
         if not path.is_file():  # a pipe would be waited for
             raise ValueError("it is no file")
@@ -62,7 +62,9 @@ def read_result(path: Path, schema: type) -> Result:
 
 
 def defaults(settings: Any) -> dict[str, Any]:
-    """What a result from before a setting was there has of it, by name: of a dataclass, or one of its objects."""
+    """Returns the values, by name, that a result from before a setting was there has: of a dataclass, or one of its
+    objects.
+    """
     return {field.name: field.default for field in fields(settings) if field.default is not MISSING}
 
 

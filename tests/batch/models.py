@@ -9,7 +9,7 @@ from janossy.estimators import SetClassifier, SetRegressor, save
 from janossy.tables import as_sets
 
 STRATEGIES = {"classes": "gru", "numbers": "k2", "pair": ["gru", "k1"]}
-"""Of the models by name: classes and "pair", two targets, draw orders; numbers is exact."""
+"""The models by name: classes and "pair", two targets, draw orders; numbers is exact."""
 
 
 def table(num: int = 60, seed: int = 0, most: int = 9) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What is wrong in tables and options is said in one line, with file, column and row, and nothing is written."""
+"""Errors of tables and options: one line each, with file, column and row, and nothing is written."""
 
 import gzip
 from pathlib import Path
@@ -214,7 +214,7 @@ def test_what_is_wrong_in_a_table(case, janossy):
 
 
 def given(*options: str) -> list[str]:
-    """Those of OPTIONS that are not given anew, and these."""
+    """Returns the OPTIONS that are not given anew, and these."""
     pairs = zip(OPTIONS[::2], OPTIONS[1::2], strict=True)
     return [*(each for pair in pairs if pair[0] not in options for each in pair), *options]
 

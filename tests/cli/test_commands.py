@@ -101,7 +101,7 @@ def test_predictions_are_those_of_the_estimator(fitted, janossy):
 
 
 def test_the_form_and_order_of_a_table_do_not_matter(fitted, janossy):
-    """Rows of a set anywhere, columns in any order, several files, a row a set with lists: the same predictions."""
+    """Rows of a set anywhere, columns in any order, several files, one row per set with lists: the same predictions."""
     table = pa.table(NEW).drop_columns(["returned", "total"])
     write("long.parquet", table)
     rows = np.random.default_rng(0).permutation(len(table))

@@ -173,7 +173,7 @@ def test_ctrl_c_while_modules_load_is_left_to_the_system(module, command, tmp_pa
 
 
 def test_what_is_told_may_interrupt(janossy, monkeypatch):
-    """As a function of a user's own, that is given as progress, does: in training, and after a candidate."""
+    """A user's own progress function may do so: in training, and after a candidate."""
     write("orders.csv", orders())
     show = FitDisplay.__call__
     for after in (False, True):

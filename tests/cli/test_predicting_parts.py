@@ -58,7 +58,7 @@ def law_same(found: pa.Table, expected: pa.Table) -> None:
 
 
 def whole(out: Path) -> dict[str, tuple[int, int]]:
-    """Which file each part is, and since when: what a file that is written again has not in common with before."""
+    """Returns the file of each part, and its time of writing, which a file that is written again does not keep."""
     return {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in out.glob("part-*")}
 
 

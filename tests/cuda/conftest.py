@@ -61,6 +61,6 @@ def device():
 
 @pytest.fixture(params=[1, 3])
 def num_splits(request, monkeypatch):
-    """How many programs share a set, whatever its size."""
+    """Sets the number of programs that share a set, whatever its size."""
     monkeypatch.setattr("janossy.kernels.cuda.tuple_means.splits", lambda *_: request.param)
     return request.param

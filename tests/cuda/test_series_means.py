@@ -86,7 +86,7 @@ def test_means_alone(increasing):
 @pytest.mark.parametrize("increasing", [False, True])
 @pytest.mark.usefixtures("parts")
 def test_sums_are_compensated(increasing):
-    """Of more elements than are added up in registers, and one much larger than the others."""
+    """More elements than are added up in registers, and one much larger than the others."""
     p, offsets = batch(2, 2, "float32", sizes=[70])
     p[:65] = 0.3
     check(p, offsets, increasing, "cosine", 1e-9, 8e-7)

@@ -67,7 +67,7 @@ class AllOrders:
 
 @pytest.mark.parametrize("head", ["bounded", "categories"])
 def test_the_law_of_integrals_can_fail(head):
-    """Of sets without order, the integral over sequences is n!."""
+    """Without order, the integral over sequences is n!."""
     with pytest.raises(AssertionError):
         law_integrates_to_one(AllOrders(sequence_density("gru", head), per=2.0), head, 2)
 
@@ -143,7 +143,7 @@ def test_sizes_have_the_mean_and_variance_that_are_said():
 
 
 def test_draws_stay_inside_a_window_at_its_edge():
-    """Where a logit rounds to an edge, the density there is defined."""
+    """The density at an edge, to which a logit rounds, is defined."""
     q = sequence_density("iid", "bounded").float()
     with torch.no_grad():
         q.each[:, 2:4] = torch.tensor([60.0, -60.0])

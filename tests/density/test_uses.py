@@ -1,4 +1,4 @@
-"""What densities are used for: training by π-SGD, completing sets, anomaly scores."""
+"""Uses of densities: training by π-SGD, completing sets, anomaly scores."""
 
 from itertools import product
 

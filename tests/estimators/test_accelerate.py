@@ -35,7 +35,7 @@ def port():
 
 
 def launched(folder, words):
-    """What each process predicts after the launch, and what was said."""
+    """Returns what each process predicts after the launch, and what was said."""
     for file in folder.glob("launched-*.npy"):
         file.unlink()
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
@@ -68,7 +68,7 @@ def test_its_processes_are_torchrun_s(expected, before, after):
 
 
 def test_without_gpus_it_starts_one_and_the_fit_says_so(expected):
-    """Where there are several GPUs, the same words start a process for each."""
+    """With several GPUs, the same words start a process for each."""
     folder, _ = expected
     words = ["accelerate.commands.launch", "--num_processes", 2, "--num_machines", 1, "--main_process_port", port()]
     found, said = launched(folder, [*words, "--cpu", "-m", "tests.estimators.launched", folder])

@@ -1,4 +1,4 @@
-"""What as_sets refuses, and how it says so: one message each, with what was expected, what came, and where."""
+"""Errors of as_sets: one message each, with what was expected, what came, and where."""
 
 import warnings
 

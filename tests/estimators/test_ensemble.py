@@ -61,7 +61,7 @@ def test_of_sets_with_too_many_rows_some_are_drawn(strategy):
     ],
 )
 def test_an_error_bar_of_several_networks_is_the_spread_over_seeds(strategies, most):
-    """Of 20 orders in 5 blocks, and of 5 groups of pairs: the mean square of 30 sets beside the variance by 60 seeds.
+    """With 20 orders in 5 blocks, and 5 groups of pairs: the mean square of 30 sets beside the variance by 60 seeds.
 
     One seed makes the orders of one and the pairs of another from the same random numbers, though not block by block:
     together their error bar may be too long.

@@ -113,7 +113,7 @@ def test_accelerate_that_has_started_one_of_several_is_told(monkeypatch):
 
 
 def test_a_group_of_gpus_alone_is_told_on_gpus(monkeypatch):
-    """As that of NCCL, which Accelerate and Ray Train make."""
+    """The group is like that of NCCL, which Accelerate and Ray Train make."""
     places = []
     monkeypatch.setattr(torch.distributed, "get_backend_config", lambda: "cuda:nccl")
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)

@@ -51,7 +51,7 @@ def test_sets_without_elements_reach_every_weight(strategy, sizes):
 
 
 def outputs(network, sets, context):
-    """Of fixed permutations, which are a function of each multiset."""
+    """Returns outputs by fixed permutations, which are a function of each multiset."""
     return predict(network, sets, 4, context=context, seed=1 if network.pooling.orderings.draws else None).mean
 
 
@@ -59,7 +59,7 @@ def outputs(network, sets, context):
 @pytest.mark.parametrize("elements", ELEMENTS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_function_of_each_set(strategy, elements, context):
-    """Of sets of any size, in any order, whatever the batch-mates; and each column of each table counts."""
+    """Sets are of any size, in any order, whatever the batch-mates; and each column of each table counts."""
     network, (sets, of_sets) = built(strategy, elements, context), example(elements, context)
     network(sets, context=of_sets).square().sum().backward()  # statistics of PooledNorm, and gradients
     assert all(p.grad is None or p.grad.isfinite().all() for p in network.parameters())

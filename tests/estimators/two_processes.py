@@ -1,4 +1,4 @@
-"""What two processes do together, each in a process of its own: ``run(work, folder)`` gives what each came to."""
+"""Work of two processes together, each a process of its own: ``run(work, folder)`` gives both results."""
 
 import os
 import socket
@@ -30,7 +30,9 @@ OPTIONS = {"max_epochs": 2, "random_state": 0, "time_budget": None, "batch_size"
 
 
 def gradients(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
-    """Of one step, of each strategy, on a batch that is dealt to the processes: 5 sets, and 2 and an empty one."""
+    """Returns the gradients of one step per strategy, on a batch dealt to the processes: 5 sets, and 2 and an empty
+    one.
+    """
     processes = Processes.found("cpu")
     found = {}
     for strategy in STRATEGIES:
@@ -105,7 +107,7 @@ def stopped(folder: Path) -> object:
 
 
 def lost(folder: Path) -> str:
-    """What the first says when the second is killed in training."""
+    """Returns what the first says when the second is killed in training."""
     step = training.Training._step
 
     def dies(self, *arguments):
@@ -122,7 +124,7 @@ def lost(folder: Path) -> str:
 
 
 def run(works: list, folder: Path) -> list[list]:
-    """What each function of ``works``, on this folder, gives in each of two processes, which are started once."""
+    """Returns the results of each function of ``works``, on this folder, in two processes, which are started once."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

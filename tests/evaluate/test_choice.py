@@ -1,4 +1,4 @@
-"""Which evaluator "auto" takes, when it chooses anew, and what structures from elsewhere mean to it."""
+"""The choice of "auto": which evaluator, when anew, and with structures from elsewhere."""
 
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
@@ -52,7 +52,7 @@ def test_dropout_that_is_switched_off():
 
 
 def test_sizes_that_change():
-    """As many elements in as many sets."""
+    """The sets are as many, with as many elements."""
     layer = JanossyPooling(TupleMLP(3, D, 16), Tuples(3))
     alike, unlike = distinct_sets((10,) * 50), distinct_sets((451,) + (1,) * 49)
     assert name_of(layer, alike) == "fused"
@@ -177,7 +177,7 @@ def test_new_weights_are_no_reason_to_choose_anew(asked):
 
 @dataclass(frozen=True)
 class Alternating(Structure):
-    """What no evaluator of ours has heard of."""
+    """A structure that no evaluator of ours has heard of."""
 
     title: ClassVar[str] = "alternating structure"
 

@@ -1,4 +1,4 @@
-"""What fused, spectral and permanent share: when they refuse, extreme elements, no numba, what is kept for backward."""
+"""The common ground of fused, spectral and permanent: refusals, extreme elements, no numba, what backward keeps."""
 
 import subprocess
 import sys
@@ -231,7 +231,9 @@ EXTREME = {
     ],
 )
 def test_extreme_elements(evaluator, activation, case, ordering):
-    """As gather, NaN and infinity included, in value; the sets without such elements and the empty one as ever."""
+    """Equal to gather, NaN and infinity included, in value; the sets without such elements and the empty one as
+    ever.
+    """
     f = function(evaluator, activation=activation)
     sets = distinct_sets((4, 0, 3, 1))
     values = torch.cat((EXTREME[case](sets.values[:4]), sets.values[4:]))

@@ -19,7 +19,7 @@ each_evaluator = pytest.mark.parametrize("evaluator", EVALUATORS.values(), ids=E
 
 @each_evaluator
 def test_elements_that_depend_on_the_weights(evaluator):
-    """As in a recurrence with shared weights: their gradients, and those of the gradients, count each path once."""
+    """A recurrence with shared weights has such: their gradients, and those of the gradients, count each path once."""
     f, sets = TupleMLP(2, D, 4, out_features=D), distinct_sets((3, 0, 4))
     results = []
     for e in (evaluator, "gather"):
@@ -125,7 +125,7 @@ def test_threads_change_nothing(evaluator, num_threads):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("orderings", [Tuples(2), Combinations(2)])
 def test_relu_pairs_by_sorting(orderings, dtype):
-    """Where sorting is cheaper than 300² tuples; in float32 to a few roundings of numbers of about 3."""
+    """Sorting is cheaper than 300² tuples here; in float32 to a few roundings of numbers of about 3."""
     f, sets = TupleMLP(2, D, 3, activation="relu"), distinct_sets((300, 0, 5, 1))
     expected = value_and_gradients(JanossyPooling(f, orderings, evaluate="gather"), sets)
     tolerance = 1e-12 if dtype == torch.float64 else 3e-6

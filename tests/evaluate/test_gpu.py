@@ -1,4 +1,4 @@
-"""What auto expects of a GPU, by its properties, and what is said of a GPU that does not suffice."""
+"""The expectations of auto for a GPU, by its properties, and the words about a GPU that does not suffice."""
 
 from types import SimpleNamespace
 

@@ -166,7 +166,7 @@ def test_dropout_under_recomputation_is_consistent(reduce):
 @pytest.mark.parametrize("budget", [MEMORY_BUDGET, 1])
 @pytest.mark.parametrize("evaluator", [Gather(), Projected()])
 def test_recomputation_uses_the_weights_of_forward(evaluator, budget):
-    """As under functional_call (of an ensemble, of a meta-learner), whose weights are gone again by backward."""
+    """Under functional_call (of an ensemble, of a meta-learner) the weights are gone again by backward."""
     f = TupleMLP(2, D, 4)
     layer = JanossyPooling(f, Tuples(2), evaluate=evaluator, memory_budget=budget)
     weights = {name: (p.detach() + 1).requires_grad_() for name, p in layer.named_parameters()}

@@ -1,4 +1,4 @@
-"""Where the kernels of Triton run and where not, without a GPU: what is asked of a device is answered here."""
+"""The conditions under which Triton's kernels run, without a GPU: what is asked of a device is answered here."""
 
 import importlib
 import subprocess
@@ -125,7 +125,7 @@ def test_without_triton_pooling_goes_on_and_says_so_once(before, why):
 
 
 class Allocated(TorchDispatchMode):
-    """How many bytes of tensors on the GPU live at one time, at most."""
+    """A count of the bytes of tensors on the GPU that live at one time, at most."""
 
     def __init__(self):
         super().__init__()

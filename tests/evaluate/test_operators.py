@@ -134,7 +134,7 @@ def test_mapping_over_sets_is_refused():
 
 @pytest.fixture
 def slopes_asked_for(monkeypatch):
-    """Whether each call of a kernel asked for slopes."""
+    """Records if each call of a kernel asked for slopes."""
     seen = []
 
     def spying(kernel):

@@ -94,7 +94,7 @@ def test_autocast(function, evaluator, budget):
     ],
 )
 def test_autocast_without_rows(function, evaluator, reduce):
-    """As gather: float32 out, and bfloat16's precision (2^-8) of numbers below 1, times 12 rows for a sum."""
+    """Equal to gather: float32 out, and bfloat16's precision (2^-8) of numbers below 1, times 12 rows for a sum."""
     sets = distinct_sets((4, 0, 2)).to(torch.float32)
     results = []
     for name in (evaluator, "gather"):

@@ -57,7 +57,7 @@ def without_kernels(monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_summed_slab_by_slab(kind, monkeypatch):
-    """Where elements are read many times, and the gates' gradients of all cells would take more than a slab."""
+    """Elements are read many times, and the gates' gradients of all cells would take more than a slab."""
     slabs, changes = [], autograd._changes
     monkeypatch.setattr(autograd, "SLAB", 1)
     monkeypatch.setattr(autograd, "_changes", lambda ctx, *rest: slabs.append(ctx) or changes(ctx, *rest))

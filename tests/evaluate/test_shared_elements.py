@@ -94,7 +94,7 @@ def test_no_places(ordering, sizes):
 
 
 def test_each_distinct_element_is_projected_once(monkeypatch):
-    """What the table is for: as many projections as it has rows, however many places there are."""
+    """The table's purpose: as many projections as it has rows, however many places there are."""
     seen, linear = [], torch.nn.functional.linear
     monkeypatch.setattr(torch.nn.functional, "linear", lambda x, *rest: seen.append(len(x)) or linear(x, *rest))
     sets = Ragged.from_sizes(torch.tensor(PLACES * 10), (16,) * 5)

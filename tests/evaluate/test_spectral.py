@@ -61,7 +61,7 @@ IN_FLOAT32 = [
     pytest.param(activation, marks=() if activation in ("tanh", "gelu", "sine") else pytest.mark.only_all)
     for activation in sorted(EXPANSIONS)
 ]
-"""Of each kind of series one: the others differ by numbers, which the tests in float64 see."""
+"""One of each kind of series: the others differ by numbers, which the tests in float64 see."""
 
 
 @pytest.mark.parametrize("activation", IN_FLOAT32)

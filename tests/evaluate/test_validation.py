@@ -93,7 +93,7 @@ def test_a_network_whose_h_is_in_another_dtype(dtype):
 
 
 def test_autocast_converts():
-    """As it does for torch's own modules."""
+    """It does so for torch's own modules."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert JanossyPooling(LinearSum(), Tuples(2))(distinct_sets((3,)).to(torch.bfloat16)).isfinite().all()
         assert (

@@ -1,4 +1,4 @@
-"""What a state says of its weights: another function's does not load in silence, and old ones do."""
+"""The meaning of weights in a state: another function's does not load in silence, and old ones do."""
 
 import copy
 import io
@@ -101,7 +101,7 @@ def test_every_layer_comes_back(ordering, function):
 
 
 def test_entries_are_tensors():
-    """As what shards, averages or rounds a state expects of them."""
+    """Whatever shards, averages or rounds a state expects tensors."""
     for function in FUNCTIONS:
         state = pooling("tuples_2", function).state_dict()
         assert all(isinstance(entry, torch.Tensor) for entry in state.values())

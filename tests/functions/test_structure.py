@@ -76,7 +76,7 @@ def test_elements_that_do_not_fit(shape):
 
 
 class Doubled(nn.Linear):
-    """As LoRA: more than a linear layer's own forward."""
+    """A stand-in for LoRA: more than a linear layer's own forward."""
 
     def forward(self, x):
         return 2 * super().forward(x)

@@ -19,7 +19,7 @@ MEASURES = {"distances": [[1, 2], [0]], "units": {1: 0.5, 2: 2.0}, "periods": {2
 
 
 def by_definition(row: list[list[float]]) -> list[float]:
-    """What COLUMNS and MEASURES say of one row, in plain numbers."""
+    """Computes what COLUMNS and MEASURES say of one row, in plain numbers."""
     found = []
     for x, y in combinations(row, 2):
         difference = [(a - b) * MEASURES["units"].get(c, 1.0) for c, (a, b) in enumerate(zip(x, y, strict=True))]

@@ -167,7 +167,7 @@ def test_repr():
 
 
 def test_reset_parameters_draws_factors_about_one_again():
-    """As torch_geometric's layers do, which reset what is within them; within some seven standard errors."""
+    """torch_geometric's layers reset what is within them; factors are within some seven standard errors."""
     f = TupleProduct(2, 3, 4096)
     for module in f.modules():
         if hasattr(module, "reset_parameters"):

@@ -64,7 +64,7 @@ def model_of(aggregation) -> GraphSAGE:
 
 
 def law_whole(model, batch) -> None:
-    """Where every neighbour was sampled, the logits of the seeds are those of the whole graph."""
+    """If every neighbour was sampled, the logits of the seeds are those of the whole graph."""
     expected = model(features(), Neighbourhoods.from_edge_index(EDGES, 8), SEEDS)
     close(model.of_hops(batch.x, TwoHops.of_batch(batch)), expected)
 
@@ -140,7 +140,7 @@ def test_other_edges_are_found():
 
 @pytest.mark.statistical
 def test_they_come_in_random_order():
-    """Of the hub's three, in both layers: fails by chance for one seed in 10^6."""
+    """The hub has three, in both layers: fails by chance for one seed in 10^6."""
     batch, source = batch_of(3, 1), torch.Generator().manual_seed(0)
     place = SEEDS.tolist().index(0)
     assert int((batch.edge_index[1] == place).sum()) == 3

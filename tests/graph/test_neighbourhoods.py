@@ -117,7 +117,7 @@ def test_bad_samples_are_found():
     ("n", "k"), [(1, 1), (3, 1), (3, 2), (3, 5), (4, 4), (5, 2), (5, 3), (6, 3), (3, None), (5, None)]
 )
 def test_samples_are_uniform_in_every_order(n, k, device):
-    """Of one vertex among others of other degrees, which comes thousands of times in the batch."""
+    """One vertex among others of other degrees comes thousands of times in the batch."""
     graph = fans([n, 0, 2, 9]).to(device)
     vertices = torch.tensor([3, 0, 1, 0, 2], device=device).repeat(1500)
     drawn = tuples(graph.sample(vertices, k, generator(n, device)).to("cpu"))
@@ -152,7 +152,7 @@ def test_samples_that_are_not_uniform_are_found(bad):
 
 @pytest.mark.statistical
 def test_orders_are_uniform_at_the_end_of_a_large_batch():
-    """Where noise behind the number of the set would have five bits in a float32."""
+    """Noise behind the number of the set would have five bits in a float32 there."""
     drawn = fans([4]).sample(torch.zeros(2**19, dtype=torch.long), None, generator())
     law_uniform(tuples(drawn.values.view(-1, 4)[-30_000:]), 4, 4)
     owners = torch.arange(2**19).repeat_interleave(4)

@@ -115,7 +115,7 @@ def test_is_a_loop_over_vertices(aggregation, draw, resample):
 
 @pytest.mark.parametrize("aggregation", ["lstm", "gru"])
 def test_in_chunks(aggregation, monkeypatch):
-    """As where the cells of all neighbourhoods do not fit the memory budget."""
+    """The cells of all neighbourhoods do not fit the memory budget."""
     budgets = []
 
     class Notes(Packed):

@@ -55,7 +55,7 @@ def means_over_rows(values, rows):
 
 
 class FirstElements(ControlVariate):
-    """Of the first k, with the zero vectors in front: not what ``mean`` is the mean of."""
+    """The first k elements, with the zero vectors in front: not what ``mean`` is the mean of."""
 
     def _last(self, bucket, sets):
         real = super()._last(replace(bucket, local=bucket.local.flip(-1)), sets)

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def sample(sets, population=inf, out=2):
-    """Of sets given as lists of the sizes of their blocks; their rows come in any order. And the outputs, as lists."""
+    """Makes a sample of sets, given as lists of the sizes of their blocks, with rows in any order, and lists of
+    outputs.
+    """
     source = generator(len(sets))
     rows = [
         (b, q, torch.randn(out, generator=source))

@@ -118,7 +118,9 @@ def test_of_graph_sage_only_what_depends_on_the_draw_has_an_error(device):
 
 
 def coverage(reach=Prediction.margin, centre=lambda prediction: prediction.mean, seed=0, num_vertices=10_000) -> float:
-    """How many intervals of 95 % by 20 passes of a ``SAGEConv`` hold the mean over all orders of four neighbours."""
+    """Counts the intervals of 95 % by 20 passes of a ``SAGEConv`` that hold the mean over all orders of four
+    neighbours.
+    """
     geometric = pytest.importorskip("torch_geometric.nn")
     from janossy.graph import JanossyAggregation  # noqa: PLC0415
 
@@ -140,7 +142,7 @@ def coverage(reach=Prediction.margin, centre=lambda prediction: prediction.mean,
 
 @pytest.mark.statistical
 def test_margins_hold_the_truth_as_often_as_they_say():
-    """Of 10,000, within 2 %: of twelve seeds 0.946 to 0.952 did, so that it fails by chance once in 10^9 seeds."""
+    """10,000 of them, within 2 %: of twelve seeds 0.946 to 0.952 did, so that it fails by chance once in 10^9 seeds."""
     assert 0.93 < coverage() < 0.97
 
 

@@ -145,7 +145,7 @@ class LookedUp(nn.Module):
 
 
 def coverage(n, scheme, block, reach=Prediction.margin, num_copies=10_000):
-    """How many intervals of 95 % by 20 permutations hold the mean over all n!."""
+    """Counts the intervals of 95 % by 20 permutations that hold the mean over all n!."""
     f = LookedUp(n)
     sets = Ragged.from_sizes(torch.arange(float(n)).repeat(num_copies)[:, None], [n] * num_copies)
     net = JanossyNetwork(None, JanossyPooling(f, single(scheme), evaluate="gather"), None)
@@ -157,7 +157,7 @@ def coverage(n, scheme, block, reach=Prediction.margin, num_copies=10_000):
 @pytest.mark.parametrize("block", [None, 2])
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct"])
 def test_margins_hold_the_truth_as_often_as_they_say(scheme, block):
-    """Of 10,000, within 2 %: these did in 0.943 to 0.951 of 40,000, so that it fails by chance once in 10^8 seeds.
+    """10,000 of them, within 2 %: 0.943 to 0.951 of 40,000 did, so that it fails by chance once in 10^8 seeds.
 
     The means of five blocks are only about normal. For other networks of 5 elements designs did in 0.906 to 0.945, as a
     block has one of 120 means; the other schemes in 0.938 to 0.955, and at n = 8 all.
@@ -304,7 +304,7 @@ CONTEXTUAL = {
 @pytest.mark.parametrize("batch_size", [None, 2])
 @pytest.mark.parametrize("case", CONTEXTUAL)
 def test_context_is_that_of_each_set(case, batch_size):
-    """As of one set at a time, by a ρ that knows its context."""
+    """Equal to one set at a time, by a ρ that knows its context."""
     orderings, arguments = CONTEXTUAL[case]
     sets, context = distinct_sets((5, 0, 1, 4, 4)), torch.arange(10.0).view(5, 2) / 9
     net = network(orderings)
@@ -347,7 +347,7 @@ SOME = (5, 3, 4, 1, 5, 2)
 
 
 def enumerated(net, sets, link=lambda y: y):
-    """Of link(ρ∘f), over all orders of each set: (B, out)."""
+    """Returns the mean of link(ρ∘f), over all orders of each set: (B, out)."""
     with torch.no_grad():
         orders = AllPermutations() if net.pooling.orderings.k is None else Tuples(net.pooling.orderings.k)
         return torch.stack([link(rows).mean(0) for rows in net.eval().rows(sets, orderings=orders)])
@@ -356,7 +356,7 @@ def enumerated(net, sets, link=lambda y: y):
 @pytest.mark.parametrize("scheme", [*SCHEMES, "auto"])
 @pytest.mark.parametrize("link", [None, "softmax"])
 def test_all_positions_averaged_is_the_exact_mean(scheme, link):
-    """Of f, before ρ, as in the network."""
+    """The mean is that of f, before ρ, as in the network."""
     net, sets = network(Sampled(1, scheme=scheme, exact_last=5)), distinct_sets(SOME)
     prediction = predict(net, sets, 4, link=link)
     exact = net.eval()(sets, AllPermutations()).detach()
@@ -699,7 +699,7 @@ def rotated(net, x):
 
 
 def tuple_network(orderings, gain=3.0):
-    """Of pairs, with a ρ that is far from affine."""
+    """Returns a network of pairs, with a ρ that is far from affine."""
     net = network(orderings)
     torch.manual_seed(1)
     net.pooling.f = TupleMLP(2, 4, 5, activation="tanh")
@@ -746,7 +746,7 @@ def law_mean_over_draws(net, sets, predicted, *, sigmas=6.0) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("case", GROUPED)
 def test_the_mean_is_that_of_the_network_over_its_draws(case):
-    """What is trained is what is predicted: fails by chance less than once in 10^6 seeds."""
+    """The trained mean is the predicted one: fails by chance less than once in 10^6 seeds."""
     net, sets = GROUPED[case].double(), distinct_sets((5, 4, 2))
 
     def predicted(net, many):
@@ -846,8 +846,9 @@ def test_a_seed_makes_groups_a_function_of_the_multiset(orderings):
 @pytest.mark.statistical
 @pytest.mark.parametrize("num", [1, 2])
 def test_a_random_ordering_of_ones_own_has_honest_error_bars(num):
-    """Of 6,000 intervals of 95 % by 20 and by 5 independent draws, within 2 %: fails once in 10^8 seeds, by a normal
-    approximation of the count; the draws' own distribution moves coverage by less than 1 %."""
+    """6,000 intervals of 95 % by 20 and by 5 independent draws, within 2 %: fails once in 10^8 seeds, by a normal
+    approximation of the count; the draws' own distribution moves coverage by less than 1 %.
+    """
     net, copies = network(Rotations(num), out=1), 6000
     sets = Ragged.cat([distinct_sets((5,))] * copies)
     outputs = rotated(net, sets[0])

@@ -62,7 +62,7 @@ def network(orderings=None, out=2, f=None):
 
 
 def predictions(net, x: Tensor) -> Tensor:
-    """Of all n! orders of one set, (n!, out)."""
+    """Returns the predictions of all n! orders of one set, (n!, out)."""
     return net.rows(Ragged.from_sets([x]), orderings=AllPermutations()).values.detach()
 
 
@@ -139,7 +139,7 @@ def test_an_order_insensitive_f_has_none(equal):
 
 
 def attained(net, sets: Ragged, order: Ragged, mean: Tensor) -> Tensor:
-    """How far the prediction of each set in this order is from mean (B, out), one set at a time."""
+    """Returns the distance of each set's prediction in this order from mean (B, out), one set at a time."""
     for positions, n in zip(order, sets.sizes, strict=True):
         assert sorted(positions.tolist()) == list(range(n))
     k = net.pooling.orderings.k
@@ -423,7 +423,7 @@ def test_the_law_of_orders_can_fail(monkeypatch):
 
 @pytest.mark.statistical
 def test_standard_errors_are_calibrated():
-    """Of 300 runs about 95 % lie within 1.96 standard errors of the truth.
+    """About 95 % of 300 runs lie within 1.96 standard errors of the truth.
 
     Fails by chance less than once in 10^5 seeds: bounds at five binomial standard deviations, and 1 % for the
     quotient's own error at 500 samples.

@@ -192,7 +192,7 @@ def test_rows_of_a_tree_are_rows(f, orderings, memory_budget):
 
 
 def test_rows_that_only_look_like_all_are_none():
-    """As many rows as there are orders, drawn: some come twice."""
+    """They are as many rows as there are orders, but drawn: some come twice."""
     torch.manual_seed(0)
     sets = Ragged.from_sets([torch.randn(3, 2)])
     drawn = Sampled(6, scheme="independent").enumerate(sets, generator(4))

@@ -114,7 +114,7 @@ def test_every_range(activation, bound, increasing):
 @pytest.mark.parametrize("activation", ["tanh", "softplus", "cosine"])
 @pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf, 1e30])
 def test_what_is_not_finite_is_enumerated(activation, poison):
-    """As far as that is possible; the other sets and units do not notice."""
+    """Enumeration goes as far as that is possible; the other sets and units do not notice."""
     sizes, p = (5, 4), draw((5, 4), 2, dtype=np.float32)
     p[1, 0, 3] = poison
     with np.errstate(invalid="ignore"):

@@ -73,7 +73,7 @@ def check(p, offsets, increasing, activation, tolerance):
 
 
 FEW_IN_FLOAT32 = ("tanh", "relu", "gelu", "sine")
-"""Of each kind of activation one: the same loop around others, which test_activations.py has in both dtypes."""
+"""One of each kind of activation: the same loop around others, which test_activations.py has in both dtypes."""
 
 IN_FLOAT32 = [
     pytest.param(activation, marks=() if activation in FEW_IN_FLOAT32 else pytest.mark.only_all)

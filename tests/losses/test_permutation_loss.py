@@ -182,7 +182,7 @@ SCORES = {
     "sigmoid": lambda y: y,
     torch.sigmoid: torch.sigmoid,
 }
-"""What each link gives the loss for one permutation."""
+"""The scores that each link gives the loss for one permutation."""
 
 
 def law_jensen(bound, loss_of_one, loss_of_mean, outputs, target) -> list:

@@ -293,7 +293,7 @@ def test_auto_takes_the_cheapest_that_applies(monkeypatch):
 
 
 def test_rows_of_other_orderings():
-    """Those of a layer that has them for its own; and nothing of them stays with the layer."""
+    """A layer may have other orderings for its rows; nothing of them stays with the layer."""
     layer, sets = pooling("sampled_1", "gru", "auto"), distinct_sets()
     other = pooling("sampled_4_seeded", "gru", "auto")
     rows = layer.rows(sets, orderings=other.orderings)

@@ -1,4 +1,4 @@
-"""Every argument of every ordering, wrong in type or range, is one clear error; what declares too little is none."""
+"""Every argument of every ordering, wrong in type or range, is one clear error; declaring too little is no ordering."""
 
 from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar
@@ -43,7 +43,7 @@ WRONG = {
     "weights": (0, None, torch.ones(3)),
     "uniform": ("0.1", None, True, [0.1]),
 }
-"""Of another type, by the name of the argument."""
+"""Arguments of another type, by the name of the argument."""
 
 OUT_OF_RANGE = {
     "num_permutations": (0, -1),

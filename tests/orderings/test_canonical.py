@@ -1,4 +1,4 @@
-"""Several canonical orders, their weights, their ties, and keys that are none."""
+"""Several canonical orders, their weights, their ties, and invalid keys."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Learned orders: Plackett–Luce in training, sorted in prediction; scores that are none."""
+"""Learned orders: Plackett–Luce in training, sorted in prediction; invalid scores."""
 
 from collections import Counter
 from itertools import permutations
@@ -21,7 +21,7 @@ SCORES = [0.3, -1.2, 1.1, 0.0]
 
 
 def probability(order: tuple[int, ...], scores=SCORES) -> float:
-    """Of these elements, in this order, being the first: one after the other among those that are left."""
+    """Returns the probability that these elements come first, in this order: one after the other among those left."""
     left, log_p = list(range(len(scores))), 0.0
     for i in order:
         log_p += scores[i] - log(sum(exp(scores[j]) for j in left))

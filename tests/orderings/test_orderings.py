@@ -1,4 +1,4 @@
-"""What single orderings promise beyond the laws: budgets, arguments, canonical order, seeds."""
+"""The promises of single orderings beyond the laws: budgets, arguments, canonical order, seeds."""
 
 import pytest
 import torch

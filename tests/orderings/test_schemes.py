@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 DEPENDENT = [scheme for scheme in SCHEMES if scheme != "independent"]
 PAIRED = ["antithetic", "latin", "stratified", "orthogonal"]
-"""Those whose rows come in pairs of a permutation and its reverse."""
+"""The schemes whose rows come in pairs of a permutation and its reverse."""
 
 DRAWS = [(1, None), (2, None), (3, None), (4, None), (7, None), (20, None), (7, 1), (7, 3), (20, 4)]
 """num and block."""
@@ -38,7 +38,7 @@ NUM_SETS = {1: 20, 2: 200, 3: 300, 4: 600, 5: 2400}
 
 
 def drawing(num, k=None, scheme="auto", seed=None, block=None):
-    """That many rows by this scheme; "distinct" is an ordering of its own, of rows one by one."""
+    """Draws that many rows by this scheme; "distinct" is an ordering of its own, of rows one by one."""
     return (
         Distinct(num, k=k, seed=seed)
         if scheme == "distinct"
@@ -179,7 +179,7 @@ def relation(first, second):
 
 
 def law_unrelated(first, second):
-    """What leads from row to row in one block says nothing of another block, by a χ² test of their contingency."""
+    """Tests that what leads from row to row in one block says nothing of another block, by a χ² test of contingency."""
     table = torch.zeros(27, 27).index_put_((first, second), torch.ones(len(first)), accumulate=True)
     seen = table[table.sum(1) > 0][:, table.sum(0) > 0]
     p_value = scipy.stats.chi2_contingency(seen.numpy(), correction=False).pvalue
@@ -229,7 +229,7 @@ def law_reverses(orderings, n):
 
 
 def places(rows, n):
-    """How often every element comes at every position in each set's rows, (S, n, n)."""
+    """Counts how often every element comes at every position in each set's rows, (S, n, n)."""
     return torch.nn.functional.one_hot(rows, n).sum(1)
 
 

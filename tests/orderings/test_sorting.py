@@ -57,7 +57,7 @@ def test_is_the_stable_lexicographic_order(dtype, data):
 
 
 def test_the_law_can_fail(monkeypatch):
-    """Where the lower halves of float64 are not looked at."""
+    """The lower halves of float64 are not looked at."""
     monkeypatch.setattr(sorting, "_word", lambda column, word, exactly=sorting._word: exactly(column, 0))
     sets = Ragged.from_sizes(torch.tensor([[1 + 2**-40, 0.0], [1.0, 0.0]], dtype=torch.float64), [2])
     assert sort_positions(sets).tolist() != by_python(sets, None)

@@ -272,7 +272,7 @@ REFUSED = {
         r"pooling.f.g\[1\], of type Mine",
     ),
     "a hook": (hooked, "a network without hooks, which are code; got one"),
-    "a forward of its own": (overridden, "network.rho, of type Identity, which is none or was changed"),
+    "a forward of its own": (overridden, "network.rho, of type Identity, which is unknown or was changed"),
     "ties": (tied, "share no memory; got rho.0.weight and rho.1.weight|weights as the parts"),
     "names": (lambda: network(rho=named()), "network.rho.a, of type ReLU"),
 }

@@ -66,7 +66,7 @@ GRU_OF = {
 LINEAR = {"part": "Linear", "in_features": 3, "out_features": 1, "bias": True}
 
 DESCRIPTIONS = {
-    "no JSON": (lambda given: "{", "expects a description in JSON; got model.json that is none"),
+    "no JSON": (lambda given: "{", "expects a description in JSON; got model.json, which is not JSON"),
     "not UTF-8": (lambda given: "\udcff", None),
     "a list": (lambda given: [], "expects a JSON object as description; got list"),
     "NaN": (lambda given: '{"a": NaN}', "expects a description in JSON"),
@@ -289,7 +289,7 @@ def test_zips_that_are_none_or_otherwise(tmp_path):
 
     for damaged in (b"", b"PK", content[:-30], content[: len(content) // 2], content.replace(b"hidden", b"broken")):
         bad.write_bytes(damaged)
-        refused("a file that is none, or damaged|expects a zip")
+        refused("a file that is not a model, or is damaged|expects a zip")
     zipped(bad, [*entries, entries[0]])
     refused("got 'model.json', 'model.json', 'model.safetensors'")
     zipped(bad, entries[:1])
@@ -331,7 +331,7 @@ def test_a_description_of_hundreds_of_megabytes_is_not_read(tmp_path):
 
 
 def test_links_to_files_are_followed(tmp_path):
-    """As in the Hugging Face Hub's cache."""
+    """The Hugging Face Hub's cache has such links."""
     path, linked = saved(tmp_path), tmp_path / "linked"
     linked.mkdir()
     for name in (DESCRIPTION_FILE, TENSORS_FILE):

@@ -170,7 +170,7 @@ SHARING = {
 
 
 def buffer_of(x) -> int:
-    """Where the values of its column, or first array, begin."""
+    """Returns the address at which the values of its column, or first array, begin."""
     if isinstance(x, pl.DataFrame):
         x = x.to_arrow()
     if isinstance(x, ak.Array):

@@ -27,7 +27,7 @@ BY_ID = {
 
 
 class ArrayLike:
-    """What gives itself as an array, and is none."""
+    """A class that gives itself as an array, without being one."""
 
     def __init__(self, y):
         self.y = y

@@ -139,7 +139,7 @@ class SetPredictor:
         for name in read:
             if elements & set(leaves[name]) and not holds_lists(schema.field(name).type):
                 raise ValueError(
-                    f"SetPredictor expects a row a set, with column {name!r} as lists; got {schema.field(name).type}. "
+                    f"SetPredictor expects one row per set, and lists as {name!r}; got {schema.field(name).type}. "
                     "Group rows of one set first: janossy group TABLE --set-id COL --out SETS.parquet."
                 )
         kept = [name for name in schema.names if name not in read] if self.keep is None else list(self.keep)

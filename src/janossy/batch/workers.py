@@ -16,7 +16,7 @@ Progress = Callable[[float], None]
 
 
 class Job(Protocol):
-    """What one worker does at a time, that can be sent to it."""
+    """One worker's task at a time, in a form that can be sent to it."""
 
     @property
     def cost(self) -> float:
@@ -30,11 +30,11 @@ class Trial(Job, Protocol):
     """One training run: what of, which number of it, and the settings."""
 
     numbered: ClassVar[str]
-    """What the number counts: "seed", "fold"."""
+    """The name of what the number counts: "seed", "fold"."""
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """What tells it from other trials: two names and the number."""
+        """Returns the key that tells the trial from others: two names and the number."""
 
     @property
     def settings(self) -> Any:
@@ -42,7 +42,7 @@ class Trial(Job, Protocol):
 
     @property
     def units(self) -> float:
-        """How much progress there is to report."""
+        """Returns the units of progress that the job reports in all."""
 
     def score(self, result: dict[str, Any]) -> str:
         """The score of a result, for a reader."""
@@ -60,18 +60,18 @@ class Trials(Job, Protocol):
 
     @property
     def trials(self) -> Sequence[Trial]:
-        """Which, in the order of their results."""
+        """Returns the trials, in the order of their results."""
 
     @property
     def units(self) -> float:
-        """How much progress there is to report."""
+        """Returns the units of progress that the job reports in all."""
 
     def run(self, progress: Progress) -> list[dict[str, Any]]:
         """The result of each."""
 
 
 JobsOf = Callable[[Sequence[Any]], Sequence[Trials]]
-"""Which trials are run together."""
+"""A choice of the trials that are run together."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ J = TypeVar("J", bound=Job)
 
 @dataclass(frozen=True)
 class Event(Generic[J]):
-    """What happened to a job: "started", "progress" (units done since), "done" (its result), "failed" (why)."""
+    """One event of a job: "started", "progress" (units done since), "done" (its result) or "failed" (the reason)."""
 
     kind: str
     job: J

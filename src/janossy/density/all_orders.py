@@ -15,7 +15,7 @@ from janossy.functions.structure import Recurrent, structure
 from janossy.orderings.templates import injective_tuples
 
 NUMBERS_A_STATE, NUMBERS_A_PARAMETER = 14, 12
-"""What is kept for each beginning, forward and backward together: an upper estimate for an LSTM and for mixtures."""
+"""Numbers kept for each beginning, forward and backward together: an upper estimate for an LSTM and for mixtures."""
 
 
 def log_mean_over_orders(q: Autoregressive, x: Tensor, memory_budget: int) -> Tensor:
@@ -34,7 +34,7 @@ def log_mean_over_orders(q: Autoregressive, x: Tensor, memory_budget: int) -> Te
 
 
 def num_beginnings(n: int) -> int:
-    """How many beginnings all orders of n elements have, without the whole ones: about (e − 1)·n!."""
+    """Counts the beginnings of all orders of n elements, without the whole orders: about (e − 1)·n!."""
     return sum(perm(n, t) for t in range(max(1, n)))
 
 
@@ -79,13 +79,15 @@ def _states_by_cells(reader: nn.Module, declared: Recurrent, x: Tensor, length: 
 
 @lru_cache(maxsize=64)
 def _following(n: int, t: int) -> np.ndarray:
-    """What may follow each beginning of t of n elements, (n!/(n − t)!, n − t)."""
+    """Returns what may follow each beginning of t of n elements, (n!/(n − t)!, n − t)."""
     return injective_tuples(n, t + 1)[:, -1].reshape(-1, n - t).numpy()
 
 
 @lru_cache(maxsize=64)
 def _window(n: int, t: int, reach: int) -> np.ndarray:
-    """Of each beginning of t elements, the place of its last ``reach`` among all beginnings of so many."""
+    """Returns, for each beginning of t elements, the place of its last ``reach`` among all beginnings of that
+    length.
+    """
     last = injective_tuples(n, t)[:, t - reach :]
     digits = n ** torch.arange(reach)
     places = torch.empty(n**reach, dtype=torch.long)

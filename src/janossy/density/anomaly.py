@@ -1,4 +1,4 @@
-"""How unusual sets are, beside the model's own of their size."""
+"""Anomaly scores: how unusual sets are, beside the model's own sets of their size."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ def anomaly_scores(
     max_exact: int = 6,
     generator: torch.Generator | None = None,
 ) -> Anomaly:
-    """How unusual each set is, by its log density and by where that stands among ``num_samples`` sets of its size.
+    """Scores each set by its log density, and by its rank among ``num_samples`` sets of its size.
 
     Log densities are those of ``log_prob``, with so many orders above ``max_exact`` elements; a bound's error makes
     ``tail`` rougher, and no less fair, as the model's own sets have it too.

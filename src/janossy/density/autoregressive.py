@@ -75,7 +75,7 @@ class Autoregressive(SequenceDensity):
         return self.head.distribution(self._parameters_behind(prefix)[:, -1])
 
     def encode(self, x: Tensor) -> Tensor:
-        """What the reader reads of elements (…, *event_shape), (…, num_features)."""
+        """Returns what the reader reads of elements (…, *event_shape), (…, num_features)."""
         return self.head.encode(x).to(self.start.dtype)
 
     def _parameters_behind(self, rows: Tensor) -> Tensor:

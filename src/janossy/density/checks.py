@@ -1,4 +1,4 @@
-"""What densities ask of the sets that they are given."""
+"""Checks of the sets that densities are given."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What may be missing from sets: draws from the conditional density of the rest, by weighted walks."""
+"""Completion: draws of missing elements from their conditional density, by weighted walks."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Completion:
 
     Shapes: log_marginal, standard_error, effective (B,).
 
-    ``sets``: of each set its elements, and behind them those that were drawn. ``log_marginal``: the logarithm of the
+    ``sets``: the elements of each set, and behind them those that were drawn. ``log_marginal``: the logarithm of the
     density of the elements that were there, as part of a set of the completed size: ∫ p(x, y | n) dy. Its
     ``standard_error`` is by the delta method. ``effective``: the effective number of walks, (Σ w)²/Σ w²: where it is
     near 1, take more.
@@ -75,7 +75,7 @@ def complete(
 
 
 def _walk(density: ExchangeableDensity, x: Tensor, num_missing: int, num: int) -> tuple[Tensor, Tensor]:
-    """What was drawn for sets x (S, r, …), (S, num, num_missing, …), and the walks' log weights (S, num)."""
+    """Returns the draws for sets x (S, r, …), (S, num, num_missing, …), and the walks' log weights (S, num)."""
     S, r = x.shape[:2]
     n = r + num_missing
     order = torch.rand(S * num, n, device=x.device).argsort(1)

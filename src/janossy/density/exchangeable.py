@@ -101,7 +101,7 @@ class ExchangeableDensity(nn.Module):
         """log p of each set in evaluation mode: exact up to ``max_exact`` elements, else a lower bound and its error.
 
         Args:
-            num_permutations: of each larger set, drawn in five independent blocks.
+            num_permutations: orders per larger set, drawn in five independent blocks.
             scheme: how those of a block are drawn together: that of ``Sampled``.
             max_exact: the most elements of a set that is averaged over all orders; 0 for bounds alone.
             generator: the source of the orders, on the sets' device.

@@ -63,7 +63,7 @@ class Bounded(Head):
     The logit of (x − low) / (high − low), in each column, is a mixture of normals.
 
     Args:
-        low, high: of each column, as many as there are columns.
+        low, high: one number per column.
 
     Shapes: elements (N, num_columns).
     Raises: TypeError or ValueError for bounds of different numbers, or low >= high, or num_components < 1.

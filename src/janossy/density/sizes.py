@@ -112,7 +112,7 @@ def _inverse_softplus(x: Tensor) -> Tensor:
 
 
 def whole_sizes(sizes: Any, owner: str) -> list[int]:
-    """These sizes as integers; raise a TypeError if they are none."""
+    """These sizes as integers; raise a TypeError if they are not integers."""
     try:
         return [index(n) for n in (sizes.tolist() if isinstance(sizes, Tensor) else sizes)]
     except TypeError:

@@ -1,4 +1,4 @@
-"""Which evaluator computes a layer, and why."""
+"""The choice of the evaluator that computes a layer, with its reasons."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -37,7 +37,7 @@ class Evaluator(Protocol):
         ...
 
     def cost(self, problem: Problem) -> Cost:
-        """What it would cost, where it applies."""
+        """Returns what it would cost, if it applies."""
         ...
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
@@ -136,7 +136,7 @@ class Choice:
         return last[1]
 
     def explain(self, problem: Problem) -> str:
-        """Which evaluator computes it, what each would cost, and why one does not apply.
+        """Says which evaluator computes the problem, what each would cost, and why one does not apply.
 
         The seconds are a rough estimate, forward and backward, on two cores, or of a GPU by its properties.
         Raises: what the computation itself would raise.

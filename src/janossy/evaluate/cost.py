@@ -1,4 +1,4 @@
-"""What applying a function to rows costs, read off its weights."""
+"""The cost of applying a function to rows, read off its weights."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -11,7 +11,7 @@ from janossy.evaluate.problem import Function
 
 @dataclass(frozen=True)
 class Rates:
-    """How fast one evaluator works, forward and backward together."""
+    """The speed of one evaluator, forward and backward together."""
 
     flops_per_second: float = 1e11
     bytes_per_second: float = 1e10
@@ -29,12 +29,12 @@ class Cost:
     flops: float
     bytes: float
     activations: float = 0.0
-    """How many numbers the layers put out: the arguments of tanh and the like, which take longer than flops."""
+    """Numbers that the layers put out: the arguments of tanh and the like, which take longer than flops."""
     rates: Rates = Rates()
     calls: float = 0.0
     """Seconds that go by whatever there is to compute: in calls, set by set or step by step."""
     launches: float = 0.0
-    """How many kernels a GPU would run, forward and backward: a rough count."""
+    """Kernels that a GPU would run, forward and backward: a rough count."""
 
     @property
     def seconds(self) -> float:
@@ -56,17 +56,17 @@ def as_float(num_rows: int) -> float:
 
 @dataclass(frozen=True)
 class Work:
-    """What applying f to one row takes, read off its weights."""
+    """The work of applying f to one row, read off its weights."""
 
     numel: int
-    """How many numbers the weight matrices hold."""
+    """Numbers in the weight matrices."""
     outputs: int
-    """How many numbers the weight matrices put out, each applied once."""
+    """Numbers that the weight matrices put out, each applied once."""
     heads: int
     kept: int
-    """How many more numbers a row keeps, as its modules say: those without weights, by ``numbers_kept``."""
+    """Further numbers that a row keeps, as its modules say: those without weights, by ``numbers_kept``."""
     whole_rows: bool
-    """Whether the matrices are applied to a row, and not to each of its positions."""
+    """True if the matrices are applied to a row, and not to each of its positions."""
 
     @classmethod
     def of(cls, f: Function, whole_rows: bool) -> "Work":

@@ -1,4 +1,4 @@
-"""What a GPU can do by its properties, and the rates that ``auto`` expects of it: they are not measured."""
+"""The speed of a GPU by its properties, and the rates that ``auto`` expects of it: they are not measured."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +21,7 @@ SPECIALS = 2
 """Special functions in an activation and its slope, such as exp2 and a reciprocal for tanh."""
 
 SHARE = 0.5
-"""Of what is possible at most, what is expected."""
+"""The share of the possible that is expected."""
 
 LAUNCH = 5e-6
 """Seconds from one launch to the next, where kernels are short."""
@@ -29,7 +29,7 @@ LAUNCH = 5e-6
 
 @dataclass(frozen=True)
 class Gpu:
-    """What a GPU can do at most, in float32."""
+    """The most that a GPU can do, in float32."""
 
     name: str
     multiprocessors: int
@@ -39,7 +39,7 @@ class Gpu:
 
     @classmethod
     def of(cls, properties: Any) -> "Gpu":
-        """As torch's device properties say: clocks in kHz, the bus in bits; memory moves twice a cycle."""
+        """Reads torch's device properties: clocks in kHz, the bus in bits; memory moves twice per cycle."""
         bandwidth = 2e3 * properties.memory_clock_rate * properties.memory_bus_width / 8
         capability = properties.major, properties.minor
         return cls(
@@ -48,7 +48,7 @@ class Gpu:
 
     @property
     def flops_per_second(self) -> float:
-        """Of multiplications and additions, two at once."""
+        """Counts multiplications and additions, two at once."""
         return 2 * (64 if self.capability in FEW_LANES else 128) * self.multiprocessors * self.hertz
 
     @property

@@ -50,7 +50,7 @@ def looked_up(h: nn.Module, ids: Ragged) -> Lookup | None:
     """h of these ids as a table and places, if h is an embedding of no more than half as many ids as there are here.
 
     None where h does more than to look ids up, or code that was put into it would not run.
-    Raises: ValueError for ids that the embedding has not.
+    Raises: ValueError for ids that are not in the embedding.
     """
     if type(h) is not nn.Embedding or torch.compiler.is_compiling() or ids.device.type != "cpu":
         return None

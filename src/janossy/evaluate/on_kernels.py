@@ -1,4 +1,4 @@
-"""Whether compiled kernels take these numbers here and now, and how they are called."""
+"""The conditions under which compiled kernels take numbers here and now, and the calls of them."""
 
 import warnings
 from functools import cache
@@ -18,17 +18,17 @@ _ON_CUDA = (torch.float32, torch.bfloat16)
 
 
 def lanes(x: Tensor) -> int:
-    """How many numbers of this precision a vector of the kernels holds; 1 where they take none of it."""
+    """Returns the numbers of this precision that a vector of the kernels holds; 1 if the kernels do not take it."""
     return _LANES.get(x.dtype, 1)
 
 
 def on_kernels(x: Tensor) -> bool:
-    """Whether the compiled kernels for the CPU take these numbers."""
+    """Returns True if the compiled kernels for the CPU take these numbers."""
     return x.device.type == "cpu" and x.dtype in _LANES and _loaded()
 
 
 def on_kernels_eagerly(x: Tensor) -> bool:
-    """Whether the compiled kernels may take these numbers here and now, past torch's operators.
+    """Returns True if the compiled kernels may take these numbers here and now, past torch's operators.
 
     They may where nothing traces, maps or follows the numbers.
     """
@@ -52,7 +52,7 @@ def numbers_kept(structure: Recurrent) -> int:
 
 
 def takes_means(name: str, p: Tensor) -> bool:
-    """Whether the kernels have a function of that name for these numbers of elements (N, k, H), on their device."""
+    """Returns True if the kernels on the device have a function of that name for these elements (N, k, H)."""
     if p.is_cuda:
         fits = name in KernelsOnCuda._fields and p.dtype in _ON_CUDA and p.shape[1] <= MAX_POSITIONS_ON_CUDA
         return fits and _loaded_on(p.device.index or 0)
@@ -85,7 +85,7 @@ def _loaded_on(device: int) -> bool:
 
 @cache
 def _is_new_enough(device: int) -> bool:
-    """Whether a CUDA device is one that the kernels are compiled for; False, with one warning, for an old one."""
+    """Returns True if the kernels are compiled for this CUDA device; False, with one warning, for an old one."""
     capability = torch.cuda.get_device_capability(device)
     if capability >= LEAST_CAPABILITY:
         return True

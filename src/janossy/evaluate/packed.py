@@ -89,7 +89,7 @@ def max_shared(structure: Structure | None, num: int, row_length: Callable[[int]
 
 
 def _may_share(structure: Structure | None) -> bool:
-    """Whether f's rows may share their beginnings: it reads in one direction, and drops nothing out by row."""
+    """Returns True if f's rows may share their beginnings: it reads in one direction, and drops nothing out by row."""
     return isinstance(structure, Recurrent) and not structure.dropout and max(map(len, structure.layers)) == 1
 
 

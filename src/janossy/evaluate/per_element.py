@@ -1,4 +1,4 @@
-"""What f puts out for each element, in whatever place it stands, averaged over the orderings: f(X_π) = f(X)_π."""
+"""The mean of f's output per element, wherever it stands, over the orderings: f(X_π) = f(X)_π."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -68,7 +68,7 @@ def _by_rows(problem: Problem, rows: Rows) -> Tensor:
 
 
 def _computed(f: Function, apply: Callable[[Function, Any], Tensor], arguments: Sequence[Any]) -> list[Tensor]:
-    """What ``apply`` gives for each argument; if there are several, all are computed again in backward."""
+    """Returns the result of ``apply`` for each argument; if there are several, all are computed again in backward."""
     if len(arguments) == 1:
         return [apply(f, arguments[0])]
     apply_now = with_weights_of_now(f, apply)

@@ -1,4 +1,4 @@
-"""What an evaluator is given."""
+"""The problem that an evaluator is given."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -43,7 +43,7 @@ class Problem:
     memory_budget: int = MEMORY_BUDGET
     table: Tensor | None = None
     structure: Structure | None = field(init=False)
-    """What f declares; None where it does not."""
+    """The declaration of f; None without one."""
 
     def __post_init__(self) -> None:
         if self.keys is None:
@@ -57,7 +57,7 @@ class Problem:
 
     @property
     def values(self) -> Tensor:
-        """What is known of each distinct element: the elements (N, d), or the table (U, d)."""
+        """Returns the distinct elements: the elements (N, d), or the table (U, d)."""
         return self.elements.values if self.table is None else self.table
 
     @property

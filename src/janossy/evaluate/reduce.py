@@ -1,4 +1,4 @@
-"""How the rows of a set become one vector, piece by piece so that they need never be held together."""
+"""Reductions of a set's rows to one vector, piece by piece so that they need never be held together."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

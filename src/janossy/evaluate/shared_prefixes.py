@@ -112,7 +112,7 @@ def _orderings(problem: Problem) -> EveryArrangement:
 
 
 def _num_rows(problem: Problem, multiplicities: tuple[int, ...]) -> int:
-    """How many arrangements of one set look different."""
+    """Counts the arrangements of one set that look different."""
     n = sum(multiplicities)
     if _orderings(problem).increasing:
         return problem.orderings.num_rows(n)

@@ -1,4 +1,4 @@
-"""What functions ask of their sizes and of the rows that they are given."""
+"""Checks of the sizes of functions, and of the rows that functions are given."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -12,7 +12,7 @@ def check_widths(module: nn.Module, *, several: str | None = None, **widths: Any
     """Raise unless all these sizes, by the names of arguments, are integers >= 1.
 
     ``several``: the name of the one that may be a sequence of them.
-    Raises: TypeError for what is no integer (True is none), ValueError for one below 1, or for none.
+    Raises: TypeError for a value that is not an integer (True is not), ValueError for one below 1, or for None.
     """
     names = " and ".join(filter(None, (", ".join(list(widths)[:-1]), list(widths)[-1])))
     for name, width in widths.items():

@@ -1,4 +1,4 @@
-"""What weights mean beyond their shapes, as a part of a module's state."""
+"""The meaning of weights beyond their shapes, as a part of a module's state."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ class StatesItsMeaning(nn.Module):
     """
 
     def meaning(self) -> Mapping[str, Any]:
-        """What must be equal for weights to load: names and numbers."""
+        """Returns what must be equal for weights to load: names and numbers."""
         raise NotImplementedError
 
     def get_extra_state(self) -> Tensor:
@@ -57,7 +57,7 @@ def _written(meaning: Mapping[str, Any]) -> str:
 
 
 def _read(state: Any) -> dict[str, Any]:
-    """What a state says; nothing where it is not ours."""
+    """Returns what a state says; nothing if it is not ours."""
     if not isinstance(state, Tensor) or state.dim() != 1:
         return {}
     try:

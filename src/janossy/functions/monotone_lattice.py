@@ -30,12 +30,12 @@ class MonotoneLattice(nn.Module):
     Args:
         in_features: how many numbers a row holds in all, k·d for rows of k elements.
         increasing: the columns of a row in which f must not decrease. For one in which it must not increase, negate it.
-        num_keypoints: of each calibrator.
+        num_keypoints: keypoints per calibrator.
         low, high: the range of the keypoints; inputs beyond it count as its ends.
 
     Shapes: (T, k, d), or (T, k·d) -> (T, out_features).
     Raises: TypeError or ValueError for sizes that are not integers >= 1, more than 12 inputs, fewer than 2 keypoints,
-        columns that there are not, a range that is none, or rows of another size or dtype.
+        columns that do not exist, an empty range, or rows of another size or dtype.
 
     Example:
         >>> f = MonotoneLattice(3, 4, increasing=[0, 2])
@@ -115,7 +115,7 @@ class MonotoneLattice(nn.Module):
 
 @lru_cache(maxsize=256)
 def _corners(in_features: int, increasing: tuple[int, ...]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Where each corner's neighbours below stand, of all corners of one level, for every level; where each corner does.
+    """Returns the places of each corner's lower neighbours, level by level, and the place of each corner.
 
     Corners stand by levels: by how many increasing inputs are 1 there. A level's (m, level) are of the levels before.
     """

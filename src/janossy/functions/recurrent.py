@@ -39,7 +39,7 @@ class Recurrence(nn.Module):
     num_gates: ClassVar[int]
     """W x_t and U h_{t−1} have gates·H numbers each."""
     num_states: ClassVar[int] = 1
-    """What is carried from step to step, each (T, H): the hidden state, and perhaps a memory."""
+    """The number of states carried from step to step, each (T, H): the hidden state, and perhaps a memory."""
     num_apart: ClassVar[int | None] = None
     """The last gates in which W x_t and U h_{t−1} are not simply added, as in the GRU's; None for all, which is always
     right. Where they are added, as in all of the LSTM's, evaluators add both biases to W x_t, once for each element."""
@@ -168,7 +168,7 @@ class Recurrence(nn.Module):
 
 
 def _is_refused(kernel: Callable[..., tuple[Tensor, ...]], x: Tensor) -> bool:
-    """Whether autocast would hand torch's LSTM numbers of half precision that this CPU has no instructions for."""
+    """Returns True if autocast would hand torch's LSTM half-precision numbers that this CPU has no instructions for."""
     if kernel is not torch.lstm or x.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
         return False
     is_bfloat16 = torch.get_autocast_dtype("cpu") == torch.bfloat16

@@ -24,18 +24,18 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class Structure:
-    """What f declares of itself by a method ``structure()``; None where a hook or an override would be bypassed.
+    """The declaration that f makes by its method ``structure()``; None while a hook or an override would be bypassed.
 
     It is of one moment: it reads the weights that f has when it is called, and is asked for again in every pass.
     """
 
     title: ClassVar[str] = "structure"
     reads_whole_rows: ClassVar[bool] = False
-    """Whether f's matrices are applied to a row, and not to each of its positions."""
+    """True if f's matrices are applied to a row, and not to each of its positions."""
 
     @property
     def case(self) -> tuple[Any, ...]:
-        """What tells this structure from others, but for the weights."""
+        """Returns the key that tells this structure from others, but for the weights."""
         return type(self), *(value for value in vars(self).values() if isinstance(value, str | int | float))
 
 
@@ -70,7 +70,7 @@ class Additive(Structure):
     weight: Tensor | None
     rest: Callable[[Tensor], Tensor]
     rest_is_affine: bool
-    """Whether rest is affine in the activations, so that it commutes with an average over rows."""
+    """True if rest is affine in the activations, so that it commutes with an average over rows."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Product(Structure):
 
 
 State = tuple[Tensor, ...]
-"""What a recurrence carries from step to step: (hidden,), or (hidden, memory), each (T, H)."""
+"""The states that a recurrence carries from step to step: (hidden,), or (hidden, memory), each (T, H)."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ class Recurrent(Structure):
     dropout: float
     """The dropout of what goes from one layer to the next; 0 in evaluation."""
     per_position: bool
-    """Whether f gives every position's hidden state, and not the last one."""
+    """True if f gives every position's hidden state, and not the last one."""
     unrolled: bool
-    """Whether f asks for plain operations, which can be differentiated any number of times."""
+    """True if f asks for plain operations, which can be differentiated any number of times."""
 
     @property
     def case(self) -> tuple[Any, ...]:
@@ -168,19 +168,19 @@ def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tu
 
 
 def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:
-    """Whether the module has another forward than this one."""
+    """Returns True if the module has another forward than this one."""
     return type(module).forward is not forward or "forward" in vars(module)
 
 
 def hooked(module: nn.Module) -> bool:
-    """Whether calling the module, or one within it, runs a hook."""
+    """Returns True if calling the module, or one within it, runs a hook."""
     return any(
         m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks for m in module.modules()
     )
 
 
 def mixes_or_draws(module: nn.Module) -> bool:
-    """Whether the module by itself gives a row now what depends on the other rows, or on chance."""
+    """Returns True if the module's output for a row now depends on the other rows, or on chance."""
     if isinstance(module, _BatchNorm):
         return module.training or module.running_mean is None
     dropout = getattr(module, "dropout", 0.0)  # of recurrences and of attention

@@ -82,7 +82,7 @@ class TupleMLP(StatesItsMeaning):
         return project(self.k, elements, first.weight, first.bias)[0]
 
     def _rest(self, x: Tensor) -> Tensor:
-        """What follows the first activation."""
+        """Applies what follows the first activation."""
         for layer in list(self.hidden)[1:]:
             x = ACTIVATIONS[self.activation](layer(x))
         return x if self.output is None else self.output(x)

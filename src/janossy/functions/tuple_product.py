@@ -139,6 +139,6 @@ class _AboutOne(nn.Linear):
 
 
 def _has_hooks(module: nn.Module) -> bool:
-    """Whether calling the module runs a hook of its own, whatever the modules within it have."""
+    """Returns True if calling the module runs a hook of its own, whatever the modules within it have."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks)

@@ -15,7 +15,7 @@ DAMPING = 0.85
 """The probability of following an edge (Page et al., 1999)."""
 
 STEPS = 150
-"""Of power iterations, each of which leaves at most DAMPING of the error: 3e-11 in all."""
+"""The number of power iterations, each of which leaves at most DAMPING of the error: 3e-11 in all."""
 
 CENTRES = 256
 """The centres whose personalised PageRanks are computed together, each of which takes a number a vertex."""

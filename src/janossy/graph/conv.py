@@ -81,7 +81,7 @@ class JanossySAGEConv(SAGEConv):
         )
 
     def _does_more(self) -> bool:
-        """Whether there is more to propagating than to aggregate the neighbours' features."""
+        """Returns True if propagating does more than aggregate the neighbours' features."""
         aggregation = self.aggr_module
         parts: list[Aggregation] = (
             list(aggregation.aggrs) if isinstance(aggregation, MultiAggregation) else [aggregation]

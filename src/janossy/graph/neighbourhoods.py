@@ -135,7 +135,7 @@ class Neighbourhoods:
         return like.with_values(self.neighbours.index_select(0, positions + starts.index_select(0, owners)))
 
     def _spans(self, vertices: Tensor) -> tuple[Tensor, Tensor]:
-        """Where each vertex's neighbours begin, and how many they are."""
+        """Returns the beginnings of the vertices' neighbours, and their numbers."""
         _check_numbers(vertices, "Neighbourhoods", "vertices (B,)")
         _check_range(vertices, len(self), "Neighbourhoods expects vertices")
         vertices = vertices.long()  # torch takes uint8 for a mask
@@ -145,7 +145,7 @@ class Neighbourhoods:
 
 @dataclass(frozen=True)
 class TwoHops:
-    """What two layers of a graph network read, to give B vertices their outputs.
+    """The vertices that two layers of a graph network read, to give B vertices their outputs.
 
     Layer one gives the vertices ``inner`` their embeddings, from the features of ``first``; layer two reads these, by
     their places in ``inner``.
@@ -173,7 +173,7 @@ class TwoHops:
 
     @classmethod
     def of_batch(cls, batch: Any, generator: torch.Generator | None = None) -> "TwoHops":
-        """What torch_geometric's ``NeighborLoader(data, num_neighbors=[k_2, k_1])`` has sampled, in random order.
+        """Takes the sample of torch_geometric's ``NeighborLoader(data, num_neighbors=[k_2, k_1])``, in random order.
 
         ``model.of_hops(batch.x, TwoHops.of_batch(batch))`` are then a ``GraphSAGE``'s logits of the seeds, the first
         batch.batch_size vertices. The loader samples for a vertex once: where ``two_hops`` draws k_1 neighbours of a

@@ -32,7 +32,7 @@ MAX_ELEMENTS = 1_000_000
 """The elements of one batch, of each of which h gives a vector."""
 
 POSITION_BYTES = 32
-"""What one position in a row takes while permutations are drawn: random bits, their order, and copies of it."""
+"""Bytes that one position in a row takes while permutations are drawn: random bits, their order, and copies of it."""
 
 
 @torch.no_grad()
@@ -81,7 +81,7 @@ def predict(
 
     Args:
         network: a ``JanossyNetwork``, a ``Stack``, or a function of sets and orderings.
-        num_permutations: of each set; with a tolerance, at most. It is rounded up to whole groups of num. None for as
+        num_permutations: per set; with a tolerance, at most. It is rounded up to whole groups of num. None for as
             many as make an error bar: 20, or 5 groups of num.
         orderings: what is averaged over in the place of the network's own orderings.
         context: what the network's rho takes of each set as a whole, beside the pooled vector.

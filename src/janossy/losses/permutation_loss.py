@@ -21,7 +21,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Estimand:
-    """What a ``PermutationLoss`` estimates: ``of``, in the symbols of its docstring; ``text`` says it in words.
+    """The quantity that a ``PermutationLoss`` estimates: ``of``, in its docstring's symbols; ``text`` says it in words.
 
     Shapes: none. ``unbiased``: whether the expectation over the draw of the permutations, and so that of the gradient,
     is exactly ``of``.
@@ -220,7 +220,7 @@ class PermutationLoss(nn.Module):
 
     @property
     def estimates(self) -> Estimand:
-        """What the value, and the gradient, estimate."""
+        """Returns what the value, and the gradient, estimate."""
         estimand = OBJECTIVES[self.objective]
         if not self.penalty:
             return estimand

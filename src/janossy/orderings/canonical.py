@@ -114,7 +114,7 @@ class Canonical(Orderings):
         return n if self.k is None else self.k
 
     def ties(self, keys: Ragged) -> Tensor:
-        """Whether two unequal elements of each set have equal keys, (B, R)."""
+        """Returns True for sets of which two unequal elements have equal keys, (B, R)."""
         return torch.stack([ties_of(keys, key) for key in self.each_key], 1)
 
     def diagnostics(self, keys: Ragged, values: Tensor) -> str | None:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class _Default(Generic[T]):
-    """A default that instances have and their class has not.
+    """A default that instances have and their class does not.
 
     A dataclass takes an attribute of its bases for the default of a field of that name. A field ``k`` would then no
     longer be required.

@@ -67,7 +67,7 @@ class ImportanceSampled(RandomOrderings):
     Shapes: sets.values (N, *features) -> rows (m, n_b) for set b, or (m, k), and their weights (m,) in float64,
         m = num_permutations.
     Invariance: unbiased for the mean over all permutations, in value and in f's gradient.
-    Cost: m·B rows; a sort of n_b numbers for each, in float64, which MPS has not; refuses more than max_rows.
+    Cost: m·B rows; a sort of n_b numbers for each, in float64, which MPS lacks; refuses more than max_rows.
     Raises: TypeError for an argument of another type; ValueError if num_permutations < 1, k < 1, max_rows < 1 or not
         0 <= uniform <= 1, or for weights of another name; on enumeration if m·B > max_rows, if weights are not (N,),
         or if one is negative or not finite, or, without a share of uniform draws, zero.

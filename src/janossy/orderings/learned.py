@@ -142,7 +142,9 @@ class Learned(RandomOrderings):
 
 
 def _log_probability(scores: Tensor, first: Tensor) -> Tensor:
-    """Of sets with scores (S, n), that the elements drawn first are these (S, R, l), l <= n: (S, R)."""
+    """Returns the log-probability, for scores (S, n), that these elements (S, R, l), l <= n, are drawn first: (S,
+    R).
+    """
     n, length = scores.shape[1], first.shape[2]
     order = first
     if length < n:

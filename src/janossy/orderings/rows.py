@@ -31,7 +31,7 @@ class Bucket:
     starts: Tensor
     order: Tensor | None
     padded: bool
-    """Whether any position is -1."""
+    """True if any position is -1."""
     weights: Tensor | None = None
     """The rows' weights, (S, R): how much more often all orderings hold a row than the draw. None where all are 1."""
     numbers: Sequence[int] | None = None
@@ -72,7 +72,9 @@ class Rows:
     buckets: tuple[Bucket, ...]
     num_sets: int
     owners: Tensor | None = None
-    """Where several draws of one set are reduced each by itself, as if they were sets: the set of each, (num_sets,)."""
+    """The set of each row, (num_sets,), if several draws of one set are reduced each by itself, as if they were
+    sets.
+    """
     owners_on_host: Sequence[int] = ()
     """``owners``, as numbers."""
 
@@ -139,7 +141,7 @@ def build_rows(
 
 
 def first_of(orders: Tensor, k: int | None) -> Tensor:
-    """Of orders (…, n) the first k, filled up with -1, the zero vector; all of them for None."""
+    """Cuts orders (…, n) to their first k, filled up with -1, the zero vector; None keeps all."""
     return orders if k is None else nn.functional.pad(orders[..., :k], (0, max(0, k - orders.shape[-1])), value=-1)
 
 

@@ -130,7 +130,7 @@ class Sampled(Drawing):
         return injective_tuples(n, self.row_length(n), source.device)[None]
 
     def _rows(self, permutations: Tensor, n: int) -> Tensor:
-        """What is kept of permutations (S, m, n), and what is averaged over exactly: (S, R, L)."""
+        """Returns what is kept of permutations (S, m, n), and what is averaged over exactly: (S, R, L)."""
         length = self._length(n)
         if length == permutations.shape[2] == self.row_length(n) and not self.exact_last:
             return permutations
@@ -151,7 +151,7 @@ class Sampled(Drawing):
         return n if self.k is None else min(n, self.k)
 
     def _last(self, n: int) -> int:
-        """How many of them are averaged over exactly."""
+        """Counts the positions that are averaged over exactly."""
         return min(self.exact_last, self._length(n))
 
     def _takes_all(self, n: int) -> bool:

@@ -53,7 +53,7 @@ def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
 
 
 def is_sorted(keys: Ragged) -> bool:
-    """Whether each set is seen to be sorted as ``sort_positions`` sorts it: only sets of numbers, of one size, are.
+    """Returns True if each set is seen to be sorted as by ``sort_positions``: only sets of numbers, of one size, are.
 
     A look takes a twentieth of a sort. On CUDA nobody looks, for it would have to be waited for.
     """
@@ -67,7 +67,9 @@ def is_sorted(keys: Ragged) -> bool:
 
 
 def first_of_equals(elements: Ragged, order: Tensor) -> Tensor:
-    """Whether each element of the sorted sets (N,) differs from the one before it in its set, or is the first of it."""
+    """Returns True for elements of the sorted sets (N,) that differ from the one before, or are the first of their
+    set.
+    """
     values, owners = elements.values.detach().flatten(1)[order], elements.to_index()[1]
     first = torch.ones(len(values), dtype=torch.bool, device=values.device)
     first[1:] = (values[1:] != values[:-1]).any(1) | (owners[1:] != owners[:-1])
@@ -100,7 +102,7 @@ def check_keys_to_sort_by(owner: str, keys: Sequence[Any]) -> None:
 
 
 def key_name(key: Any) -> str:
-    """How a key is called, or several, in words and in the state of a layer."""
+    """Returns the name of a key, or of several, in words and in the state of a layer."""
     if isinstance(key, tuple):
         return ", ".join(map(key_name, key))
     if key is None or isinstance(key, int):
@@ -109,7 +111,7 @@ def key_name(key: Any) -> str:
 
 
 def key_columns(key: Key | int, elements: Tensor) -> Tensor:
-    """What a key gives for the elements (N, *features): the columns (N, j) to sort by.
+    """Returns what a key gives for the elements (N, *features): the columns (N, j) to sort by.
 
     Raises: ValueError for a key that gives something else.
     """

@@ -43,7 +43,7 @@ class Source:
 
 
 def gumbel(source: Source, shape: torch.Size) -> Tensor:
-    """Gumbel's noise in float64, which MPS has not: log-weights that it is added to sort as a Plackett–Luce order."""
+    """Gumbel's noise in float64, which MPS lacks: log-weights that it is added to sort as a Plackett–Luce order."""
     bits = source.bits(*shape)
     # In (0, 1], and fine near 0, where the first in a row come from: no logarithm of 0 there.
     return -torch.log(-torch.log1p(-(bits.double() + 1) / 2**62))
@@ -65,7 +65,7 @@ SHORT = 12
 
 
 def _is_plain(x: Tensor) -> bool:
-    """Whether these are numbers here and now, that nothing traces or maps."""
+    """Returns True if these are numbers here and now, that nothing traces or maps."""
     mapped = torch._C._are_functorch_transforms_active()
     return type(x) is Tensor and x.device.type == "cpu" and not mapped and not torch.compiler.is_compiling()
 

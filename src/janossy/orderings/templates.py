@@ -21,7 +21,7 @@ KEEP_ELEMENTS = 2**16
 """Larger templates are built at every call rather than kept (half a megabyte each)."""
 
 MAX_DESIGNED_ELEMENTS, MAX_DESIGNED_ROWS = 16, 32
-"""What designs.json goes up to."""
+"""The largest sizes in designs.json."""
 
 CPU = torch.device("cpu")
 

@@ -13,7 +13,7 @@ from janossy.saving.network import load, save
 from janossy.saving.reading import DESCRIPTION, TENSORS
 
 CARD: dict[str, Any] = {"library_name": "janossy", "tags": ["janossy-pooling", "sets"]}
-"""What the model's card says."""
+"""The contents of the model's card."""
 
 
 class HubNetwork(ModelHubMixin, **CARD):

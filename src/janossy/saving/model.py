@@ -33,7 +33,7 @@ from janossy.saving.reading import (
 
 @dataclass(frozen=True)
 class Model:
-    """What was saved: JSON values and tensors, by their names; and the versions of the libraries that wrote it.
+    """A saved model: JSON values and tensors, by their names, and the versions of the libraries that wrote it.
 
     ``version``: of the format.
     """

@@ -26,7 +26,7 @@ from janossy.saving.reading import SavedModelError
 
 MAX_PARTS = 10_000
 MAX_DEPTH = 64
-"""Of parts within parts, of a description that anybody may have written."""
+"""The depth of parts within parts, of a description that anybody may have written."""
 MAX_K = 1024
 """Elements of a row: rows are made before f is seen to take fewer."""
 MAX_ROWS = 10**9
@@ -83,7 +83,7 @@ def load(path: str | PathLike[str]) -> JanossyNetwork:
 
 
 def describe(network: nn.Module) -> dict[str, Any]:
-    """What a network is made of, as JSON values: the names of its parts, and the arguments that build each of them.
+    """Describes a network as JSON values: the names of its parts, and the arguments that build each of them.
 
     Raises: TypeError for what is no JanossyNetwork; ValueError for a part that is not ours, a hook, or a key function.
     """
@@ -107,7 +107,7 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:
 
     Parts are built without memory first, and their shapes compared with the tensors.
 
-    Raises: SavedModelError for a description that ``describe`` has not made, or weights that are not those of it.
+    Raises: SavedModelError for a description that is not from ``describe``, or weights that are not those of it.
     """
     try:
         description = _renamed(description)
@@ -192,7 +192,7 @@ def _described(value: Any, place: str) -> Any:
 def _not_ours(place: str, value: Any) -> ValueError:
     return ValueError(
         f"janossy.saving expects parts that janossy or torch have, unchanged, or registered ones; got {place}, of type "
-        f"{type(value).__name__}, which is none or was changed: its code would not be saved. {REMEDY}."
+        f"{type(value).__name__}, which is unknown or was changed: its code would not be saved. {REMEDY}."
     )
 
 
@@ -243,7 +243,7 @@ def _check_k(network: JanossyNetwork) -> None:
 
 
 _limit = local()
-"""What may still be built in this thread: ``left``, while it is bounded."""
+"""The limit on what may still be built in this thread: ``left``, while it is bounded."""
 
 _registering = Lock()
 

@@ -30,12 +30,12 @@ ATTEMPTS = 10
 
 
 class SavedModelError(ValueError):
-    """What was read is no saved model, or a damaged one, or one that this version cannot read."""
+    """The error of reading a file that is not a saved model, is damaged, or is not readable by this version."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What was saved: JSON values by their names, the bytes of the tensors, and the versions that wrote it.
+    """The contents of a saved model: JSON values by name, the bytes of the tensors, and the versions that wrote it.
 
     ``version``: of the format.
     """
@@ -67,7 +67,7 @@ def read_contents(path: str | PathLike[str]) -> Contents:
 def shapes(tensors: bytes) -> dict[str, tuple[int, ...]]:
     """Returns the shape of each tensor.
 
-    Raises: SavedModelError if safetensors has not written these bytes.
+    Raises: SavedModelError if these bytes are not from safetensors.
     """
     try:
         return {name: tuple(about["shape"]) for name, about in deserialize(tensors)}
@@ -177,7 +177,7 @@ def _read_zip(path: Path) -> dict[str, bytes]:
     except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, OSError) as error:
         if isinstance(error, SavedModelError):
             raise
-        raise SavedModelError(f"{expected}; got a file that is none, or damaged: {error}.") from error
+        raise SavedModelError(f"{expected}; got a file that is not a model, or is damaged: {error}.") from error
 
 
 def _check_size(num_bytes: int, path: Path) -> None:
@@ -190,7 +190,7 @@ def _parsed(content: bytes, path: Path) -> dict[str, Any]:
         description = decode(content)
     except ValueError as error:
         raise SavedModelError(
-            f"{path} expects a description in JSON; got {DESCRIPTION} that is none: {error}."
+            f"{path} expects a description in JSON; got {DESCRIPTION}, which is not JSON: {error}."
         ) from None
     if not isinstance(description, dict):
         raise SavedModelError(f"{path} expects a JSON object as description; got {type(description).__name__}.")

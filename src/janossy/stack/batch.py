@@ -25,7 +25,7 @@ class Batch:
 
     @property
     def num_sets(self) -> int:
-        """Those of each network."""
+        """Returns the number of sets per network."""
         return len(self.joined) // self.num_networks
 
     @cached_property
@@ -41,7 +41,7 @@ class Batch:
 
     @cached_property
     def begins(self) -> list[int]:
-        """Where each network's elements begin."""
+        """Returns the beginnings of the networks' elements."""
         return [0, *accumulate(self.counts)][:-1]
 
     @cached_property
@@ -108,7 +108,7 @@ def split(elements: Ragged, batch: Batch) -> list[Ragged]:
 
 
 def is_table(h: nn.Module) -> bool:
-    """Whether the module looks ids up, and does nothing else."""
+    """Returns True if the module looks ids up, and does nothing else."""
     return (
         type(h) is nn.Embedding
         and h.padding_idx is None
@@ -121,7 +121,7 @@ def looked_up(weight: Tensor, batch: Batch) -> Ragged:
     """The rows of each network's table, weight (R, U, d), that its ids stand for.
 
     A ``Lookup`` where a network's table is no more than half as long as its ids; else the elements themselves.
-    Raises: ValueError for ids that the tables have not.
+    Raises: ValueError for ids that are not in the tables.
     """
     ids, (R, size, _) = batch.joined, weight.shape
     if len(ids.values):

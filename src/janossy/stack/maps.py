@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from janossy.functions.structure import hooked, overridden
 
 ELEMENTWISE = (nn.Identity, nn.Tanh, nn.ReLU, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Softplus)
-"""What has no weights, and treats every number by itself."""
+"""Modules without weights that treat every number by itself."""
 
 
 def is_stackable(module: nn.Module) -> bool:
-    """Whether ``apply`` does what the module does: linear layers and activations, one after the other."""
+    """Returns True if ``apply`` does what the module does: linear layers and activations, one after the other."""
     if hooked(module):
         return False
     if type(module) is nn.Sequential:

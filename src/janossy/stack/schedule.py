@@ -1,4 +1,4 @@
-"""Which rows of R networks are stepped at each depth, and what each of their cells reads: known from sizes alone."""
+"""The schedule of R networks: the rows stepped at each depth and what each cell reads, known from sizes alone."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,11 +26,11 @@ class Schedule:
     active: tuple[int, ...]
     """The rows of a network that are stepped at each depth; never rising."""
     starts: tuple[int, ...]
-    """Where each depth begins among the cells, and their number."""
+    """The beginning of each depth among the cells, and their number."""
     ends: np.ndarray
     entries: np.ndarray
     has_gaps: bool
-    """Whether some cell is beyond an end."""
+    """True if some cell is beyond an end."""
 
 
 def schedule(shapes: Shapes) -> Schedule:

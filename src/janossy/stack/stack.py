@@ -98,7 +98,9 @@ class Stack(nn.Module):
         return torch.stack([m.read_out(x, c) for m, x, c in zip(self._members, rows, of_each, strict=True)])
 
     def explain(self, sets: Ragged | Sequence[Ragged], *, joined: bool = False) -> str:
-        """What is computed for all networks together, and what network by network; and the first one's ``explain``."""
+        """Says what is computed for all networks together, and what network by network; and the first one's
+        ``explain``.
+        """
         batch = as_batch(sets, len(self), joined)
         with untouched(self):
             elements = self._elements(batch)
@@ -216,7 +218,7 @@ class Stack(nn.Module):
             return recurrences.pool_recurrences(problem, rows, batch.begins, cast(Recurrence, f), counts)
 
     def _how(self, batch: Batch, elements: Ragged) -> str:
-        """How the sets are pooled; remembered while nothing changes that this depends on."""
+        """Says how the sets are pooled; remembered while nothing changes that this depends on."""
         case = self.training, batch.joined.sizes, elements.dtype, elements.device, isinstance(elements, Lookup)
         if self._last is None or self._last[0] != case:
             self._bind(once=True)
@@ -224,7 +226,7 @@ class Stack(nn.Module):
         return self._last[1]
 
     def _choose(self, batch: Batch, elements: Ragged) -> str:
-        """As each network would choose by itself."""
+        """Chooses as each network would by itself."""
         apart, num_bytes = split(elements, batch), 0.0
         chosen: dict[tuple[int, ...], str] = {}
         for member, own, keys in zip(self._members, apart, batch.apart, strict=True):

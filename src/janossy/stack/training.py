@@ -1,4 +1,4 @@
-"""What training a stack needs beside an optimiser: a learning rate, and a clipped gradient, for each network."""
+"""The needs of training a stack beside an optimiser: a learning rate and a clipped gradient per network."""
 
 from collections.abc import Sequence
 from typing import Any, cast

@@ -19,7 +19,9 @@ from janossy.functions.tuple_mlp import TupleMLP
 from janossy.stack.maps import linear
 
 EVALUATORS = ("gather", "projected", "fused")
-"""What a network by itself may choose, for its mean to be computed here: all of them enumerate tuples."""
+"""The evaluators that a network by itself may choose, for its mean to be computed here: all of them enumerate
+tuples.
+"""
 
 
 def why_not(problem: Problem) -> str | None:

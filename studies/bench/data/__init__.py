@@ -1,1 +1,1 @@
-"""What the bench measures on: of each file a function of its name, which gives a ``DataSet``, or several."""
+"""The data sets of the bench: each file has a function of its name, which gives a ``DataSet``, or several."""

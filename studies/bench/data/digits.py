@@ -14,7 +14,7 @@ from studies.bench.data_set import DataSet, Fold, Sample
 
 MAX_IN_TRAINING = 20
 SIZES = (5, 10, 20, 50, 100)
-"""Of the sets of each test."""
+"""The set sizes of the tests."""
 NUM_TRAINING, NUM_TEST = 10_000, 1_000
 TEST_IMAGES = 0.3
 
@@ -28,7 +28,7 @@ def digits_sum(data: Path | None = None) -> DataSet:
 
 
 def digits_distinct(data: Path | None = None) -> DataSet:
-    """How many different digits there are; learnt from sets of 1 to 20 images, and tested up to 100.
+    """The number of different digits; learnt from sets of 1 to 20 images, and tested up to 100.
 
     Every number that is possible is as frequent, as of the characters of Lee et al. (2019, "Set Transformer", Section
     5.2).

@@ -79,7 +79,9 @@ def read(database: Path, structures: Path) -> Sample:
 
 
 def read_molecule(text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of the atoms in an SD file (V2000): elements (n,), places (n, 3), numbers of bonds (n,), partial charges (n,)."""
+    """Reads the atoms of an SD file (V2000): elements (n,), places (n, 3), numbers of bonds (n,), partial charges
+    (n,).
+    """
     lines = text.splitlines()
     num_atoms, num_bonds = int(lines[3][:3]), int(lines[3][3:6])
     atoms, bonds = lines[4 : 4 + num_atoms], lines[4 + num_atoms : 4 + num_atoms + num_bonds]

@@ -91,12 +91,14 @@ def bayes_jets(sets: Ragged) -> Tensor:
 
 
 def _width(distance: Tensor) -> Tensor:
-    """Of each prong, so that two of them spread as far as one of ``SPREAD``: half of d²/4 falls on each axis."""
+    """Returns the width per prong, so that two of them spread as far as one of ``SPREAD``: half of d²/4 falls on each
+    axis.
+    """
     return (SPREAD**2 - distance**2 / 8).sqrt()
 
 
 def _log_density(places: Tensor, axes: Tensor, width: float) -> Tensor:
-    """Of Gaussian places (n, 2) around axes (A, 2), but for a constant: (A, n)."""
+    """Returns the log-density of Gaussian places (n, 2) around axes (A, 2), but for a constant: (A, n)."""
     square = (places - axes[:, None]).square().sum(2)
     return -square / (2 * width**2) - 2 * torch.tensor(width).log()
 

@@ -31,7 +31,7 @@ class Source:
     about: str
     digest: str
     score: str = "AUC"
-    """That which decides: the accuracy of most sets says little where one class is rare."""
+    """The deciding score: the accuracy of most sets says little if one class is rare."""
 
 
 SOURCES = {
@@ -86,7 +86,7 @@ def mil(name: str, data: Path | None = None) -> DataSet:
 
 
 LOADERS = {name: partial(mil, name) for name in SOURCES}
-"""Of each data set, what reads it from a folder."""
+"""The function that reads each data set from a folder."""
 
 
 def _content(file: str, data: Path | None) -> bytes:

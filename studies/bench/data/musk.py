@@ -55,7 +55,7 @@ def musk(name: str, data: Path | None = None) -> DataSet:
 
 
 LOADERS = {name: partial(musk, name) for name in DIGESTS}
-"""Of each data set, what reads it from a folder."""
+"""The function that reads each data set from a folder."""
 
 
 def read_uci(archive: Path, name: str) -> np.ndarray:

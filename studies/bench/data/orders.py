@@ -20,7 +20,7 @@ NUM_TRAINING, NUM_TEST = 10_000, 5_000
 
 
 def _clashes() -> Tensor:
-    """How each pair of kinds gets on, (30, 30): about one pair in eight clashes, one in eight gets on well."""
+    """Draws how each pair of kinds gets on, (30, 30): about one pair in eight clashes, one in eight gets on well."""
     source = torch.Generator().manual_seed(2019)
     draws = torch.rand(NUM_KINDS, NUM_KINDS, generator=source).triu(1)
     clashes = (draws > 0.875).float() - ((draws > 0) & (draws < 0.125)).float()

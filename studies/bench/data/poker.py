@@ -27,7 +27,7 @@ WORTHS = (
     "straight flush",
     "royal flush",
 )
-"""What a hand may be worth, 0 to 9."""
+"""The worths of a hand, 0 to 9."""
 
 
 def poker(data: Path | None = None) -> DataSet:
@@ -64,7 +64,7 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def worths(cards: np.ndarray) -> np.ndarray:
-    """What hands (B, 5, 2) are worth, (B,) int8, as ``WORTHS`` are called. An ace, rank 1, is low or high."""
+    """Returns the worths of hands (B, 5, 2), (B,) int8, as ``WORTHS`` are called. An ace, rank 1, is low or high."""
     suits, ranks = cards[..., 0], np.sort(cards[..., 1], axis=1)
     equal_pairs = sum((ranks[:, i] == ranks[:, j]).astype(np.int8) for i, j in combinations(range(5), 2))
     found = np.array([0, 1, 2, 3, 6, 0, 7], np.int8)[equal_pairs]

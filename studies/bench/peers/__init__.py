@@ -1,1 +1,1 @@
-"""What others would take for sets: networks of torch_geometric's aggregations, and boosted trees on statistics."""
+"""The peers: networks of torch_geometric's aggregations, and boosted trees on statistics."""

@@ -33,7 +33,7 @@ class MeanPooling(nn.Module):
 
 
 class InducedSetTransformer(nn.Module):
-    """The Set Transformer, "ISAB (16) + PMA": of each component a seed, whose vector becomes its parameters."""
+    """The Set Transformer, "ISAB (16) + PMA": one seed per component, whose vector becomes its parameters."""
 
     def __init__(self) -> None:
         super().__init__()

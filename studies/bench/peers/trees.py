@@ -60,7 +60,7 @@ class PooledTrees:
 
 
 def statistics(sets: SetTable) -> np.ndarray:
-    """Of each set its size; the mean, maximum, minimum and standard deviation of numbers; counts of categories.
+    """Returns each set's size; the mean, maximum, minimum and standard deviation of numbers; counts of categories.
 
     Values that are missing do not count; a set without one has NaN. Then the set's own columns, categories as codes.
     """

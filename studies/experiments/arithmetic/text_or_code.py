@@ -1,4 +1,4 @@
-"""Where the paper's text and the released code differ, what each difference does: one seed of each.
+"""The effect of each difference between the paper's text and the released code: one seed of each.
 
     python -m studies.experiments.arithmetic.text_or_code
 
@@ -26,7 +26,7 @@ FOLDER = Path("docs/results/arithmetic-text-or-code")
 TASK_NAMES, RATE, SEED = ("range", "variance"), 1e-3, 0
 EPOCHS = {"k1-mlp": 40, "k2-linear": 100, "gru-linear": 12}
 VARIANTS = {"released": {}, "mean": {"reduce": "mean"}, "squared": {"loss": "squared"}}
-"""What is trained; a recurrence has one row, whose sum and mean are the same."""
+"""The variants that are trained; a recurrence has one row, whose sum and mean are the same."""
 
 
 def run(task_name: str, model_name: str, variant: str) -> dict:

@@ -1,1 +1,3 @@
-"""What higher order buys a density: three processes whose truth is known, by models of every order, and by others."""
+"""The gain of a density from higher order: three processes whose truth is known, by models of every order, and by
+others.
+"""

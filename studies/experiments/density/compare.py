@@ -1,4 +1,4 @@
-"""What higher order buys: held-out log-likelihood and pair correlations on three processes whose truth is known.
+"""The gain of higher order: test log-likelihood and pair correlations on three processes whose truth is known.
 
     python -m studies.experiments.density.compare [--only urn]   docs/results/density/: twelve minutes of one core
 
@@ -47,7 +47,7 @@ def data_of(process: Process) -> tuple[Ragged, Ragged, Ragged]:
 
 
 def run(cell: dict[str, Any], train: Ragged, validation: Ragged, test: Ragged) -> dict[str, Any]:
-    """What a cell measures. Log-likelihoods are in nats a set, given its size."""
+    """Measures a cell. Log-likelihoods are in nats per set, given its size."""
     process = PROCESSES[cell["process"]]
     sizes = [test.sizes[i % len(test)] for i in range(NUM_SAMPLES)]
     pairs = same_pairs if cell["process"] == "urn" else pair_correlation

@@ -29,7 +29,7 @@ class DeepSetsEnergy(nn.Module):
         )
 
     def energy(self, rows: Tensor) -> Tensor:
-        """Of sets of one size (T, n, …), (T,)."""
+        """Returns the energies of sets of one size (T, n, …), (T,)."""
         head = self.base.q.head
         n = rows.new_full((len(rows), 1), rows.shape[1], dtype=torch.float32)
         return self.rho(torch.cat((self.phi(head.encode(rows).float()).sum(1), n / 4), 1))[:, 0]

@@ -1,4 +1,4 @@
-"""What is measured of densities and of sets that were drawn."""
+"""The measures of densities and of sets that were drawn."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def pair_correlation(sets: Ragged) -> dict[str, Any]:
 
 
 def same_pairs(sets: Ragged) -> dict[str, Any]:
-    """How often two elements of a set are alike, relative to elements of different sets."""
+    """Counts how often two elements of a set are alike, relative to elements of different sets."""
     alike = [(x[:, None] == x).sum() - len(x) for x in sets]
     num = sum(n * (n - 1) for n in sets.sizes)
     shares = torch.bincount(sets.values) / len(sets.values)

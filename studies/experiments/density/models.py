@@ -16,7 +16,9 @@ from studies.experiments.density.symmetric import Bruno, Polya
 
 BATCH, LEARNING_RATE = 64, 5e-3
 CORRELATIONS = (0.1, 0.01, 0.001)
-"""Of elements, where training of an exchangeable process begins: the end depends on it, and validation chooses."""
+"""The correlations of elements that training of an exchangeable process starts from: the end depends on them, and
+validation chooses.
+"""
 
 Model = ExchangeableDensity | DeepSetsEnergy
 

@@ -95,7 +95,7 @@ class Bruno(SequenceDensity):
         return TransformedDistribution(latent, transforms, validate_args=False).log_prob(rows).sum(1, keepdim=True)
 
     def _predictive(self, total: Tensor, t: Tensor) -> Distribution:
-        """Of the next latent point, given the sum (…, 2) of t before."""
+        """Returns the distribution of the next latent point, given the sum (…, 2) of t before."""
         shared = softplus(self.raw[1])
         variance = softplus(self.raw[0]) + 1e-3 + shared
         gain = shared / (variance + (t - 1) * shared)
@@ -108,7 +108,7 @@ class Bruno(SequenceDensity):
 
 
 def _latent(transforms: list[Transform], x: Tensor) -> Tensor:
-    """What became x; kept by the transforms, which need not find it again."""
+    """Returns the latents that became x; the transforms keep them, and need not find them again."""
     for transform in reversed(transforms):
         x = transform.inv(x)
     return x

@@ -32,7 +32,7 @@ KINDS = {
     "atoms, bonds, angles, torsions, impropers": ("atoms", "bonds", "angles", "torsions", "impropers"),
 }
 ROWS = [*((kinds, False) for kinds in KINDS), ("atoms, bonds, angles, torsions", True)]
-"""Which tuples, and whether their shapes are known."""
+"""The kinds of tuples, and if their shapes are known."""
 
 
 def folds(targets: Tensor) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -108,7 +108,7 @@ def table(cells: list[dict]) -> str:
 
 
 def plot(cells: list[dict], path: Path) -> None:
-    """RMSE by what is pooled: of each fold, and of all with its standard error."""
+    """RMSE by what is pooled: per fold, and over all folds with its standard error."""
     figure = Figure(figsize=(7.5, 2.9), layout="constrained")
     axes, labels = figure.subplots(), []
     for place, (kinds, with_shape) in enumerate(ROWS):

@@ -1,4 +1,4 @@
-"""What kernels are compiled for GPUs, for which tuples and numbers, and what a step of each one's innermost loop is."""
+"""The kernels that are compiled for GPUs, their tuples and numbers, and the step of each one's innermost loop."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ class Case:
     constants: dict[str, Any]
     dtype: str = "float32"
     loads: int = 0
-    """What a step of the innermost loop reads from memory; 0 where no loop is counted."""
+    """The loads from memory in a step of the innermost loop; 0 if no loop is counted."""
     num: int = 1
-    """How many tuples, or elements' harmonics, such a step is for."""
+    """Tuples, or elements' harmonics, that such a step is for."""
 
 
 def of_tuples() -> Iterator[Case]:

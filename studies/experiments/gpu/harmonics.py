@@ -1,4 +1,4 @@
-"""How many harmonics of an element a thread should take at a time for k = 4.
+"""The number of harmonics of an element that a thread should take at a time for k = 4.
 
     python -m studies.experiments.gpu.harmonics
 

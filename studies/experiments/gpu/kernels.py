@@ -64,7 +64,7 @@ def signature(case):
 
 
 def source(case):
-    """What stands for all that a case is compiled from: texts, types and constants."""
+    """Returns a digest of all that a case is compiled from: texts, types and constants."""
     of = texts(case.function), signature(case), case.constants, tuple_sums.OPTIONS, triton.__version__
     return hashlib.sha256(repr(of).encode()).hexdigest()[:12]
 
@@ -93,7 +93,7 @@ def compile_case(case, capability):
 
 
 def read(compiled, case):
-    """What a compiled kernel uses, and the instructions for one step of one hidden unit in its innermost loop."""
+    """Reads what a compiled kernel uses, and the instructions per step of one hidden unit in its innermost loop."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
         file.flush()
@@ -167,11 +167,11 @@ def page(cells):
         "",
         "Where a column has two numbers, they are of sm_80 and sm_90. Instructions are those for one step of one",
         "hidden unit in the innermost loop, from the machine code: special functions (MUFU), float32 arithmetic, and",
-        "all. A step is a tuple in `tuple_sums`; an element's harmonic, for all k positions, in the passes of the",
-        "series (`power_sums`, `chains`, and those of slopes by them); an element in those of products, of whose",
-        "slopes the loop that computes D again is counted: 3.5 times an element in the mean. The bound is what they",
-        "leave an A100 (sm_80) and an H100 (sm_90), in 10⁹ steps of a hidden unit a second, were there nothing else to",
-        "wait for. How near a GPU comes to it is **not measured**.",
+        "all. A step is a tuple in `tuple_sums`. In the passes of the series (`power_sums`, `chains`, and those of",
+        "slopes by them) it is an element's harmonic, for all k positions. In the passes of products it is an",
+        "element. Of their slopes, the loop that computes D again is counted: 3.5 times per element in the mean. The",
+        "bound is what the instructions leave an A100 (sm_80) and an H100 (sm_90), in 10⁹ steps of a hidden unit per",
+        "second, were there nothing else to wait for. How near a GPU comes to it is **not measured**.",
         "",
         "| kernel | registers | spilled | shared | special | float32 | all | bound, 10⁹/s | by |",
         "|---|---|---|---|---|---|---|---|---|",

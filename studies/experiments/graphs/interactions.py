@@ -1,4 +1,4 @@
-"""How much of what a vertex's neighbours tell of its label is of order 1, 2, 3 or more in them.
+"""The orders of interaction, 1, 2, 3 or more, in what a vertex's neighbours tell of its label.
 
     python -m studies.experiments.graphs.interactions [--data ../shared/data] [--out docs/results/graphs]
 

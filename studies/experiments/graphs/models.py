@@ -53,7 +53,7 @@ CONVOLUTIONS = BASELINES | OURS
 
 
 def is_sampled(model: str) -> bool:
-    """Whether a prediction is random, so that the probabilities of several passes are averaged."""
+    """Returns True if a prediction is random, so that the probabilities of several passes are averaged."""
     return model in OURS and ("LSTM" in model or "GRU" in model)
 
 

@@ -1,4 +1,4 @@
-"""What is to be predicted from a vertex and its neighbours: a data set's labels, or planted ones of a known order."""
+"""The tasks of a vertex and its neighbours: a data set's labels, or planted ones of a known order."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ SHARPNESS = 10.0
 
 @dataclass(frozen=True)
 class Task:
-    """What is known of a vertex itself, and of it as a neighbour; the data, with the task's labels.
+    """The features of a vertex itself, and as a neighbour; the data, with the task's labels.
 
     Shapes: own (V, d), neighbour (V, d'); of planted labels, signs (V,) of -1 and 1.
     """
@@ -64,7 +64,7 @@ def planted(data: VertexData, k: int, seed: int, hidden: bool) -> Task:
 
 
 def planted_log_odds(signs: Tensor, data: VertexData, vertices: Tensor, k: int) -> Tensor:
-    """Those of these vertices' whole neighbourhoods, (B,)."""
+    """Returns the planted log-odds of these vertices' whole neighbourhoods, (B,)."""
     whole = data.graph.whole(vertices)
     return SHARPNESS * mean_product(whole.with_values(signs[whole.values]), k)
 

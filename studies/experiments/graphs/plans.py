@@ -1,4 +1,4 @@
-"""What is run on each data set, and how a setting is chosen."""
+"""The runs on each data set, and the choice of a setting."""
 
 from dataclasses import dataclass, replace
 from statistics import mean
@@ -9,7 +9,7 @@ from studies.experiments.graphs.training import Schedule
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run on a data set: every model with every setting from the first seeds, with the chosen one from all."""
+    """The runs on a data set: every model with every setting from the first seeds, with the chosen one from all."""
 
     architectures: tuple[Architecture, ...]
     schedule: Schedule
@@ -19,7 +19,7 @@ class Plan:
     """Models that are tuned on one seed and run from three."""
     models: tuple[str, ...] = tuple(model for model in CONVOLUTIONS if "16" not in model)
     learning_rates: tuple[float, ...] = ()
-    """Those that each model is tried with; by default the schedule's alone."""
+    """The learning rates that each model is tried with; by default the schedule's alone."""
 
     @property
     def settings(self) -> tuple[tuple[Architecture, Schedule], ...]:
@@ -32,7 +32,7 @@ class Plan:
         )
 
     def seeds(self, model: str) -> tuple[range, range]:
-        """Those of tuning, and the others."""
+        """Returns the seeds of tuning, and the others."""
         tuning, end = (1, min(3, self.num_seeds)) if model in self.slow else (self.num_tuning_seeds, self.num_seeds)
         return range(tuning), range(tuning, end)
 

@@ -24,7 +24,7 @@ MODELS = (*BOUNDED, *FLEXIBLE)
 
 @dataclass(frozen=True)
 class Schedule:
-    """Of the steps looked at, the one with the least validation cross entropy is kept."""
+    """The steps of training; the one with the least validation cross entropy is kept."""
 
     hidden_features: int
     dropout: float

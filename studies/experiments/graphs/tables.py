@@ -66,7 +66,7 @@ def comparison(results: dict[str, list[dict]]) -> str:
 
 
 def table(cells: list[dict]) -> str:
-    """What was done; a table and a paired comparison for each data set."""
+    """Says what was done; a table and a paired comparison per data set."""
     return "\n".join([ABOUT, *(line for dataset in PLANS for line in _section(cells, dataset))])
 
 

@@ -51,7 +51,7 @@ def orders(row: str, vocabulary: int) -> tuple[Orderings, nn.Module]:
 
 
 def cell(task: str, row: str, seed: int, plan: Plan = PLAN) -> dict:
-    """Train one network and score it on sets it has not seen."""
+    """Train one network and score it on new sets."""
     torch.manual_seed(seed)
     of = TASKS[task]
     orderings, loss = orders(row, of.vocabulary)

@@ -38,7 +38,7 @@ NAMES = {
 
 
 def orders(row: str) -> Orderings:
-    """Those of a row, by keys that are four centralities and then what breaks ties."""
+    """Returns the orderings of a row, by keys that are four centralities and then what breaks ties."""
     if row == "random":
         return Sampled(1, k=K)
     if row == "reversed":

@@ -1,4 +1,4 @@
-"""How runs are shown: a line of dots for each order, and a bar where their middle is."""
+"""The strips that show runs: a line of dots per order, and a bar at their middle."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -67,7 +67,7 @@ def orders(row: str) -> tuple[Orderings, nn.Module]:
 
 
 def cell(row: str, seed: int, plan: Plan = PLAN) -> dict:
-    """Train one network and score it on sets it has not seen."""
+    """Train one network and score it on new sets."""
     torch.manual_seed(seed)
     orderings, loss = orders(row)
     network = JanossyNetwork(None, JanossyPooling(GRU(2, HIDDEN), orderings), nn.Linear(HIDDEN, 1))

@@ -1,4 +1,4 @@
-"""How many permutations? The measurements behind docs/sampling.md.
+"""The measurements behind docs/sampling.md: how many permutations?
 
     python -m studies.experiments.sampling.networks      trains what the others measure: about 20 minutes on two cores
     python -m studies.experiments.sampling.variance      docs/results/sampling/variance.md: every scheme

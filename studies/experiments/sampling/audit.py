@@ -1,4 +1,4 @@
-"""What the orders of the tasks' targets are, and how order-sensitive the trained networks still are.
+"""The orders of the tasks' targets, and the order-sensitivity that the trained networks still have.
 
     python -m studies.experiments.sampling.audit [--networks results/sampling] [--out docs/results/sampling]
 
@@ -38,7 +38,9 @@ class Audit:
     within: float
     between: float
     error_share: float
-    """Of the squared error of one permutation's prediction: what averaging over permutations would take away."""
+    """The share of the squared error of one permutation's prediction that averaging over permutations would take
+    away.
+    """
     rmse_of_one: float
     median_deviation: float
     median_worst_sampled: float
@@ -48,7 +50,7 @@ class Audit:
 
 
 def orders_of(task: Task) -> InteractionOrder:
-    """Of a task's own targets, with its own size of sets and its vocabulary."""
+    """Returns the orders of a task's own targets, with its own size of sets and its vocabulary."""
 
     def target(sets: Ragged) -> torch.Tensor:
         return task.target(sets.values.view(len(sets), task.num_integers))

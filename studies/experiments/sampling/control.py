@@ -1,4 +1,4 @@
-"""What control variates save: minutes on one core.
+"""The savings of control variates: minutes on one core.
 
     python -m studies.experiments.sampling.control [--out docs/results/sampling]
 
@@ -212,7 +212,9 @@ def _loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _variance_ratio(network: Neighbours, graph: PPI, num: int, generator: torch.Generator) -> float:
-    """Of the pooled vectors of 2000 sets, as sampling without replacement has it: with history, over without."""
+    """Returns the variance of the pooled vectors of 2000 sets, sampled without replacement: with history, over
+    without.
+    """
     ids = neighbour_ids(graph, graph.train[torch.randperm(len(graph.train), generator=generator)[:2000]])
     y = network.pooling.f(graph.features[ids.values][:, None])
     totals = [0.0, 0.0]
@@ -227,7 +229,7 @@ def _variance_ratio(network: Neighbours, graph: PPI, num: int, generator: torch.
 
 
 def tables(found: dict[str, Any]) -> str:
-    """As Markdown."""
+    """Writes the tables as Markdown."""
     lines = [
         "# What control variates save\n",
         f"By `python -m studies.experiments.sampling.control`, in {found['seconds']:.0f} s on one core.\n",

@@ -1,4 +1,4 @@
-"""What about an order a trained recurrence is sensitive to: the model that the designs are made for.
+"""The sensitivity of a trained recurrence to parts of an order: the model that the designs are made for.
 
     python -m studies.experiments.sampling.covariance
 

@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of ``predict`` hold, for every scheme, at m = 20 permutations.
+"""The coverage of the 95 % intervals of ``predict``, for every scheme, at m = 20 permutations.
 
     python -m studies.experiments.sampling.coverage
 
@@ -19,7 +19,7 @@ from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, GRAPH, 
 NUM_SETS, NUM_PERMUTATIONS, CONFIDENCE = 2000, 20, 0.95
 NUM_FOR_TRUTH = 4000
 SMALL = 40
-"""Of the graph's sets, those of up to so many neighbours, whose truth is affordable, and ten of their outputs."""
+"""The graph's sets of up to this many neighbours, whose truth is affordable, and ten of their outputs."""
 
 
 @torch.no_grad()

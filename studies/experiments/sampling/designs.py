@@ -1,4 +1,4 @@
-"""Which permutations to draw together: designs whose mean varies least, found by simulated annealing.
+"""Designs of permutations to draw together, whose mean varies least, found by simulated annealing.
 
     python -m studies.experiments.sampling.designs
 
@@ -31,7 +31,9 @@ SHARES = {
     "direct neighbours": 0.027,
     "next but one": 0.019,
 }
-"""Of the variance over permutations: means over what ``covariance`` finds for networks of seeds 0 and 1, rounded."""
+"""Shares of the variance over permutations: means over what ``covariance`` finds for networks of seeds 0 and 1,
+rounded.
+"""
 
 MAX_ELEMENTS = 16
 SIZES = (4, 6, 8, 10, 12, 16, 20, 32)
@@ -39,7 +41,7 @@ FILE = Path(__file__).parents[3] / "src" / "janossy" / "orderings" / "designs.js
 
 
 def bounds(n: int) -> np.ndarray:
-    """Where each component's features begin, and end."""
+    """Returns the bounds of each component's features."""
     return np.cumsum([0] + [n * (n - 1) // 2] * 4 + [n] * 3 + [n * n] * 4)
 
 
@@ -64,7 +66,7 @@ def positions(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @numba.njit(cache=True)
 def features(order, polynomials, pairs, starts, shares, out):
-    """Of one order of n elements, into out: inner products of two orders' features are their covariance."""
+    """Writes the features of one order of n elements: inner products of two orders' features are their covariance."""
     n = len(order)
     place = np.empty(n, np.int64)
     for j in range(n):
@@ -153,7 +155,9 @@ def design(n: int, size: int, steps: int, seed: int) -> np.ndarray:
 
 
 def variance(rows: np.ndarray) -> float:
-    """Of the mean of f over these rows, relative to as many independent ones; the unexplained share is not in it."""
+    """Returns the variance of the mean of f over these rows, relative to as many independent ones; the unexplained
+    share is not in it.
+    """
     total = vectors_of(rows, np.array(list(SHARES.values()))).sum(0)
     return float(total @ total) / len(rows)
 

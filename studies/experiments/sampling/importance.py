@@ -1,4 +1,4 @@
-"""What importance sampling of elements gains, and where it hurts: variance against that of uniform sampling.
+"""The gain of importance sampling of elements, and its harm: variance against that of uniform sampling.
 
     python -m studies.experiments.sampling.importance [--data ../shared/data] [--out docs/results/sampling]
 
@@ -25,7 +25,7 @@ from studies.experiments.sampling.networks import PPI
 NUM_SETS = 60
 NUM_CALLS = 100
 NUM_ROWS = 10
-"""Of each set in each call that is measured; variances are inversely proportional to it."""
+"""Rows of each set in each call that is measured; variances are inversely proportional to it."""
 
 SIZES = {1: 50, 2: 20, 3: 10}
 PPI_DEGREES = {1: (30, 100), 2: (15, 25)}
@@ -97,7 +97,7 @@ def tuples(n: int, k: int) -> Tensor:
 
 @cache
 def disjoint(n: int, k: int) -> Tensor:
-    """Of all pairs of tuples, those without a common element, as shares that sum to 1."""
+    """Returns, of all pairs of tuples, those without a common element, as shares that sum to 1."""
     chosen = torch.nn.functional.one_hot(tuples(n, k), n).sum(1).double()
     pairs = (chosen @ chosen.T == 0).double()
     return pairs / pairs.sum()

@@ -32,7 +32,7 @@ BATCH = 256
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained network, the sets it has not seen, and what its outputs mean.
+    """A trained network, sets that are new to it, and the meaning of its outputs.
 
     ``link`` maps outputs to predictions, and ``targets`` are those of the sets, in the units of the predictions.
     """

@@ -1,4 +1,4 @@
-"""What losses of sampled permutations estimate, and that π-SGD finds the optimum of J̄: a minute on one core.
+"""The estimands of losses of sampled permutations, and π-SGD finding the optimum of J̄: a minute on one core.
 
     python -m studies.experiments.sampling.objectives [--out docs/results/sampling]
 
@@ -52,7 +52,7 @@ def draw_sets(num_sets: int, size: int, generator: torch.Generator) -> Ragged:
 
 
 def num_distinct(sets: Ragged) -> Tensor:
-    """How many different digits each set has."""
+    """Counts the different digits of each set."""
     return torch.tensor([len(x.unique()) for x in sets])
 
 
@@ -326,7 +326,9 @@ BLUE, ORANGE, GREEN, PURPLE, GREY = "#2b83c6", "#d55e00", "#009e73", "#cc79a7", 
 
 
 def plot(found: dict[str, Any]) -> Figure:
-    """How far π-SGD is from the optimum of J̄, and which optimum each objective finds: mean, and 10–90 % of the runs."""
+    """Draws the distance of π-SGD from the optimum of J̄, and the optimum of each objective: mean, and 10–90 % of the
+    runs.
+    """
     steps, runs = found["checkpoints"], found["runs"]
     figure = Figure(figsize=(11.5, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -17,7 +17,7 @@ from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained
 LAST = (0, 2, 3, 4)
 NUM, NUM_REPEATS, NUM_SETS = 4, 60, 200
 TUPLES = (10, 45, 80)
-"""Of the 90 tuples of two of ten elements."""
+"""Numbers of the 90 tuples of two of ten elements."""
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""How often the default 95 % intervals of ``predict`` hold on small sets: of 1 to 12 elements.
+"""The coverage of the default 95 % intervals of ``predict`` on small sets: of 1 to 12 elements.
 
     python -m studies.experiments.sampling.small
 

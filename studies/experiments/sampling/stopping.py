@@ -16,7 +16,7 @@ from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained
 
 NUM_SETS = 10_000
 TOLERANCES = {"range": 0.45, "variance": 5.0}
-"""Of a prediction, in its units: range is rounded to an integer, variance goes up to 2450."""
+"""Tolerances of a prediction, in its units: range is rounded to an integer, variance goes up to 2450."""
 
 WAYS = {
     "1": {"num_permutations": 1},

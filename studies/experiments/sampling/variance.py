@@ -20,7 +20,7 @@ from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, GRAPH, 
 COUNTS = (2, 4, 8, 20)
 NUM_SETS, NUM_REPEATS = {"range": 400, "variance": 300, "ppi_go": 200}, {"range": 120, "variance": 80, "ppi_go": 40}
 BLOCKS_OF = 4
-"""As ``predict`` draws 20 permutations, so that there are five independent blocks for an error bar."""
+"""The block in which ``predict`` draws 20 permutations, so that there are five independent ones for an error bar."""
 
 
 @torch.no_grad()
@@ -37,7 +37,9 @@ def measure(trained: Trained, num_repeats: int) -> dict:
 
 
 def _variance(trained: Trained, orderings: Sampled, num_repeats: int) -> float:
-    """Of the mean over each draw, over num_repeats draws of each set; the mean over sets and outputs."""
+    """Returns the variance of the mean over each draw, over num_repeats draws of each set; the mean over sets and
+    outputs.
+    """
     means, sets = [], trained.sets
     for _ in range(num_repeats):
         rows = trained.link(trained.network.rows(sets, orderings=orderings).values)

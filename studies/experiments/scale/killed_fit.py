@@ -30,7 +30,7 @@ NETWORK = {"strategy": "gru", "width": 16, "dropout": 0.1}
 SETTINGS = {"max_epochs": 15, "batch_size": 32, "random_state": 0, "time_budget": None}
 ROWS = 10_000
 MEAN_SECONDS = 0.25
-"""Of the processor, between a start and the kill."""
+"""Mean seconds of the processor between a start and the kill."""
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def killed(folder: Path, num_kills: int, seed: int, num_rows: int) -> dict:
-    """What became of the two runs. Each start is a fork of this process, which itself only watches."""
+    """Returns the ends of the two runs. Each start is a fork of this process, which itself only watches."""
     _wait(_fork(write_table, folder / "long.parquet", num_rows, 0))
     _wait(_fork(fit, folder, "alone"))
     random = np.random.default_rng(seed)
@@ -120,7 +120,7 @@ def _fork(work, *arguments) -> int:
 
 
 def _wait(child: int, seconds: float = float("inf")) -> bool:
-    """Whether it ended by itself within these seconds of the processor; else it is killed.
+    """Returns True if it ended by itself within these seconds of the processor; else it is killed.
 
     Raises: RuntimeError if it failed.
     """

@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def run(record: Record, folder: Path, num_kills: int, num_files: int, num_rows: int) -> None:
-    """Kill until there are so many kills of runs that had not ended."""
+    """Kill until there are that many kills of unfinished runs."""
     in_child(lambda: prepare(folder, num_files, num_rows))
     # What a process loads once, this one has for all its copies: kills are then of work, not of imports.
     (folder / "one").mkdir()
@@ -134,7 +134,7 @@ def digests(out: Path) -> dict[str, str]:
 
 
 def page(cells: list[dict[str, Any]]) -> str:
-    """What the JSON says, in words."""
+    """Writes the JSON's results in words."""
     idle = sum(cell["parts_after"] == cell["parts_before"] for cell in cells)
     return (
         f"# {len(cells)} kills of a prediction over many files\n\n"

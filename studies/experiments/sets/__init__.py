@@ -1,1 +1,1 @@
-"""Which network for which sets: strategies and their settings, measured on sets whose classes are a matter of pairs."""
+"""The choice of a network for sets: strategies and their settings, measured on sets whose classes depend on pairs."""

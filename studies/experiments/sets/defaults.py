@@ -1,4 +1,4 @@
-"""Which settings hold: every strategy on two tasks of pairs, and the settings around the defaults, one at a time.
+"""The choice of defaults: every strategy on two tasks of pairs, and the settings around them, one at a time.
 
     python -m studies.experiments.sets.defaults   about an hour on one core
 
@@ -49,7 +49,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "100 pairs of a set in training": {"num_tuples": 100},
     "all pairs in training": {"num_tuples": None},
 }
-"""Of "k2 told"."""
+"""Variations of "k2 told"."""
 
 
 def runs() -> Iterator[dict[str, Any]]:
@@ -71,7 +71,7 @@ def runs() -> Iterator[dict[str, Any]]:
 
 
 def run(cell: dict[str, Any], data: Data) -> dict[str, Any]:
-    """What a cell measures."""
+    """Measures a cell."""
     task = TASKS[cell["task"]]
     if cell["kind"] == "reference":
         return {"auc": _reference(cell["task"], cell["name"])}

@@ -26,7 +26,7 @@ class Data:
     test: Ragged
     test_y: Tensor
     units: dict[str, float]
-    """What standardised numbers are multiplied by to be in their own units again."""
+    """The factors that put standardised numbers in their own units again."""
 
 
 def data_of(task: Task, num_train: int, num_test: int, seed: int) -> Data:
@@ -47,7 +47,7 @@ def data_of(task: Task, num_train: int, num_test: int, seed: int) -> Data:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one run."""
+    """The result of one run."""
 
     auc: float
     valid_auc: float

@@ -11,7 +11,9 @@ BINS = 30
 
 
 def statistics(sets: Ragged, task: Task) -> np.ndarray:
-    """Of each set: its size; counts of each category; mean, spread, minimum and maximum of each number."""
+    """Returns each set's size; counts of each category; mean, standard deviation, minimum and maximum of each
+    number.
+    """
     return np.array([_of_set(x, task) for x in sets])
 
 
@@ -27,7 +29,7 @@ def _of_set(x: torch.Tensor, task: Task) -> list[float]:
 
 
 def pair_histogram(sets: Ragged) -> np.ndarray:
-    """Of each jet: the histogram of ΔR over its pairs, as shares, beside its size."""
+    """Returns the histogram of ΔR over the pairs of each jet, as shares, beside its size."""
     edges = torch.linspace(0, 2, BINS + 1)
     found = []
     for x in sets:

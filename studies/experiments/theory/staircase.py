@@ -23,7 +23,7 @@ from studies.experiments.record import Record
 COMMAND = "python -m studies.experiments.theory.staircase"
 KS = (1, 2, 3, 4)
 SIZE = 6
-"""Of the larger sets; the proof's have k elements."""
+"""The size of the larger sets; the proof's have k elements."""
 LOW, HIGH = 0.0, 2.0
 RANK, BATCH, STEPS, RATE = 32, 256, 1000, 1e-2
 NUM_NODES = 5
@@ -45,7 +45,7 @@ def least_error(k: int, n: int) -> float:
 
 
 def variance(k: int, n: int) -> float:
-    """Of the target: σ^{2j} μ^{2(k−j)} C(k, j)² / C(n, j) for the terms in j of the z."""
+    """Returns the target's variance: σ^{2j} μ^{2(k−j)} C(k, j)² / C(n, j) for the terms in j of the z."""
     sigma, mu = (HIGH - LOW) ** 2 / 12, (HIGH + LOW) / 2
     return sum(comb(k, j) ** 2 / comb(n, j) * sigma**j * mu ** (2 * (k - j)) for j in range(1, k + 1))
 
@@ -126,7 +126,7 @@ def alternating(model: nn.Module, k: int) -> float:
 
 
 def cells(seeds: int) -> list[dict]:
-    """What is fitted."""
+    """Lists the fits."""
     found = []
     for seed, k in product(range(seeds), KS):
         for n in dict.fromkeys((k, SIZE)):

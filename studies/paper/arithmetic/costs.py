@@ -1,4 +1,4 @@
-"""What training cost, from the results themselves, and what it costs beside a plain loop, as it was measured."""
+"""The cost of training, from the results themselves, and beside a plain loop, as it was measured."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from studies.runs.results import Result
 
 
 def costs(results: Sequence[Result]) -> list[tuple[Row, dict[str, str]]]:
-    """For each model, by task, the median seconds of an epoch and the number of epochs; "–" where there is none."""
+    """For each model, by task, the median seconds of an epoch and the number of epochs; "–" without a result."""
     tasks = tasks_of(results)
     models = [model for model in ALL_MODELS if any(result["model"] == model for result in results)]
     return [(Row(model, None), {task: _cost(results, task, model) for task in tasks}) for model in models]
@@ -43,7 +43,9 @@ def replicas() -> dict[str, Any]:
 
 
 def beside_plain_loop() -> list[tuple[Row, list[str]]]:
-    """Of each model and size of sets: seconds of a replica's epoch, and how many times as long the plain loop takes."""
+    """Returns, per model and size of sets, seconds of a replica's epoch, and how many times as long the plain loop
+    takes.
+    """
     table = []
     for row in replicas()["rows"]:
         plain, *ours = (row[way] for way in ("plain", "stack of 1", "stack of 5", "stack of 15"))

@@ -32,7 +32,7 @@ class GaussNewton:
         self.inner = torch.cholesky_inverse(torch.linalg.cholesky(gram, upper=True), upper=True)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Of a vector (P,), or of some (c, P), float64."""
+        """Applies it to a vector (P,), or to several (c, P), float64."""
         scaled = x * self.roots
         return self.roots * (scaled - scaled @ self.scaled.T @ self.inner @ self.scaled)
 

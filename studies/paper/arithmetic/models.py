@@ -42,7 +42,7 @@ class Model:
         return 1 if self.k is None else comb(task.num_integers, self.k)
 
     def num_distinct_tuples(self, task: Task) -> int:
-        """Of all examples together at most, of a k-ary model."""
+        """Counts the distinct tuples of all examples together, at most, for a k-ary model."""
         assert self.k is not None
         return comb(task.vocabulary + self.k - 1, self.k)
 
@@ -109,5 +109,5 @@ MODELS = {
 
 
 def num_trainable_parameters(network: nn.Module) -> int:
-    """Table 8's count: the frozen embedding is none of them."""
+    """Table 8's count, without the frozen embedding."""
     return sum(p.numel() for p in network.parameters() if p.requires_grad)

@@ -1,4 +1,4 @@
-"""What a result file of an arithmetic task holds."""
+"""The contents of a result file of an arithmetic task."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -59,4 +59,4 @@ class ArithmeticResult:
     versions: dict[str, Any]
     finished: str = ""
     stack: Count = 1
-    """How many replicas were trained together, it among them; its seconds are its share of theirs."""
+    """Replicas that were trained together, it among them; its seconds are its share of theirs."""

@@ -22,7 +22,7 @@ class Scaled:
         self.network, self.shift, self.scale = network, shift, scale
 
     def scaled(self, y: Tensor) -> Tensor:
-        """What the network is to predict, of targets."""
+        """Returns the targets in the scale that the network predicts."""
         return (y - self.shift) / self.scale
 
     def outputs(self, x: Tensor, num_permutations: int, generator: torch.Generator | None = None) -> Tensor:
@@ -52,7 +52,7 @@ def score(outputs: Tensor, y: Tensor, vote: str, task: Task) -> dict[str, float]
 
 
 def error_of(scores: Mapping[str, float], task: Task) -> float:
-    """What validation minimises: the paper's score of the task; of a network that diverged, infinity."""
+    """Returns what validation minimises: the paper's score of the task, or infinity for a network that diverged."""
     if not isfinite(scores["rmse"]):
         return inf
     return 1 - scores["accuracy"] if task.is_integer else scores["rmse"]

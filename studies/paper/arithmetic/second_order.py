@@ -18,7 +18,7 @@ from studies.paper.arithmetic.settings import Settings
 from studies.paper.arithmetic.tasks import Task
 
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2)
-"""What part of the examples the first rounds see; the later ones see all."""
+"""The part of the examples that the first rounds see; the later ones see all."""
 
 EVALUATIONS = 100
 """Losses and gradients of a round, after which the matrix is made anew."""
@@ -32,13 +32,13 @@ FLOOR = 0.03
 be a thousand times too long, and no line search mends them."""
 
 SMOOTHING = 0.25
-"""Where absolute errors begin to be squared ones, in units of the targets, so that they have a curvature."""
+"""The size at which absolute errors become squared ones, in units of the targets, so that they have a curvature."""
 
 SAMPLE = 2000
 """Examples that a Gauss-Newton matrix is made of."""
 
 WON = 1e-3
-"""What part of the loss a round on all examples must win, or it is the last one."""
+"""The part of the loss that a round on all examples must win, or it is the last one."""
 
 
 def fit(

@@ -1,4 +1,4 @@
-"""How a model is trained and scored: the protocols and the presets."""
+"""The settings of training and scoring a model: the protocols and the presets."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,19 +31,19 @@ class Settings:
     loss: str = "l1"
     """"l1", "squared"; or "task": l1 for integer targets, squared for the variance, whose score is the RMSE."""
     standardise: bool = False
-    """Whether the network predicts (target - mean) / standard deviation, of the training targets."""
+    """True if the network predicts (target - mean) / standard deviation, of the training targets."""
     embedding_init: str = "uniform"
     """"uniform" on (-0.5, 0.5), or "normal". The embedding is frozen."""
     rho_init: str = "xavier"
     """"xavier", as the paper's code; or "xavier/sqrt(T)", of what reads a sum of T rows."""
     whiten: bool = False
-    """Whether f is trained in coordinates in which the embedding is orthogonal (``whitening``)."""
+    """True if f is trained in coordinates in which the embedding is orthogonal (``whitening``)."""
     reduce: str = "mean"
-    """How k-ary rows are pooled."""
+    """The pooling of k-ary rows."""
     keep: str = "last"
     """Whose weights are scored: those of the "last" epoch, or of the "best" on validation."""
     vote: str = "mean"
-    """How the outputs of several permutations are merged: their "mean", or the "mode" after rounding."""
+    """The merging of the outputs of several permutations: their "mean", or the "mode" after rounding."""
     num_permutations: int = 20
 
 
@@ -73,7 +73,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 
 
 def _tuned(task: Task, model: Model, by_second_order: bool) -> dict[str, Any]:
-    """What trained best in the time of the preset, where it is not what "fast" says for all."""
+    """Returns what trained best in the time of the preset, if it is not what "fast" says for all."""
     if model.k is None:
         # Four epochs of an LSTM on sum, one permutation: accuracy 0.65, whitened 0.88; of a GRU with an MLP as rho on
         # variance: RMSE 2.69, with the larger rate and the slower average of squares 2.27.
@@ -119,7 +119,7 @@ BY_SECOND_ORDER = {
     ("unique_count", "k2-linear"),
     *(("variance", f"k{k}-{rho}") for k in (2, 3) for rho in ("linear", "mlp")),
 }
-"""Where "fast" takes L-BFGS: Adam needs more time for the paper's numbers there, and less elsewhere.
+"""The models for which "fast" takes L-BFGS: Adam needs more time for the paper's numbers there, and less elsewhere.
 
 Sum by k = 1 with an MLP as ρ: accuracy 0.983 after 100 epochs of Adam, 1.000 after 190 passes in 1.5 times the seconds;
 range 0.949 after 200 (56 CPU seconds a seed), 0.954 after 600 passes (51), 0.970 after 1600 (131).
@@ -154,7 +154,7 @@ def settings_for(task: Task, model: Model, preset: Preset, protocol: Protocol, e
 
 
 def num_seeds(model: Model, preset: Preset, protocol: Protocol) -> int:
-    """How many replicas of a model a preset has, unless it is told."""
+    """Returns the replicas of a model in a preset, unless it is told."""
     if preset != "full" or protocol != "fast":
         return 1
     return 5 if model.k is None else 15

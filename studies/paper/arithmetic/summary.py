@@ -1,4 +1,4 @@
-"""What a results directory holds: what was run, how, what is missing, and how to run them again."""
+"""The summary of a results directory: what was run, how, what is missing, and how to run them again."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,7 +131,7 @@ def _missing(results: Sequence[Result]) -> list[str]:
 
 
 def _is_full(results: Sequence[Result]) -> bool:
-    """Whether they are of the preset that says itself which models and how many seeds it has."""
+    """Returns True if they are of the preset that itself says which models and how many seeds it has."""
     return {(result["config"]["preset"], result["config"]["protocol"]) for result in results} == {("full", "fast")}
 
 

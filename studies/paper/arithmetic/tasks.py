@@ -29,7 +29,7 @@ class Task:
 
 
 def _present(x: Tensor) -> Tensor:
-    """Which of 0 … 9 occur, (B, 10)."""
+    """Returns True for digits 0 … 9 that occur, (B, 10)."""
     return torch.zeros(len(x), 10).scatter_(1, x, 1.0)
 
 

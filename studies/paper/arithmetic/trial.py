@@ -93,7 +93,7 @@ class Stacked:
 
 
 def most(model: str, settings: Settings) -> int:
-    """How many replicas of a model are trained together, unless it is told: one, where that does not pay."""
+    """Returns how many replicas of a model are trained together, unless it is told: one, if that does not pay."""
     if settings.optimizer == "L-BFGS":
         return 1
     return MAX_RECURRENT if MODELS[model].k is None else MOST

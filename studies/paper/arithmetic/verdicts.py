@@ -1,4 +1,4 @@
-"""Whether our numbers are better than the paper's, equal, or short of them."""
+"""The verdicts on our numbers: better than the paper's, equal, or short of them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from studies.runs.results import Result
 
 PAPER_RUNS = 15
 FEW = 3
-"""Of fewer runs, the paper's standard deviation says more than ours."""
+"""The number of runs below which the paper's standard deviation says more than ours."""
 CLEAR = 2.0
 """Standard errors beyond which a difference counts."""
 WORDS = ("better", "equal", "short")
@@ -20,7 +20,7 @@ WORDS = ("better", "equal", "short")
 
 @dataclass(frozen=True)
 class Verdict:
-    """How far ours is from the paper's, in standard errors of the difference, and positive where ours is better."""
+    """The distance of ours from the paper's, in standard errors of the difference, positive if ours is better."""
 
     difference: float
     num_seeds: int
@@ -54,7 +54,7 @@ def verdict(ours: Sequence[float], paper: Score, *, lower_is_better: bool) -> Ve
 
 
 def verdicts(results: Sequence[Result], metric: str | None = None, *, wide: bool = False) -> Verdicts:
-    """Those of Table 3, with metric "mae" of Tables 4 and 5; ``wide``: of Tables 6 and 7."""
+    """Returns the verdicts on Table 3, with metric "mae" on Tables 4 and 5; ``wide``: on Tables 6 and 7."""
     return [
         (row, {task: _of(results, task, row, metric, wide) for task in PAPER_TASKS})
         for row in (WIDE_ROWS if wide else ROWS)
@@ -70,7 +70,7 @@ def _of(results: Sequence[Result], task: str, row: Row, metric: str | None, wide
 
 
 def counted(tables: Sequence[Verdicts]) -> str:
-    """Of the paper's 180 numbers, 80 are bettered, …"""
+    """Counts them in words: of the paper's 180 numbers, 80 are bettered, …"""
     found = [each for table in tables for _, row in table for each in row.values()]
     counts = Counter(each.word for each in found if each)
     tally = ", ".join(f"{counts[word]} {word}" for word in WORDS)

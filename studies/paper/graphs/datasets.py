@@ -16,7 +16,7 @@ from janossy.graph.neighbourhoods import Neighbourhoods
 from studies.paper.graphs.settings import NAMES
 
 FOLDERS = {"cora": "planetoid/Cora", "pubmed": "planetoid/PubMed", "ppi": "ppi", "ppi-go": "ppi"}
-"""Where each is, below the folder of the data: as torch_geometric lays them out, or in files of ours."""
+"""The place of each, below the folder of the data: as torch_geometric lays them out, or in files of ours."""
 
 GRAPHS, BY_GENE = "ppi.npz", "labels_by_gene.npz"
 """PPI's graphs and features with PPI-GO's labels; and PPI's labels by gene, for which the former has the genes."""
@@ -48,7 +48,7 @@ OTHER_LABELS = (
 
 @dataclass(frozen=True)
 class _Files:
-    """What the files of a data set hold: edges (2, E), and the ends of training and validation vertices, if fixed."""
+    """The contents of a data set's files: edges (2, E), and the ends of training and validation vertices, if fixed."""
 
     x: Tensor
     y: Tensor
@@ -122,7 +122,7 @@ def load(name: str, folder: Path, seed: int = 0) -> VertexData:
 
 @lru_cache(maxsize=2)  # for one data set after another, many trials of each; PPI reads PPI-GO's graphs
 def _read(name: str, root: Path) -> _Files:
-    """What the files hold, without loops. Raises: what its reader raises; ValueError if it is not the data set."""
+    """Reads the files, without loops. Raises: what its reader raises; ValueError if it is not the data set."""
     files = _READERS[name](root)
     sources, targets = files.edges
     files = replace(files, edges=files.edges[:, sources != targets])

@@ -12,7 +12,7 @@ from studies.paper.graphs.tables import MEASURES, Column, grouped, label, our_sc
 from studies.runs.results import Result
 
 CLOSE = 0.01
-"""What the paper's dashes differ by at most."""
+"""The most by which the paper's dashes differ."""
 
 SIGNIFICANT = 0.001
 """Wilcoxon's test of n runs gives no less than 2^(1 - n): it takes eleven."""

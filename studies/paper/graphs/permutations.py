@@ -55,7 +55,7 @@ class Curves:
         return interval(self.values[:, num_permutations - 1]) if num_permutations <= self.values.shape[1] else None
 
     def gains(self) -> list[Interval]:
-        """Of what 1, 2, … permutations add to a run's value with one: runs differ in level, which cancels."""
+        """Returns what 1, 2, … permutations add to a run's value with one: runs differ in level, which cancels."""
         return [interval(gain) for gain in (self.values - self.values[:, :1]).round(DECIMALS).T]
 
     def change(self, few: int, many: int) -> Interval | None:
@@ -76,7 +76,7 @@ class Curves:
 
 
 def interval(values: np.ndarray) -> Interval:
-    """Of a mean of R values, at least two. Shapes: values (R,)."""
+    """Returns the interval of a mean of R values, at least two. Shapes: values (R,)."""
     half = stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * stats.sem(values)
     return Interval(float(values.mean()), float(half))
 
@@ -87,7 +87,7 @@ def p_text(p: float | None) -> str:
 
 
 def curves(results: Sequence[Result]) -> list[Curves]:
-    """Of every row with at least two runs whose predictions were averaged over permutations."""
+    """Returns the curves of every row with at least two runs whose predictions were averaged over permutations."""
     found = []
     for column, rows in grouped(results).items():
         for row, runs in rows.items():

@@ -1,4 +1,4 @@
-"""What a result file of a graph experiment holds."""
+"""The contents of a result file of a graph experiment."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any

@@ -25,7 +25,7 @@ RECURRENT = ("lstm", "gru")
 """The aggregations that read neighbours in an order."""
 
 STOPPED = "-stopped"
-"""What ends the name of a row that is stopped early."""
+"""The end of the name of a row that is stopped early."""
 
 NUM_RUNS = {"cora": 30, "pubmed": 30, "ppi": 4, "ppi-go": 4}
 """The paper's."""
@@ -46,7 +46,7 @@ class Row:
 
     @classmethod
     def named(cls, name: str) -> "Row":
-        """Of "mean", "gcn", "max", "k2", … over whole neighbourhoods, or "lstm-3-3", "gru-all-all", "max-10-25", ….
+        """Reads "mean", "gcn", "max", "k2", … over whole neighbourhoods, or "lstm-3-3", "gru-all-all", "max-10-25", ….
 
         Any may end in "-stopped".
 
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def reads_in_order(self) -> bool:
-        """Whether a prediction depends on the order of the neighbours, or on which are drawn."""
+        """Returns True if a prediction depends on the order of the neighbours, or on which are drawn."""
         return self.aggregation in RECURRENT or (self.k_1, self.k_2) != (None, None)
 
 
@@ -89,11 +89,11 @@ class Settings:
     num_test: int | None = None
     """Test and validation vertices that are scored, None for all."""
     precision: Precision = "float32"
-    """What a pass computes in, bfloat16 by autocast. Weights, gradients and Adam's moments are float32 in any case."""
+    """The precision of a pass, bfloat16 by autocast. Weights, gradients and Adam's moments are float32 in any case."""
 
 
 def settings_for(dataset: str, row: Row, preset: Preset, precision: Precision | None = None) -> Settings:
-    """How the paper trains a row; ``precision`` overrides.
+    """Returns the paper's training of a row; ``precision`` overrides.
 
     smoke: two steps, scored on 100 vertices, to see that everything runs. quick: as the paper on Cora and PubMed, and a
     fifth of its epochs on PPI. full: the paper's. For all neighbours of PPI's vertices 100 are read, as in the paper.

@@ -1,4 +1,4 @@
-"""What a results directory holds: Tables 9 and 10, the settings, what is missing, and how to run it again."""
+"""The summary of a results directory: Tables 9 and 10, the settings, what is missing, and how to run it again."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -68,7 +68,7 @@ def settings(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
 
 
 def versions(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """Of what the results were made with."""
+    """Returns the versions that the results were made with."""
     names = dict.fromkeys(name for result in results for name in result["versions"])
     return [(name, _listed(result["versions"].get(name) for result in results)) for name in names]
 

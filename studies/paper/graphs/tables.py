@@ -120,7 +120,7 @@ def label(row: str) -> str:
 
 
 def notes(results: Sequence[Result]) -> list[str]:
-    """What a reader of the table has to know."""
+    """Returns the notes that a reader of the table needs."""
     datasets = {result["dataset"] for result in results}
     lines = ["Mean micro-F1 on the test vertices, with its standard deviation over runs. Rows are named with (k₁, k₂)."]
     if datasets & {"cora", "pubmed"}:

@@ -136,7 +136,7 @@ def fit(model: GraphSAGE, data: VertexData, settings: Settings, progress: Progre
 
 
 def autocast(settings: Settings) -> torch.autocast:
-    """What a pass runs in, forward."""
+    """Returns the context that a forward pass runs in."""
     return torch.autocast("cpu", torch.bfloat16, enabled=settings.precision == "bfloat16")
 
 

@@ -14,7 +14,7 @@ NUM_TRAIN = {"cora": 1208, "pubmed": 18217, "ppi": 44906, "ppi-go": 44906}
 """Training vertices (Table 9)."""
 
 MEAN_DEGREE = 10
-"""Of what a layer reads, roughly, where it reads all."""
+"""The mean degree, roughly, if a layer reads all neighbours."""
 
 
 @dataclass(frozen=True)

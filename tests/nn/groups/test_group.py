@@ -1,4 +1,4 @@
-"""Groups are groups and signs characters, by every pair; what is none is refused, and says why."""
+"""Groups are groups and signs characters, by every pair; anything else is refused, with the reason."""
 
 from itertools import permutations, product
 

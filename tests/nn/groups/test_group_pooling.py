@@ -134,7 +134,7 @@ def test_molecules(name, reduce):
 
 
 def test_sums_of_half_precision_are_made_in_float32():
-    """Those of 1000 tuples, 100 each, are beyond what float16 holds; their mean is not."""
+    """The sums of 1000 tuples, 100 each, are beyond what float16 holds; their mean is not."""
     pool = GroupPooling(lambda rows: rows.new_full((len(rows), 1), 100.0), reversal(2))
     sets = Ragged.from_sets([torch.zeros(2, 1, dtype=torch.float16)])
     assert pool.of_sets(sets, torch.tensor([[0, 1]]).expand(1000, 2), "mean").item() == 100

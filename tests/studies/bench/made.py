@@ -20,6 +20,6 @@ def rows_of_bags(num_bags=40, features=3, seed=0):
 
 
 def made(data=None):
-    """What stands for Musk 1 in tests."""
+    """Makes a stand-in for Musk 1."""
     num_folds, fold = cross_validation(sample_of_bags(rows_of_bags(), "made"), num_repetitions=1)
     return DataSet("musk1", "Made", "classification", ("accuracy", "AUC"), num_folds, fold, {"somebody": "0.9 (0.1)"})

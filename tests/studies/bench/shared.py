@@ -1,4 +1,4 @@
-"""Where real data are at hand; no test may fetch them."""
+"""The place of real data, if they are at hand; no test may fetch them."""
 
 from pathlib import Path
 

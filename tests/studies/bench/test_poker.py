@@ -16,7 +16,7 @@ CARDS = [(suit, rank) for suit in range(1, 5) for rank in range(1, 14)]
 
 
 def worth(hand):
-    """What a hand is worth, as the rules say it in words."""
+    """Returns the worth of a hand, as the rules say it in words."""
     suits, ranks = zip(*hand, strict=True)
     counts = sorted(Counter(ranks).values(), reverse=True)
     royal = sorted(ranks) == [1, 10, 11, 12, 13]
@@ -37,7 +37,7 @@ def test_hands_are_worth_what_the_rules_say(hand):
 
 
 def test_each_worth_is_as_often_as_it_is():
-    """Of all hands that hold the ace, king, queen, jack and ten of some suits, and of a few more cards."""
+    """All hands that hold the ace, king, queen, jack and ten of some suits, and a few more cards, are counted."""
     deck = [[suit, rank] for suit in (1, 2) for rank in (1, 9, 10, 11, 12, 13)]
     found = worths(np.array(list(combinations(deck, 5)), np.int8))
     counts = dict(zip(WORTHS, np.bincount(found, minlength=10).tolist(), strict=True))

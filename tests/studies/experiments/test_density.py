@@ -55,7 +55,7 @@ def test_volumes_of_hard_cores_against_a_closed_form():
 
 
 def test_the_density_of_clusters_by_hand_and_its_integral():
-    """Of one point and of two, by drawing parents; and ∫ p(x | 1) dx = 1."""
+    """One point and two, by drawing parents; and ∫ p(x | 1) dx = 1."""
     process = PROCESSES["clusters"]
     ticks = (torch.arange(30) + 0.5) / 30
     points = torch.cartesian_prod(ticks, ticks)

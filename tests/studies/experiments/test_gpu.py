@@ -1,4 +1,4 @@
-"""What the kernels for GPUs compile to, without one: the committed table keeps its promises, and is what comes out."""
+"""The compiled kernels for GPUs, without one: the committed table keeps its promises, and is what comes out."""
 
 import dataclasses
 import json
@@ -74,8 +74,9 @@ def test_a_tanh_and_its_slope_take_two_special_functions():
 
 
 def test_a_harmonic_takes_the_products_of_the_series():
-    """Of complex numbers, four multiplications each: 2^k − k − 1 of them and as many sums as there are products of z;
-    sines and cosines are polynomials, so that no special function is in the loop."""
+    """Complex products are four multiplications each: 2^k − k − 1 of them and as many sums as there are products of z;
+    sines and cosines are polynomials, so that no special function is in the loop.
+    """
     for k, at in product((2, 3, 4), kernels.CAPABILITIES):
         instructions = CELLS[f"power_sums k={k} float32 sm_{at}"]["instructions"]
         assert instructions.get("special", 0) == 0

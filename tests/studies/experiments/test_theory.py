@@ -1,4 +1,4 @@
-"""What docs/theory.md says of Theorem 2.1 and Proposition 2.2: bounds by other means, and tables as committed."""
+"""The claims of docs/theory.md on Theorem 2.1 and Proposition 2.2: bounds by other means, and tables as committed."""
 
 import json
 from itertools import combinations

@@ -135,7 +135,7 @@ def trained(data, row, seed=0, settings=TINY):
 @pytest.mark.parametrize("name", ["cora", "pubmed", "ppi", "ppi-go"])
 @pytest.mark.parametrize("row", ["mean", "gcn", "lstm-3-3"])
 def test_trainable_parameters_are_table_10(name, row):
-    """Of "mean" as the released code has it, and of "gcn" by coincidence."""
+    """The number is that of "mean" as the released code has it, and of "gcn" by coincidence."""
     short = {"num_batches": 1, "epochs": None, "batch_size": 4, "num_test": 2, "num_permutations": 1}
     settings = replace(settings_for(name, Row.named(row), "full"), **short)
     printed = TABLE_10["mean" if row == "gcn" else row.partition("-")[0]][name.partition("-")[0]]
@@ -356,7 +356,7 @@ def planted(rewired=False) -> VertexData:
 
 @pytest.mark.parametrize(("row", "precision"), [("lstm-3-3", None), ("lstm-3-3", "bfloat16"), ("mean", None)])
 def test_what_neighbours_say_is_learnt(row, precision):
-    """Of three classes; from what a vertex sees itself alone a half can be known, as the rewired graph shows."""
+    """There are three classes; a vertex by itself tells a half of them, as the rewired graph shows."""
     settings = replace(
         settings_for("pubmed", Row.named(row), "full", precision), num_batches=60, hidden_features=64, batch_size=128
     )

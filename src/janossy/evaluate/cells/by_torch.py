@@ -38,7 +38,7 @@ class Sequences:
 
 
 def takes(problem: Problem) -> bool:
-    """Whether torch's kernels are the way to run these rows: on CUDA, of the library's own recurrences.
+    """Returns True if torch's kernels run these rows best: on CUDA, for the library's own recurrences.
 
     Not ``unrolled`` ones, for cuDNN cannot be differentiated twice; nor with dropout, as a chunk that is computed again
     in backward could not drop the same.
@@ -93,7 +93,7 @@ def run(f: Function, x: tuple[Tensor, Sequences], structure: Recurrent | None = 
 
 @lru_cache(maxsize=64)
 def _order(shapes: tuple[tuple[int, int], ...]) -> np.ndarray:
-    """Which entry of rows (T_i, L_i), one behind the other, is read when: by step, and within it by row."""
+    """Returns the order in which entries of rows (T_i, L_i), end to end, are read: by step, and within it by row."""
     lengths = np.repeat([length for _, length in shapes], [num for num, _ in shapes])
     steps = np.concatenate([np.tile(np.arange(length), num) for num, length in shapes])
     rows = np.repeat(np.arange(len(lengths)), lengths)

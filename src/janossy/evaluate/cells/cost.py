@@ -1,4 +1,4 @@
-"""Whether a recurrence can run as cells, and what they cost."""
+"""The cost of a recurrence that runs as cells, and the reasons why it cannot."""
 
 import torch
 
@@ -40,7 +40,7 @@ def why_no_cells(problem: Problem) -> str | None:
 
 
 def cell_bytes(problem: Problem) -> int:
-    """What a cell keeps, forward and backward together, with its projections and its indices; an upper estimate."""
+    """Estimates from above the bytes that a cell keeps, forward and backward, with projections and indices."""
     structure, values = problem.declared(Recurrent), widened(problem.values)
     numbers = 0
     for i, layer in enumerate(structure.layers):

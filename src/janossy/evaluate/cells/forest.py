@@ -85,7 +85,9 @@ class Shape:
 
     @cached_property
     def in_order(self) -> list[bool]:
-        """Of each depth, whether its parents are the first cells of the depth before, in their order: so with paths."""
+        """Returns, for each depth, True if its parents are the first cells of the depth before, in order: so with
+        paths.
+        """
         return [np.array_equal(parents, np.arange(len(parents))) for parents in self.by_depth[1]]
 
     def by_depth_on(self, device: torch.device) -> "Depths":

@@ -31,13 +31,13 @@ class Part:
     num_rows: int
     """The rows of each set in this forest."""
     continues: bool = False
-    """Whether these are more rows of the sets of the part before."""
+    """True if these are more rows of the sets of the part before."""
     weights: Tensor | None = None
-    """How many orderings each of a set's rows stands for, (num_rows,); None for one."""
+    """Orderings that each of a set's rows stands for, (num_rows,); None for one."""
 
     @property
     def count(self) -> float:
-        """How many orderings of each set its rows stand for."""
+        """Counts the orderings of each set that its rows stand for."""
         return self.num_rows if self.weights is None else float(self.weights.sum())
 
 

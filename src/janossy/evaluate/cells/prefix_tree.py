@@ -74,7 +74,7 @@ def prefix_tree(multiplicities: tuple[int, ...], k: int, *, increasing: bool) ->
 
 @lru_cache(maxsize=1024)
 def num_arrangements(multiplicities: tuple[int, ...], k: int) -> int:
-    """How many arrangements of k elements look different, if there are so many elements of each kind."""
+    """Counts the arrangements of k elements that look different, given how many elements there are of each kind."""
     if max(multiplicities, default=1) == 1:
         return perm(len(multiplicities), k)
     counts = [1] + [0] * k  # of 0 … k elements of the kinds so far
@@ -94,7 +94,7 @@ def num_arranged(bucket: Bucket) -> int | None:
 
 
 def num_nodes(n: int, k: int, *, increasing: bool) -> tuple[float, float]:
-    """How many nodes the tree of n unequal elements has, and how many end a row; at most 1e200 of each length."""
+    """Counts the nodes of the tree of n unequal elements, and those that end a row; at most 1e200 of each length."""
     real = min(n, k)
     levels = [1.0]
     for j in range(1, real + 1):
@@ -129,7 +129,7 @@ _kept_tree = lru_cache(maxsize=16)(_new_tree)
 
 
 def _may_follow(left: np.ndarray, num_later: int, increasing: bool) -> np.ndarray:
-    """Which kinds may come next, by how many of each are left, (M, kinds)."""
+    """Returns True for kinds that may come next, given how many of each are left, (M, kinds)."""
     if not increasing:
         return left > 0
     behind = left.sum(1, keepdims=True) - left.cumsum(1)

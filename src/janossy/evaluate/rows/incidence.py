@@ -36,12 +36,12 @@ class Incidence:
 
     @cached_property
     def places(self) -> Tensor | None:
-        """Where each owner's list is, (L,)."""
+        """Returns the places of the owners' lists, (L,)."""
         return None if self.owners is None else self.owners.argsort()
 
     @cached_property
     def lengths(self) -> Tensor:
-        """How long each owner's list is, (L,)."""
+        """Returns the lengths of the owners' lists, (L,)."""
         with torch.inference_mode(False):  # where it may be asked for first
             lengths = self._lengths()
             return lengths if self.places is None else lengths[self.places]

@@ -17,7 +17,7 @@ class Piece:
     sets: slice
     rows: slice
     whole: bool
-    """Whether these are all rows of its sets; else the pieces of a set follow each other."""
+    """True if these are all rows of its sets; else the pieces of a set follow each other."""
 
     @property
     def num_sets(self) -> int:
@@ -25,12 +25,12 @@ class Piece:
 
     @property
     def num_rows(self) -> int:
-        """How many rows of each of its sets these are."""
+        """Returns the number of rows per set."""
         return len(range(self.bucket.num_rows)[self.rows])
 
     @property
     def continues(self) -> bool:
-        """Whether these are more rows of the sets of the piece before."""
+        """Returns True if these are more rows of the sets of the piece before."""
         return (self.rows.start or 0) > 0
 
     @property

@@ -18,7 +18,7 @@ from janossy.sets import Ragged
 
 @dataclass(frozen=True)
 class Steps:
-    """How a row's value comes about, in two steps: apply(f, take(values, positions)).
+    """The two steps that make a row's value: apply(f, take(values, positions)).
 
     Shapes:
         values: (N, …), what is known of each element; or (N + 1, …), the zero vector's last (see ``with_zero``).

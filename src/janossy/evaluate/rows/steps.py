@@ -35,7 +35,7 @@ def of_elements(problem: Problem, rows: Rows) -> Steps:
 
 
 def cost_of_elements(problem: Problem, num_rows: Mapping[int, float]) -> Cost:
-    """What so many rows of each length cost by ``of_elements``."""
+    """Returns the cost of that many rows of each length by ``of_elements``."""
     work = _work(problem)
     flops = num_bytes = activations = 0.0
     for length, num in num_rows.items():
@@ -66,7 +66,7 @@ def of_projections(problem: Problem, rows: Rows) -> Steps:
 
 
 def cost_of_projections(problem: Problem, num_rows: float) -> Cost:
-    """What so many rows cost by ``of_projections``."""
+    """Returns the cost of that many rows by ``of_projections``."""
     structure, work, values = problem.declared(Additive), _projected_work(problem), problem.values
     sums = structure.k * len(structure.bias)
     later_flops = max(0, work.flops(structure.k) - 2 * sums * values.shape[1:].numel())
@@ -91,7 +91,7 @@ def _step(problem: Problem) -> float:
 
 
 def _launches(problem: Problem, lengths: Iterable[int]) -> float:
-    """Of rows of these lengths, of which f is called on each by itself."""
+    """Counts the launches for rows of these lengths, if f is called on each length by itself."""
     structure = problem.structure
     steps = sum(len(layer) for layer in structure.layers) if isinstance(structure, Recurrent) else 0
     each = LAUNCHES_OF_A_STEP if isinstance(structure, Recurrent) and structure.unrolled else LAUNCHES_OF_CUDNN

@@ -1,4 +1,4 @@
-"""What the evaluators of additive functions share: f̄ = rest(the mean of σ(Σ_j p_j) over every k-tuple)."""
+"""The common part of the evaluators of additive functions: f̄ = rest(the mean of σ(Σ_j p_j) over every k-tuple)."""
 
 from collections.abc import Callable
 from typing import cast
@@ -21,7 +21,7 @@ LAUNCHES, LAUNCHES_IN_TORCH = 30, 80
 """Kernels on a GPU, forward and backward: of means by kernels, and in torch operations of those of one size."""
 
 WRITTEN = 6
-"""How often torch operations write or read an activation, forward and backward."""
+"""Times that torch operations write or read an activation, forward and backward."""
 
 
 def why_not(problem: Problem) -> str | None:
@@ -68,7 +68,7 @@ def pool_every_tuple(
 
 
 def _is_counted(problem: Problem, structure: Additive) -> bool:
-    """Whether f takes one element, and a count of every value in every set is no larger than all activations."""
+    """Returns True if f takes one element, and counting values per set is no larger than all activations."""
     num, (num_sets, num_values) = len(problem.elements.values), (len(problem.elements), len(problem.values))
     return structure.k == 1 and 0 < num_sets * num_values <= num * len(structure.bias)
 

@@ -1,4 +1,4 @@
-"""What the evaluators that average over every k-tuple without building rows share."""
+"""The common part of the evaluators that average over every k-tuple without building rows."""
 
 from typing import cast
 
@@ -23,7 +23,7 @@ def why_not_every_tuple(problem: Problem, k: int) -> str | None:
 
 
 def is_increasing(problem: Problem) -> bool:
-    """Whether the tuples are the increasing ones."""
+    """Returns True if the tuples are the increasing ones."""
     return cast(EveryTuple, problem.orderings).increasing
 
 

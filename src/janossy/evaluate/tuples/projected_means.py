@@ -18,7 +18,7 @@ from janossy.functions.structure import project
 
 
 def is_plain(k: int, elements: Tensor, weight: Tensor | None) -> bool:
-    """Whether the projection is nothing but a matrix product here and now: eager, in one precision, on the CPU."""
+    """Returns True if the projection is a mere matrix product here and now: eager, in one precision, on the CPU."""
     return (
         weight is not None
         and on_kernels_eagerly(elements)
