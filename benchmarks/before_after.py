@@ -1,4 +1,4 @@
-"""What a change does to the benchmarks' times: ``python -m benchmarks.before_after CHECKOUT NAME [NAME …]``.
+"""The effect of a change on the benchmarks' times: ``python -m benchmarks.before_after CHECKOUT NAME [NAME …]``.
 
 The rows of each benchmark run in the other checkout ("before") and in this one ("after"), in turn, every run a process
 of its own. The reference sides are the same code in both: what they differ by is what the machine did meanwhile. Those

@@ -20,7 +20,7 @@ PARTS = {
     "activations": "activations_per_second",
     "launches": "launch",
 }
-"""What takes time, and the rate that says how much."""
+"""The parts that take time, and the rate of each."""
 
 
 def print_rates(device: str) -> None:

@@ -32,7 +32,7 @@ RUNS_OF = (3, 1)
 """Runs on the shorter table, which are told by their medians, and on the longer."""
 
 SMALL, LARGE = "256MB", "1GB"
-"""What ``janossy group --memory`` gives to DuckDB; the shorter table fits into either."""
+"""The memory that ``janossy group --memory`` gives to DuckDB; the shorter table fits into either."""
 
 
 def main() -> None:

@@ -223,7 +223,7 @@ FUNCTIONS = {
 }
 
 WIDTH = 4
-"""Of the elements that the examples of layers from sets to sets take."""
+"""The width of the elements that the examples of layers from sets to sets take."""
 
 
 def feed_forward() -> nn.Module:

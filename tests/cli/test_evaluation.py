@@ -1,4 +1,4 @@
-"""What is said of sets that networks had not seen: by brute force, with the networks that were trained and on what."""
+"""Scores of validation sets, by brute force, with the networks that were trained and their training sets."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def models():
     encoded = {id(m): m.encoder_.transform(SETS).elements for m in (classifier, regressor)}
 
     def learnt_from(model, network):
-        """Which sets it was trained on: by their elements, which no two sets share."""
+        """Returns the sets that it was trained on, by their elements, which no two sets share."""
         training = next(given for known, given in trained if known is network)
         values = [each.tobytes() for each in map(np.asarray, training.sets.to_sets())]
         return {b for b, each in enumerate(encoded[id(model)].to_sets()) if np.asarray(each).tobytes() in values}
@@ -51,7 +51,7 @@ def models():
 
 
 def of_unseen(model, learnt_from, predict):
-    """Of each set that a network left out, the prediction of the networks that did, weighed: (V,), and (V, out)."""
+    """Returns, per set that a network left out, the weighed prediction of the networks that did: (V,), and (V, out)."""
     networks, weights = model.ensemble_.networks, model.ensemble_.weights
     unseen = [set(range(NUM)) - learnt_from(model, network) for network in networks]
     found = {}
@@ -63,7 +63,7 @@ def of_unseen(model, learnt_from, predict):
 
 
 def alone(model, of):
-    """What a model of one network alone predicts."""
+    """Returns the prediction of a model of one network alone."""
 
     def predict(network, b):
         ensemble = model.ensemble_

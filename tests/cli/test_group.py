@@ -158,7 +158,7 @@ def test_ids_of_any_type_are_grouped_and_read_again(janossy, ids):
 
 
 def test_it_loads_no_torch():
-    """Which takes more memory than the sorting needs."""
+    """Torch takes more memory than the sorting needs."""
     code = "import janossy.cli.workflow.grouping, sys; print(sys.modules.keys() & {'duckdb', 'torch', 'sklearn'})"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert run.stdout == "{'duckdb'}\n", run.stderr

@@ -53,7 +53,7 @@ def test_targets_that_go_with_the_size(name):
 
 
 def test_of_few_sets_the_smaller_half_tells():
-    """Where the larger does not contradict: of 1000 such draws of 60 sums 13 were held."""
+    """The larger half does not contradict: among 1000 such draws of 60 sums 13 were held."""
     assert [size_of(TRENDS["a sum"], 60, seed) for seed in range(50)].count(LARGEST) <= 3
 
 

@@ -33,7 +33,7 @@ class Head(nn.Module):
     """The elements that it takes, for errors."""
     remedy: ClassVar[str] = "Choose another head, or transform the elements."
     discrete: ClassVar[bool] = False
-    """Whether elements are ids, int64."""
+    """True if elements are ids, int64."""
 
     def __init__(self, event_shape: tuple[int, ...], num_parameters: int, num_features: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Head(nn.Module):
         self.num_features = num_features
 
     def distribution(self, parameters: Tensor) -> Distribution:
-        """Of batch shape (…) and event shape ``event_shape``, from (…, num_parameters)."""
+        """Returns the distribution of batch shape (…) and event shape ``event_shape``, from (…, num_parameters)."""
         raise NotImplementedError
 
     def encode(self, x: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ class Head(nn.Module):
         return x
 
     def holds(self, x: Tensor) -> Tensor:
-        """Which of these elements (N, *event_shape) have a density, (N,)."""
+        """Returns True for elements (N, *event_shape) that have a density, (N,)."""
         of_zeros = self.distribution(torch.zeros(self.num_parameters, dtype=torch.float64, device=x.device))
         finite = x.isfinite().flatten(1).all(1)
         return finite if of_zeros.support is None else finite & of_zeros.support.check(x)
@@ -73,9 +73,9 @@ class SequenceDensity(nn.Module):
     """
 
     symmetric: ClassVar[bool] = True
-    """Whether q is the same for all orders of a row, so that one order is exact."""
+    """True if q is the same for all orders of a row, so that one order is exact."""
     head: Head
-    """What elements are, and where they have a density."""
+    """The head says what elements are, and where they have a density."""
 
     def forward(self, rows: Tensor) -> Tensor:
         raise NotImplementedError

@@ -27,7 +27,7 @@ from janossy.orderings.contract import EveryTuple
 from janossy.orderings.rows import Rows
 
 OCCURRENCE_BYTES = 32
-"""What an occurrence of a tuple takes while they are counted; a quarter of it is kept."""
+"""Bytes that an occurrence of a tuple takes while they are counted; a quarter of it is kept."""
 
 COUNT, ADD = 3e-8, 1e-8
 """Seconds of counting an occurrence, and of adding it up, forward and backward, at some 30 numbers a row."""
@@ -100,18 +100,18 @@ class DistinctTuples:
         return reduced(problem, lists.sums(widened(values)) / lists.lengths[:, None])
 
     def diagnostics(self, problem: Problem) -> str:
-        """How many tuples are distinct."""
+        """Says how many tuples are distinct."""
         tuples, lists = _counted(problem)
         return f"{tuples.num_sets} distinct tuples, which occur {len(lists.rows)} times"
 
 
 def _occurrences(problem: Problem) -> int:
-    """How many tuples all sets have."""
+    """Counts the tuples of all sets."""
     return sum(num_sets * problem.orderings.num_rows(n) for n, num_sets in Counter(problem.elements.sizes).items())
 
 
 def _max_distinct(problem: Problem) -> int:
-    """How many tuples there are of the elements of the table: in every order, or only the sorted ones."""
+    """Counts the tuples of the elements of the table: in every order, or only the sorted ones."""
     num, k = max(1, len(problem.values)), cast(EveryTuple, problem.orderings).k
     return comb(num + k - 1, k) if is_increasing(problem) else num**k
 
@@ -126,7 +126,7 @@ class _Kept:
 
 
 _kept: WeakKeyDictionary[Function, list[_Kept]] = WeakKeyDictionary()
-"""Of each function, the last few batches, the last in front."""
+"""The last few batches of each function, the last in front."""
 
 
 def _counted(problem: Problem) -> tuple[Rows, Incidence]:

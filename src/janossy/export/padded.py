@@ -49,7 +49,7 @@ class PaddedNetwork(nn.Module):
 
     A function that takes a mask says so by ``takes_mask = True``: ``f(x, mask)`` then maps rows (T, L, d), L >= 1, of
     which mask (T, L) says which places are real, all before those that are not, to (T, c): the value of each row's real
-    elements, whatever the others hold, and zero where there are none.
+    elements, whatever the others hold, and zero for an empty set.
 
     Shapes: x (B, n, *features), mask (B, n), bool, True where an element is real, anywhere in the set -> (B, out).
         For Sampled, noise (B, m, n) gives m permutations: permutation j of set b visits the real elements by
@@ -90,7 +90,7 @@ class PaddedNetwork(nn.Module):
         return cast(Tensor, self.network.rho(pooled.to(values.dtype)))
 
     def _elements(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """What f reads of each element, (B, n, d), and the mask of those elements."""
+        """Returns what f reads of each element, (B, n, d), and the mask of those elements."""
         with errors_explained("h", self.network.h, x):
             elements = self.network.h(flat(x)).unflatten(0, mask.shape)
         if elements.dim() != 3:

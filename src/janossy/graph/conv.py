@@ -102,7 +102,7 @@ class JanossySAGEConv(SAGEConv):
 
 
 STEPS = ("propagate", "message", "aggregate")
-"""Those of torch_geometric's layers that take hooks."""
+"""The steps of torch_geometric's layers that take hooks."""
 
 
 def _within(vertices: Tensor, num: int) -> bool:

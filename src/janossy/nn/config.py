@@ -65,7 +65,7 @@ def config_of(part: Any) -> dict[str, Any]:
     if missing := [name for name in names if not hasattr(part, name) or ismethod(getattr(part, name))]:
         raise TypeError(
             f"{type(part).__name__} expects a method config() that returns its arguments, or an attribute for each of "
-            f"them; {', '.join(missing)} is none. Write config()."
+            f"them; it has no {', '.join(missing)}. Write config()."
         )
     return {name: getattr(part, name) for name in names}
 

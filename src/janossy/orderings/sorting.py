@@ -153,7 +153,7 @@ def _numbers(key: Key | int, elements: Tensor) -> tuple[Tensor, ...]:
 
 
 def ties_of(keys: Ragged, key: Key | int | None) -> Tensor:
-    """Whether two unequal elements of each set have equal keys, (B,).
+    """Returns True for sets of which two unequal elements have equal keys, (B,).
 
     They are ordered lexicographically, so that the sorted set is still a function of the multiset.
     """
@@ -164,7 +164,7 @@ def ties_of(keys: Ragged, key: Key | int | None) -> Tensor:
 
 
 def unordered_by(keys: Ragged, values: Tensor) -> Tensor:
-    """Whether two unequal ``values`` (N, …) of a set have elements of ``keys`` that are equal in every feature, (B,).
+    """Returns True for sets with unequal ``values`` (N, …) whose elements of ``keys`` agree in every feature, (B,).
 
     Nothing is left to order them by: they stay in the order that they came in.
     """
@@ -173,7 +173,7 @@ def unordered_by(keys: Ragged, values: Tensor) -> Tensor:
 
 
 def diagnostics_of_ties(keys: Ragged, values: Tensor, key: Key | int | None) -> str | None:
-    """What ties of the key do to the invariance of these sets' results, in a sentence; None if there is none to tell.
+    """Says in a sentence what ties of the key do to the invariance of these sets' results; None without ties.
 
     ``values``: what f reads of the elements, (N, …).
     """
@@ -195,7 +195,9 @@ def diagnostics_of_ties(keys: Ragged, values: Tensor, key: Key | int | None) -> 
 
 
 def _pairs(keys: Ragged, order: Tensor, *, equal: Tensor, unequal: Tensor) -> Tensor:
-    """Whether two neighbours in the order of each set agree in ``equal`` and differ in ``unequal``, (B,)."""
+    """Returns True for sets with two neighbours in the order that agree in ``equal`` and differ in ``unequal``,
+    (B,).
+    """
     owners = keys.to_index()[1]
     equal, unequal, owners = equal[order], unequal[order], owners[order]
     tied = (owners[1:] == owners[:-1]) & (equal[1:] == equal[:-1]).all(1) & (unequal[1:] != unequal[:-1]).any(1)

@@ -18,7 +18,7 @@ from janossy.stack.maps import linear
 from janossy.stack.schedule import schedule
 
 EVALUATORS = ("gather", "packed")
-"""What a network by itself may choose, for its rows to be run here: both run every row."""
+"""The evaluators that a network by itself may choose, for its rows to be run here: both run every row."""
 
 NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -68,7 +68,7 @@ def pool_recurrences(
 def _projected(
     structure: Recurrent, f: Recurrence, values: Tensor, counts: Sequence[int]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What cells read of each element (N, gates·H); the weights (R, gates·H, H); and the bias (R, H) that stays apart.
+    """Returns what cells read per element (N, gates·H), weights (R, gates·H, H), and the bias (R, H) that stays apart.
 
     Every other bias is in what is read, as with one network (``evaluate/cells/layers.py``).
     """
@@ -81,7 +81,7 @@ def _projected(
 
 
 def _read(problem: Problem, buckets: list[Bucket], begin: int, zero: int) -> Tensor:
-    """What each entry of a network's rows is among the inputs, one row after the other."""
+    """Returns the input that each entry of a network's rows is, one row after the other."""
     entries_of = [torch.zeros(0, dtype=torch.long, device=problem.values.device)]
     for bucket in buckets:
         positions = bucket.positions()

@@ -28,7 +28,7 @@ from studies.runs.page import write_pages
 from studies.runs.results import Result
 
 NEEDS = {"scores-by-k": "scores", "error-by-permutations": "curve", "learning-curves": "history"}
-"""What a result must have for a plot to show it."""
+"""The part of a result that each plot needs."""
 
 CAPTIONS = {
     "scores-by-k": "Test accuracy by k and ρ (LSTM and GRU with 20 permutations at inference), for "
@@ -80,7 +80,7 @@ def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[s
 
 
 def _context(results: Sequence[Result], skipped: Sequence[str], directory: Path) -> dict[str, Any]:
-    """What both templates say."""
+    """Returns the values that both templates print."""
     tasks = tasks_of(results)
     checks = pattern_checks(results)
     has_wide = any(result["model"] not in MODELS for result in results)

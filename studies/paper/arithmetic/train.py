@@ -76,7 +76,7 @@ def replica(task: Task, model: Model, seed: int, rate: float | None, settings: S
 
 
 def _scored(task: Task, model: Model, seed: int, settings: Settings, kept: Replica) -> dict[str, Any]:
-    """What a result file holds, but for the seconds."""
+    """Returns the contents of a result file, but for the seconds."""
     x, y = task.draw(settings.num_test, seed, 2)
     num_permutations = settings.num_permutations if model.is_sampled else 1
     outputs = kept.scaled.outputs(x, num_permutations, kept.source)

@@ -52,7 +52,7 @@ def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[s
 
 
 def _context(results: Sequence[Result], skipped: Sequence[str], directory: Path) -> dict[str, Any]:
-    """What both templates say."""
+    """Returns the values that both templates print."""
     groups = grouped(results)
     datasets = [name for name in NAMES if any(column.dataset == name for column in groups)]
     checks = pattern_checks(results)

@@ -15,7 +15,7 @@ from janossy.functions.structure import Direction, Recurrent, recurrent
 
 
 def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]:
-    """What the first layer's cells read of each element: for each direction (N, d) -> (N, gates·H).
+    """Projects each element for the first layer's cells: for each direction (N, d) -> (N, gates·H).
 
     H is then the hidden units, filled up to one vector, where compiled kernels take them.
     Raises: ValueError for elements in another dtype than the weights.

@@ -9,7 +9,7 @@ LOGISTIC = {"tanh": 2.0, "sigmoid": 1.0}
 """s of the activations that are 1 − s/(1 + e^{sp})."""
 
 MAX_ELEMENTS = 24
-"""Of the sets whose tuples the kernel adds up in the working precision."""
+"""The largest sets whose tuples the kernel adds up in the working precision."""
 
 FAR = {torch.float32: 40.0, torch.float64: 300.0}
 """The exponents up to which it may multiply two of its products, and stay below the largest number."""
@@ -24,7 +24,7 @@ def logistic_means(
     activation: str,
     with_slopes: bool,
 ) -> tuple[Tensor, Tensor] | None:
-    """As ``TUPLE_MEANS.kernel`` of ``in_place(p, places)``, (means, slopes); or None.
+    """Computes what ``TUPLE_MEANS.kernel`` does for ``in_place(p, places)``, (means, slopes); or returns None.
 
     That is where sets are not small, or an exponent so large that a product might overflow. ``sizes``: the least and
     the largest set's. The slopes' last axis is filled up to whole vectors.

@@ -43,7 +43,7 @@ class Operator:
     """A kernel, as it is and differentiable."""
 
     name: str
-    """That of its kernel's function."""
+    """The name of its kernel's function."""
     kernel: Callable[..., tuple[Tensor, Tensor]]
     """(p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without); unknown to autograd."""
     means: Callable[..., Tensor]

@@ -34,7 +34,7 @@ def by_inputs(
 
 
 def gradients(means: Tensor, inputs: Sequence[Tensor], needed: Sequence[bool], gradient: Tensor) -> list[Tensor | None]:
-    """Those by the inputs that need one, to be differentiated again."""
+    """Returns the gradients by the inputs that need one, to be differentiated again."""
     wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
     computed = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
     return [next(computed) if needs else None for needs in needed]
