@@ -119,6 +119,9 @@ def test_no_setting_is_without_effect():
         "num_tuples": 5,
         "exact": False,
         "num_heads": 1,
+        "num_blocks": 3,
+        "num_points": 5,
+        "num_seeds": 3,
         "features": {"products": [2]},
     }
     assert set(changes) == {setting.name for setting in fields(Settings)}
@@ -189,6 +192,13 @@ def test_pair_features_of_every_layout():
         (lambda: built("attention", num_heads=3), ValueError, "num_heads to divide in_features=8; got num_heads=3"),
         (lambda: built("k2", features={"angles": [1]}), ValueError, "features expects differences, .*; got 'angles'"),
         (lambda: built("k2", features={"products": [4]}), ValueError, "columns 0 … 3, known by number only; got 4"),
+        (
+            lambda: built("induced", num_heads=3),
+            ValueError,
+            "num_heads to divide in_features=8; got num_heads=3",
+        ),
+        (lambda: built("set-transformer", num_blocks=0), ValueError, "expects num_blocks >= 1; got num_blocks=0"),
+        (lambda: built("set-transformer", num_seeds=0), ValueError, "expects num_seeds >= 1; got num_seeds=0"),
         (lambda: build_network("k1", Layout(), Layout(), 1), ValueError, "elements of at least one column"),
     ],
 )

@@ -9,7 +9,17 @@ from torch import nn
 
 from janossy.checks import check_integer
 from janossy.functions import GRU, LSTM, FeaturedMLP, GatedAttention, TupleFeatures, TupleMLP
-from janossy.nn import AttentionMean, ColumnEmbedding, PooledNorm, Readout
+from janossy.nn import (
+    AppendSize,
+    AttentionMean,
+    ColumnEmbedding,
+    ConcatenatedElements,
+    PooledNorm,
+    Readout,
+    SeedAttention,
+    SetEncoder,
+    attention_blocks,
+)
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Distinct, Sampled, Tuples
@@ -40,6 +50,12 @@ class Settings:
     set with more than 10^7 of them it draws in any case."""
     num_heads: int = 4
     """Of attention."""
+    num_blocks: int = 2
+    """Of attention between the elements of a set, before they are pooled."""
+    num_points: int = 16
+    """Induced points, by which elements look at each other."""
+    num_seeds: int = 1
+    """Learned vectors that pool a set by attention."""
     features: Mapping[str, Any] | None = None
     """Arguments of ``TupleFeatures``, for pairs and triples, by columns of the layout, their names or their numbers; {}
     for ``pair_features``. Columns with a period or in a distance are in their own units, as they were before they were
@@ -57,7 +73,10 @@ def build_network(
       that it may go on where larger sets come;
     - "max": "k1" with the maximum in the place of the mean;
     - "attention": "k1" with attention in the place of the mean (``GatedAttention``);
-    - "gru", "lstm": a recurrence on random permutations, trained by π-SGD.
+    - "gru", "lstm": a recurrence on random permutations, trained by π-SGD;
+    - "set-transformer": blocks of attention between the elements of a set, then pooling by seeds (``attention_blocks``,
+      ``SeedAttention``), in time that grows with the square of a set's size;
+    - "induced": the same, by induced points, in time that grows with the size.
 
     f is told the logarithm of each set's size, which a mean forgets; of a larger set than ``largest_size`` of the
     layout, that one's, but by recurrences, which count by themselves. Pooled vectors are normalised over the batch, and
@@ -102,7 +121,8 @@ def build_network(
         activation=chosen.activation,
         dropout=chosen.dropout,
     )
-    return JanossyNetwork(h, pooling, rho)
+    encoder = ENCODERS[strategy](chosen, element_layout, h) if strategy in ENCODERS else None
+    return JanossyNetwork(h, pooling, rho, encoder=encoder)
 
 
 def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
@@ -116,7 +136,7 @@ def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
     if unknown := [name for name in given if name not in known]:
         raise ValueError(f"a strategy's settings are {', '.join(known)}; got {', '.join(unknown)}.")
     settings = Settings(**{**OWN.get(strategy, {}), **given})
-    for name, at_least in {"width": 1, "depth": 1, "readout_depth": 0}.items():
+    for name, at_least in {"width": 1, "depth": 1, "readout_depth": 0, "num_blocks": 1, "num_seeds": 1}.items():
         check_integer(f"strategy {strategy!r}", name, getattr(settings, name), at_least)
     return settings
 
@@ -176,6 +196,30 @@ def _recurrence(cell: type[GRU] | type[LSTM]) -> "Build":
     return build
 
 
+def _of_seeds(settings: Settings, layout: Layout, h: ColumnEmbedding) -> JanossyPooling:
+    f = TupleMLP(
+        1, settings.num_seeds * settings.width, (settings.width,) * settings.depth, activation=settings.activation
+    )
+    return JanossyPooling(f, Tuples(1))
+
+
+def _encoder(induced: bool) -> Callable[[Settings, Layout, ColumnEmbedding], SetEncoder]:
+    def build(settings: Settings, layout: Layout, h: ColumnEmbedding) -> SetEncoder:
+        blocks = attention_blocks(
+            settings.width,
+            num_blocks=settings.num_blocks,
+            num_heads=settings.num_heads,
+            num_points=settings.num_points if induced else None,
+            dropout=settings.dropout,
+        )
+        size = AppendSize(largest_size=layout.largest_size)
+        seeds = SeedAttention(settings.width, num_seeds=settings.num_seeds, num_heads=settings.num_heads)
+        first = nn.Linear(h.out_features + 1, settings.width)
+        return SetEncoder([size, first, *blocks, seeds, ConcatenatedElements(settings.num_seeds)])
+
+    return build
+
+
 def _size(layout: Layout) -> dict[str, Any]:
     """How f is told the size of a set."""
     return {"append_size": "log", "largest_size": layout.largest_size}
@@ -227,7 +271,12 @@ STRATEGIES: dict[str, Build] = {
     "attention": _attention,
     "gru": _recurrence(GRU),
     "lstm": _recurrence(LSTM),
+    "set-transformer": _of_seeds,
+    "induced": _of_seeds,
 }
+
+ENCODERS = {"set-transformer": _encoder(induced=False), "induced": _encoder(induced=True)}
+"""The encoders of strategies in which elements look at each other before they are pooled."""
 
 OWN: dict[str, dict[str, Any]] = {
     "sum": {"norm": False},
@@ -235,5 +284,7 @@ OWN: dict[str, dict[str, Any]] = {
     "k3+features": {"features": {}},
     "gru": {"depth": 1},
     "lstm": {"depth": 1},
+    "set-transformer": {"depth": 1},
+    "induced": {"depth": 1},
 }
 """The settings in which a strategy differs from ``Settings``."""
