@@ -1,18 +1,24 @@
 """Scores of validation sets, by brute force, with the networks that were trained and their training sets."""
 
+from collections import Counter
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 from sklearn.metrics import balanced_accuracy_score, mean_squared_error, r2_score
 
 from janossy.cli.workflow.evaluation import by_permutations, evaluate, scores, worst_predictions
 from janossy.cli.workflow.record import in_words, shown
-from janossy.estimators import SetClassifier, SetRegressor, search
+from janossy.estimators import SetClassifier, SetRegressor, ensemble, out_of_fold, search
 from janossy.tables import as_sets
-from tests.cli.commands import orders
+from tests.cli.commands import FIT, janossy, orders, write
 
-NUM = 45
+__all__ = ["janossy"]
+
+NUM, LARGEST = 45, 7
 COLUMNS = orders(NUM)
 SETS = as_sets({name: COLUMNS[name] for name in ("order", "item", "price")}, set_id="order")
 RETURNED = as_sets(COLUMNS, "returned", set_id="order")[1]
@@ -78,7 +84,7 @@ def alone(model, of):
 
 def test_classes_are_judged_by_networks_that_had_not_seen_the_set(models):
     model, _, learnt_from = models
-    evaluation = evaluate(model, SETS, RETURNED)
+    evaluation = evaluate(model, RETURNED)
     sets, expected = of_unseen(model, learnt_from, alone(model, model.predict_proba))
     order = np.argsort(evaluation.sets)
     assert evaluation.sets[order].tolist() == sets.tolist() == list(range(NUM))
@@ -96,7 +102,7 @@ def test_classes_are_judged_by_networks_that_had_not_seen_the_set(models):
 
 def test_numbers_are_judged_by_networks_that_had_not_seen_the_set(models):
     _, model, learnt_from = models
-    evaluation = evaluate(model, SETS, TOTALS)
+    evaluation = evaluate(model, TOTALS)
     sets, expected = of_unseen(model, learnt_from, alone(model, model.predict))
     order = np.argsort(evaluation.sets)
     assert 1 < len(sets) < NUM / 2 and evaluation.sets[order].tolist() == sets.tolist()
@@ -114,16 +120,44 @@ def test_the_whole_is_the_mean_of_models_of_new_sets(models):
 
 def test_more_permutations_are_judged_alike(models):
     model, regressor, _ = models
-    found = by_permutations(model, SETS, RETURNED)
-    evaluation = evaluate(model, SETS, RETURNED)
+    found = by_permutations(model, RETURNED)
+    evaluation = evaluate(model, RETURNED)
     assert [num for num, _ in found] == [1, 2, 4]
     assert found[-1][1] == evaluation.right.mean() and model.num_permutations == 4
-    assert by_permutations(regressor, SETS, TOTALS) == []
+    assert by_permutations(regressor, TOTALS) == []
+
+
+def test_fewer_permutations_are_some_of_those_that_were_drawn(models):
+    model, _, _ = models
+    sets, probabilities = model.validation_predictions(1)
+    drawn = np.concatenate([np.stack([x.numpy() for x in fold.outputs], 1) for fold in model.folds_])  # (V, w, m, C)
+    weights = np.concatenate([[fold.weights] * len(fold.sets) for fold in model.folds_])
+    each = softmax(drawn / model.temperature_, -1)
+    for p, of_set, weight in zip(probabilities, each, weights, strict=True):
+        chosen = product(*([x for x in of_network if not np.isnan(x).any()] for of_network in of_set))
+        assert any(np.allclose(p, weight @ np.array(some), atol=1e-6) for some in chosen)
+    assert sorted(sets) == list(range(NUM))
+
+
+def test_a_fit_predicts_each_validation_set_once_per_network(janossy, monkeypatch):
+    """Apart from the sets that the report takes apart, which are predicted by one or two at a time."""
+    write("orders.csv", orders())
+    seen = Counter()
+    for module in (out_of_fold, ensemble):
+
+        def counted(network, sets, *arguments, real=module.predict_by, **options):
+            if len(sets) > LARGEST:  # no set without each of its elements in turn
+                seen[network] += len(sets)
+            return real(network, sets, *arguments, **options)
+
+        monkeypatch.setattr(module, "predict_by", counted)
+    code, stdout, _ = janossy(*FIT, "--strategy", "gru", "--validation", "3", "--out", "model")
+    assert code == 0 and "on 40 sets" in stdout and sorted(seen.values()) == [13, 13, 14]
 
 
 def test_what_is_most_wrong_is_named_with_what_mattered(models):
     _, model, _ = models
-    evaluation = evaluate(model, SETS, TOTALS)
+    evaluation = evaluate(model, TOTALS)
     errors = np.abs(evaluation.predictions - evaluation.targets) / evaluation.targets.std(0)
     wrong = list(worst_predictions(model, SETS, evaluation, ["total", "hour"]))
     worst = int(errors.max(1).argmax())

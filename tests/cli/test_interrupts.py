@@ -24,7 +24,7 @@ PLACES = {
     "the first batch": (Training, "_step"),
     "between candidates": (FitDisplay, "_tried"),
     "calibration": ("janossy.estimators.classifier", "temperature"),
-    "judging": ("janossy.cli.workflow.fitting", "judge"),
+    "judging": ("janossy.cli.workflow.fitting", "evaluate"),
     "saving": ("janossy.cli.workflow.fitting", "save"),
     "report": ("janossy.cli.workflow.fitting", "report"),
 }

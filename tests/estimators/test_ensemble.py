@@ -9,7 +9,8 @@ import torch
 from janossy import Ragged, predict
 from janossy.estimators.batches import Examples
 from janossy.estimators.ensemble import WIDTH, Ensemble, temperature
-from janossy.estimators.networks import SEED
+from janossy.estimators.networks import BLOCKS, SEED
+from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
 from janossy.tables.layout import Layout
@@ -83,14 +84,16 @@ def test_the_temperature_is_that_of_sets_one_by_one(strategy):
     net = network("gru") if strategy == "gru" else limited(strategy)
     labels = torch.randint(2, (len(sizes),), generator=torch.Generator().manual_seed(1))
     examples = Examples(sets, None, labels, torch.ones(len(sizes)))
-    found = temperature([([net], [1.0], torch.arange(len(sizes)))], examples, task, 20)
+    fold = Fold([net], [1.0], torch.arange(len(sizes)), [outputs_by_draw(net, examples, 20)])
+    found = temperature([fold], examples, task)
 
     logits = []
     for b in range(len(sizes)):
         one = sets[b : b + 1]
         if math.perm(sizes[b], min(sizes[b], 3 if strategy == "k3" else 2)) > LARGE and strategy != "gru":
             drawing = limited(strategy, exact=False)
-            logits.append(predict(drawing, one, 20, seed=SEED, keep_outputs=True).outputs[0])
+            num = BLOCKS * 20  # groups of 20 tuples
+            logits.append(predict(drawing, one, num, seed=SEED, keep_outputs=True).outputs[0])
         else:
             logits.append(predict(net, one, 20, seed=SEED if strategy == "gru" else None, keep_outputs=True).outputs[0])
 

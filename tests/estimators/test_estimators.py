@@ -254,7 +254,7 @@ def test_numpy_integers_are_integers(kind):
     }
     expected = SetClassifier("k1", **options).fit(sets, labels).predict_proba(sets)
     model = SetClassifier("k1", **{name: kind(value) for name, value in options.items()}).fit(sets, labels)
-    assert len(model.parts_) == 3 and np.array_equal(model.predict_proba(sets), expected)
+    assert len(model.folds_) == 3 and np.array_equal(model.predict_proba(sets), expected)
 
 
 def test_lines_while_it_fits(capsys):

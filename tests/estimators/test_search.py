@@ -173,7 +173,7 @@ def test_auto_is_a_search_of_two_rungs():
 def test_folds_each_have_a_network():
     found = search(Limits(max_epochs=1), 3).run([Candidate("k1", {"width": 4})])
     assert len(found.networks) == 3 and found.weights == pytest.approx([1 / 3] * 3)
-    assert [len(networks) for networks, _, _ in found.parts] == [1, 1, 1]
+    assert [len(fold.networks) for fold in found.folds] == [1, 1, 1]
 
 
 def test_a_candidate_that_diverges_is_told_and_left(monkeypatch):

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_consistent_length
 from torch import Tensor
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.ensemble import Part, temperature
+from janossy.estimators.ensemble import temperature
+from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
@@ -208,7 +209,22 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         of_set = whole.gather(1, codes).repeat_interleave(sizes, 0)
         return (of_set - without.gather(1, codes.repeat_interleave(sizes, 0)))[:, 0]
 
-    def _calibrate(self, parts: Sequence[Part], examples: Examples) -> None:
+    def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Returns what the networks that left out a set in training say of it, as kept from ``fit``.
+
+        They would say it of new sets, but that the choice among candidates, and the temperature, have looked at it.
+        Saved models do not have it.
+
+        Args:
+            num_permutations: how many of the orders that were drawn count. None for all.
+
+        Shapes: the numbers of the sets in X (V,), and probabilities (V, C).
+        Raises: NotFittedError before fit, and of a model that was loaded.
+        """
+        sets, means = self._validation_means(num_permutations)
+        return sets, means.numpy()
+
+    def _calibrate(self, folds: Sequence[Fold], examples: Examples) -> None:
         task = Classification(len(self.classes_))
-        self.temperature_ = temperature(parts, examples, task, self.num_permutations)
+        self.temperature_ = temperature(folds, examples, task)
         self.ensemble_.temperature = self.temperature_

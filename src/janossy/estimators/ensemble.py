@@ -1,8 +1,8 @@
 """Ensemble: the weighted mean of several networks, how far the order matters to it, and its temperature."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import exp, inf, nan
+from dataclasses import dataclass, replace
+from math import exp, inf
 
 import torch
 from scipy.optimize import minimize_scalar
@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from janossy.estimators.batches import Examples
 from janossy.estimators.networks import SEED, predict_by, steps
+from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.tasks import Classification, Task
 from janossy.inference import Prediction
 from janossy.inference.error_bars import Sample
@@ -27,9 +28,6 @@ MAX_CALIBRATION_SETS = 5_000
 
 WIDTH = 1.0
 """The standard deviation of the logarithm of temperatures, before any set is seen: a few sets do not move it far."""
-
-Part = tuple[list[nn.Module], list[float], Tensor]
-"""Networks that left out the same sets, their weights, and the numbers of these."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,38 +154,25 @@ def picks(outputs: Sequence[Tensor], loss: Callable[[Tensor], float]) -> list[in
     return counts
 
 
-def temperature(parts: Sequence[Part], examples: Examples, task: Classification, num_permutations: int) -> float:
-    """The divisor of all logits at which the sets that were left out are the least surprising (Guo et al., 2017).
+def temperature(folds: Sequence[Fold], examples: Examples, task: Classification) -> float:
+    """Returns the divisor of all logits at which validation sets are the least surprising (Guo et al., 2017).
 
-    Maximum a posteriori, as a few sets that are all predicted well would ask for probabilities of 0 and 1.
+    Maximum a posteriori, as a few sets that are all predicted well would ask for probabilities of 0 and 1. The logits
+    are those that the folds keep.
     """
-    share = min(1.0, MAX_CALIBRATION_SETS / sum(len(sets) for _, _, sets in parts))
-    logits, targets, weights = [], [], []
-    for networks, each, sets in parts:
-        some = examples[sets[: max(1, int(share * len(sets)))]]
-        logits.append([(w, _draws(network, some, num_permutations)) for network, w in zip(networks, each, strict=True)])
-        targets.append(some.targets)
-        weights.append(some.weights)
+    share = min(1.0, MAX_CALIBRATION_SETS / sum(len(fold.sets) for fold in folds))
+    some = [_first(fold, max(1, int(share * len(fold.sets)))) for fold in folds]
+    targets = [(examples.targets[fold.sets], examples.weights[fold.sets]) for fold in some]
 
     def surprise(log_temperature: float) -> float:
         link = task.link(exp(log_temperature))
         total = log_temperature**2 / (2 * WIDTH**2)
-        for part, target, weight in zip(logits, targets, weights, strict=True):
-            mean = sum(w * link(draws).nanmean(1) for w, draws in part)
-            assert isinstance(mean, Tensor)
-            total += float((task.losses(mean, target) * weight).sum())
+        for fold, (target, weight) in zip(some, targets, strict=True):
+            total += float((task.losses(fold.mean(link), target) * weight).sum())
         return total
 
     return exp(minimize_scalar(surprise, bounds=(-3, 3), method="bounded").x)
 
 
-def _draws(network: nn.Module, examples: Examples, num_permutations: int) -> Tensor:
-    """The logits of each set and draw, (B, m, C), NaN behind those of a set that has fewer."""
-    parts = []
-    for step in steps(examples.sets):
-        some = examples[step]
-        prediction = predict_by(network, some.sets, some.context, None, num_permutations, error_bar=False)
-        assert prediction.outputs is not None
-        parts.append(prediction.outputs)
-    most = max(part.shape[1] for part in parts)
-    return torch.cat([pad(part, (0, 0, 0, most - part.shape[1]), value=nan) for part in parts])
+def _first(fold: Fold, num: int) -> Fold:
+    return replace(fold, sets=fold.sets[:num], outputs=[outputs[:num] for outputs in fold.outputs])

@@ -49,6 +49,14 @@ def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
     )
 
 
+def draws_single_orders(network: nn.Module) -> bool:
+    """Returns True if each draw of a prediction is one permutation, and no group of several."""
+    if not isinstance(network, JanossyNetwork):
+        return False
+    drawn = as_random(network.pooling.orderings.in_prediction(), "draws")
+    return drawn is not None and drawn.num_permutations == 1
+
+
 def drawn_in_training(network: nn.Module) -> Orderings | None:
     """Returns the orderings that training draws by, if a prediction takes all; else None."""
     return network.pooling.orderings_train if isinstance(network, JanossyNetwork) else None
@@ -95,13 +103,11 @@ def predict_by(
     num_permutations: int,
     *,
     seed: int = SEED,
-    error_bar: bool = True,
 ) -> Prediction:
     """Predicts the sets of one of ``steps`` by one network, and keeps the draws.
 
-    Large sets may be drawn from where small ones give all: ``orderings_for``.
-
-    ``error_bar``: permutations come in at least ``BLOCKS`` blocks, where any are drawn.
+    Large sets may be drawn from where small ones give all: ``orderings_for``. Permutations come in at least ``BLOCKS``
+    blocks, where any are drawn.
     """
     if not isinstance(network, JanossyNetwork):
         outputs = exact_outputs(network, sets, context)
@@ -117,7 +123,7 @@ def predict_by(
     for orderings, sizes in sizes_by:
         numbers = torch.tensor([b for b, n in enumerate(sets.sizes) if n in sizes], dtype=torch.long)
         num, block = num_permutations, None
-        drawn = as_random(orderings, "predict") if error_bar else None
+        drawn = as_random(orderings, "predict")
         if drawn is not None and drawn.num_permutations == 1:
             block = max(1, num // BLOCKS)
         elif drawn is not None:

@@ -87,13 +87,35 @@ class SetRegressor(RegressorMixin, SetEstimator):
         mean, error = (columns[0] if self._flat else columns.T for columns in self._in_units(X))
         return (mean, error) if return_std else mean
 
+    def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Returns what the networks that left out a set in training say of it, as kept from ``fit``.
+
+        They would say it of new sets, but that the choice among candidates has looked at it. Saved models do not have
+        it.
+
+        Args:
+            num_permutations: how many of the orders that were drawn count. None for all.
+
+        Shapes: the numbers of the sets in X (V,), and predictions (V,), or (V, t) of several targets.
+        Raises: NotFittedError before fit, and of a model that was loaded.
+        """
+        sets, means = self._validation_means(num_permutations)
+        columns = self._unstandardised(means)
+        return sets, columns[:, 0] if self._flat else columns
+
+    def _unstandardised(self, means: Tensor) -> np.ndarray:
+        """Returns predictions (B, t) in the units of y. Raises: FloatingPointError if one is not finite."""
+        with np.errstate(over="ignore"):  # the check says more
+            columns = means.double().numpy() * self.y_scale_ + self.y_mean_
+        check_outputs_finite(torch.from_numpy(columns), type(self).__name__)
+        return columns
+
     def _in_units(self, X: Any, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of each set as y was, and their standard errors, (t, B)."""
         outcome = self._outcome(X, seed)
-        with np.errstate(over="ignore"):  # the check says more
-            mean = outcome.mean.double().numpy() * self.y_scale_ + self.y_mean_
+        mean = self._unstandardised(outcome.mean)
+        with np.errstate(over="ignore"):
             error = outcome.standard_error.double().numpy() * self.y_scale_
-        check_outputs_finite(torch.from_numpy(mean), type(self).__name__)
         return mean.T, error.T
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from janossy.estimators.batches import Examples, RandomBatches, num_batches
 from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
-from janossy.estimators.ensemble import Ensemble, Part, picks
+from janossy.estimators.ensemble import picks
 from janossy.estimators.interrupts import Interrupts, now
+from janossy.estimators.out_of_fold import Fold, linked_mean, outputs_by_draw
 from janossy.estimators.tasks import Task
 from janossy.estimators.training import Ending, Plan, Trained, train
 from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
@@ -55,21 +56,25 @@ class Limits:
 
 @dataclass(eq=False)
 class SearchResult:
-    """What a search found: networks, their weights, and for each split those of them that left out its sets."""
+    """The networks that a search ends with, their weights, and for each split those of them that left out its sets."""
 
     networks: list[nn.Module]
     weights: list[float]
     trials: list[Trial]
-    parts: list[Part]
+    folds: list[Fold]
 
 
 @dataclass(eq=False)
 class _Result:
-    """A candidate that has been trained: a network for each split, and its predictions of the sets left out."""
+    """A candidate that has been trained: a network per split, with its outputs for the validation sets.
+
+    Shapes: each of outputs (V, m, out); predicted (V, out), for the sets of all splits.
+    """
 
     trial: Trial
     networks: list[nn.Module]
-    outputs: Tensor
+    outputs: list[Tensor]
+    predicted: Tensor
 
 
 @dataclass(frozen=True)
@@ -249,16 +254,12 @@ class Search:
                 break
             runs.append(run)
             networks.append(network.eval())
-            validation_sets = self.examples[validation]
-            of_network = Ensemble([network], [1.0], self.task)
-            outputs.append(
-                of_network.predict(validation_sets.sets, validation_sets.context, self.num_permutations).mean
-            )
+            outputs.append(outputs_by_draw(network, self.examples[validation], self.num_permutations))
             if self.interrupts.came:
                 break
         if not runs:
             return None
-        predicted = torch.cat(outputs)
+        predicted = torch.cat([linked_mean(each, self.task.link(1.0)) for each in outputs])
         targets, weights = (x[self.validated[: len(predicted)]] for x in (self.examples.targets, self.examples.weights))
         trial = Trial(
             candidate.strategy,
@@ -272,7 +273,7 @@ class Search:
             history=[run.history for run in runs],
             candidate=i,
         )
-        return _Result(trial, networks, predicted), runs[-1].last
+        return _Result(trial, networks, outputs, predicted), runs[-1].last
 
     def _tell(self, candidate: Candidate, rung: _Rung, network: int, epoch: Epoch, trial: Trial | None = None) -> None:
         at = now()
@@ -299,21 +300,22 @@ class Search:
     def _chosen(self, results: list[_Result]) -> SearchResult:
         """The average of the best few that went all the way, if it is better than the best alone; else the best."""
         results = [result for result in results if len(result.networks) == len(self.splits)] or results[:1]
-        counts = picks([result.outputs for result in results], self._loss)
-        parts: list[Part] = [([], [], validation) for _, validation in self.splits]
+        counts = picks([result.predicted for result in results], self._loss)
+        folds = [Fold([], [], validation, []) for _, validation in self.splits]
         for result, count in zip(results, counts, strict=True):
             if not count:
                 continue
             weight = count / sum(counts)
             place = next(place for place, trial in enumerate(self.trials) if trial is result.trial)
             self.trials[place] = replace(result.trial, weight=weight)
-            for network, (networks, weights, _) in zip(result.networks, parts, strict=False):
-                networks.append(network)
-                weights.append(weight)
-        parts = [part for part in parts if part[0]]
-        networks = [network for part in parts for network in part[0]]
-        weights = [weight / len(parts) for part in parts for weight in part[1]]
-        return SearchResult(networks, weights, self.trials, parts)
+            for network, outputs, fold in zip(result.networks, result.outputs, folds, strict=False):
+                fold.networks.append(network)
+                fold.weights.append(weight)
+                fold.outputs.append(outputs)
+        folds = [fold for fold in folds if fold.networks]
+        networks = [network for fold in folds for network in fold.networks]
+        weights = [weight / len(folds) for fold in folds for weight in fold.weights]
+        return SearchResult(networks, weights, self.trials, folds)
 
 
 def _ending(runs: Sequence[Trained]) -> str:

@@ -22,10 +22,11 @@ from janossy.checks import check_integer, check_number
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import Candidate, candidates
 from janossy.estimators.checkpoint import Checkpoint
-from janossy.estimators.ensemble import Ensemble, Outcome, Part, check_outputs_finite
+from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.networks import SEED, draws, explained
+from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.processes import Processes
 from janossy.estimators.search import Limits, Search
 from janossy.estimators.size_extrapolation import largest_size
@@ -54,11 +55,11 @@ class SetEstimator(BaseEstimator):
 
     encoder_: TableEncoder
     ensemble_: Ensemble
-    parts_: list[Part]
+    folds_: list[Fold]
     trials_: list[Trial]
     sensitivity_: Sensitivity | None
     validation_sets_: Labelled
-    """Of a fit to sets in files: sets that the networks have not learnt from, in ``parts_`` by their numbers here."""
+    """Of a fit to sets in files: sets that the networks have not learnt from, in ``folds_`` by their numbers here."""
     scan_: Scan
     seconds_: dict[str, float]
     interrupted_: bool
@@ -139,11 +140,23 @@ class SetEstimator(BaseEstimator):
         What such a model says of its sets it would say of new ones, but that the choice among the candidates, and the
         temperature, have looked at them. Saved models do not have it.
         """
-        check_is_fitted(self, "parts_")
-        for networks, weights, sets in self.parts_:
+        check_is_fitted(self, "folds_")
+        for fold in self.folds_:
             model = copy(self)
-            model.ensemble_ = replace(self.ensemble_, networks=networks, weights=weights)
-            yield model, sets.numpy()
+            model.ensemble_ = replace(self.ensemble_, networks=fold.networks, weights=fold.weights)
+            yield model, fold.sets.numpy()
+
+    def _validation_means(self, num_permutations: int | None) -> tuple[np.ndarray, Tensor]:
+        """Returns the numbers of the validation sets (V,), and what the networks that left them out predict (V, out).
+
+        Raises: FloatingPointError if a prediction is not finite.
+        """
+        check_is_fitted(self, "folds_")
+        check_integer("validation_predictions", "num_permutations", num_permutations, 1, optional=True)
+        link = self.ensemble_.task.link(self.ensemble_.temperature)
+        means = torch.cat([fold.mean(link, num_permutations) for fold in self.folds_])
+        check_outputs_finite(means, type(self).__name__)
+        return torch.cat([fold.sets for fold in self.folds_]).numpy(), means
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
         """What is told of the predictions of whole sets (B, out), and of those without an element (N, out)."""
@@ -190,9 +203,9 @@ class SetEstimator(BaseEstimator):
             found = self._found(interrupts, lambda: search.run(tried))
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
-            self.parts_ = [(networks, each, torch.from_numpy(used)[sets.cpu()]) for networks, each, sets in found.parts]
-            self._calibrate(found.parts, examples)
-            self.sensitivity_ = _sensitivity(found.parts, examples, task, seed)
+            self._calibrate(found.folds, examples)
+            self.sensitivity_ = _sensitivity(found.folds, examples, task, seed)
+            self.folds_ = [fold.on_host(torch.from_numpy(used)) for fold in found.folds]
         self.interrupted_ = interrupts.came
         self.ensemble_.to("cpu")
         self._warn_unfinished()
@@ -304,16 +317,17 @@ class SetEstimator(BaseEstimator):
     def _take(self, fitted: Fitted) -> None:
         """What a fit to a stream has found."""
         found, task = fitted.found, fitted.targets.task
-        self.encoder_, self.trials_, self.parts_ = fitted.encoder, found.trials, found.parts
+        self.encoder_, self.trials_ = fitted.encoder, found.trials
+        self.folds_ = [fold.on_host(torch.arange(len(fitted.examples))) for fold in found.folds]
         self.ensemble_ = Ensemble(found.networks, found.weights, task)
         self.validation_sets_, self.scan_, self.seconds_ = fitted.validation_sets, fitted.scan, fitted.seconds
         self.n_features_in_ = len(self.encoder_.elements) + len(self.encoder_.context)
         torch.manual_seed(fitted.seed)
-        self._calibrate(found.parts, fitted.examples)
-        self.sensitivity_ = _sensitivity(found.parts, fitted.examples, task, fitted.seed)
+        self._calibrate(found.folds, fitted.examples)
+        self.sensitivity_ = _sensitivity(found.folds, fitted.examples, task, fitted.seed)
         self.ensemble_.to("cpu")
 
-    def _calibrate(self, parts: Sequence[Part], examples: Examples) -> None:
+    def _calibrate(self, folds: Sequence[Fold], examples: Examples) -> None:
         """What is learnt from the sets that were left out, when the networks are ready."""
 
     def _tell(self, interrupts: Interrupts, progress: Progress) -> None:
@@ -419,12 +433,12 @@ def check_targets_given(y: Any, owner: object) -> None:
         )
 
 
-def _sensitivity(parts: Sequence[Part], examples: Examples, task: Task, seed: int) -> Sensitivity | None:
+def _sensitivity(folds: Sequence[Fold], examples: Examples, task: Task, seed: int) -> Sensitivity | None:
     """How much a single order of sets that were left out matters to the network of most weight that draws orders."""
     drawing = [
-        (weight, network, sets)
-        for networks, weights, sets in parts
-        for network, weight in zip(networks, weights, strict=True)
+        (weight, network, fold.sets)
+        for fold in folds
+        for network, weight in zip(fold.networks, fold.weights, strict=True)
         if draws(network)
     ]
     if not drawing:

@@ -1,7 +1,6 @@
 """What a model says of sets that its networks have not seen: predictions, scores, and what it got most wrong."""
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import cast
 
@@ -14,9 +13,6 @@ from janossy.tables import Column, SetTable
 
 Model = SetClassifier | SetRegressor
 
-
-FEW_SETS = 2_000
-"""As many tell how the score grows with permutations."""
 
 NUMBERS = (1, 2, 5, 10, 20)
 """Of permutations, as far as the model averages so many."""
@@ -89,23 +85,12 @@ def task_of(model: Model) -> TaskName:
     return "classification" if isinstance(model, SetClassifier) else "regression"
 
 
-def evaluate(model: Model, sets: SetTable, targets: np.ndarray) -> Evaluation:
-    """Predict the sets that were left out, each by the networks that did not learn from it."""
-    numbers, predictions, probabilities = [], [], []
-    for part, some in model.as_of_new_sets():
-        numbers.append(some)
-        if isinstance(part, SetClassifier):
-            probabilities.append(part.predict_proba(sets[some]))
-            predictions.append(part.classes_[probabilities[-1].argmax(1)])
-        else:
-            predictions.append(part.predict(sets[some]))
-    chosen = np.concatenate(numbers)
-    return Evaluation(
-        chosen,
-        targets[chosen],
-        np.concatenate(predictions),
-        np.concatenate(probabilities) if probabilities else None,
-    )
+def evaluate(model: Model, targets: np.ndarray) -> Evaluation:
+    """Returns the predictions of the validation sets, each by the networks that did not learn from it."""
+    sets, predicted = model.validation_predictions()
+    if isinstance(model, SetClassifier):
+        return Evaluation(sets, targets[sets], model.classes_[predicted.argmax(1)], predicted)
+    return Evaluation(sets, targets[sets], predicted, None)
 
 
 def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: Sequence[str] = ()) -> dict[str, float]:
@@ -130,21 +115,19 @@ def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: 
     }
 
 
-def by_permutations(model: Model, sets: SetTable, targets: np.ndarray) -> list[tuple[int, float]]:
-    """The main score for several numbers of permutations; none of a model that draws no orders."""
+def by_permutations(model: Model, targets: np.ndarray) -> list[tuple[int, float]]:
+    """Returns the main score for several numbers of permutations; none if the model draws no orders.
+
+    Fewer permutations than all are some of those that the fit has drawn.
+    """
     if model.sensitivity_ is None:
         return []
     found = []
     for num in sorted({*(num for num in NUMBERS if num < model.num_permutations), model.num_permutations}):
-        said: list[np.ndarray] = []
-        true: list[np.ndarray] = []
-        for part, some in model.as_of_new_sets():
-            few = some[: max(1, FEW_SETS // len(model.parts_))]
-            of_num = copy(part).set_params(num_permutations=num)
-            said.append(of_num.predict(sets[few]))
-            true.append(targets[few])
-        main = next(iter(scores(np.concatenate(true), np.concatenate(said), task_of(model)).values()))
-        found.append((num, main))
+        sets, predicted = model.validation_predictions(num)
+        if isinstance(model, SetClassifier):
+            predicted = model.classes_[predicted.argmax(1)]
+        found.append((num, next(iter(scores(targets[sets], predicted, task_of(model)).values()))))
     return found
 
 

@@ -124,7 +124,7 @@ def _written(
     interrupts.came = interrupts.came or model.interrupted_
     if interrupts.came:
         say(console, "Stopped; the best so far is being written. Ctrl-C again leaves at once.")
-    evaluation = evaluate(model, sets, targets)
+    evaluation = evaluate(model, targets)
     found = scores(evaluation.targets, evaluation.predictions, task, request.recipe.target)
     record = Record(
         request.recipe,

@@ -30,7 +30,7 @@ def report(
 ) -> bytes:
     """The page as HTML. ``metadata``: further settings and versions, by name; ``reasons``: of the columns' kinds."""
     task = task_of(model)
-    numbers = by_permutations(model, sets, _of_all(evaluation, len(sets)))
+    numbers = by_permutations(model, _of_all(evaluation, len(sets)))
     plots = dict(_plots(model, evaluation, numbers, record))
     context = {
         "record": record,

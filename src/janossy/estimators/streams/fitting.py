@@ -12,8 +12,8 @@ from torch import Tensor
 from janossy.estimators.batches import Examples, seed_of
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.checkpoint import Checkpoint
-from janossy.estimators.ensemble import Ensemble
 from janossy.estimators.interrupts import Interrupts, now
+from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.processes import Processes
 from janossy.estimators.search import Limits, Search, SearchResult
 from janossy.estimators.size_extrapolation import largest_size
@@ -58,7 +58,7 @@ class FitRequest:
 class Fitted:
     """A network, as a search would have found it, and how it came about.
 
-    ``validation_sets``: sets that it has not learnt from, to which the numbers in ``found.parts`` point. ``examples``
+    ``validation_sets``: sets that it has not learnt from, to which the numbers in ``found.folds`` point. ``examples``
     are the same, encoded. ``seconds``: "scan", the first pass; "training", of which "reading" is what it waited for.
     """
 
@@ -154,9 +154,9 @@ def fit_stream(
     if not run.history:
         raise NothingTrained("before the first step of training was done")
     network.eval()
-    mean = (
-        Ensemble([network], [1.0], targets.task).predict(examples.sets, examples.context, request.num_permutations).mean
-    )
+    outputs = outputs_by_draw(network, examples, request.num_permutations)
+    fold = Fold([network], [1.0], torch.arange(len(examples)), [outputs])
+    mean = fold.mean(targets.task.link(1.0))
     losses = targets.task.losses(mean, examples.targets) * examples.weights
     trial = Trial(
         candidate.strategy,
@@ -172,7 +172,7 @@ def fit_stream(
         index,
     )
     tell_epoch(run.last, trial)
-    found = SearchResult([network], [1.0], [*trials, trial], [([network], [1.0], torch.arange(len(examples)))])
+    found = SearchResult([network], [1.0], [*trials, trial], [fold])
     return Fitted(
         found, encoder, targets, validation_sets, examples, scanned, seed, interrupts.came, processes, seconds
     )

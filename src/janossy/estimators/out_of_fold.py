@@ -1,0 +1,72 @@
+"""Out-of-fold outputs: what networks say of the sets that they have not learnt from, computed once and kept."""
+
+from dataclasses import dataclass
+from math import nan
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from janossy.estimators.batches import Examples
+from janossy.estimators.networks import draws_single_orders, predict_by, steps
+from janossy.inference import Link
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Networks that left out the same V sets in training, the weight of each, and their outputs for these sets.
+
+    Shapes: sets (V,), the sets' numbers; each of outputs (V, m, out), as ``outputs_by_draw`` gives them.
+    """
+
+    networks: list[nn.Module]
+    weights: list[float]
+    sets: Tensor
+    outputs: list[Tensor]
+
+    def mean(self, link: Link, num_permutations: int | None = None) -> Tensor:
+        """Returns the weighted mean of the linked outputs, (V, out): what these networks together predict.
+
+        Args:
+            num_permutations: how many orders of each set count, of networks that draw single orders. None for all.
+        """
+        total = self.outputs[0].new_zeros(())
+        for network, weight, outputs in zip(self.networks, self.weights, self.outputs, strict=True):
+            if num_permutations is not None and draws_single_orders(network):
+                outputs = _few(outputs, num_permutations)
+            total = total + weight * linked_mean(outputs, link)
+        return total
+
+    def on_host(self, numbers: Tensor) -> "Fold":
+        """Returns the fold with its tensors on the CPU, and its sets by their places in ``numbers``."""
+        return Fold(self.networks, self.weights, numbers[self.sets.cpu()], [each.cpu() for each in self.outputs])
+
+
+def linked_mean(outputs: Tensor, link: Link) -> Tensor:
+    """Returns the mean over draws of linked outputs: (V, m, out) with NaN for draws that are not there -> (V, out)."""
+    return link(outputs[:, 0]) if outputs.shape[1] == 1 else link(outputs).nanmean(1)
+
+
+@torch.no_grad()
+def outputs_by_draw(network: nn.Module, examples: Examples, num_permutations: int) -> Tensor:
+    """Returns the outputs of each set and draw, before the link: logits, or numbers. The draws are a prediction's.
+
+    Shapes: B sets -> (B, m, out), m the most draws of a set, NaN behind those of a set that has fewer.
+    """
+    parts = []
+    for step in steps(examples.sets):
+        some = examples[step]
+        prediction = predict_by(network, some.sets, some.context, None, num_permutations)
+        assert prediction.outputs is not None
+        parts.append(prediction.outputs)
+    most = max(part.shape[1] for part in parts)
+    return torch.cat([pad(part, (0, 0, 0, most - part.shape[1]), value=nan) for part in parts])
+
+
+def _few(outputs: Tensor, num: int) -> Tensor:
+    """Returns ``num`` draws of each set, chosen at random, as the draws of small sets are all orders by turns."""
+    if num >= outputs.shape[1]:
+        return outputs
+    random = torch.rand(outputs.shape[:2], generator=torch.Generator().manual_seed(num)).to(outputs.device)
+    chosen = random.masked_fill(outputs.isnan().all(2), torch.inf).argsort(1)[:, :num]
+    return outputs.gather(1, chosen[..., None].expand(-1, -1, outputs.shape[2]))
