@@ -1,6 +1,6 @@
 """f of every row, reduced: at most so many rows at a time, which are computed again in backward."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce as fold
 
@@ -39,11 +39,14 @@ def pool_rows(problem: Problem, rows: Rows, steps: Steps) -> Tensor | Ragged:
     A row of length 0 is not computed: its value is the zero vector.
     """
     reduction = REDUCTIONS[problem.reduce]
-    parts = {
-        i: _evaluate(problem.f, steps, bucket, reduction, problem.memory_budget)
-        for i, bucket in enumerate(rows.buckets)
-        if bucket.length > 0 and bucket.num_sets > 0
-    }
+    parts: dict[int, Tensor] = {}
+    for together in _in_one_call(rows.buckets, steps, problem.memory_budget):
+        if len(together) == 1:
+            bucket = rows.buckets[together[0]]
+            parts[together[0]] = _evaluate(problem.f, steps, bucket, reduction, problem.memory_budget)
+        else:
+            of_each = _evaluate_together(problem.f, steps, [rows.buckets[i] for i in together], reduction)
+            parts |= zip(together, of_each, strict=True)
     if parts:
         example = next(iter(parts.values()))
     else:
@@ -59,6 +62,31 @@ def pool_rows(problem: Problem, rows: Rows, steps: Steps) -> Tensor | Ragged:
     if problem.values.dtype in HALF:
         joined = joined.to(problem.values.dtype)
     return joined if problem.reduce is not None else Ragged.from_sizes(joined, rows.counts())
+
+
+def _in_one_call(buckets: Sequence[Bucket], steps: Steps, memory_budget: int) -> Iterator[list[int]]:
+    """Yields the numbers of buckets to whose rows f is applied at once.
+
+    They have rows of one length, which fit the budget together. On small sets calls of f cost more than its arithmetic.
+    """
+    by_length: dict[int, list[int]] = {}
+    for i, bucket in enumerate(buckets):
+        if bucket.length > 0 and bucket.num_sets > 0:
+            by_length.setdefault(bucket.length, []).append(i)
+    for length, numbers in by_length.items():
+        num_rows = sum(buckets[i].num_sets * buckets[i].num_rows for i in numbers)
+        if num_rows * steps.row_bytes(length) <= memory_budget:
+            yield numbers
+        else:
+            yield from ([i] for i in numbers)
+
+
+def _evaluate_together(f: Function, steps: Steps, buckets: Sequence[Bucket], reduction: Reduction) -> Iterator[Tensor]:
+    """Yields what ``_evaluate`` gives of each bucket, by one call of f."""
+    positions = [positions_of(bucket, len(steps.values)).flatten(0, 1) for bucket in buckets]
+    y = steps.apply(f, steps.take(steps.values, torch.cat(positions)))
+    for bucket, rows in zip(buckets, y.split([len(each) for each in positions]), strict=True):
+        yield reduction.finish(reduction.start(rows.unflatten(0, (bucket.num_sets, bucket.num_rows))), bucket.num_rows)
 
 
 def _evaluate(f: Function, steps: Steps, bucket: Bucket, reduction: Reduction, memory_budget: int) -> Tensor:
