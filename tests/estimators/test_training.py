@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from janossy.estimators import batches
+from janossy.estimators.adamw import AdamW
 from janossy.estimators.batches import Examples, RandomBatches, num_batches
+from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.interrupts import Interrupts
+from janossy.estimators.processes import Processes
 from janossy.estimators.tasks import SquaredError
-from janossy.estimators.training import Ending, Plan, train
+from janossy.estimators.training import Ending, Plan, Training, train
 from janossy.functions import TupleMLP
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
@@ -117,6 +120,92 @@ def test_a_loss_that_is_not_finite_ends_with_an_error(bad):
     data.targets[3] = bad
     with pytest.raises(FloatingPointError, match=r"expects finite losses; got train_loss = .* after epoch 1. Lower"):
         trained(training=data)
+
+
+def extended(checkpoint=None, step=None):
+    """Returns a network of two legs of training, and how the second went."""
+    net = network()
+    data, validation = examples(), examples(20, seed=1)
+    source = RandomBatches(data, 8, seed=0)
+    reports = []
+    plan, report = Plan(3, 8, 1e-2, None), reports.append
+    training = Training(net, source, validation, SquaredError(), plan, report, checkpoint=checkpoint, stage="0")
+    with pytest.MonkeyPatch.context() as patch:
+        if step is not None:
+            patch.setattr(Training, "_step", step)
+        training.run()
+        first = copy.deepcopy(net.state_dict())
+        training.extend(Plan(5, 8, 1e-2, None), "1")
+        return first, net, training.run(), reports
+
+
+def test_training_goes_on_from_the_best_weights():
+    rates = []
+    real = Training._step
+
+    def step(self, *arguments):
+        if len(rates) == 15:  # the first step of the second leg
+            assert all(torch.equal(weight, self.best[name]) for name, weight in self.network.state_dict().items())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                self.optimizer, "step", lambda rate, take=self.optimizer.step: (rates.append(rate), take(rate))
+            )
+            return real(self, *arguments)
+
+    first, net, result, reports = extended(step=step)
+    losses = [row["valid_loss"] for row in result.history]
+    assert [epoch.number for epoch in reports] == list(range(1, 9)) and reports[-1].planned == 8
+    expected = [Plan(epochs, 8, 1e-2, None).rate(i, 5 * epochs) for epochs in (3, 5) for i in range(5 * epochs)]
+    assert rates == pytest.approx(expected)  # it rises again, and falls
+    assert min(losses) == min(losses[3:]) < min(losses[:3])
+    assert any(not torch.equal(weight, first[name]) for name, weight in net.state_dict().items())
+
+
+def test_what_goes_on_does_so_by_its_checkpoints(tmp_path):
+    checkpoint = Checkpoint(tmp_path, {}, Processes())
+    _, expected, result, _ = extended(checkpoint)
+
+    def none(self, *arguments):
+        raise AssertionError("a finished leg takes no step again")
+
+    _, net, again, reports = extended(checkpoint, step=none)
+    assert reports == [] and again.history == result.history
+    assert all(torch.equal(x, expected.state_dict()[name]) for name, x in net.state_dict().items())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_optimiser_is_that_of_torch(dtype):
+    torch.manual_seed(0)
+    ours = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(2, 1)).to(dtype)
+    ours[1].weight.requires_grad = False
+    theirs = copy.deepcopy(ours)
+    optimizers = [AdamW(ours.parameters(), 0.1) for _ in range(2)]
+    expected = torch.optim.AdamW(theirs.parameters(), 1.0, weight_decay=0.1, fused=True)
+    for i, rate in enumerate((0.1, 0.03, 0.2, 0.01)):
+        optimizer = optimizers[i > 1]
+        if i == 2:
+            optimizer.load_state_dict(copy.deepcopy(optimizers[0].state_dict()))
+        expected.param_groups[0]["lr"] = rate
+        for network, each in ((ours, optimizer), (theirs, expected)):
+            each.zero_grad()
+            x = torch.ones(5, 3, dtype=dtype)
+            layers = network if i else network[:2]  # the last has no gradient at first
+            layers(x).square().sum().backward()
+        optimizer.step(rate)
+        expected.step()
+        for weight, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            assert torch.equal(weight, other)
+
+
+def test_patience_counts_from_the_restart():
+    """The rate that rises makes losses worse for a while, which is no reason to end."""
+    data = examples(20, seed=1)
+    wrong = Examples(data.sets, None, -data.targets, data.weights)  # what is learnt makes it worse
+    source = RandomBatches(examples(), 8, seed=0)
+    training = Training(network(), source, wrong, SquaredError(), Plan(50, 8, 1e-2, 3), lambda epoch: None)
+    num = len(training.run().history)
+    training.extend(Plan(50, 8, 1e-2, 3), "more")
+    assert num + 3 < len(training.run().history) < num + 25
 
 
 def test_an_interrupt_keeps_the_best_so_far():

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.estimators import checkpoint as checkpoints
+from janossy.estimators.adamw import AdamW
 from janossy.estimators.batches import BatchSource, Examples, seed_of
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.interrupts import Interrupts, now
@@ -76,7 +77,11 @@ class State:
 
     step: int = 0
     steps: float = inf
-    """Planned; the clock may take some away."""
+    """The step at which training ends; the clock may bring it forward."""
+    first_step: int = 0
+    """The step at which the learning rate began to rise for the last time."""
+    first_epoch: int = 0
+    """The number of epochs before that."""
     misses: int = 0
     seconds: float = 0.0
     shortened: bool = False
@@ -86,9 +91,9 @@ class State:
     num_sets: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 
-    @property
-    def best(self) -> float:
-        return min((row["valid_loss"] for row in self.history), default=inf)
+    def best(self, first_epoch: int = 0) -> float:
+        """Returns the least validation loss since an epoch."""
+        return min((row["valid_loss"] for row in self.history[first_epoch:]), default=inf)
 
 
 def train(
@@ -124,10 +129,10 @@ def train(
         criterion,
         plan,
         report,
-        interrupts or Interrupts(),
-        processes or Processes(),
-        checkpoint,
-        stage,
+        interrupts=interrupts,
+        processes=processes,
+        checkpoint=checkpoint,
+        stage=stage,
     ).run()
 
 
@@ -135,7 +140,7 @@ class Training:
     """AdamW on the mean loss of batches, with the learning rate and the early end of training in memory.
 
     Random numbers are drawn from a seed of the step and of the process, so that no state of theirs has to be kept: runs
-    repeat, and processes draw different permutations.
+    repeat, and processes draw different permutations. After ``run``, ``extend`` plans further epochs.
     """
 
     def __init__(
@@ -146,21 +151,32 @@ class Training:
         criterion: nn.Module,
         plan: Plan,
         report: Callable[[Epoch], None],
-        interrupts: Interrupts,
-        processes: Processes,
-        checkpoint: Checkpoint | None,
-        stage: str,
+        *,
+        interrupts: Interrupts | None = None,
+        processes: Processes | None = None,
+        checkpoint: Checkpoint | None = None,
+        stage: str = "training",
     ) -> None:
         self.network, self.source, self.validation, self.criterion = network, source, validation, criterion
-        self.plan, self.report, self.interrupts, self.processes = plan, report, interrupts, processes
+        self.plan, self.report = plan, report
+        self.interrupts, self.processes = interrupts or Interrupts(), processes or Processes()
         self.checkpoint, self.stage = checkpoint, stage
         self.device = validation.sets.device
-        self.optimizer = torch.optim.AdamW(
-            network.parameters(), plan.learning_rate, weight_decay=plan.weight_decay, fused=True
-        )
+        self.optimizer = AdamW(network.parameters(), plan.weight_decay)
         self.best: dict[str, Any] = {}
         self.state = State(steps=plan.epochs * source.steps_per_epoch)
         self.interrupted = False
+        self._restore()
+
+    def extend(self, plan: Plan, stage: str) -> None:
+        """Plans further epochs from the best weights so far: the learning rate rises and falls again.
+
+        That is a warm restart (Loshchilov and Hutter, 2017). The optimiser keeps its state.
+        """
+        state, self.plan, self.stage = self.state, plan, stage
+        state.first_step, state.first_epoch = state.step, len(state.history)
+        state.steps = state.step + plan.epochs * self.source.steps_per_epoch
+        state.misses, state.finished, state.shortened = 0, False, False
         self._restore()
 
     def run(self) -> Trained:
@@ -206,14 +222,13 @@ class Training:
         seed = seed_of(self.source.seed, self.state.step, self.processes.rank)
         torch.manual_seed(seed)
         batch = self.validation[:0] if batch is None else batch.to(self.device)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.plan.rate(self.state.step, self.state.steps)
         self.optimizer.zero_grad()
         outputs = called(batch.sets, context=batch.context, generator=torch.Generator(self.device).manual_seed(seed))
         loss = (self.criterion(outputs, batch.targets) * batch.weights).sum() / num_sets
         (loss * self.processes.num).backward()  # gradients are averaged over processes
         nn.utils.clip_grad_norm_(self.network.parameters(), MAX_NORM)
-        self.optimizer.step()
+        first = self.state.first_step
+        self.optimizer.step(self.plan.rate(self.state.step - first, self.state.steps - first))
         total, must_stop = self._must_stop(loss.item())
         self.state.loss += total * num_sets
         self.state.num_sets += num_sets
@@ -244,10 +259,11 @@ class Training:
                     f"training expects finite losses; got {name} = {row[name]} after epoch {row['epoch']}. "
                     "Lower learning_rate, or look for columns or targets of enormous values."
                 )
-        is_better = row["valid_loss"] < state.best
+        is_best = row["valid_loss"] < state.best()
+        misses = row["valid_loss"] >= state.best(state.first_epoch)
         state.history.append(row)
-        state.misses = 0 if is_better else state.misses + 1
-        if is_better:
+        state.misses = state.misses + 1 if misses else 0
+        if is_best:
             self.best = deepcopy(self.network.state_dict())
         self.report(self._epoch())
         time_left = self.plan.deadline - now()
@@ -281,16 +297,13 @@ class Training:
     def _save(self) -> None:
         if self.checkpoint is None:
             return
-        state: dict[str, Any] = {"best": self.best, "state": vars(self.state)}
-        if not self.state.finished:
-            state |= {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
-        self.checkpoint.write(self.stage, state)
+        state = {"best": self.best, "state": vars(self.state), "network": self.network.state_dict()}
+        self.checkpoint.write(self.stage, state | {"optimizer": self.optimizer.state_dict()})
 
     def _restore(self) -> None:
         saved = None if self.checkpoint is None else self.checkpoint.read(self.stage)
         if saved is None:
             return
         self.best, self.state = saved["best"], State(**saved["state"])
-        if not self.state.finished:
-            self.network.load_state_dict(saved["network"])
-            self.optimizer.load_state_dict(saved["optimizer"])
+        self.network.load_state_dict(saved["network"])
+        self.optimizer.load_state_dict(saved["optimizer"])
