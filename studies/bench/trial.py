@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 from time import monotonic, process_time
 from typing import Any, ClassVar, cast
@@ -128,7 +129,8 @@ def _telling(progress: Progress) -> Callable[[Search], None]:
     def tell(search: Search) -> None:
         nonlocal done
         networks = (search.network + search.epoch.number / max(1, search.epoch.planned)) / search.num_networks
-        part = min(1.0, (search.rung + min(1.0, networks)) / search.num_rungs)
+        total = search.seconds + search.seconds_left
+        part = min(1.0, search.seconds / total if isfinite(total) else networks)
         progress(max(0.0, part - done))
         done = max(done, part)
 

@@ -33,14 +33,14 @@ def models():
     What it saw: the numbers of the sets, found by the rows that the training loop was given.
     """
     trained = []
-    real = search.train
+    real = search.Training
 
-    def train(network, source, *others, **options):
+    def training(network, source, *others, **options):
         trained.append((network, source.examples))
         return real(network, source, *others, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "train", train)
+        patch.setattr(search, "Training", training)
         classifier = SetClassifier(
             ["gru", {"strategy": "gru", "width": 8}], **QUICK, validation=3, num_permutations=4
         ).fit(SETS, RETURNED)

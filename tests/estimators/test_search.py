@@ -1,3 +1,5 @@
+from dataclasses import replace
+from itertools import count
 from math import inf
 
 import numpy as np
@@ -9,12 +11,17 @@ from hypothesis import strategies as st
 from janossy.estimators import search as module
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch, seconds_to_predict
-from janossy.estimators.ensemble import picks
+from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.contenders import Contender, Run
+from janossy.estimators.ensemble import MAX_AVERAGED, picks
 from janossy.estimators.interrupts import time_by
-from janossy.estimators.search import KEPT, Limits, Search
+from janossy.estimators.out_of_fold import outputs_by_draw
+from janossy.estimators.processes import Processes
+from janossy.estimators.search import FEW, GOING_ON, Limits, Search
 from janossy.estimators.splits import folds, splits
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
+from janossy.estimators.training import Training
 from janossy.estimators.trials import NothingTrained
 from janossy.orderings import Tuples
 from janossy.sets import Ragged
@@ -59,7 +66,7 @@ def test_numbers_are_stratified_too():
 
 
 @pytest.mark.parametrize(("num", "validation", "expected"), [(50, None, 5), (5000, None, 1), (50, 0.2, 1), (50, 3, 3)])
-def test_sets_that_are_left_out_are_not_learnt_from(num, validation, expected):
+def test_sets_that_are_validation_sets_are_not_learnt_from(num, validation, expected):
     parts = splits(torch.zeros(num).long(), validation, np.random.default_rng(0))
     assert len(parts) == expected
     for training, validation_sets in parts:
@@ -90,7 +97,7 @@ def test_an_average_is_no_worse_than_the_best(seed, num):
     counts = picks(outputs, loss)
     average = sum(count * x for count, x in zip(counts, outputs, strict=True)) / sum(counts)
     assert loss(average) <= min(map(loss, outputs)) + 1e-6
-    assert sum(map(bool, counts)) <= 3
+    assert sum(map(bool, counts)) <= MAX_AVERAGED
 
 
 def test_errors_that_cancel_are_averaged():
@@ -130,44 +137,126 @@ def test_what_is_no_strategy(strategy, error, message):
 # Searches
 
 MORE = [Candidate("k1", {"width": width}) for width in (2, 3, 4, 6, 8, 16)]
-"""One more than a search ends with."""
+"""One more than go on to a second round."""
 
 
-def test_the_best_of_a_rung_go_on():
+@pytest.fixture
+def short_rounds(monkeypatch):
+    """Rounds of 2, 6, 14 and 16 epochs of 16 in all, each of a single step."""
+    monkeypatch.setattr(module, "FEWEST_STEPS", 1)
+    return Limits(max_epochs=16)
+
+
+def epochs_told(reports):
+    """The epochs of each network, in turn, by candidate and split."""
+    found = {}
+    for progress in reports:
+        if progress.trial is None:
+            found.setdefault((progress.candidate, progress.network), []).append(progress.epoch.number)
+    return found
+
+
+def test_a_few_go_on_from_where_they_were(short_rounds):
     reports = []
-    found = search(Limits(max_epochs=2), tell=reports.append).run(MORE)
-    by_rung = {r: [t for t in found.trials if t.rung == r] for r in (0, 1)}
-    assert len(by_rung[0]) == len(MORE) and len(by_rung[1]) == KEPT
-    worst = max(by_rung[0], key=lambda trial: trial.loss)
-    assert worst.settings not in [trial.settings for trial in by_rung[1]]
-    assert sum(trial.weight for trial in found.trials) == pytest.approx(1)
-    assert sum(found.weights) == pytest.approx(1)
-    assert [p.trial for p in reports if p.trial is not None] != []
-    assert str(reports[0]).endswith("of sets left out") and "round 1 of 2, k1 (width=2)" in str(reports[0])
+    found = search(short_rounds, 3, tell=reports.append).run(MORE)
+    first = [progress.trial for progress in reports if progress.trial is not None and progress.rung == 0]
+    assert sum(len(trial.history) == 1 for trial in first) == len(MORE) == len(found.trials)
+    by_round = [sum(trial.rung >= number for trial in found.trials) for number in range(1, 4)]
+    assert 0 < by_round[0] <= GOING_ON[0] and all(num <= most for num, most in zip(by_round, GOING_ON, strict=False))
+    for (_, split), epochs in epochs_told(reports).items():
+        assert epochs == list(range(1, len(epochs) + 1))  # none twice: nothing is trained from scratch again
+        assert split or len(epochs) in (2, 6, 14, 16)
+    for trial in found.trials:
+        assert len(trial.history) == 1 or trial.weight or len(trial.history) == 3
+    used = [trial for trial in found.trials if trial.weight]
+    assert sum(trial.weight for trial in used) == pytest.approx(1) and sum(found.weights) == pytest.approx(1)
+    assert str(reports[0]).endswith("of sets left out") and "round 1, k1 (width=2)" in str(reports[0])
 
 
-def test_what_has_been_judged_has_the_time_by_rank(monkeypatch):
-    """The first rung shares its half of the time; in the second the best may use all that is left, then the next."""
-    given_to, real = [], module.train
-
-    def train(network, source, validation, criterion, plan, *args, **options):
-        given_to.append((network.pooling.f.hidden[0].out_features, plan.deadline))
-        return real(network, source, validation, criterion, plan, *args, **options)
-
-    monkeypatch.setattr(module, "train", train)
-    with time_by(lambda: 0.0):
-        found = search(Limits(seconds=80.0, max_epochs=2)).run(MORE)
-    deadlines = [40 / left for left in (6, 5, 4, 3, 2, 1)]
-    assert given_to[:6] == [(c.settings["width"], pytest.approx(at)) for c, at in zip(MORE, deadlines, strict=True)]
-    ranked = sorted((trial for trial in found.trials if trial.rung == 0), key=lambda trial: trial.loss)
-    assert given_to[6:] == [(trial.settings["width"], 80.0) for trial in ranked[:KEPT]]
+def test_kept_outputs_are_those_of_the_networks_that_are_kept(short_rounds):
+    """After rounds that went on, and restored the best weights."""
+    tried = search(short_rounds, 3)
+    found = tried.run(MORE)
+    for fold in found.folds:
+        some = tried.examples[fold.sets]
+        for network, outputs in zip(fold.networks, fold.outputs, strict=True):
+            assert torch.equal(outputs, outputs_by_draw(network, some, 4))
+    total = sum(w * n(tried.examples.sets) for w, n in zip(found.weights, found.networks, strict=True))
+    parts = [sum(w * n(tried.examples.sets) for w, n in zip(f.weights, f.networks, strict=True)) for f in found.folds]
+    if len({len(trial.history) for trial in found.trials if trial.weight}) == 1:
+        assert torch.allclose(total, torch.stack(parts).mean(0), atol=1e-5)
 
 
-def test_auto_is_a_search_of_two_rungs():
-    """A third would train the first for a sixty-fourth of the time, which tells little."""
+def test_the_speed_of_the_machine_does_not_matter_while_the_time_suffices(short_rounds):
+    found = []
+    for second in (1e-6, 1.0):
+        with time_by(count(0.0, second).__next__):
+            found.append(search(replace(short_rounds, seconds=1e6), 3).run(MORE))
+    one, two = ([replace(trial, seconds=0.0, history=[]) for trial in each.trials] for each in found)
+    assert one == two and found[0].weights == found[1].weights
+
+
+@pytest.mark.parametrize("seconds", [3, 5, 9, 17, 40, 90, 200, 500])
+def test_at_any_end_of_the_time_there_is_an_average(short_rounds, seconds):
+    """By a clock that goes on by a second whenever it is looked at."""
+    clock = count(0.0, 1.0)
+    with time_by(clock.__next__):
+        try:
+            found = search(replace(short_rounds, seconds=float(seconds)), 3).run(MORE)
+        except NothingTrained:
+            assert seconds < 17
+            return
+    assert sum(found.weights) == pytest.approx(1) and found.folds
+    assert next(clock) < seconds + 60  # at most what ends an epoch and tells of it
+
+
+@pytest.mark.parametrize("told_before", [1, 2, 9, 20, 33, 60])
+def test_at_any_interrupt_there_is_an_average(short_rounds, told_before):
+    def interrupt(progress):
+        nonlocal told_before
+        told_before -= 1
+        tried.interrupts.came = tried.interrupts.came or told_before <= 0
+
+    tried = search(short_rounds, 3, tell=interrupt)
+    found = tried.run(MORE)
+    assert sum(found.weights) == pytest.approx(1) and sum(trial.weight for trial in found.trials) == pytest.approx(1)
+
+
+def test_what_was_interrupted_goes_on_by_its_checkpoint(short_rounds, tmp_path):
+    def interrupt(progress):
+        tried.interrupts.came |= progress.rung == 1 and progress.epoch.number == 5
+
+    expected = search(short_rounds, 3).run(MORE)
+    checkpoint = Checkpoint(tmp_path, {}, Processes())
+    tried = search(short_rounds, 3, tell=interrupt)
+    tried.checkpoint = checkpoint
+    tried.run(MORE)
+    assert tried.interrupts.came
+    again = search(short_rounds, 3)
+    again.checkpoint = checkpoint
+    found = again.run(MORE)
+    for ours, theirs in zip(found.networks, expected.networks, strict=True):
+        assert all(torch.equal(x, theirs.state_dict()[name]) for name, x in ours.state_dict().items())
+    assert found.weights == expected.weights
+
+
+def test_if_no_part_of_the_time_is_enough_for_a_step_one_has_it_all():
+    """By a clock of which building a batch takes more than a candidate's part."""
+    for seconds in (8, 20, 30, 40, 60):
+        with time_by(count(0.0, 1.0).__next__):
+            try:
+                found = search(Limits(seconds=float(seconds), max_epochs=1)).run(MORE[:4])
+            except NothingTrained:
+                assert seconds < 40
+            else:
+                assert sum(found.weights) == pytest.approx(1)
+
+
+def test_few_candidates_are_trained_to_the_end_at_once():
     reports = []
-    search(Limits(max_epochs=1), tell=reports.append).run([Candidate("k1", {"width": 2}) for _ in AUTO])
-    assert {progress.num_rungs for progress in reports} == {2}
+    search(Limits(max_epochs=3), tell=reports.append).run(MORE[:FEW])
+    assert {progress.rung for progress in reports} == {0}
+    assert all(epochs == [1, 2, 3] for epochs in epochs_told(reports).values())
 
 
 def test_folds_each_have_a_network():
@@ -176,15 +265,25 @@ def test_folds_each_have_a_network():
     assert [len(fold.networks) for fold in found.folds] == [1, 1, 1]
 
 
+def test_other_splits_are_begun_only_if_they_can_end():
+    """By a clock of which a network takes about half: the first takes its part, and a second fits in."""
+    with time_by(count(0.0, 1.0).__next__):
+        whole = search(Limits(max_epochs=20), 3).run(MORE[:1])
+    seconds = whole.trials[0].seconds / 3
+    with time_by(count(0.0, 1.0).__next__):
+        found = search(Limits(seconds=2.5 * seconds, max_epochs=20), 3).run(MORE[:1])
+    assert 1 <= len(found.networks) <= 2 and len(found.folds) == len(found.networks)
+
+
 def test_a_candidate_that_diverges_is_told_and_left(monkeypatch):
-    real = module.train
+    real = Training.run
 
-    def train(network, *args, **options):
-        if network.pooling.f.hidden[0].out_features == 4:
+    def run(self):
+        if self.network.pooling.f.hidden[0].out_features == 4:
             raise FloatingPointError("no")
-        return real(network, *args, **options)
+        return real(self)
 
-    monkeypatch.setattr(module, "train", train)
+    monkeypatch.setattr(Training, "run", run)
     both = [Candidate("k1", {"width": 4}), Candidate("k1", {"width": 8})]
     found = search(Limits(max_epochs=1)).run(both)
     assert [(trial.settings["width"], trial.note) for trial in found.trials] == [(4, "no"), (8, "")]
@@ -194,6 +293,24 @@ def test_a_candidate_that_diverges_is_told_and_left(monkeypatch):
         search(Limits(max_epochs=1)).run([both[0], Candidate("k1", {"width": 4, "depth": 1})])
 
 
+def test_what_diverges_later_is_as_it_was_before(short_rounds, monkeypatch):
+    real = Training.run
+
+    def run(self):
+        found = real(self)
+        if len(found.history) > 2:
+            with torch.no_grad():
+                next(self.network.parameters()).fill_(torch.nan)
+            raise FloatingPointError("no")
+        return found
+
+    monkeypatch.setattr(Training, "run", run)
+    tried = search(short_rounds, 3)
+    found = tried.run(MORE)
+    assert "no" in {trial.note for trial in found.trials}
+    assert all(network(tried.examples.sets).isfinite().all() for network in found.networks)
+
+
 def test_an_interrupt_keeps_what_is_there():
     def interrupt(progress):
         if progress.candidate == "k1 (width=8)" and progress.epoch.number == 2 and progress.trial is None:
@@ -201,7 +318,7 @@ def test_an_interrupt_keeps_what_is_there():
 
     tried = search(Limits(max_epochs=4), tell=interrupt)
     found = tried.run([Candidate("k1", {"width": w}) for w in (4, 8, 16)])
-    assert [trial.settings["width"] for trial in found.trials] == [4, 8]
+    assert [trial.epochs for trial in found.trials] == [4, 2, 0]
     assert found.trials[1].note == "interrupted" and found.networks
 
 
@@ -233,8 +350,9 @@ def test_pairs_of_which_all_take_too_long_to_predict_are_drawn(monkeypatch):
     expected = {(False, 100.0): None, (False, 21.0): None, (False, 19.0): False, (True, 100.0): False}
     for case, exact in expected.items():
         too_many, most = case
-        left = search(Limits(seconds=most, max_epochs=2))._worth_trying([Candidate("k1"), pairs])
-        assert left[1].settings.get("exact") is exact and left[0] == Candidate("k1")
+        with time_by(lambda: 0.0):
+            found = search(Limits(seconds=most, max_epochs=1)).run([Candidate("k1", {"width": 4}), pairs])
+        assert found.trials[1].settings.get("exact") is exact and found.trials[0].settings == {"width": 4}
 
 
 def test_an_epoch_of_pairs_that_are_drawn_costs_the_same_whatever_is_predicted_by():
@@ -246,13 +364,26 @@ def test_an_epoch_of_pairs_that_are_drawn_costs_the_same_whatever_is_predicted_b
     assert seconds_to_predict(exact, sets) > 5 * seconds_to_predict(drawn, sets) and exact.training
 
 
-def test_a_round_in_which_nobody_had_time_for_a_step_leaves_all_to_the_next(monkeypatch):
-    real = Search._try
-    monkeypatch.setattr(
-        Search, "_try", lambda self, c, i, rung, at: None if rung.number == 0 else real(self, c, i, rung, at)
-    )
-    found = search(Limits(max_epochs=1)).run(MORE)
-    assert {trial.rung for trial in found.trials} == {1} and sum(found.weights) == pytest.approx(1)
-    monkeypatch.setattr(Search, "_try", lambda self, *arguments: None)
-    with pytest.raises(NothingTrained):
-        search(Limits(max_epochs=1)).run(MORE)
+@pytest.mark.parametrize(("right", "num_expected"), [(0.75, 3), (1.0, 1)])
+def test_an_average_on_fewer_splits_is_taken_if_it_is_better_beyond_chance(right, num_expected):
+    """Two contenders: one on three splits, right in three of four sets, and another on one split alone."""
+    tried = search(Limits(), 3)
+    truth = torch.nn.functional.one_hot(tried.targets).float()
+    sizes = [len(validation) for _, validation in tried.splits]
+
+    def contender(index, right, num_splits):
+        wrong = (torch.arange(len(truth)) % 4 / 4 >= right).float()[:, None]
+        predicted = (truth * (1 - wrong) + (1 - truth) * wrong) * (0.9 - 0.01 * index) + 0.05
+        runs = [Run(None, None, None, None, part) for part in predicted.split(sizes)[:num_splits]]
+        return Contender(index, MORE[index], runs)
+
+    tried.contenders = [contender(0, 0.75, 3), contender(1, right, 1)]
+    counts, num_splits = tried._average()
+    assert num_splits == num_expected and sum(counts.values()) > 0
+
+
+def test_small_batches_are_computed_by_one_thread():
+    before = torch.get_num_threads()
+    seen = []
+    search(Limits(max_epochs=1), tell=lambda progress: seen.append(torch.get_num_threads())).run(MORE[:1])
+    assert set(seen) == {1} and torch.get_num_threads() == before

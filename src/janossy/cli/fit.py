@@ -25,6 +25,9 @@ COLUMNS = "Several with commas between, or the option again."
 STRATEGIES = ("k1", "k2", "k3", "k2+features", "k3+features", "sum", "max", "attention", "gru", "lstm")
 """Those of the estimators, whose module loads torch."""
 
+PRESETS = {"fast": 30.0, "balanced": 600.0, "best": 3600.0}
+"""Seconds of training."""
+
 
 def fit(
     tables: Annotated[
@@ -63,7 +66,14 @@ def fit(
         str,
         typer.Option(help=f"auto tries several. Or some of {', '.join(STRATEGIES)}."),
     ] = "auto",
-    time_budget: Annotated[str, typer.Option(help="Of training: 90s, 10m, 1h30m.")] = "10m",
+    preset: Annotated[
+        Literal["fast", "balanced", "best"],
+        typer.Option(help="Of training: 30 seconds, 10 minutes or an hour at most."),
+    ] = "balanced",
+    time_budget: Annotated[
+        str | None,
+        typer.Option(help="Of training, in the place of the preset's: 90s, 10m, 1h30m.", show_default=False),
+    ] = None,
     max_epochs: Annotated[
         int | None, typer.Option(min=1, help="Of training: by default what suits the number of sets.")
     ] = None,
@@ -108,7 +118,7 @@ def fit(
     """
     settings: dict[str, Any] = {
         "strategy": _strategy(strategy),
-        "time_budget": seconds("--time-budget", time_budget),
+        "time_budget": PRESETS[preset] if time_budget is None else seconds("--time-budget", time_budget),
         "max_epochs": max_epochs,
         "validation": None if validation is None else _validation(validation),
         "random_state": seed,

@@ -17,10 +17,10 @@ from janossy.inference import Prediction
 from janossy.inference.error_bars import Sample
 from janossy.sets import Ragged
 
-PICKS = 10
+PICKS = 20
 """Steps of the choice of weights."""
 
-MAX_AVERAGED = 3
+MAX_AVERAGED = 4
 """The most candidates that are averaged."""
 
 MAX_CALIBRATION_SETS = 5_000

@@ -1,6 +1,7 @@
-"""The search: several kinds of networks trained for a while, the better ones for longer, and the best averaged."""
+"""The search: candidates in turn, the promising ones for longer, and at any moment the best average so far."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil, inf
 
@@ -11,28 +12,44 @@ from torch import Tensor, nn
 from janossy.estimators.batches import Examples, RandomBatches, num_batches
 from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.contenders import Contender, Run, linked, mean_loss
 from janossy.estimators.ensemble import picks
 from janossy.estimators.interrupts import Interrupts, now
-from janossy.estimators.out_of_fold import Fold, linked_mean, outputs_by_draw
+from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.tasks import Task
-from janossy.estimators.training import Ending, Plan, Trained, train
+from janossy.estimators.training import Ending, Plan, Trained, Training
 from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
 from janossy.tables.layout import Layout
 
-KEPT, IN, LONGER = 5, 4, 8
-"""A rung keeps one candidate in four, five at least, and the next trains them eight times as long."""
+FEW = 3
+"""Up to so many candidates are trained to the end at once; of more, short rounds tell which are worth the time."""
 
-AT_ONCE = 3
-"""Up to so many candidates are trained to the end at once; of more, a shorter rung tells which have the time first."""
+PARTS = (1 / 8, 3 / 8, 7 / 8, 15 / 8, 31 / 8)
+"""The part of a full training that a candidate has had after each round: each round is twice as long as the last."""
 
-FEW_SPLITS = 2
-"""Before the last rung, candidates are judged by so many of the splits."""
+GOING_ON = (5, 3, 2, 2)
+"""The most candidates that go on to the second round, the third, and so on."""
+
+SURELY = 2
+"""So many go on though no other round may make them the best: an average is better for what is unlike the best."""
+
+FIRST_ROUND = 0.3
+"""The part of the time after which no other candidate is begun, if three networks have been tried."""
+
+FIRST_SPLIT = 0.6
+"""The part of the time after which the other splits are trained on, if there are several."""
+
+CHEAP = 0.03
+"""A learner whose other splits take no more than this part of the time left is fitted on all of them at once."""
 
 PREDICTING = 0.05
 """The part of the time that a candidate's predictions of all pairs or triples may take; else they are drawn."""
 
 FEWEST_STEPS = 200
-"""No candidate is judged by fewer steps of training, unless all of it has fewer."""
+"""No candidate is evaluated after fewer steps of training, unless all of it has fewer."""
+
+SMALL_BATCH = 20_000
+"""Elements of a batch up to which one thread is as fast as several, which would only wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +70,12 @@ class Limits:
         epochs = max(fewest, round(full * part))
         return Plan(epochs, batch_size, self.learning_rate or 1e-2, self.patience or max(10, epochs // 3))
 
+    def parts(self, num_candidates: int) -> Sequence[float]:
+        """Returns the part of a full training that a candidate has had after each round."""
+        if num_candidates <= FEW:
+            return (1.0,)
+        return PARTS if self.max_epochs is None else (*(part for part in PARTS if part < 1), 1.0)
+
 
 @dataclass(eq=False)
 class SearchResult:
@@ -64,33 +87,12 @@ class SearchResult:
     folds: list[Fold]
 
 
-@dataclass(eq=False)
-class _Result:
-    """A candidate that has been trained: a network per split, with its outputs for the validation sets.
-
-    Shapes: each of outputs (V, m, out); predicted (V, out), for the sets of all splits.
-    """
-
-    trial: Trial
-    networks: list[nn.Module]
-    outputs: list[Tensor]
-    predicted: Tensor
-
-
-@dataclass(frozen=True)
-class _Rung:
-    """One round of a search: of so many, on how many splits, and by what part of a full training."""
-
-    number: int
-    num_rungs: int
-    num_splits: int
-    part: float
-
-
 class Search:
-    """Successive halving (Jamieson and Talwalkar, 2016) with averaging of the best (Caruana et al., 2004).
+    """Candidates are trained on the first split, by rounds; then the best are on the others too, and averaged.
 
-    Rungs are of epochs, and not of time: as long as the time suffices, the result depends on the seed alone.
+    Each round doubles the training of the few candidates whose learning curve may still matter. A network goes on from
+    where it was. The average is that of Caruana et al. (2004). Rounds are of epochs, and not of time: as long as the
+    time suffices, the result depends on the seed alone.
     """
 
     def __init__(
@@ -111,218 +113,331 @@ class Search:
         self.num_permutations, self.seed, self.tell, self.checkpoint = num_permutations, seed, tell, checkpoint
         self.began = now()
         self.deadline = self.began + limits.seconds
-        self.validated = torch.cat([validation for _, validation in splits])
-        self.trials: list[Trial] = []
-        self.diverged = False
+        validation = torch.cat([validation for _, validation in splits])
+        self.targets, self.weights = examples.targets[validation], examples.weights[validation]
         self.interrupts = interrupts or Interrupts()
+        self.contenders: list[Contender] = []
 
     def run(self, candidates: Sequence[Candidate]) -> SearchResult:
-        """Try the candidates, and choose.
+        """Tries the candidates, and averages the best.
 
-        An interrupt, by Ctrl-C or by what is told, ends the search with the best so far.
+        An interrupt, by Ctrl-C or by ``tell``, ends the search with the best average so far. So does the end of the
+        time, but not before there is one learner, if one can be fitted without steps of training.
 
         Raises: FloatingPointError if training diverges, where there is only one candidate, or for all;
             NothingTrained after an interrupt, or the end of the time, before any network has learnt for a step.
         """
-        left = dict(enumerate(candidates)) if len(candidates) == 1 else self._worth_trying(candidates)
-        num_rungs = 1
-        while len(left) > AT_ONCE * IN ** (num_rungs - 1):
-            num_rungs += 1
-        results: dict[int, _Result] = {}
-        for number in range(num_rungs):
-            last = number + 1 == num_rungs
-            num_splits = len(self.splits) if last else min(FEW_SPLITS, len(self.splits))
-            rung = _Rung(number, num_rungs, num_splits, float(LONGER) ** (number + 1 - num_rungs))
-            results |= self._climb(rung, left)
-            if self._ended():
-                break
-            ranked = sorted(left.keys() & results.keys(), key=lambda i: results[i].trial.loss)
-            if ranked:  # else no candidate's part of the time was enough for a step, and the next round has more
-                left = {i: left[i] for i in ranked[: max(KEPT, len(ranked) // IN)]}
-        if not results and (self.interrupts.came or (left and not self.diverged)):
+        self.contenders = [Contender(i, candidate) for i, candidate in enumerate(candidates)]
+        parts = self.limits.parts(len(candidates))
+        with _threads(self.examples, self._plan(0, 1.0).batch_size):
+            self._first_round(parts[0])
+            for number, part in enumerate(parts[1:], 1):
+                if not self._further_round(number, part):
+                    break
+            self._other_splits()
+        if self._trained():
+            return self._result()
+        diverged = [contender.note for contender in self.contenders if contender.is_over]
+        notes = diverged or [contender.note for contender in self.contenders]
+        if self.interrupts.came or (now() > self.deadline and not diverged):
             raise NothingTrained("before the first step of training was done")
-        if not results:
-            raise FloatingPointError(f"all candidates of the search failed, the last by: {self.trials[-1].note}")
-        return self._chosen(sorted(results.values(), key=lambda result: result.trial.loss))
+        raise FloatingPointError(f"all candidates of the search failed, the last by: {notes[-1]}")
 
-    def _climb(self, rung: _Rung, left: dict[int, Candidate]) -> dict[int, _Result]:
-        """Try the candidates that are left, for as long as this rung says."""
-        end = _share(self.deadline, rung.num_rungs - rung.number)
-        results: dict[int, _Result] = {}
-        for place, (i, candidate) in enumerate(left.items()):
-            try:  # candidates that have been judged are the better ones first, and these have all the time they need
-                until = _share(end, len(left) - place) if rung.number == 0 else end
-                tried = self._try(candidate, i, rung, until)
-                if tried is not None:
-                    results[i], last = tried
-                    self.trials.append(results[i].trial)
-                    self._tell(candidate, rung, len(results[i].networks) - 1, last, results[i].trial)
-            except FloatingPointError as error:
-                if len(left) == 1:
-                    raise
-                self.diverged = True
-                self._note(i, candidate, rung.number, str(error))
-            if self._ended():
-                break
-        return results
+    def _first_round(self, part: float) -> None:
+        """Trains each candidate that suits the sets and the time for a while, on the first split."""
+        waiting = self._worth_trying(part)
+        for place, (contender, seconds) in enumerate(waiting):
+            if self.interrupts.came or (self._has_ended() and self._trained()):
+                return
+            num_tried = sum(each.runs[0].training is not None for each in self._trained())
+            if num_tried >= FEW and now() > self.began + FIRST_ROUND * self.limits.seconds:
+                contender.note = "not tried: the time is for those that are promising"
+                continue
+            left = self.deadline - now()
+            others = [each for _, each in waiting[place + 1 :]]
+            if seconds > max(0.0, left) and (self._trained() or any(each < seconds for each in others)):
+                contender.note = f"not tried: it is estimated to take {seconds:.0f} seconds"
+                continue
+            share = now() + max(left / (len(others) + 1), left / 4)
+            self._train_on_first(contender, part, min(share, self._end_of_first_split()))
+            if contender.runs and contender.runs[0].training is None:
+                needed = (len(self.splits) - 1) * contender.seconds
+                if needed <= CHEAP * (self.deadline - now()):
+                    self._train_other_splits([contender])
+        left_over = [each for each in waiting if not each[0].is_over]
+        if left_over and not self._trained() and not self._has_ended():  # no part of the time was enough for a step
+            cheapest = min(left_over, key=lambda each: each[1])[0]
+            self._train_on_first(cheapest, part, self.deadline)
 
-    def _ended(self) -> bool:
+    def _further_round(self, number: int, part: float) -> bool:
+        """Trains those candidates further that may still matter; returns False if none does, or the time is over."""
+        has_trained = False
+        for contender in self._promising()[: GOING_ON[number - 1]]:
+            epochs = self._plan(0, part).epochs - contender.planned
+            end = self._end_of_first_split()
+            pace = contender.seconds / max(1, len(contender.runs[0].trained.history))
+            if self._has_ended() or epochs * pace > end - now():
+                continue
+            if epochs > 0:
+                self._train_on_first(contender, part, end)
+            has_trained = True
+        return has_trained
+
+    def _promising(self) -> list[Contender]:
+        """Returns the contenders that may become the best or nearly so, the most promising first, but two at least.
+
+        Nearly is within the standard error of the difference of losses, as measured on the first split.
+        """
+        trained = self._trained()
+        if not trained:
+            return []
+        best = min(trained, key=lambda contender: contender.losses[-1])
+        losses = self._losses(best.predicted(1))
+        found = []
+        for contender in sorted(trained, key=lambda contender: contender.hoped_for):
+            difference = self._losses(contender.predicted(1)) - losses
+            error = float(difference.std()) / len(difference) ** 0.5 if len(difference) > 1 else inf
+            matters = contender.hoped_for <= best.losses[-1] + error
+            if not contender.is_over and (matters or len(found) < SURELY):
+                found.append(contender)
+        return found
+
+    def _other_splits(self) -> None:
+        """Trains what the average needs on the other splits, split by split, and what weighs the most first."""
+        if self._trained():
+            counts = self._counts(self._trained(), 1)
+            used = [contender for contender in counts if counts[contender]]
+            self._train_other_splits(sorted(used, key=lambda contender: -counts[contender]))
+
+    def _train_other_splits(self, contenders: Sequence[Contender]) -> None:
+        trained_before = [len(contender.runs) for contender in contenders]
+        for split in range(1, len(self.splits)):
+            for contender in contenders:
+                has_time = contender.seconds <= self.deadline - now()
+                if len(contender.runs) == split and has_time and not self._has_ended():
+                    self._train(contender, split, contender.planned, self.deadline)
+        for contender, num in zip(contenders, trained_before, strict=True):
+            if len(contender.runs) > num:
+                last, rung = contender.runs[-1].trained.last, len(contender.losses) - 1
+                self._tell(contender, rung, len(contender.runs) - 1, len(self.splits), last, self._trial(contender))
+
+    def _has_ended(self) -> bool:
         return self.interrupts.came or now() > self.deadline
 
-    def _worth_trying(self, candidates: Sequence[Candidate]) -> dict[int, Candidate]:
-        """The candidates that read more than one of these sets has not, and, by their cost, suit the time there is.
+    def _end_of_first_split(self) -> float:
+        return self.began + self.limits.seconds * (FIRST_SPLIT if len(self.splits) > 1 else 1.0)
 
-        If none does, the cheapest.
+    def _trained(self) -> list[Contender]:
+        return [contender for contender in self.contenders if contender.runs]
+
+    def _plan(self, split: int, part: float) -> Plan:
+        return self.limits.plan(len(self.splits[split][0]), part)
+
+    def _worth_trying(self, part: float) -> list[tuple[Contender, float]]:
+        """Returns contenders that these sets are large enough for, with the seconds of a first round.
+
+        One alone is tried whatever it takes.
         """
+        if len(self.contenders) == 1:
+            return [(self.contenders[0], 0.0)]
         largest = max(self.examples.sets.sizes)
-        estimated: dict[int, tuple[Candidate, float]] = {}
-        for i, candidate in enumerate(candidates):
+        found = []
+        for contender in self.contenders:
             if self.interrupts.came:
                 break
-            if candidate.least_size > largest:
-                self._note(i, candidate, 0, f"not tried: the largest set has {largest} elements")
+            if contender.candidate.least_size > largest:
+                contender.note = f"not tried: the largest set has {largest} elements"
                 continue
             try:
-                estimated[i] = self._estimated(candidate)
-            except ValueError as error:  # of too many rows
-                self._note(i, candidate, 0, f"not tried: {error}")
-        within = {i: candidate for i, (candidate, seconds) in estimated.items() if seconds <= self.limits.seconds}
-        if not within and estimated:
-            cheapest = min(estimated, key=lambda i: estimated[i][1])
-            within = {cheapest: estimated[cheapest][0]}
-        for i in estimated.keys() - within.keys():
-            candidate, seconds = estimated[i]
-            self._note(i, candidate, 0, f"not tried: it is estimated to take {seconds:.0f} seconds")
-        return within
+                found.append((contender, self._estimate(contender, part)))
+            except ValueError as error:  # too many rows
+                contender.note = f"not tried: {error}"
+        return found
 
-    def _estimated(self, candidate: Candidate) -> tuple[Candidate, float]:
-        """The first of its variants whose predictions take little of the time there is, else its last, and its seconds.
+    def _estimate(self, contender: Contender, part: float) -> float:
+        """Returns the seconds of a first round, and settles on one of the candidate's variants.
+
+        That is the first whose predictions take little of the time there is, else the last.
 
         Raises: ValueError where the last has too many rows.
         """
-        training, validation = (self.examples.sets[part] for part in self.splits[0])
-        epochs = self.limits.plan(len(training), 1.0).epochs
-        *others, last = candidate.variants
+        training, validation = (self.examples.sets[some] for some in self.splits[0])
+        epochs = self._plan(0, part).epochs
+        *others, last = contender.candidate.variants
         for variant in (*others, last):
             network = variant.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
             try:
                 predictions = seconds_to_predict(network, validation)
-                seconds = len(self.splits) * (epochs * seconds_an_epoch(network, training, validation) + predictions)
+                seconds = epochs * seconds_an_epoch(network, training, validation) + predictions
             except ValueError:
                 if variant is last:
                     raise
                 continue
             if len(self.splits) * predictions <= self.limits.seconds * PREDICTING:
                 break
-        return variant, seconds
+        contender.candidate = variant
+        return seconds
 
-    def _note(self, i: int, candidate: Candidate, rung: int, note: str) -> None:
-        untrained = Trial(candidate.strategy, dict(candidate.settings), rung, 0, 0.0, inf, -inf, note=note, candidate=i)
-        self.trials.append(untrained)
+    def _train_on_first(self, contender: Contender, part: float, deadline: float) -> None:
+        """Trains a contender on the first split, from the start or further, up to a part of a full training."""
+        number = len(contender.losses)
+        run = self._train(contender, 0, self._plan(0, part).epochs, deadline)
+        if run is None:
+            return
+        before = contender.losses[-1] if contender.losses else inf
+        contender.losses.append(float(self._losses(run.predicted).sum() / self._of_first(self.weights).sum()))
+        stopped = len(run.trained.history) < contender.planned and not run.trained.ending
+        contender.is_over = run.training is None or stopped or contender.losses[-1] >= before
+        self._tell(contender, number, 0, 1, run.trained.last, self._trial(contender))
 
-    def _try(self, candidate: Candidate, i: int, rung: _Rung, deadline: float) -> tuple[_Result, Epoch] | None:
-        """Trains a network of this candidate on each split, and predicts the split's validation sets.
+    def _train(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run | None:
+        """Trains a contender's network of a split up to so many epochs in all; returns None if it learnt nothing.
 
-        Returns None if an interrupt or the deadline came before the first step.
+        Raises: FloatingPointError if training diverges, and there is no other candidate and no other run.
         """
-        began = now()
-        networks: list[nn.Module] = []
-        outputs: list[Tensor] = []
-        runs: list[Trained] = []
-        for number, (training, validation) in enumerate(self.splits[: rung.num_splits]):
-            seed = int(np.random.SeedSequence([self.seed, i, number]).generate_state(1)[0])
-            torch.manual_seed(seed)
-            network = candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
-            plan = self.limits.plan(len(training), rung.part)
-            plan = replace(plan, deadline=_share(deadline, rung.num_splits - number))
-
-            def tell(epoch: Epoch, number: int = number) -> None:
-                self._tell(candidate, rung, number, epoch)
-
-            run = train(
-                network,
-                RandomBatches(self.examples[training], plan.batch_size, seed),
-                self.examples[validation],
-                self.task.criterion,
-                plan,
-                tell,
-                interrupts=self.interrupts,
-                checkpoint=self.checkpoint,
-                stage=f"training-{rung.number}-{i}-{number}",
-            )
-            if not run.history:  # this one has learnt nothing, but those before it have
-                break
-            runs.append(run)
-            networks.append(network.eval())
-            outputs.append(outputs_by_draw(network, self.examples[validation], self.num_permutations))
-            if self.interrupts.came:
-                break
-        if not runs:
+        goes_on = split < len(contender.runs)
+        try:
+            run = contender.runs[split] if goes_on else self._start(contender, split, epochs, deadline)
+            if goes_on:
+                self._extend(contender, run, split, epochs - contender.planned, deadline)
+            contender.planned = max(contender.planned, epochs)
+            if run.training is not None:
+                run.trained = run.training.run()
+        except FloatingPointError as error:
+            if len(self.contenders) == 1 and not contender.runs:
+                raise
+            contender.note, contender.is_over = str(error), True
+            if goes_on and run.training is not None:  # what it was before the round stays
+                run.network.load_state_dict(run.training.best)
             return None
-        predicted = torch.cat([linked_mean(each, self.task.link(1.0)) for each in outputs])
-        targets, weights = (x[self.validated[: len(predicted)]] for x in (self.examples.targets, self.examples.weights))
-        trial = Trial(
-            candidate.strategy,
-            dict(candidate.settings),
-            rung.number,
-            max(len(run.history) for run in runs),
-            max(now() - began, sum(run.seconds for run in runs)),
-            self._loss(predicted),
-            self.task.score(predicted, targets, weights),
-            note=str(Ending.INTERRUPTED) if self.interrupts.came else _ending(runs),
-            history=[run.history for run in runs],
-            candidate=i,
-        )
-        return _Result(trial, networks, outputs, predicted), runs[-1].last
+        if not run.trained.history:
+            return None
+        if self.interrupts.came:
+            run.trained = replace(run.trained, ending=Ending.INTERRUPTED)
+        validation = self.examples[self.splits[split][1]]
+        run.outputs = outputs_by_draw(run.network.eval(), validation, self.num_permutations)
+        run.predicted = linked(run.outputs, self.task)
+        if not goes_on:
+            contender.runs.append(run)
+        return run
 
-    def _tell(self, candidate: Candidate, rung: _Rung, network: int, epoch: Epoch, trial: Trial | None = None) -> None:
+    def _start(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run:
+        """Returns a new network, with its training still to be done."""
+        training, validation = self.splits[split]
+        seed = self._seed_of(contender, split)
+        torch.manual_seed(seed)
+        network = contender.candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
+        patience = self.limits.patience or max(10, epochs // 3)
+        plan = replace(self._plan(split, 1.0), epochs=epochs, patience=patience, deadline=deadline)
+
+        def tell(epoch: Epoch) -> None:  # of all rounds
+            rung, num_networks = (len(contender.losses), 1) if split == 0 else (0, len(self.splits))
+            self._tell(contender, rung, split, num_networks, epoch)
+
+        paused = Training(
+            network,
+            RandomBatches(self.examples[training], plan.batch_size, seed),
+            self.examples[validation],
+            self.task.criterion,
+            plan,
+            tell,
+            interrupts=self.interrupts,
+            checkpoint=self.checkpoint,
+            stage=f"training-0-{contender.index}-{split}",
+        )
+        nothing = self.targets.new_zeros(0)
+        return Run(network, paused, Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0), nothing, nothing)
+
+    def _extend(self, contender: Contender, run: Run, split: int, epochs: int, deadline: float) -> None:
+        """Plans further epochs of a network."""
+        assert run.training is not None
+        patience = self.limits.patience or max(10, epochs // 2)
+        plan = replace(self._plan(split, 1.0), epochs=epochs, patience=patience, deadline=deadline)
+        run.training.extend(plan, f"training-{len(contender.losses)}-{contender.index}-{split}")
+
+    def _seed_of(self, contender: Contender, split: int) -> int:
+        return int(np.random.SeedSequence([self.seed, contender.index, split]).generate_state(1)[0])
+
+    def _of_first(self, values: Tensor) -> Tensor:
+        """Returns the values of the first split's validation sets."""
+        return values[: len(self.splits[0][1])]
+
+    def _losses(self, predicted: Tensor) -> Tensor:
+        """Returns the weighted loss of each of the first split's validation sets, (V,)."""
+        return self.task.losses(predicted, self._of_first(self.targets)) * self._of_first(self.weights)
+
+    def _trial(self, contender: Contender, weight: float = 0.0) -> Trial:
+        return contender.trial(self.task, self.targets, self.weights, weight)
+
+    def _tell(
+        self,
+        contender: Contender,
+        number: int,
+        network: int,
+        num_networks: int,
+        epoch: Epoch,
+        trial: Trial | None = None,
+    ) -> None:
         at = now()
-        self.tell(
-            Progress(
-                str(candidate),
-                rung.number,
-                rung.num_rungs,
-                network,
-                rung.num_splits,
-                epoch,
-                at - self.began,
-                max(0.0, self.deadline - at),
-                trial,
-            )
-        )
+        left = max(0.0, self.deadline - at)
+        name = str(contender.candidate)
+        self.tell(Progress(name, number, network, num_networks, epoch, at - self.began, left, trial))
 
-    def _loss(self, outputs: Tensor) -> float:
-        """The weighted loss of predictions of the first of the sets left out."""
-        validated = self.validated[: len(outputs)]
-        weights = self.examples.weights[validated]
-        return float((self.task.losses(outputs, self.examples.targets[validated]) * weights).sum() / weights.sum())
+    def _counts(self, contenders: Sequence[Contender], num_splits: int) -> dict[Contender, int]:
+        """Returns how often each contender counts in the best average on the validation sets of so many splits."""
+        outputs = [contender.predicted(num_splits) for contender in contenders]
+        num = len(outputs[0])
 
-    def _chosen(self, results: list[_Result]) -> SearchResult:
-        """The average of the best few that went all the way, if it is better than the best alone; else the best."""
-        results = [result for result in results if len(result.networks) == len(self.splits)] or results[:1]
-        counts = picks([result.predicted for result in results], self._loss)
-        folds = [Fold([], [], validation, []) for _, validation in self.splits]
-        for result, count in zip(results, counts, strict=True):
-            if not count:
-                continue
-            weight = count / sum(counts)
-            place = next(place for place, trial in enumerate(self.trials) if trial is result.trial)
-            self.trials[place] = replace(result.trial, weight=weight)
-            for network, outputs, fold in zip(result.networks, result.outputs, folds, strict=False):
-                fold.networks.append(network)
-                fold.weights.append(weight)
-                fold.outputs.append(outputs)
-        folds = [fold for fold in folds if fold.networks]
-        networks = [network for fold in folds for network in fold.networks]
-        weights = [weight / len(folds) for fold in folds for weight in fold.weights]
-        return SearchResult(networks, weights, self.trials, folds)
+        def loss(predicted: Tensor) -> float:
+            return mean_loss(self.task, predicted, self.targets[:num], self.weights[:num])
+
+        return dict(zip(contenders, picks(outputs, loss), strict=True))
+
+    def _average(self) -> tuple[dict[Contender, int], int]:
+        """Returns the best average: how often each contender counts, and on how many splits it was chosen.
+
+        Averages of contenders that have been trained on more splits come first, as all sets choose and calibrate them.
+        One on fewer is taken if it is better on the first split by more than the standard error of the difference.
+        """
+        trained = self._trained()
+        found = []
+        for num in sorted({len(contender.runs) for contender in trained}):
+            counts = self._counts([contender for contender in trained if len(contender.runs) >= num], num)
+            mean = sum(count * contender.predicted(1) for contender, count in counts.items()) / sum(counts.values())
+            found.append((counts, num, self._losses(torch.as_tensor(mean))))
+        best = min((losses for _, _, losses in found), key=lambda losses: float(losses.sum()))
+
+        def is_as_good(losses: Tensor) -> bool:
+            difference = losses - best
+            return float(difference.sum()) <= float(difference.std(correction=0)) * len(difference) ** 0.5
+
+        return next((counts, num) for counts, num, losses in reversed(found) if is_as_good(losses))
+
+    def _result(self) -> SearchResult:
+        counts, num_splits = self._average()
+        total = sum(counts.values())
+        weight_of = {contender: count / total for contender, count in counts.items() if count}
+        folds = []
+        for split in range(num_splits):
+            runs = [contender.runs[split] for contender in weight_of]
+            networks, outputs = [run.network for run in runs], [run.outputs for run in runs]
+            folds.append(Fold(networks, list(weight_of.values()), self.splits[split][1], outputs))
+        networks, weights = [], []
+        for contender, weight in weight_of.items():
+            networks += [run.network for run in contender.runs]
+            weights += [weight / len(contender.runs)] * len(contender.runs)
+        trials = [self._trial(contender, weight_of.get(contender, 0.0)) for contender in self.contenders]
+        return SearchResult(networks, weights, trials, folds)
 
 
-def _ending(runs: Sequence[Trained]) -> str:
-    """Returns why the first network that did not end as planned ended."""
-    return next((str(run.ending) for run in runs if run.ending), "")
-
-
-def _share(deadline: float, num: int) -> float:
-    """When the first of so many must end, if all are to have as long."""
-    return now() + (deadline - now()) / num
+@contextmanager
+def _threads(examples: Examples, batch_size: int) -> Iterator[None]:
+    """Computes small batches by one thread: others would spend their time on waiting for it."""
+    before = torch.get_num_threads()
+    is_small = batch_size * examples.sets.values.shape[0] <= SMALL_BATCH * len(examples)
+    try:
+        if is_small:
+            torch.set_num_threads(1)
+        yield
+    finally:
+        torch.set_num_threads(before)

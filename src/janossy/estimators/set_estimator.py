@@ -34,6 +34,7 @@ from janossy.estimators.splits import splits
 from janossy.estimators.streams.fitting import FitRequest, Fitted, Targets, fit_stream
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Task
+from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
 from janossy.inference import Sensitivity, sensitivity
 from janossy.sets import Ragged
@@ -253,7 +254,8 @@ class SetEstimator(BaseEstimator):
 
     def _warn_unfinished(self) -> None:
         """Warns if what predicts was not trained to its end."""
-        unfinished = [trial for trial in self.trials_ if trial.weight and trial.note]
+        early = (Ending.OUT_OF_TIME, Ending.INTERRUPTED)
+        unfinished = [trial for trial in self.trials_ if trial.weight and trial.note in early]
         if not unfinished:
             return
         why = "an interrupt came" if self.interrupted_ else f"the time was over (time_budget={self.time_budget})"

@@ -24,12 +24,12 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate on one rung of the search.
+    """One candidate of a search.
 
     ``loss``: of predictions for sets that were left out of training, weighed as in training: cross-entropy, or the
     squared error of standardised targets. It decides. ``score``: their accuracy, or R². ``weight``: the candidate's in
-    the prediction, 0 where another rung of it or other candidates are used. ``note``: why it was not tried, or ended
-    early. ``history``: the losses of each epoch, of each network.
+    the prediction, 0 where other candidates are used. ``rung``: the round of the search up to which it was trained.
+    ``note``: why it was not tried, or ended early. ``history``: the losses of each epoch, of each network.
     """
 
     strategy: str
@@ -48,14 +48,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search is: after an epoch of one of a candidate's networks; or, with ``trial``, after the last of them.
+    """Where a search is: after an epoch of one of a candidate's networks; or, with ``trial``, after its last.
 
     ``seconds``: since the search began; ``seconds_left``: until it ends at the latest.
     """
 
     candidate: str
     rung: int
-    num_rungs: int
     network: int
     num_networks: int
     epoch: Epoch
@@ -64,7 +63,7 @@ class Progress:
     trial: Trial | None = None
 
     def __str__(self) -> str:
-        where = f"{self.seconds:6.1f} s, round {self.rung + 1} of {self.num_rungs}, {self.candidate}"
+        where = f"{self.seconds:6.1f} s, round {self.rung + 1}, {self.candidate}"
         if self.trial is not None:
             end = f"loss {self.trial.loss:.4f}, score {self.trial.score:.4f}"
             return f"{where}: {end}, {self.trial.note}" if self.trial.note else f"{where}: {end}"

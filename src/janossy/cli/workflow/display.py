@@ -94,7 +94,7 @@ class FitDisplay:
         if progress.trial is not None:
             self._tried(progress)
         of = f", network {progress.network + 1} of {progress.num_networks}" if progress.num_networks > 1 else ""
-        where = f"round {progress.rung + 1} of {progress.num_rungs}: {progress.candidate}{of}"
+        where = f"round {progress.rung + 1}: {progress.candidate}{of}"
         epoch = progress.epoch
         total = progress.seconds + progress.seconds_left
         self.bars.update(
@@ -115,7 +115,7 @@ class FitDisplay:
         note = f"  ({trial.note})" if trial.note else ""
         say(
             self.console,
-            f"{duration(progress.seconds):>9}  round {progress.rung + 1} of {progress.num_rungs}  "
+            f"{duration(progress.seconds):>9}  round {progress.rung + 1}  "
             f"{progress.candidate:<28}  loss {trial.loss:.4f}  {self.score} {shown(trial.score)}"
             f"{'  best so far' if is_best else ''}{note}",
         )

@@ -86,12 +86,9 @@ def _plots(
 
 
 def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
-    """The last rung of each candidate, those of the prediction first, then by loss."""
-    last: dict[str, Trial] = {}
-    for trial in trials:
-        if trial.epochs and (str_of(trial) not in last or not last[str_of(trial)].weight):
-            last[str_of(trial)] = trial
-    chosen = sorted(last.values(), key=lambda trial: (-trial.weight, trial.loss))[:MAX_CURVES]
+    """The candidates of the prediction first, then by loss."""
+    tried = [trial for trial in trials if trial.epochs]
+    chosen = sorted(tried, key=lambda trial: (-trial.weight, trial.loss))[:MAX_CURVES]
     return [
         figures.Curve(str_of(trial), [row["train_loss"] for row in history], [row["valid_loss"] for row in history])
         for trial in chosen

@@ -135,7 +135,7 @@ def fit_stream(
     def tell_epoch(epoch: Epoch, trial: Trial | None = None) -> None:
         at = now()
         left = max(0.0, plan.deadline - at)
-        tell(Progress(str(candidate), 0, 1, 0, 1, epoch, at - began, left, trial))
+        tell(Progress(str(candidate), 0, 0, 1, epoch, at - began, left, trial))
 
     reader = Reader(read, order, processes.rank)
     started = now()
@@ -244,7 +244,7 @@ def _chosen(
         interrupts=interrupts,
     )
     trials = search.run(request.tried).trials
-    best = max(trials, key=lambda trial: trial.weight)
+    best = max(trials, key=lambda trial: (trial.weight, -trial.loss))
     return (best.candidate, best.settings), [replace(trial, weight=0.0) for trial in trials]
 
 
