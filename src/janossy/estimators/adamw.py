@@ -1,7 +1,7 @@
 """AdamW with next to no work in Python, and without the compiler that torch's optimisers import."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,10 +25,11 @@ class AdamW:
     def step(self, learning_rate: float) -> None:
         """Takes a step along the gradients. A parameter without one stays."""
         used = [i for i, each in enumerate(self.parameters) if each.grad is not None]
-        columns = (self.parameters, [each.grad for each in self.parameters], self.firsts, self.seconds, self.steps)
-        parameters, gradients, firsts, seconds, steps = ([column[i] for i in used] for column in columns)
         if not used:
             return
+        gradients = [cast(Tensor, self.parameters[i].grad) for i in used]
+        parameters = [cast(Tensor, self.parameters[i]) for i in used]
+        firsts, seconds, steps = ([each[i] for i in used] for each in (self.firsts, self.seconds, self.steps))
         torch._foreach_add_(steps, 1)
         torch._fused_adamw_(
             parameters,

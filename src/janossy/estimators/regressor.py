@@ -106,7 +106,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
     def _unstandardised(self, means: Tensor) -> np.ndarray:
         """Returns predictions (B, t) in the units of y. Raises: FloatingPointError if one is not finite."""
         with np.errstate(over="ignore"):  # the check says more
-            columns = means.double().numpy() * self.y_scale_ + self.y_mean_
+            columns: np.ndarray = means.double().numpy() * self.y_scale_ + self.y_mean_
         check_outputs_finite(torch.from_numpy(columns), type(self).__name__)
         return columns
 

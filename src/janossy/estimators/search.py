@@ -193,7 +193,7 @@ class Search:
             return []
         best = min(trained, key=lambda contender: contender.losses[-1])
         losses = self._losses(best.predicted(1))
-        found = []
+        found: list[Contender] = []
         for contender in sorted(trained, key=lambda contender: contender.hoped_for):
             difference = self._losses(contender.predicted(1)) - losses
             error = float(difference.std()) / len(difference) ** 0.5 if len(difference) > 1 else inf
@@ -409,7 +409,7 @@ class Search:
 
         def is_as_good(losses: Tensor) -> bool:
             difference = losses - best
-            return float(difference.sum()) <= float(difference.std(correction=0)) * len(difference) ** 0.5
+            return bool(difference.mean() <= difference.std(correction=0) / len(difference) ** 0.5)
 
         return next((counts, num) for counts, num, losses in reversed(found) if is_as_good(losses))
 
