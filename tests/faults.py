@@ -321,12 +321,12 @@ FAULTS = (
     _in(
         "nn/encoder", "self_attention.py", "nn/test_encoder",
         "elements look at padding too",
-        "attend(*part.unbind(2), mask) for part", "attend(*part.unbind(2), None) for part",
+        "attend(*part.unbind(2), mask=mask) for part", "attend(*part.unbind(2), mask=None) for part",
     ),
     _in(
         "nn/encoder", "seed_attention.py", "nn/test_encoder",
         "seeds look at padding too",
-        "*part.unbind(2), mask) for part", "*part.unbind(2), None) for part",
+        "*part.unbind(2), mask=mask) for part", "*part.unbind(2), mask=None) for part",
     ),
     _in(
         "nn/encoder", "padding.py", "nn/test_encoder",

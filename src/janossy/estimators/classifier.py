@@ -1,6 +1,7 @@
 """SetClassifier: scikit-learn's classifier, of sets."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -14,10 +15,12 @@ from torch import Tensor
 from janossy.estimators.batches import Examples
 from janossy.estimators.ensemble import temperature
 from janossy.estimators.out_of_fold import Fold
-from janossy.estimators.set_estimator import SetEstimator, check_targets_given
+from janossy.estimators.set_estimator import SetEstimator, Strategy, check_targets_given
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification
+from janossy.estimators.trials import Progress
+from janossy.tables.forms import Names
 from janossy.tables.targets import check_none_missing
 
 
@@ -86,7 +89,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
 
     def __init__(
         self,
-        strategy: Any = "auto",
+        strategy: Strategy | Sequence[Strategy] = "auto",
         *,
         time_budget: float | None = 600.0,
         max_epochs: int | None = None,
@@ -95,15 +98,15 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         patience: int | None = None,
         validation: float | int | None = None,
         num_permutations: int = 20,
-        numeric: Any = (),
-        categorical: Any = (),
-        set_columns: Any = None,
-        class_weight: Any = None,
-        checkpoint: Any = None,
+        numeric: Names = (),
+        categorical: Names = (),
+        set_columns: Names | None = None,
+        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         device: str = "cpu",
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        progress: Any = None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> None:
         super().__init__(
             strategy,

@@ -1,7 +1,7 @@
 """What SetClassifier and SetRegressor share: from sets of any form to an ensemble of networks, and its predictions."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -37,15 +37,19 @@ from janossy.estimators.tasks import Task
 from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
 from janossy.inference import Sensitivity, sensitivity
+from janossy.nn.network import JanossyNetwork
 from janossy.sets import Ragged
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.files import open_files
-from janossy.tables.forms import as_sets
+from janossy.tables.forms import Names, as_sets
 from janossy.tables.lists import leaf_names
 from janossy.tables.stream import Labelled, SetStream
 from janossy.tables.table import SetTable
 
 T = TypeVar("T")
+
+Strategy = str | Mapping[str, Any] | Callable[..., JanossyNetwork]
+"""A name, a name with settings, or a function of layouts that builds a network."""
 
 MAX_AUDITED = 500
 """Sets whose sensitivity to the order is measured."""
@@ -68,7 +72,7 @@ class SetEstimator(BaseEstimator):
 
     def __init__(
         self,
-        strategy: Any = "auto",
+        strategy: Strategy | Sequence[Strategy] = "auto",
         *,
         time_budget: float | None = 600.0,
         max_epochs: int | None = None,
@@ -77,14 +81,14 @@ class SetEstimator(BaseEstimator):
         patience: int | None = None,
         validation: float | int | None = None,
         num_permutations: int = 20,
-        numeric: Any = (),
-        categorical: Any = (),
-        set_columns: Any = None,
-        checkpoint: Any = None,
+        numeric: Names = (),
+        categorical: Names = (),
+        set_columns: Names | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         device: str = "cpu",
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        progress: Any = None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self.strategy = strategy
         self.time_budget = time_budget
@@ -278,7 +282,11 @@ class SetEstimator(BaseEstimator):
         names = [y] if isinstance(y, str) else y
         if y is not None and not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)):
             raise ValueError(f"sets in files expect y as the name of a column, or several; got {type(y).__name__}.")
-        options = {"set_columns": self.set_columns, "numeric": self.numeric, "categorical": self.categorical}
+        options: dict[str, Any] = {
+            "set_columns": self.set_columns,
+            "numeric": self.numeric,
+            "categorical": self.categorical,
+        }
         return SetStream(listed, y, **options)
 
     def _fit_stream(
@@ -384,7 +392,11 @@ class SetEstimator(BaseEstimator):
         known = {code.name for code in (*self.encoder_.elements, *self.encoder_.context)}
         fields = open_files(path).schema
         drop = [each.name for each in fields if not known & set(leaf_names(each, known))]
-        options = {"set_columns": self.set_columns, "numeric": self.numeric, "categorical": self.categorical}
+        options: dict[str, Any] = {
+            "set_columns": self.set_columns,
+            "numeric": self.numeric,
+            "categorical": self.categorical,
+        }
         return SetStream(path, drop=drop, **options)
 
     def _weights(self, sample_weight: Any, num_sets: int) -> np.ndarray:
