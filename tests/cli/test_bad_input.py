@@ -11,7 +11,7 @@ from pyarrow import ipc, parquet
 from janossy.cli.arguments import seconds
 from janossy.cli.errors import BadArgument
 from janossy.cli.fit import STRATEGIES as OF_OPTIONS
-from janossy.estimators.strategies import STRATEGIES
+from janossy.estimators.candidates import NAMES
 from tests.cli.commands import changed, janossy, orders, write
 
 __all__ = ["janossy"]
@@ -254,7 +254,7 @@ def refused(run: tuple[int, str, str], says: str) -> None:
         (("--validation", "50"), "50 folds of validation need 50 sets or more; got 40."),
         (("--validation", "1"), "--validation expects a part of the sets such as 0.2"),
         (("--validation", "half"), "--validation expects a part"),
-        (("--strategy", "k2,k9"), "--strategy expects auto, or some of k1"),
+        (("--strategy", "k2,k9"), "--strategy expects auto, or some of linear"),
         (("--strategy", "auto,k1"), "--strategy expects auto"),
         (("--time-budget", "soon"), "--time-budget expects a time such as 90s, 10m or 1h30m; got 'soon'"),
         (("--time-budget", "0"), "--time-budget expects a time"),
@@ -310,7 +310,7 @@ def test_an_enormous_target(janossy):
 
 
 def test_the_command_line_knows_the_strategies():
-    assert set(OF_OPTIONS) == set(STRATEGIES)
+    assert set(OF_OPTIONS) == set(NAMES)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("90", 90), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("0.5h", 1800)])

@@ -56,6 +56,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(fitted):
     }.items():
         page = (fitted[name] / "report.html").read_text(encoding="utf-8")
         for words in (
+            "Beside baselines",
             "What was tried",
             "Learning curves",
             "What it got most wrong",

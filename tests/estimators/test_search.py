@@ -122,7 +122,7 @@ def test_strategies_become_candidates():
 @pytest.mark.parametrize(
     ("strategy", "error", "message"),
     [
-        ("k9", ValueError, "strategy expects one of 'k1', .*; got 'k9'"),
+        ("k9", ValueError, "strategy expects one of 'linear', .*; got 'k9'"),
         ({"width": 8}, ValueError, "as a dict, its name under 'strategy'"),
         ({"strategy": "k1", "wdth": 8}, ValueError, "a strategy's settings are width, .*; got wdth"),
         ([], TypeError, "strategy expects 'auto', one of"),

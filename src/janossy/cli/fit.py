@@ -22,7 +22,9 @@ from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 
 COLUMNS = "Several with commas between, or the option again."
-STRATEGIES = ("k1", "k2", "k3", "k2+features", "k3+features", "sum", "max", "attention", "gru", "lstm")
+CLASSICAL = ("linear", "trees", "forest")
+NETWORKS = ("k1", "k2", "k3", "k2+features", "k3+features", "sum", "max", "attention", "gru", "lstm")
+STRATEGIES = (*CLASSICAL, *NETWORKS)
 """Those of the estimators, whose module loads torch."""
 
 PRESETS = {"fast": 30.0, "balanced": 600.0, "best": 3600.0}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from janossy.estimators.importance import ElementImportance
     from janossy.estimators.regressor import SetRegressor
     from janossy.estimators.saved import load, save
+    from janossy.estimators.set_statistics import SetStatistics
     from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial, UnfinishedTraining
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Progress",
     "SetClassifier",
     "SetRegressor",
+    "SetStatistics",
     "Trial",
     "UnfinishedTraining",
     "load",
@@ -38,6 +40,7 @@ _FILES = {
     "Progress": "trials",
     "SetClassifier": "classifier",
     "SetRegressor": "regressor",
+    "SetStatistics": "set_statistics",
     "Trial": "trials",
     "UnfinishedTraining": "trials",
     "load": "saved",

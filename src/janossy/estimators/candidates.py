@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from janossy.estimators.classical.learners import LEARNERS, ClassicalLearner, classical_settings
 from janossy.estimators.networks import check_set_network, drawn_in_training, seconds_of
 from janossy.estimators.strategies import STRATEGIES, build_network, settings_of
 from janossy.nn.modes import untouched
@@ -33,9 +34,15 @@ class Candidate:
     factory: Factory | None = None
 
     @property
+    def classical(self) -> bool:
+        """True if scikit-learn fits it, to statistics of sets."""
+        return self.factory is None and self.strategy in LEARNERS
+
+    @property
     def least_size(self) -> int:
         """How many elements a set needs, for this to be more than a simpler strategy."""
-        return {"k1": 1, "k3": 3, "k3+features": 3}.get(self.strategy, 1 if self.factory else 2)
+        least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3}
+        return least.get(self.strategy, 1 if self.factory else 2)
 
     @property
     def variants(self) -> list["Candidate"]:
@@ -44,7 +51,9 @@ class Candidate:
         return [self, replace(self, settings={**self.settings, "exact": False})] if drawn else [self]
 
     def build(self, element_layout: Layout, context_layout: Layout, num_outputs: int) -> nn.Module:
-        """A network, with random weights."""
+        """A network with random weights, or a classical learner that waits for its fit."""
+        if self.classical:
+            return ClassicalLearner(self.strategy, (element_layout, context_layout), num_outputs, self.settings)
         if self.factory is None:
             return build_network(self.strategy, element_layout, context_layout, num_outputs, **self.settings)
         network = self.factory(element_layout, context_layout, num_outputs)
@@ -64,7 +73,14 @@ class Candidate:
         return f"{self.strategy} ({settings})" if settings else self.strategy
 
 
+NAMES = (*LEARNERS, *STRATEGIES)
+"""The strategies that have a name."""
+
 AUTO = (
+    Candidate("linear"),
+    Candidate("trees"),
+    Candidate("forest"),
+    Candidate("forest", {"extra": True}),
     Candidate("k1"),
     Candidate("sum"),
     Candidate("max"),
@@ -87,26 +103,36 @@ def candidates(strategy: Any) -> list[Candidate]:
     if isinstance(strategy, str) and strategy == "auto":
         return list(AUTO)
     if isinstance(strategy, str):
-        settings_of(strategy, {})
+        _check_settings(strategy, {})
         return [Candidate(strategy)]
     if isinstance(strategy, Mapping):
         settings = dict(strategy)
         name = settings.pop("strategy", None)
         if not isinstance(name, str):
             raise ValueError(
-                f"strategy expects, as a dict, its name under 'strategy', among {', '.join(STRATEGIES)}, and settings; "
+                f"strategy expects, as a dict, its name under 'strategy', among {', '.join(NAMES)}, and settings; "
                 f"got {dict(strategy)!r}."
             )
-        settings_of(name, settings)
+        _check_settings(name, settings)
         return [Candidate(name, settings)]
     if callable(strategy):
         return [Candidate(getattr(strategy, "__name__", type(strategy).__name__), {}, strategy)]
     if isinstance(strategy, Sequence) and len(strategy):
         return [candidate for one in strategy for candidate in candidates(one)]
     raise TypeError(
-        f"strategy expects 'auto', one of {', '.join(map(repr, STRATEGIES))}, a dict of settings, a function that "
+        f"strategy expects 'auto', one of {', '.join(map(repr, NAMES))}, a dict of settings, a function that "
         f"returns a JanossyNetwork, or a list of these; got {strategy!r}."
     )
+
+
+def _check_settings(name: str, settings: Mapping[str, Any]) -> None:
+    """Raises a TypeError or ValueError for an unknown strategy, or settings that it does not have."""
+    if name in LEARNERS:
+        classical_settings(name, settings)
+    elif name in STRATEGIES:
+        settings_of(name, settings)
+    else:
+        raise ValueError(f"strategy expects one of {', '.join(map(repr, NAMES))}; got {name!r}.")
 
 
 def seconds_an_epoch(network: nn.Module, training: Ragged, validation: Ragged) -> float:

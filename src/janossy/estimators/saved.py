@@ -19,6 +19,7 @@ from janossy.estimators.tasks import Classification, Regression
 from janossy.estimators.trials import Trial
 from janossy.nn import ColumnEmbedding, Readout
 from janossy.nn.network import JanossyNetwork
+from janossy.nn.statistics import ContextColumns, StatisticsNetwork
 from janossy.saving import SavedModelError, describe, read_model, rebuild, weights, write_model
 from janossy.saving.network import check_finite
 from janossy.tables.encoder import TableEncoder
@@ -131,13 +132,13 @@ def _estimator(saved: Saved, tensors: Mapping[str, Tensor]) -> SetClassifier | S
         estimator.feature_names_in_ = np.array(saved.fitted.feature_names_in_, dtype=object)
     networks = _networks(saved.networks, tensors)
     for network in networks:
-        _check_fits(network, encoder.element_layout, task.num_outputs)
+        _check_fits(network, encoder.element_layout, encoder.context_layout, task.num_outputs)
     estimator.ensemble_ = Ensemble(networks, saved.weights, task, temperature)
     estimator.trials_ = [_trial(trial) for trial in saved.trials]
     return estimator
 
 
-def _networks(descriptions: list[Any], tensors: Mapping[str, Tensor]) -> list[JanossyNetwork]:
+def _networks(descriptions: list[Any], tensors: Mapping[str, Tensor]) -> list[JanossyNetwork | StatisticsNetwork]:
     parts: dict[str, dict[str, Tensor]] = {str(i): {} for i in range(len(descriptions))}
     for name, tensor in tensors.items():
         number, _, rest = name.partition("/")
@@ -145,8 +146,11 @@ def _networks(descriptions: list[Any], tensors: Mapping[str, Tensor]) -> list[Ja
     return [rebuild(each, part) for each, part in zip(descriptions, parts.values(), strict=True)]
 
 
-def _check_fits(network: JanossyNetwork, layout: Layout, num_outputs: int) -> None:
+def _check_fits(network: JanossyNetwork | StatisticsNetwork, layout: Layout, context: Layout, num_outputs: int) -> None:
     """Raise a SavedModelError where a network reads other columns than the encoder writes, or gives other outputs."""
+    if isinstance(network, StatisticsNetwork):
+        _check_statistics(network, layout, context, num_outputs)
+        return
     embed, rho = network.h, network.rho
     if isinstance(embed, ColumnEmbedding) and (embed.vocabularies, embed.num_numbers) != (
         layout.vocabularies,
@@ -162,6 +166,21 @@ def _check_fits(network: JanossyNetwork, layout: Layout, num_outputs: int) -> No
     if isinstance(last, nn.Linear | nn.Bilinear) and last.out_features != num_outputs:
         raise SavedModelError(
             f"a saved network expects {num_outputs} outputs, one for each class or target; got {last.out_features}."
+        )
+
+
+def _check_statistics(network: StatisticsNetwork, layout: Layout, context: Layout, num_outputs: int) -> None:
+    """Raises a SavedModelError for statistics of other columns, or scores of other outputs."""
+    read = [(tuple(network.statistics.vocabularies), network.statistics.num_numbers)]
+    written = [(layout.vocabularies, layout.num_numbers)]
+    for block in network.statistics.blocks:
+        if isinstance(block, ContextColumns):
+            read.append((tuple(block.vocabularies), block.num_numbers))
+            written.append((context.vocabularies, context.num_numbers))
+    if read != written or network.scores.out_features != num_outputs:
+        raise SavedModelError(
+            f"a saved network expects statistics of the columns {written} and {num_outputs} outputs; got {read} and "
+            f"{network.scores.out_features}."
         )
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from janossy.estimators.batches import Examples, RandomBatches, num_batches
 from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.contenders import Contender, Run, linked, mean_loss
 from janossy.estimators.ensemble import picks
 from janossy.estimators.interrupts import Interrupts, now
@@ -301,7 +302,9 @@ class Search:
             if goes_on:
                 self._extend(contender, run, split, epochs - contender.planned, deadline)
             contender.planned = max(contender.planned, epochs)
-            if run.training is not None:
+            if isinstance(run.network, ClassicalLearner):
+                self._fit(contender, run, split, deadline)
+            elif run.training is not None:
                 run.trained = run.training.run()
         except FloatingPointError as error:
             if len(self.contenders) == 1 and not contender.runs:
@@ -320,6 +323,20 @@ class Search:
         if not goes_on:
             contender.runs.append(run)
         return run
+
+    def _fit(self, contender: Contender, run: Run, split: int, deadline: float) -> None:
+        """Fits a learner that takes no steps of training."""
+        assert isinstance(run.network, ClassicalLearner)
+        training, validation = (self.examples[part] for part in self.splits[split])
+        run.network, run.trained = run.network.fit(
+            training,
+            validation,
+            self.task,
+            seed=self._seed_of(contender, split),
+            deadline=deadline,
+            interrupted=lambda: self.interrupts.came,
+        )
+        run.training = None
 
     def _start(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run:
         """Returns a new network, with its training still to be done."""

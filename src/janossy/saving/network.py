@@ -20,6 +20,7 @@ from torch.nn.modules.module import (
 from janossy.functions.structure import hooked
 from janossy.nn.config import arguments_of
 from janossy.nn.network import JanossyNetwork, check_network
+from janossy.nn.statistics import CellCounts, CellPairs, StatisticsNetwork, TreeEnsemble
 from janossy.saving.model import read_model, write_model
 from janossy.saving.parts import KINDS, OURS, RENAMED, arguments, build, name_of
 from janossy.saving.reading import SavedModelError
@@ -79,7 +80,10 @@ def load(path: str | PathLike[str]) -> JanossyNetwork:
         True
     """
     model = read_model(path)
-    return rebuild(model.description.get("network"), model.tensors)
+    network = rebuild(model.description.get("network"), model.tensors)
+    if not isinstance(network, JanossyNetwork):
+        raise SavedModelError(f"{path} expects a JanossyNetwork; got a {type(network).__name__}.")
+    return network
 
 
 def describe(network: nn.Module) -> dict[str, Any]:
@@ -87,7 +91,8 @@ def describe(network: nn.Module) -> dict[str, Any]:
 
     Raises: TypeError for what is no JanossyNetwork; ValueError for a part that is not ours, a hook, or a key function.
     """
-    check_network(network, "janossy.saving")
+    if not isinstance(network, StatisticsNetwork):
+        check_network(network, "janossy.saving")
     if hooked(network):
         raise ValueError(f"janossy.saving expects a network without hooks, which are code; got one. {REMEDY}.")
     description = _described(network, "network")
@@ -102,7 +107,7 @@ def describe(network: nn.Module) -> dict[str, Any]:
     return cast("dict[str, Any]", description)
 
 
-def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:
+def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork | StatisticsNetwork:
     """The network of this description with these weights, in evaluation mode.
 
     Parts are built without memory first, and their shapes compared with the tensors.
@@ -121,9 +126,10 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:
         raise SavedModelError(
             f"a saved network expects arguments that build its parts; got others: {reason}. Was it edited?"
         ) from error
-    if not isinstance(network, JanossyNetwork) or not _is_alike(description, expected):
+    if not isinstance(network, JanossyNetwork | StatisticsNetwork) or not _is_alike(description, expected):
         raise SavedModelError("a saved network expects a description as describe makes it; got another. Was it edited?")
-    _check_k(network)
+    if isinstance(network, JanossyNetwork):
+        _check_k(network)
     expected = weights(network)
     if missing := sorted(expected.keys() ^ tensors.keys()):
         raise SavedModelError(
@@ -143,6 +149,12 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork:
     except ValueError as error:
         raise SavedModelError(str(error)) from None
     network.load_state_dict(dict(tensors), assign=True)
+    try:
+        for module in network.modules():
+            if isinstance(module, CellCounts | CellPairs | TreeEnsemble):
+                module.check_buffers()
+    except ValueError as error:
+        raise SavedModelError(f"a saved network is damaged: {error}") from None
     return network.eval()
 
 

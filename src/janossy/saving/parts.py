@@ -10,7 +10,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from torch import nn
 
 from janossy import evaluate, functions, orderings
-from janossy.nn import AttentionMean, ColumnEmbedding, JanossyEquivariant, PooledNorm, Readout, encoder
+from janossy.nn import AttentionMean, ColumnEmbedding, JanossyEquivariant, PooledNorm, Readout, encoder, statistics
 from janossy.nn.config import TORCH, config_of
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
@@ -63,6 +63,17 @@ OURS: tuple[type, ...] = (
     encoder.AppendSize,
     encoder.Residual,
     encoder.SetNorm,
+    statistics.StatisticsNetwork,
+    statistics.PooledStatistics,
+    statistics.SetSize,
+    statistics.NumberStatistics,
+    statistics.OthersAtExtremes,
+    statistics.CellCounts,
+    statistics.CellPairs,
+    statistics.CodeValues,
+    statistics.ContextColumns,
+    statistics.LinearScores,
+    statistics.TreeEnsemble,
 )
 """Each has its own name in a file, and says its arguments as ``config_of`` reads them."""
 

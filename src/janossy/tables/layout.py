@@ -9,9 +9,10 @@ class Layout:
     """The columns of a float tensor (N, num_columns): first one of codes for each categorical column, then numbers.
 
     ``vocabularies``: how many codes each categorical column has, 0, the unknown, included. Codes are whole numbers in
-    float32, which holds them exactly up to 2^24. ``names``: of all columns. ``scales``: what each column of numbers was
-    divided by. ``periods``: of each column of numbers, 2π or 360 if its values are angles, else 0. Each may be empty,
-    where nothing is known. ``largest_size``: the size of a set that a network is to be told of larger ones too.
+    float32, which holds them exactly up to 2^24. ``names``: of all columns. ``means`` and ``scales``: what was
+    subtracted from each column of numbers, and what it was divided by. ``periods``: of each column of numbers, 2π or
+    360 if its values are angles, else 0. Each may be empty, where nothing is known. ``largest_size``: the size of a set
+    that a network is to be told of larger ones too.
     """
 
     vocabularies: tuple[int, ...] = ()
@@ -20,6 +21,7 @@ class Layout:
     scales: tuple[float, ...] = ()
     periods: tuple[float, ...] = ()
     largest_size: int | None = None
+    means: tuple[float, ...] = ()
 
     @property
     def num_columns(self) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from janossy.cli.pages import Plot, data_uris, fill
 from janossy.cli.workflow import figures
+from janossy.cli.workflow.baselines import ahead, baselines, score_name
 from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.evaluation import Evaluation, Model, by_permutations, task_of, worst_predictions
 from janossy.cli.workflow.record import Record, shown
@@ -32,13 +33,16 @@ def report(
     task = task_of(model)
     numbers = by_permutations(model, _of_all(evaluation, len(sets)))
     plots = dict(_plots(model, evaluation, numbers, record))
+    beside, score = baselines(model, evaluation, record), score_name(model, record)
     context = {
         "record": record,
         "is_classifier": task == "classification",
         "scores": {name: "–" if value is None else shown(value) for name, value in record.scores.items()},
         "main": next(iter(record.scores)),
-        "lead": _lead(evaluation, record),
+        "lead": ahead(beside, score) + _lead(evaluation, record),
         "num_evaluated": len(evaluation.sets),
+        "baselines": [(each.name, shown(each.score)) for each in beside],
+        "score": score,
         "sizes": sizes_of(sets),
         "columns": list(describe(sets, reasons)),
         "trials": [_trial_line(trial) for trial in sorted(model.trials_, key=_place)],

@@ -12,6 +12,7 @@ from torch import Tensor
 from janossy.estimators.batches import Examples, seed_of
 from janossy.estimators.candidates import Candidate
 from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.processes import Processes
@@ -27,7 +28,9 @@ from janossy.tables.encoder import TableEncoder
 from janossy.tables.stream import Labelled, SetStream
 
 SAMPLE = 20_000
-"""Of several candidates the best is chosen by training on so many sets, in memory and in half of the time."""
+"""Of several candidates the best is chosen by training on so many sets, in memory and in half of the time.
+
+A classical learner is fitted to as many."""
 
 
 @dataclass(frozen=True)
@@ -119,13 +122,14 @@ def fit_stream(
 
     torch.manual_seed(seed_of(seed))
     network = candidate.build(*layouts, targets.task.num_outputs).to(device)
+    deadline = began + request.limits.seconds
     num_learnt = [piece.num_sets for piece in stream.pieces]
     numbers = _validation_numbers(len(stream), request.validation, 0, seed)[0]
     for i in range(len(num_learnt)):
         num_learnt[i] -= len(stream.among(numbers, i))
     plan = request.limits.plan(sum(num_learnt), 1.0)
     order = Order(num_learnt, [piece.num_elements for piece in stream.pieces], plan.batch_size, processes.num, seed)
-    plan = replace(plan, deadline=began + request.limits.seconds)
+    plan = replace(plan, deadline=deadline)
 
     def read(i: int) -> Examples:
         of_piece = examples_of(stream.read(i))
@@ -137,20 +141,34 @@ def fit_stream(
         left = max(0.0, plan.deadline - at)
         tell(Progress(str(candidate), 0, 0, 1, epoch, at - began, left, trial))
 
-    reader = Reader(read, order, processes.rank)
     started = now()
-    run = train(
-        network,
-        reader,
-        examples,
-        targets.task.criterion,
-        plan,
-        tell_epoch,
-        interrupts=interrupts,
-        processes=processes,
-        checkpoint=checkpoint,
-    )
-    seconds |= {"reading": reader.seconds, "training": now() - started}
+    if isinstance(network, ClassicalLearner):
+        assert scanned.sample is not None
+        sample = examples_of(stream.part(scanned.sample))
+        read_for = now() - started
+        network, run = network.fit(
+            sample,
+            examples,
+            targets.task,
+            seed=seed_of(seed),
+            deadline=deadline,
+            interrupted=lambda: interrupts.came,
+        )
+    else:
+        reader = Reader(read, order, processes.rank)
+        run = train(
+            network,
+            reader,
+            examples,
+            targets.task.criterion,
+            plan,
+            tell_epoch,
+            interrupts=interrupts,
+            processes=processes,
+            checkpoint=checkpoint,
+        )
+        read_for = reader.seconds
+    seconds |= {"reading": read_for, "training": now() - started}
     if not run.history:
         raise NothingTrained("before the first step of training was done")
     network.eval()
@@ -199,9 +217,8 @@ def _prepared(
     if found is not None:
         return found
     seed = processes.of_first(int(np.random.SeedSequence(request.seed).generate_state(1)[0]))
-    validation_sets, sample = _validation_numbers(
-        len(stream), request.validation, SAMPLE if len(request.tried) > 1 else 0, seed
-    )
+    needs_sample = len(request.tried) > 1 or request.tried[0].classical
+    validation_sets, sample = _validation_numbers(len(stream), request.validation, SAMPLE if needs_sample else 0, seed)
     prepared = {"seed": seed, "scan": scan(stream, classes, validation_sets, sample, processes).state()}
     if checkpoint is not None:
         checkpoint.write("prepared", prepared)

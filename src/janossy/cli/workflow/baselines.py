@@ -1,0 +1,70 @@
+"""Baselines beside a model: the best constant, and the classical learners that its search tried."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from janossy.cli.workflow.evaluation import Evaluation, Model
+from janossy.cli.workflow.record import Record
+from janossy.estimators import SetClassifier, Trial
+
+NAMES = {
+    "linear": ("ridge regression", "logistic regression"),
+    "forest": ("random forest", "random forest"),
+    "trees": ("gradient boosting", "gradient boosting"),
+}
+"""The classical strategies in words, for numbers and for classes."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A predictor and its score on sets that were left out of training."""
+
+    name: str
+    score: float
+    is_model: bool = False
+
+
+def score_name(model: Model, record: Record) -> str:
+    """Returns the score that trials have too: with balanced classes it is the balanced accuracy."""
+    balanced = isinstance(model, SetClassifier) and model.class_weight == "balanced"
+    return "balanced accuracy" if balanced else next(iter(record.scores))
+
+
+def baselines(model: Model, evaluation: Evaluation, record: Record) -> list[Baseline]:
+    """Returns the model, the best constant, and each classical learner that was tried, by its best trial.
+
+    The best comes first; the model before baselines that are level with it.
+    """
+    is_classifier = isinstance(model, SetClassifier)
+    found = [_constant(model, evaluation, record)]
+    for strategy, names in NAMES.items():
+        tried = [trial for trial in model.trials_ if trial.strategy == strategy and trial.epochs]
+        if tried:
+            best = min(tried, key=lambda trial: trial.loss)
+            found.append(Baseline(f"{names[is_classifier]}{_extra(best)} on statistics of sets", best.score))
+    own = record.scores[score_name(model, record)]
+    found.append(Baseline("this model", float("-inf") if own is None else own, is_model=True))
+    return sorted(found, key=lambda each: (-each.score, not each.is_model))
+
+
+def ahead(found: list[Baseline], score: str) -> str:
+    """Returns a sentence that says which baseline is ahead of the model, or nothing."""
+    best, model = found[0], next(each for each in found if each.is_model)
+    if best.is_model or not best.score > model.score:
+        return ""
+    name = best.name[:1].upper() + best.name[1:]
+    return f"{name} is ahead of this model: {score} {best.score:.4f} against {model.score:.4f}. "
+
+
+def _constant(model: Model, evaluation: Evaluation, record: Record) -> Baseline:
+    if not isinstance(model, SetClassifier):
+        return Baseline("always the mean", 0.0)
+    names, counts = np.unique(evaluation.targets, return_counts=True)
+    balanced = score_name(model, record) == "balanced accuracy"
+    score = 1 / len(names) if balanced else counts.max() / counts.sum()
+    return Baseline(f"always {names[counts.argmax()]!s}", float(score))
+
+
+def _extra(trial: Trial) -> str:
+    return " (extremely randomised)" if trial.settings.get("extra") else ""

@@ -1,0 +1,208 @@
+"""The statistics that suit some sets: chosen by the kinds of their columns, and fitted to what they hold."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from janossy.nn.statistics import (
+    CellCounts,
+    CellPairs,
+    ContextColumns,
+    NumberStatistics,
+    OthersAtExtremes,
+    PooledStatistics,
+    SetSize,
+)
+from janossy.nn.statistics.sorted_sets import SortedSets
+from janossy.sets import Ragged
+from janossy.tables.layout import Layout
+
+FEW_NUMBERS = 64
+"""Of more columns of numbers there are no quantiles."""
+
+FEW_COLUMNS = 6
+"""Of more columns there are no combinations, no bins, and no other columns at extremes."""
+
+FEW_VALUES = 16
+"""A column of numbers with no more distinct values has one bin per value."""
+
+BINS = 8
+"""Bins of other columns of numbers, with about as many elements each."""
+
+SMALL_SETS = 40
+"""In larger sets, on average, pairs of categories are not looked at."""
+
+FEWEST_SETS = 3
+"""Cells and pairs that fewer sets hold are not kept."""
+
+MOST_OFFSET = 1e3
+"""Numbers whose mean is more standard deviations from 0 stay standardised: float32 would lose their digits."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The largest numbers of statistics of each kind."""
+
+    cells: int = 512
+    """Of one bag of categories."""
+    hashed: int = 64
+    """Buckets for the other categories of a bag that has more."""
+    combinations: int = 256
+    """Of values of two or more columns."""
+    pairs: int = 256
+    """Of categories that stand in a set together."""
+
+
+def choose_statistics(
+    sets: Ragged,
+    context: Tensor | None,
+    layouts: tuple[Layout, Layout],
+    *,
+    most: Sizes | None = None,
+    scheme: str = "fraction",
+    standardised: bool = True,
+) -> PooledStatistics:
+    """Returns statistics for sets of such columns, fitted to these sets; targets are not looked at.
+
+    Args:
+        most: how many statistics of each kind.
+        scheme: of bags of categories, as of ``CellCounts``.
+        standardised: whether the layout's means were subtracted from numbers.
+    """
+    elements, of_sets = layouts
+    columns: dict[str, Any] = {"vocabularies": elements.vocabularies, "num_numbers": elements.num_numbers}
+    statistics = PooledStatistics([SetSize()], **columns)
+    if standardised:
+        statistics.offsets.copy_(_offsets(elements))
+    seen = statistics.sorted(sets, context)
+    blocks = [SetSize(), *_blocks(seen, elements, most or Sizes(), scheme)]
+    if of_sets.num_columns:
+        blocks.append(ContextColumns(of_sets.vocabularies, num_numbers=of_sets.num_numbers))
+    fitted = PooledStatistics(blocks, **columns)
+    fitted.offsets.copy_(statistics.offsets)
+    return fitted
+
+
+def _offsets(layout: Layout) -> Tensor:
+    """Returns what is added to standardised numbers, so that 0 is 0 again."""
+    scales, means = (torch.tensor(x, dtype=torch.float64) for x in (layout.scales, layout.means))
+    if len(means) != layout.num_numbers or len(scales) != layout.num_numbers:
+        return torch.zeros(layout.num_numbers, dtype=torch.float64)
+    offsets = means / scales.where(scales > 0, torch.inf)
+    return offsets.where(offsets.abs() <= MOST_OFFSET, 0.0)
+
+
+def _blocks(seen: SortedSets, layout: Layout, most: Sizes, scheme: str) -> Iterator[nn.Module]:
+    num_codes, num_numbers = len(layout.vocabularies), layout.num_numbers
+    if num_numbers:
+        yield NumberStatistics(num_numbers, quantiles=(0.25, 0.5, 0.75) if num_numbers <= FEW_NUMBERS else ())
+    few = layout.num_columns <= FEW_COLUMNS
+    if few and num_numbers > 1:
+        yield OthersAtExtremes(num_numbers)
+    edges = [_edges(seen.numbers[:, j]) for j in range(num_numbers)] if few else []
+    values = {i: size for i, size in enumerate(layout.vocabularies)}
+    values |= {num_codes + j: len(of_column) + 1 for j, of_column in enumerate(edges)}
+    amounts = [j for j in range(num_numbers) if few and _are_amounts(seen.numbers[:, j])]
+    for i in range(num_codes):
+        bag = _bag(seen, [i], values, edges, num_codes, most.cells, scheme=scheme, hashed=most.hashed)
+        yield bag
+        for j in amounts:
+            yield _as(bag, "amount", j)
+        if len(seen.codes) <= SMALL_SETS * len(seen):
+            yield from _pairs(seen, _as(bag, "count", None), most.pairs)
+    binned = [column for column in values if column >= num_codes and values[column] > 1]
+    for column in binned:
+        yield _bag(seen, [column], values, edges, num_codes, most.cells, scheme=scheme)
+    if few:
+        several = [column for column in values if values[column] > 1]
+        groups = [*combinations(several, 2), *([tuple(several)] if len(several) > 2 else [])]
+        for group in groups:
+            if prod(values[column] for column in group) < 2**62:
+                yield _bag(seen, group, values, edges, num_codes, most.combinations, scheme=scheme)
+
+
+def _bag(
+    seen: SortedSets,
+    columns: Sequence[int],
+    values: dict[int, int],
+    edges: list[Tensor],
+    num_codes: int,
+    most: int,
+    *,
+    scheme: str,
+    hashed: int = 0,
+) -> CellCounts:
+    """Returns the bag of those cells that most sets hold."""
+    sizes = [values[column] for column in columns]
+    probe = CellCounts(columns, sizes=sizes, num_codes=num_codes, num_cells=0)
+    inner = [edges[column - num_codes] for column in columns if column >= num_codes]
+    probe.edges.copy_(torch.cat(inner) if inner else torch.zeros(0))
+    numbers = probe.numbers_of(seen)
+    of_sets = torch.stack([seen.owners, numbers], dim=1).unique(dim=0)[:, 1]
+    cells, num_sets = of_sets.unique(return_counts=True)
+    held = num_sets >= FEWEST_SETS
+    rest = int((~held).sum()) + max(0, int(held.sum()) - most)
+    cells, num_sets = cells[held], num_sets[held]
+    kept = num_sets.argsort(descending=True, stable=True)[:most]
+    cells, order = cells[kept].sort()
+    bag = CellCounts(
+        columns,
+        sizes=sizes,
+        num_codes=num_codes,
+        num_cells=len(cells),
+        num_hashed=hashed if rest > hashed else 0,
+        scheme=scheme,
+    )
+    bag.cells.copy_(cells)
+    bag.edges.copy_(probe.edges)
+    if scheme == "tf-idf":
+        bag.idf[: len(cells)] = ((1 + len(seen)) / (1 + num_sets[kept][order].double())).log() + 1
+    return bag
+
+
+def _as(bag: CellCounts, scheme: str, amount: int | None) -> CellCounts:
+    """Returns a bag of the same cells by another scheme."""
+    other = CellCounts(
+        bag.columns,
+        sizes=bag.sizes,
+        num_codes=bag.num_codes,
+        num_cells=bag.num_cells,
+        num_hashed=bag.num_hashed,
+        scheme=scheme,
+        amount=amount,
+    )
+    other.cells.copy_(bag.cells)
+    other.edges.copy_(bag.edges)
+    return other
+
+
+def _pairs(seen: SortedSets, bag: CellCounts, most: int) -> Iterator[CellPairs]:
+    """Yields the pairs of cells that most sets hold, if there are any."""
+    there = (bag(seen)[:, : bag.num_cells] > 0).float()
+    together = (there.T @ there).triu(1)
+    num_sets, places = together.flatten().topk(min(most, together.numel()))
+    places = places[num_sets >= FEWEST_SETS].sort().values
+    if len(places):
+        pairs = CellPairs(bag, num_pairs=len(places))
+        pairs.pairs.copy_(torch.stack([places // bag.num_cells, places % bag.num_cells], dim=1))
+        yield pairs
+
+
+def _edges(numbers: Tensor) -> Tensor:
+    """Returns the inner edges of a column's bins."""
+    distinct: Tensor = numbers.unique()
+    if len(distinct) > FEW_VALUES:
+        levels = torch.linspace(0, 1, BINS + 1, dtype=torch.float64)[1:-1]
+        distinct = numbers.sort().values[(levels * (len(numbers) - 1)).long()].unique()
+        return distinct
+    return (distinct[1:] + distinct[:-1]) / 2
+
+
+def _are_amounts(numbers: Tensor) -> bool:
+    """Returns True for numbers that may be added up by category: none is negative, and they differ."""
+    return bool(len(numbers)) and bool((numbers >= 0).all()) and bool((numbers != numbers[0]).any())

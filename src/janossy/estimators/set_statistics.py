@@ -1,0 +1,120 @@
+"""SetStatistics: sets as rows of fixed statistics, for scikit-learn's learners."""
+
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from janossy.estimators.classical.choosing import Sizes, choose_statistics
+from janossy.nn.statistics import PooledStatistics
+from janossy.nn.statistics.cells import SCHEMES
+from janossy.nn.statistics.names import ColumnNames
+from janossy.tables.codes import Categories, Code
+from janossy.tables.encoder import TableEncoder
+from janossy.tables.forms import as_sets
+from janossy.tables.table import SetTable
+
+
+class SetStatistics(TransformerMixin, BaseEstimator):
+    """One row of statistics per set, chosen by the kinds of its columns; the same for every order of the elements.
+
+    - The size, and its logarithm.
+    - For each column of numbers: mean, standard deviation, minimum, maximum, sum and quartiles. With six columns or
+      fewer also bins, and the other numbers where one is least and largest.
+    - For each column of categories: the fraction of the elements, and the sum of each column of amounts (numbers, none
+      of them negative) by category. A bag keeps the categories that most sets hold; the others share buckets by a hash.
+    - With six columns or fewer: combinations of the values of two columns, and of all.
+    - In small sets: pairs of categories that stand in a set together.
+    - The sets' own columns: numbers, and an indicator per category.
+
+    Missing numbers count as their column's mean, with a column that says so. Statistics of empty sets are 0.
+
+    Args:
+        scheme: of bags: "fraction" of the elements, "count", or "tf-idf".
+        max_categories: how many categories each bag keeps.
+        numeric, categorical, set_columns: as of ``as_sets``, where X is not a ``SetTable`` yet.
+
+    Attributes:
+        statistics_: the ``PooledStatistics`` that computes them.
+        encoder_: the ``TableEncoder`` of the columns.
+
+    Shapes: B sets -> (B, statistics), float32.
+    Invariance: exact, to the last bit; a set's row does not depend on the other sets of a call either.
+    Raises: ValueError for an unknown scheme, or columns other than those of training.
+
+    Example:
+        >>> baskets = [["tea", "milk"], ["tea"], ["milk", "milk"], ["tea", "milk"], ["tea"], ["milk"]]
+        >>> statistics = SetStatistics().fit(baskets)
+        >>> statistics.transform([["milk", "tea", "tea"]])[0, :1]
+        array([3.], dtype=float32)
+        >>> statistics.get_feature_names_out()[:4].tolist()
+        ['size', 'log size', 'fraction of x=milk', 'fraction of x=tea']
+    """
+
+    encoder_: TableEncoder
+    statistics_: PooledStatistics
+
+    def __init__(
+        self,
+        scheme: str = "fraction",
+        *,
+        max_categories: int = 512,
+        numeric: Any = (),
+        categorical: Any = (),
+        set_columns: Any = None,
+    ) -> None:
+        self.scheme = scheme
+        self.max_categories = max_categories
+        self.numeric = numeric
+        self.categorical = categorical
+        self.set_columns = set_columns
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learns which statistics there are; y is not looked at."""
+        schemes = [scheme for scheme in SCHEMES if scheme != "amount"]
+        if self.scheme not in schemes:
+            raise ValueError(f"SetStatistics expects a scheme among {', '.join(schemes)}; got {self.scheme!r}.")
+        sets = self._sets(X)
+        self.encoder_ = TableEncoder(standardize=False).fit(sets)
+        encoded = self.encoder_.transform(sets)
+        layouts = self.encoder_.element_layout, self.encoder_.context_layout
+        context = encoded.context if encoded.context.shape[1] else None
+        most = Sizes(cells=self.max_categories, hashed=max(1, self.max_categories // 8))
+        self.statistics_ = choose_statistics(
+            encoded.elements, context, layouts, most=most, scheme=self.scheme, standardised=False
+        )
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Returns the statistics of each set (B, statistics)."""
+        check_is_fitted(self, "statistics_")
+        encoded = self.encoder_.transform(self._sets(X))
+        context = encoded.context if encoded.context.shape[1] else None
+        with torch.no_grad():
+            found: np.ndarray = self.statistics_(encoded.elements, context).numpy()
+        return found
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Returns what the statistics are called; ``input_features`` are not looked at."""
+        check_is_fitted(self, "statistics_")
+        names = ColumnNames(
+            self.encoder_.element_names,
+            self.encoder_.context_names,
+            _labels(self.encoder_.elements),
+            _labels(self.encoder_.context),
+            self.statistics_.num_codes,
+        )
+        return np.array(self.statistics_.names(names), dtype=object)
+
+    def _sets(self, X: Any) -> SetTable:
+        return as_sets(X, set_columns=self.set_columns, numeric=self.numeric, categorical=self.categorical)
+
+
+def _labels(codes: tuple[Code, ...]) -> dict[int, list[str]]:
+    """Returns what the codes of each categorical column are called."""
+    categorical = [code for code in codes if isinstance(code, Categories)]
+    return {
+        i: ["unknown", *map(str, code.categories), *["missing"] * code.missing] for i, code in enumerate(categorical)
+    }

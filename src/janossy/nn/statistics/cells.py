@@ -1,0 +1,160 @@
+"""Bags: how often each category, each bin of a number, or each combination of them stands in a set."""
+
+from collections.abc import Sequence
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from janossy.nn.statistics.names import ColumnNames
+from janossy.nn.statistics.sorted_sets import MULTIPLIER, SortedSets
+
+SCHEMES = ("count", "fraction", "amount", "tf-idf")
+
+MOST_COMBINATIONS = 2**62
+"""Of the values of several columns: each is one int64."""
+
+
+class CellCounts(nn.Module):
+    """Bag of cells: a cell is a value of a column, or a combination of values of several columns.
+
+    Columns are those of encoded elements: first codes, then numbers, which are cut into bins. Cells that are not kept
+    share ``num_hashed`` buckets, chosen by a hash; without buckets they are left out.
+
+    Args:
+        columns: which columns make a cell.
+        sizes: how many values each of them has: its codes, or its bins.
+        num_codes: how many of the encoded columns are codes.
+        num_cells: how many cells are kept.
+        num_hashed: buckets for all other cells.
+        scheme: "count"; "fraction", of the set's elements; "amount", the sum of a column of amounts; "tf-idf", counts
+            times the logarithm of their inverse frequency, divided by their norm.
+        amount: the column of numbers that "amount" adds up, counted from the first number.
+
+    Buffers: ``cells`` (num_cells,) int64, ascending: the numbers of the cells that are kept; ``edges``: the inner
+        edges of the bins of all numbers; ``idf``: the factors of "tf-idf".
+
+    Shapes: B sets -> (B, num_cells + num_hashed).
+    """
+
+    cells: Tensor
+    edges: Tensor
+    idf: Tensor
+
+    def __init__(
+        self,
+        columns: Sequence[int],
+        *,
+        sizes: Sequence[int],
+        num_codes: int,
+        num_cells: int,
+        num_hashed: int = 0,
+        scheme: str = "count",
+        amount: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.columns, self.sizes, self.num_codes = list(columns), list(sizes), num_codes
+        self.num_cells, self.num_hashed, self.scheme, self.amount = num_cells, num_hashed, scheme, amount
+        if len(self.columns) != len(self.sizes) or not self.columns or min(self.sizes) < 1 or min(self.columns) < 0:
+            raise ValueError(f"CellCounts expects a size >= 1 for each of its columns; got {columns} and {sizes}.")
+        if scheme not in SCHEMES or (scheme == "amount") != (amount is not None):
+            raise ValueError(f"CellCounts expects a scheme among {', '.join(SCHEMES)}; got {scheme}, amount={amount}.")
+        if prod(self.sizes) > MOST_COMBINATIONS:
+            raise ValueError(f"CellCounts expects at most 2^62 combinations; got sizes {sizes}. Give fewer columns.")
+        self.out_features = num_cells + num_hashed
+        num_edges = sum(size - 1 for column, size in zip(columns, sizes, strict=True) if column >= num_codes)
+        self.register_buffer("cells", torch.zeros(num_cells, dtype=torch.int64))
+        self.register_buffer("edges", torch.zeros(num_edges, dtype=torch.float64))
+        if scheme == "tf-idf":
+            self.register_buffer("idf", torch.ones(self.out_features, dtype=torch.float64))
+
+    def numbers_of(self, sets: SortedSets) -> Tensor:
+        """Returns the number of each element's cell among all combinations, (N,)."""
+        found = torch.zeros(len(sets.numbers), dtype=torch.int64, device=sets.sizes.device)
+        for i, (column, size) in enumerate(zip(self.columns, self.sizes, strict=True)):
+            if column < self.num_codes:
+                value = sets.codes[:, column]
+            else:
+                begin, num = self._edges_at(i)
+                numbers = sets.numbers[:, column - self.num_codes].contiguous()
+                value = torch.bucketize(numbers, self.edges[begin : begin + num])
+            found = found * size + value
+        return found
+
+    def forward(self, sets: SortedSets) -> Tensor:
+        numbers, width = self.numbers_of(sets), self.out_features
+        places = torch.searchsorted(self.cells, numbers).clamp_max(max(0, self.num_cells - 1))
+        kept = self.cells[places] == numbers if self.num_cells else torch.zeros_like(numbers, dtype=torch.bool)
+        if self.num_hashed:
+            hashed = self.num_cells + ((numbers * MULTIPLIER) >> 33) % self.num_hashed
+            places, kept = places.where(kept, hashed), torch.ones_like(kept)
+        weights = self._amounts(sets)
+        flat = (sets.owners * width + places)[kept]
+        counts = torch.zeros(len(sets) * width, dtype=torch.float64, device=flat.device)
+        counts = counts.index_add_(0, flat, weights[kept]).view(len(sets), width)
+        if self.scheme == "fraction":
+            return counts / sets.sizes.clamp_min(1)[:, None]
+        if self.scheme == "tf-idf":
+            counts = counts * self.idf
+            return counts / counts.square().sum(1, keepdim=True).sqrt().clamp_min(1e-12)
+        return counts
+
+    def _amounts(self, sets: SortedSets) -> Tensor:
+        if self.amount is None:
+            return torch.ones(len(sets.numbers), dtype=torch.float64, device=sets.sizes.device)
+        return sets.numbers[:, self.amount]
+
+    def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
+        """Raises a ValueError for columns that there are not, or codes beyond their sizes."""
+        num_codes = len(vocabularies)
+        fits = num_codes == self.num_codes and max(self.columns) < num_codes + num_numbers
+        fits = fits and all(
+            column >= num_codes or vocabularies[column] == size
+            for column, size in zip(self.columns, self.sizes, strict=True)
+        )
+        if not fits or not (self.amount is None or 0 <= self.amount < num_numbers):
+            raise ValueError(
+                f"CellCounts of columns {self.columns} expects codes as it was made for; got {list(vocabularies)} and "
+                f"{num_numbers} numbers."
+            )
+
+    def check_buffers(self) -> None:
+        """Raises a ValueError for buffers that no fit writes."""
+        if (self.cells.diff() <= 0).any() or not self.edges.isfinite().all():
+            raise ValueError("CellCounts expects cells in ascending order, and edges that are finite; got others.")
+        for i in range(len(self.columns)):
+            begin, num = self._edges_at(i)
+            if (self.edges[begin : begin + num].diff() < 0).any():
+                raise ValueError("CellCounts expects edges of bins in ascending order; got others.")
+
+    def names(self, columns: ColumnNames) -> list[str]:
+        """Returns what the features are called."""
+        strides = [prod(self.sizes[i + 1 :]) for i in range(len(self.sizes))]
+        kept = [
+            " & ".join(
+                self._name(columns, i, cell // stride % size)
+                for i, (size, stride) in enumerate(zip(self.sizes, strides, strict=True))
+            )
+            for cell in self.cells.tolist()
+        ]
+        together = " & ".join(columns.elements[column] for column in self.columns)
+        kept += [f"other {together} {i}" for i in range(self.num_hashed)]
+        by = "" if self.amount is None else f" of {columns.numbers[self.amount]}"
+        return [f"{self.scheme}{by} of {name}" for name in kept]
+
+    def _name(self, columns: ColumnNames, i: int, value: int) -> str:
+        """Returns what a value of the i-th column is called."""
+        column = self.columns[i]
+        if column < self.num_codes:
+            return columns.label(column, value)
+        begin, num = self._edges_at(i)
+        inner = [f"{edge:.6g}" for edge in self.edges[begin : begin + num].tolist()]
+        ends = ["-inf", *inner, "inf"]
+        return f"{columns.elements[column]} from {ends[value]} to {ends[value + 1]}"
+
+    def _edges_at(self, i: int) -> tuple[int, int]:
+        """Returns where the edges of the i-th column begin, and how many they are."""
+        numbers = [
+            size - 1 if column >= self.num_codes else 0 for column, size in zip(self.columns, self.sizes, strict=True)
+        ]
+        return sum(numbers[:i]), numbers[i]

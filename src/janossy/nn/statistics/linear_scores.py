@@ -1,0 +1,27 @@
+"""LinearScores: a linear function of vectors, the same for a row in every batch."""
+
+import torch
+from torch import Tensor, nn
+
+
+class LinearScores(nn.Module):
+    """x ↦ W·x + b in float64, each row added up by itself, so that no batch changes it.
+
+    Buffers: ``weight`` (out_features, in_features), ``bias`` (out_features,), float64.
+
+    Shapes: (B, in_features) -> (B, out_features) float64.
+    """
+
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, in_features: int, *, out_features: int) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.register_buffer("weight", torch.zeros(out_features, in_features, dtype=torch.float64))
+        self.register_buffer("bias", torch.zeros(out_features, dtype=torch.float64))
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.double()
+        return torch.stack([(x * weight).sum(1) for weight in self.weight], dim=1) + self.bias

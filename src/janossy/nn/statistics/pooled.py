@@ -1,0 +1,163 @@
+"""PooledStatistics: each set as one vector of fixed statistics, which nothing but the set decides."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from janossy.nn.statistics.names import ColumnNames
+from janossy.nn.statistics.sorted_sets import SortedSets
+from janossy.sets import Ragged
+
+MOST_AT_ONCE = 2**22
+"""Numbers of elements, or of statistics, that are computed together."""
+
+MOST_FEATURES = 2**18
+"""Of a vector of statistics."""
+
+ROUNDING = 1e-6
+"""A number that is no larger than this part of its column's offset is 0 but for rounding."""
+
+
+class SetSize(nn.Module):
+    """The size of each set, and its logarithm.
+
+    Shapes: B sets -> (B, 2): n and log(1 + n).
+    """
+
+    out_features = 2
+
+    def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
+        """Accepts all columns."""
+
+    def forward(self, sets: SortedSets) -> Tensor:
+        sizes = sets.sizes.double()
+        return torch.stack([sizes, sizes.log1p()], dim=1)
+
+    def names(self, columns: ColumnNames) -> list[str]:
+        """Returns what the features are called."""
+        return ["size", "log size"]
+
+
+class ContextColumns(nn.Module):
+    """The sets' own columns: codes as one indicator per code up to a number of codes, else as they are; and numbers.
+
+    Args:
+        vocabularies: how many codes each categorical column has.
+        num_numbers: how many columns of numbers follow.
+        most_indicators: a column of more codes is one feature, the code.
+
+    Shapes: B sets with context (B, columns) -> (B, out_features).
+    """
+
+    def __init__(self, vocabularies: Sequence[int], *, num_numbers: int, most_indicators: int = 64) -> None:
+        super().__init__()
+        self.vocabularies, self.num_numbers, self.most_indicators = list(vocabularies), num_numbers, most_indicators
+        self.widths = [size if size <= most_indicators else 1 for size in self.vocabularies]
+        self.out_features = sum(self.widths) + num_numbers
+
+    def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
+        """Accepts all columns of elements."""
+
+    def forward(self, sets: SortedSets) -> Tensor:
+        width = len(self.vocabularies) + self.num_numbers
+        if sets.context is None or sets.context.shape[1:] != (width,):
+            got = None if sets.context is None else tuple(sets.context.shape)
+            raise ValueError(f"ContextColumns expects a context (B, {width}); got {got}. Give context=.")
+        parts = [sets.context[:, len(self.vocabularies) :].double()]
+        for column, (size, width) in enumerate(zip(self.vocabularies, self.widths, strict=True)):
+            codes = sets.context[:, column]
+            one_hot = codes.long()[:, None] == torch.arange(size, device=codes.device)
+            parts.append(one_hot.double() if width == size else codes[:, None].double())
+        return torch.cat(parts, dim=1)
+
+    def names(self, columns: ColumnNames) -> list[str]:
+        """Returns what the features are called."""
+        found = list(columns.context[len(self.vocabularies) :])
+        for column, (size, width) in enumerate(zip(self.vocabularies, self.widths, strict=True)):
+            each = [columns.context_label(column, code) for code in range(size)]
+            found += each if width == size else [columns.context[column]]
+        return found
+
+
+class PooledStatistics(nn.Module):
+    """A vector of statistics of each set: those of its blocks, one after the other.
+
+    Elements are encoded: codes first, then standardised numbers, to which ``offsets`` are added, so that numbers that
+    were 0 are 0 again and amounts can be added up.
+
+    Args:
+        blocks: modules that map ``SortedSets`` to (B, their out_features).
+        vocabularies: how many codes each categorical column of the elements has.
+        num_numbers: how many columns of numbers follow.
+
+    Buffers: ``offsets`` (num_numbers,) float64.
+
+    Shapes: sets.values (N, columns), context (B, e) or None -> (B, out_features) float32.
+    Invariance: exact, to the last bit; the batch does not matter either.
+    Raises: ValueError for blocks of other columns.
+
+    Example:
+        >>> statistics = PooledStatistics([SetSize(), NumberStatistics(2)], vocabularies=(), num_numbers=2)
+        >>> statistics(Ragged.from_sets([torch.randn(4, 2), torch.randn(0, 2)])).shape
+        torch.Size([2, 18])
+    """
+
+    offsets: Tensor
+
+    def __init__(self, blocks: Sequence[nn.Module], *, vocabularies: Sequence[int], num_numbers: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+        self.vocabularies, self.num_numbers = list(vocabularies), num_numbers
+        self.num_codes = len(self.vocabularies)
+        self.out_features = sum(cast(int, block.out_features) for block in blocks)
+        if self.out_features > MOST_FEATURES:
+            raise ValueError(f"PooledStatistics expects at most {MOST_FEATURES} features; got {self.out_features}.")
+        for block in blocks:
+            block.check_columns(self.vocabularies, num_numbers)  # type: ignore[operator]
+        self.register_buffer("offsets", torch.zeros(num_numbers, dtype=torch.float64))
+
+    def sorted(self, sets: Ragged, context: Tensor | None = None) -> SortedSets:
+        """Returns the sets in the order in which blocks read them, numbers with their offsets.
+
+        Raises: ValueError for elements of another number of columns.
+        """
+        if sets.values.dim() != 2 or sets.values.shape[1] != self.num_codes + self.num_numbers:
+            raise ValueError(
+                f"PooledStatistics expects elements (N, {self.num_codes + self.num_numbers}), codes and then numbers; "
+                f"got {tuple(sets.values.shape)}. Give as many columns as it was made for."
+            )
+        found = SortedSets.of(sets, self.num_codes, context)
+        numbers = found.numbers + self.offsets
+        numbers = numbers.where(numbers.abs() > ROUNDING * self.offsets.abs(), 0.0)
+        return SortedSets(found.codes, numbers, found.sizes, context)
+
+    @torch.no_grad()
+    def forward(self, sets: Ragged, context: Tensor | None = None) -> Tensor:
+        found = []
+        for some in pieces(sets, self.out_features):
+            part = self.sorted(sets[some], None if context is None else context[some])
+            found.append(torch.cat([block(part) for block in self.blocks], dim=1).float())
+        return torch.cat(found)
+
+    def names(self, columns: ColumnNames) -> list[str]:
+        """Returns what the features are called."""
+        return [name for block in self.blocks for name in block.names(columns)]  # type: ignore[operator]
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        return {"blocks": list(self.blocks), "vocabularies": self.vocabularies, "num_numbers": self.num_numbers}
+
+
+def pieces(sets: Ragged, width: int) -> list[slice]:
+    """Returns stretches of sets that are computed together: at most ``MOST_AT_ONCE`` numbers, or one set."""
+    most_elements = max(1, MOST_AT_ONCE // max(1, sets.values.shape[-1]))
+    most_sets = max(1, MOST_AT_ONCE // max(1, width))
+    found, begin, num = [], 0, 0
+    for b, n in enumerate(sets.sizes):
+        num += n
+        if b > begin and (num > most_elements or b - begin >= most_sets):
+            found.append(slice(begin, b))
+            begin, num = b, n
+    return [*found, slice(begin, len(sets))]

@@ -1,0 +1,72 @@
+"""Elements of sets in an order that depends on each multiset alone, so that sums over them do too."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from janossy.sets import Ragged
+
+MULTIPLIER = -7046029254386353131
+"""An odd 64-bit integer, 2^64 divided by the golden ratio: products with it spread over all bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class SortedSets:
+    """The elements of B sets, those of each set ordered by a hash of their columns.
+
+    Elements of one hash are alike, but for collisions of 64 bits. A sum in this order is therefore the same, to the
+    last bit, for every order in which the elements came, and for every batch that the set is in.
+
+    Shapes: codes (N, k) int64, numbers (N, m) float64, sizes and starts (B,), owners (N,), context (B, e) or None.
+    """
+
+    codes: Tensor
+    numbers: Tensor
+    sizes: Tensor
+    context: Tensor | None
+
+    @classmethod
+    def of(cls, sets: Ragged, num_codes: int, context: Tensor | None = None) -> "SortedSets":
+        """Sorts encoded sets, of which the first ``num_codes`` columns are codes."""
+        values = sets.values + 0.0  # -0.0 is 0.0
+        sizes = sets.offsets.diff()
+        owners = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+        order = hashes(values).argsort(stable=True)
+        values = values[order[owners[order].argsort(stable=True)]]
+        codes, numbers = values[:, :num_codes].long(), values[:, num_codes:].double()
+        return cls(codes, numbers, sizes, context)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def owners(self) -> Tensor:
+        """The set of each element, (N,)."""
+        return torch.arange(len(self), device=self.sizes.device).repeat_interleave(self.sizes)
+
+    @property
+    def starts(self) -> Tensor:
+        """The place of each set's first element, (B,)."""
+        return self.sizes.cumsum(0) - self.sizes
+
+    def reduced(self, values: Tensor, reduction: str) -> Tensor:
+        """Returns the "sum", "min" or "max" over each set of values (N, m): (B, m); 0 for empty sets."""
+        if not len(values) or not values.shape[1]:
+            return values.new_zeros(len(self), values.shape[1])
+        found = torch.segment_reduce(values, reduction, lengths=self.sizes, unsafe=True)
+        return found.where(self.sizes[:, None] > 0, 0.0)
+
+    def means(self, values: Tensor) -> Tensor:
+        """Returns the mean over each set of values (N, m): (B, m); 0 for empty sets."""
+        return self.reduced(values, "sum") / self.sizes.clamp_min(1)[:, None]
+
+
+def hashes(values: Tensor) -> Tensor:
+    """Returns a 64-bit hash of each row of values (N, c), as int64: (N,)."""
+    bits = values.double().view(torch.int64)
+    found = torch.zeros(len(values), dtype=torch.int64, device=values.device)
+    for column in bits.unbind(1):
+        found = (found ^ column) * MULTIPLIER
+        found = found ^ (found >> 31)
+    return found

@@ -1,0 +1,112 @@
+"""TreeEnsemble: sums of decision trees, of which the nodes are buffers."""
+
+import torch
+from torch import Tensor, nn
+
+TREES_AT_ONCE = 64
+
+LINKS = ("identity", "log")
+
+
+class TreeEnsemble(nn.Module):
+    """A sum of decision trees on vectors: sums of leaves' values, and ``base``.
+
+    A node is a number: of an inner node, or ~i of leaf i. Inner nodes send x to the left child where x[feature] <=
+    threshold, else to the right one.
+
+    Args:
+        in_features, out_features: the widths.
+        num_trees, num_nodes, num_leaves: of all trees together; nodes are inner ones.
+        one_output: each tree adds one number to one output, ``outputs``; else each leaf has a value per output.
+        link: "log", if the sums are probabilities: outputs are the logarithms of them, shrunk by ``1 / (num_trees +
+            1)`` towards the uniform distribution. Else "identity".
+
+    Buffers: ``roots`` (T,), ``below`` (num_nodes, 2), ``feature`` and ``threshold`` (num_nodes,), ``values``
+        (num_leaves, 1 or out_features), ``outputs`` (T,), ``base`` (out_features,).
+
+    Shapes: (B, in_features) float32 -> (B, out_features) float64.
+    Invariance: a row's result depends on that row alone, to the last bit.
+    """
+
+    roots: Tensor
+    below: Tensor
+    feature: Tensor
+    threshold: Tensor
+    values: Tensor
+    outputs: Tensor
+    base: Tensor
+
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        out_features: int,
+        num_trees: int,
+        num_nodes: int,
+        num_leaves: int,
+        one_output: bool = False,
+        link: str = "identity",
+    ) -> None:
+        super().__init__()
+        if link not in LINKS:
+            raise ValueError(f"TreeEnsemble expects link among {', '.join(LINKS)}; got {link!r}.")
+        self.in_features, self.out_features = in_features, out_features
+        self.num_trees, self.num_nodes, self.num_leaves = num_trees, num_nodes, num_leaves
+        self.one_output, self.link = one_output, link
+        shapes = {
+            "roots": (torch.int32, num_trees),
+            "below": (torch.int32, num_nodes, 2),
+            "feature": (torch.int32, num_nodes),
+            "threshold": (torch.float32, num_nodes),
+            "values": (torch.float32, num_leaves, 1 if one_output else out_features),
+            "outputs": (torch.int32, num_trees if one_output else 0),
+            "base": (torch.float64, out_features),
+        }
+        for name, (dtype, *shape) in shapes.items():
+            self.register_buffer(name, torch.zeros(*shape, dtype=dtype))  # type: ignore[arg-type]
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        found = self.base.repeat(len(x), 1)
+        values = self.values.double()
+        for begin in range(0, self.num_trees, TREES_AT_ONCE):
+            leaves = self._leaves(x, self.roots[begin : begin + TREES_AT_ONCE].long())
+            for t, leaf in enumerate(leaves.unbind(1), begin):  # one by one, in an order that no batch changes
+                if self.one_output:
+                    found[:, self.outputs[t]] += values[leaf, 0]
+                else:
+                    found += values[leaf]
+        if self.link == "log":
+            part = 1 / (self.num_trees + 1)
+            found = ((1 - part) * found.clamp_min(0) + part / self.out_features).log()
+        return found
+
+    def _leaves(self, x: Tensor, roots: Tensor) -> Tensor:
+        """Returns the leaf of each row in each of these trees, (B, t)."""
+        node = roots.expand(len(x), len(roots))
+        while (inner := node >= 0).any():
+            at = node.clamp_min(0)
+            right = x.gather(1, self.feature[at].long()) > self.threshold[at]
+            child = self.below[at, right.long()].long()
+            node = child.where(inner, node)
+        return ~node
+
+    def check_buffers(self) -> None:
+        """Raises a ValueError for cycles, places outside of the buffers, and thresholds that are NaN."""
+        own = torch.arange(self.num_nodes)[:, None]
+        inner = self.below >= 0
+        fits = (
+            bool(((self.below > own) | ~inner).all())  # children stand behind their parents: no path is endless
+            and all(
+                bool(((places < self.num_nodes) & (~places < self.num_leaves)).all())
+                for places in (self.below, self.roots)
+            )
+            and bool(((self.feature >= 0) & (self.feature < self.in_features)).all())
+            and bool(((self.outputs >= 0) & (self.outputs < self.out_features)).all())
+            and bool(self.threshold.isfinite().all())
+        )
+        if not fits:
+            raise ValueError(
+                "TreeEnsemble expects trees whose children stand behind their parents, features and leaves that there "
+                "are, and finite thresholds; got others."
+            )

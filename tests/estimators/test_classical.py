@@ -1,0 +1,342 @@
+"""Classical learners: scikit-learn's predictions as modules, and members that obey the laws of all others."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+
+from janossy.estimators import SetClassifier, SetRegressor, SetStatistics, load, save
+from janossy.estimators.classical import learners
+from janossy.estimators.classical.conversion import boosting, forest, linear_scores
+from janossy.estimators.classical.learners import LEARNERS
+from janossy.nn.statistics import TreeEnsemble
+from janossy.saving import SavedModelError
+from janossy.tables import as_sets
+
+FEW = {"linear": {}, "trees": {"num_trees": 15}, "forest": {"num_trees": 8}, "extra": {"num_trees": 8, "extra": True}}
+
+
+def few(name):
+    return {"strategy": "forest" if name == "extra" else name, **FEW[name]}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def features(num=150, width=6, seed=0):
+    """With ties, and values that stand exactly on thresholds."""
+    source = np.random.default_rng(seed)
+    x = np.round(source.normal(size=(num, width)), 1).astype(np.float32)
+    return x, x[:, 0] + np.abs(x[:, 1]) + 0.1 * source.normal(size=num)
+
+
+def classes_of(y, num):
+    return np.digitize(y, np.quantile(y, np.linspace(0, 1, num + 1)[1:-1]))
+
+
+@pytest.mark.parametrize("num_targets", [1, 3])
+@pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor])
+def test_forests_of_numbers(kind, num_targets):
+    x, y = features()
+    y = np.stack([y * (t + 1) for t in range(num_targets)], 1)
+    model = kind(12, random_state=0).fit(x, y if num_targets > 1 else y[:, 0])
+    found = forest(model.estimators_, 6, None, num_targets)(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(found, model.predict(x).reshape(len(x), -1), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("num_classes", [2, 4])
+def test_forests_of_classes(num_classes):
+    """The logarithms of probabilities that are shrunk towards the uniform ones by 1 / (trees + 1)."""
+    x, y = features()
+    y = classes_of(y, num_classes)
+    model = RandomForestClassifier(12, random_state=0).fit(x, y)
+    found = forest(model.estimators_, 6, 1 + np.arange(num_classes), num_classes + 1)(torch.from_numpy(x))
+    expected = np.concatenate([np.zeros((len(x), 1)), model.predict_proba(x)], 1) * 12 / 13 + 1 / 13 / (num_classes + 1)
+    np.testing.assert_allclose(found.softmax(1).numpy(), expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("num_classes", [2, 4])
+def test_boosting_of_classes(num_classes):
+    x, y = features()
+    model = HistGradientBoostingClassifier(max_iter=9, random_state=0).fit(x, classes_of(y, num_classes))
+    base, outputs = np.zeros(num_classes), [1] if num_classes == 2 else range(num_classes)
+    base[list(outputs)] = model._baseline_prediction.ravel()
+    found = boosting([model], 6, base, outputs)(torch.from_numpy(x)).softmax(1).numpy()
+    np.testing.assert_allclose(found, model.predict_proba(x), rtol=1e-6, atol=1e-8)
+
+
+def test_boosting_of_numbers():
+    x, y = features()
+    models = [HistGradientBoostingRegressor(max_iter=9, random_state=0).fit(x, y * sign) for sign in (1, -2)]
+    base = np.concatenate([np.ravel(model._baseline_prediction) for model in models])
+    found = boosting(models, 6, base, [0, 1])(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(found, np.stack([model.predict(x) for model in models], 1), rtol=1e-6, atol=1e-6)
+
+
+def test_linear_models():
+    x, y = features()
+    exact = x.astype(np.float64)
+    ridge = Ridge().fit(exact, np.stack([y, -y], 1))
+    found = linear_scores(ridge.coef_, ridge.intercept_)(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(found, ridge.predict(exact), rtol=1e-9, atol=1e-12)
+    logistic = LogisticRegression().fit(exact, classes_of(y, 3))
+    found = linear_scores(logistic.coef_, logistic.intercept_)(torch.from_numpy(x)).softmax(1).numpy()
+    np.testing.assert_allclose(found, logistic.predict_proba(exact), rtol=1e-9, atol=1e-12)
+
+
+def test_thresholds_send_the_same_float32_the_same_way():
+    """Midpoints between neighbours in float32 are no float32: rounded up, they would send the upper one left."""
+    x = np.float32([[1024.0], [np.nextafter(np.float32(1024), np.float32(2000))]])
+    x = np.concatenate([x, np.nextafter(x[1:], np.float32(2000)), [[1025.0]]])
+    model = RandomForestRegressor(5, bootstrap=False, random_state=0).fit(x, np.arange(4.0))
+    found = forest(model.estimators_, 1, None, 1)(torch.from_numpy(x)).numpy()[:, 0]
+    np.testing.assert_allclose(found, model.predict(x), rtol=1e-6)
+    assert len(np.unique(found)) == 4
+
+
+def baskets(num=90, seed=0):
+    """Sets of a category and two numbers, some of them missing, some sets empty; and a column of the sets."""
+    source = np.random.default_rng(seed)
+    sizes = source.integers(0, 6, num)
+    item = [[str(x) for x in source.choice(["tea", "milk", "rice"], n)] for n in sizes]
+    weight = [[None if source.random() < 0.1 else float(x) for x in source.random(n).round(2)] for n in sizes]
+    price = [source.normal(size=n).round(2).tolist() for n in sizes]
+    day = source.integers(0, 7, num)
+    y = np.array([each.count("tea") for each in item]) + 0.2 * day
+    return as_sets({"item": item, "weight": weight, "price": price, "day": day}), y
+
+
+def reordered(sets):
+    source = np.random.default_rng(1)
+    ends = zip(sets.offsets[:-1], sets.offsets[1:], strict=True)
+    order = np.concatenate([source.permutation(np.arange(a, b)) for a, b in ends])
+    columns = {name: replace(column, values=column.values[order]) for name, column in sets.elements.items()}
+    return replace(sets, elements=columns)
+
+
+TASKS = ("two classes", "three classes", "numbers")
+FIRST = {("linear", TASKS[1]), ("trees", TASKS[0]), ("forest", TASKS[2]), ("extra", TASKS[1])}
+"""Each learner and each task once; the others nightly."""
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        pytest.param(*case, marks=() if case in FIRST else pytest.mark.only_all)
+        for case in itertools.product(FEW, TASKS)
+    ],
+)
+def test_members_obey_the_laws(name, task, tmp_path):
+    """Exact invariance, independence of the batch, the same from a seed and from a file, better than chance."""
+    strategy, (sets, y) = few(name), baskets()
+    kind = SetRegressor if task == "numbers" else SetClassifier
+    if task != "numbers":
+        y = np.array(["few", "some", "many"])[classes_of(y, 2 if task == "two classes" else 3)]
+    model = kind(strategy, validation=2, random_state=0).fit(sets, y)
+
+    def outputs(of, some=sets):
+        return of.predict(some) if kind is SetRegressor else of.predict_proba(some)
+
+    found = outputs(model)
+    assert model.score(sets, y) > 0.6
+    assert np.array_equal(outputs(model, reordered(sets)), found)
+    assert np.array_equal(np.concatenate([outputs(model, sets[[b]]) for b in range(20)]), found[:20])
+    assert np.array_equal(outputs(kind(strategy, validation=2, random_state=0).fit(sets, y)), found)
+    again = load(save(model, tmp_path / "model"))
+    assert np.array_equal(outputs(again), found)
+    assert (model.predict(sets, return_std=True)[1] == 0).all() and model.sensitivity_ is None
+    assert np.isfinite(again.element_importance(sets[:5]).changes).all() and again.explain(sets[:2])
+    if task != "numbers":
+        assert np.allclose(found.sum(1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_extremes_of_targets(name):
+    """One set per class, constant targets, several targets, empty sets alone."""
+    sets, y = baskets(40)
+    strategy = few(name)
+    many = SetClassifier(strategy, validation=2, random_state=0).fit(sets, np.arange(40))
+    assert many.predict_proba(sets).shape == (40, 40)
+    constant = SetRegressor(strategy, validation=2, random_state=0).fit(sets, np.full(40, 7.0))
+    np.testing.assert_allclose(constant.predict(sets), 7.0, atol=1e-5)
+    several = SetRegressor(strategy, validation=2, random_state=0).fit(sets, np.stack([y, -2 * y], 1))
+    assert several.predict(sets).shape == (40, 2)
+    empty = sets[np.flatnonzero(sets.sizes == 0)[[0, 0, 0, 0, 0, 0]]]
+    of_empty = SetClassifier(strategy, validation=2, random_state=0).fit(empty, [0, 1, 1, 1, 0, 1])
+    assert np.isfinite(of_empty.predict_proba(sets)).all()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_missing_everywhere_and_many_categories(name):
+    source = np.random.default_rng(0)
+    item = [source.integers(0, 10**6, 3).astype(str).tolist() for _ in range(60)]
+    nothing = [[None, None, None]] * 60
+    table = as_sets({"item": item, "x": nothing}, numeric=["x"])
+    y = np.arange(60) % 2
+    model = SetClassifier(few(name), validation=2, random_state=0).fit(table, y)
+    assert np.isfinite(model.predict_proba(table)).all()
+
+
+@pytest.mark.only_all
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_million_categories(name):
+    source = np.random.default_rng(0)
+    item = [source.integers(0, 2 * 10**6, 1000).tolist() for _ in range(1000)]
+    table = as_sets({"item": item}, categorical=["item"])
+    model = SetClassifier(few(name), validation=0.2, random_state=0)
+    model.fit(table, np.arange(1000) % 2)
+    assert model.ensemble_.networks[0].statistics.out_features < 10_000
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_weights_count(name):
+    """A class whose sets weigh a hundred times more is predicted more often; sets of weight 0 are not there."""
+    sets, y = baskets()
+    y = (y > np.median(y)).astype(int)
+    strategy = few(name)
+    model = SetClassifier(strategy, validation=2, random_state=0)
+    even = model.fit(sets, y).predict_proba(sets)[:, 1].mean()
+    heavy = model.fit(sets, y, np.where(y, 100.0, 1.0)).predict_proba(sets)[:, 1].mean()
+    assert heavy > even
+    half = np.arange(90) < 60
+    one = model.fit(sets, y, half.astype(float)).predict_proba(sets)
+    other = model.fit(sets[half], y[half]).predict_proba(sets)
+    assert np.array_equal(one, other)
+
+
+def test_the_clock_ends_a_fit(monkeypatch):
+    """After the first step: something predicts, and its trial says why it is not more."""
+    sets, y = baskets(60)
+    monkeypatch.setattr(learners, "now", iter(np.arange(0.0, 1e6, 1000.0)).__next__)
+    for name in LEARNERS:
+        model = SetRegressor(name, validation=2, time_budget=1.0, random_state=0)
+        with pytest.warns(UserWarning, match="ended early"):
+            model.fit(sets, y)
+        assert model.trials_[0].note == "out of time"
+        scores = model.ensemble_.networks[0].scores
+        assert not isinstance(scores, TreeEnsemble) or scores.num_trees == learners.TREES_PER_STEP
+
+
+def test_wide_statistics_are_fitted_sparse(monkeypatch):
+    sets, y = baskets()
+    dense = SetRegressor("linear", validation=2, random_state=0).fit(sets, y).predict(sets)
+    monkeypatch.setattr(learners, "WIDE", 1)
+    sparse = SetRegressor("linear", validation=2, random_state=0).fit(sets, y).predict(sets)
+    assert not np.array_equal(dense, sparse) and np.corrcoef(dense, sparse)[0, 1] > 0.99
+
+
+def test_a_sample_of_many_sets_is_fitted(monkeypatch):
+    sets, y = baskets()
+    monkeypatch.setattr(learners, "MOST_SETS", 30)
+    assert SetRegressor("linear", validation=2, random_state=0).fit(sets, y).score(sets, y) > 0.5
+
+
+TREES = ["scores.below", "scores.feature", "scores.threshold", "scores.roots", "scores.values"]
+
+
+@pytest.fixture(scope="module")
+def saved_trees(tmp_path_factory):
+    model = SetRegressor(few("trees"), validation=2, random_state=0).fit(*baskets())
+    return save(model, tmp_path_factory.mktemp("trees") / "model")
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "value"),
+    [
+        ("scores.below", (0, 0), 0),  # a cycle of one
+        ("scores.below", (1, 1), 0),  # back to the root
+        ("scores.below", (0, 1), 10**6),
+        ("scores.below", (0, 1), -(10**6)),
+        ("scores.roots", 0, 10**6),
+        ("scores.roots", 0, -(10**6)),
+        ("scores.feature", 0, 10**6),
+        ("scores.feature", 0, -1),
+        ("scores.threshold", 0, float("nan")),
+        ("scores.threshold", 0, float("inf")),
+        ("scores.values", (0, 0), float("nan")),
+        ("scores.outputs", 0, 7),
+        ("statistics.offsets", 0, float("nan")),
+        ("cells", 0, 10**6),
+        ("edges", 0, float("nan")),
+        ("pairs", (0, 0), 10**6),
+    ],
+)
+def test_hostile_trees_are_refused(saved_trees, tmp_path, name, index, value):
+    """Places that there are not, cycles and NaN, in a file whose digests are right."""
+    model = load(saved_trees)
+    network = model.ensemble_.networks[0]
+    buffers = dict(network.named_buffers())
+    found = buffers.get(name)
+    if found is None:
+        found = next(each for key, each in buffers.items() if key.endswith(f".{name}") and each.numel())
+    found[index] = value
+    with pytest.raises((SavedModelError, ValueError)):
+        load(save(model, tmp_path / "other"))
+
+
+def test_descriptions_of_other_columns_are_refused(tmp_path):
+    """Statistics that read what the encoder does not write."""
+    sets, y = baskets()
+    one = SetRegressor("linear", validation=2, random_state=0).fit(sets, y)
+    other = SetRegressor("linear", validation=2, random_state=0).fit(as_sets([[1.0, 2.0], [3.0]] * 20), np.arange(40.0))
+    one.ensemble_.networks = other.ensemble_.networks
+    with pytest.raises(SavedModelError, match="statistics of the columns"):
+        load(save(one, tmp_path / "m"))
+
+
+def test_settings_are_checked():
+    sets, y = baskets(20)
+    with pytest.raises(ValueError, match=r"settings of 'forest' are num_trees, .*; got widht"):
+        SetRegressor({"strategy": "forest", "widht": 3}).fit(sets, y)
+    with pytest.raises(ValueError, match="strategy expects one of 'linear', 'trees', 'forest', 'k1'"):
+        SetRegressor("bush").fit(sets, y)
+
+
+@pytest.mark.parametrize("strategy", ["linear", ["forest", "linear"]])
+def test_streams_take_them_on_a_sample(strategy, tmp_path, monkeypatch):
+    monkeypatch.setattr("janossy.estimators.streams.fitting.SAMPLE", 150)
+    source = np.random.default_rng(0)
+    item = [source.choice(["a", "b", "c"], 4).tolist() for _ in range(300)]
+    y = [each.count("a") > 1 for each in item]
+    pq.write_table(pa.table({"item": item, "y": y}), tmp_path / "sets.parquet")
+    model = SetClassifier(strategy, max_epochs=3, random_state=0).fit(str(tmp_path / "sets.parquet"), "y")
+    assert np.mean(model.predict(as_sets({"item": item})) == y) > 0.9
+    assert model.seconds_["reading"] >= 0
+
+
+def test_statistics_are_a_transformer():
+    """In a pipeline, with a name for each column, the same for every order."""
+    sets, y = baskets()
+    pipeline = make_pipeline(SetStatistics(), Ridge())
+    assert pipeline.fit(sets, y).score(sets, y) > 0.9
+    statistics = pipeline[0]
+    found = statistics.transform(sets)
+    names = statistics.get_feature_names_out().tolist()
+    assert found.dtype == np.float32 and found.shape == (90, len(names)) and len(set(names)) == len(names)
+    assert np.array_equal(statistics.transform(reordered(sets)), found)
+    tea = found[:, names.index("fraction of item=tea")] * sets.sizes
+    np.testing.assert_allclose(tea.round(), np.round(y - 0.2 * found[:, names.index("day")]), atol=1e-5)
+    frame = SetStatistics().set_output(transform="pandas").fit(sets).transform(sets)
+    assert frame.columns.tolist() == names
+    for scheme in ("count", "tf-idf"):
+        assert not np.array_equal(SetStatistics(scheme).fit_transform(sets), found)
+    with pytest.raises(ValueError, match="a scheme among count, fraction, tf-idf; got 'amount'"):
+        SetStatistics("amount").fit(sets)
