@@ -31,6 +31,7 @@ from janossy import (
 from janossy import nn as layers
 from janossy.evaluate import (
     DistinctTuples,
+    Elementwise,
     Fused,
     Gather,
     Packed,
@@ -41,7 +42,7 @@ from janossy.evaluate import (
     SharedPrefixes,
 )
 from janossy.functions import ACTIVATIONS, FeaturedMLP, GatedAttention, MonotoneLattice, TupleFeatures
-from janossy.orderings import Learned, OrderWeights
+from janossy.orderings import AsGiven, Learned, OrderWeights
 
 D = 2
 """Features of an element in the examples."""
@@ -82,6 +83,8 @@ def uneven_weights() -> OrderWeights:
 
 ORDERINGS = {
     "all_permutations": AllPermutations(),
+    "as_given": AsGiven(),
+    "as_given_first_2": AsGiven(k=2),
     "tuples_1": Tuples(1),
     "tuples_2": Tuples(2),
     "tuples_3": Tuples(3),
@@ -119,6 +122,7 @@ def in_order(x: Tensor, key) -> list[int]:
 
 DEFINITIONS = {
     AllPermutations: lambda orderings, x: permutations(range(len(x))),  # Eq. 3
+    AsGiven: lambda orderings, x: [range(len(x))[: orderings.k]],
     # Def. 2.2: the first k of every permutation, each distinct prefix once
     Tuples: lambda orderings, x: dict.fromkeys(order[: orderings.k] for order in permutations(range(len(x)))),
     Canonical: lambda orderings, x: [in_order(x, key)[: orderings.k] for key in orderings.each_key],  # Section 2.1
@@ -131,6 +135,7 @@ DEFINITIONS = {
 
 EXACT = [name for name, orderings in ORDERINGS.items() if not orderings.draws]
 SEEDED = [name for name, orderings in ORDERINGS.items() if orderings.draws and orderings.seed is not None]
+INVARIANT = [name for name in EXACT + SEEDED if not name.startswith("as_given")]
 RANDOM = [name for name in ORDERINGS if name not in EXACT + SEEDED]
 SORTED = [name for name in EXACT if name.startswith(("canonical", "combinations", "learned"))] + SEEDED
 """The orderings that sort each set first, and so are invariant to the last bit."""
@@ -269,6 +274,8 @@ EVALUATORS = {
     "gather": Gather(),
     "gather_a_few_rows_at_once": Gather(),
     "gather_each_row_alone": Gather(),
+    "elementwise": Elementwise(),
+    "elementwise_a_few_rows_at_once": Elementwise(),
     "projected": Projected(),
     "projected_a_few_rows_at_once": Projected(),
     "distinct": DistinctTuples(),
@@ -289,6 +296,7 @@ EVALUATORS = {
 MEMORY_BUDGETS = {
     "gather_a_few_rows_at_once": 4000,
     "gather_each_row_alone": 1,
+    "elementwise_a_few_rows_at_once": 1000,
     "projected_a_few_rows_at_once": 1000,
     "distinct_a_few_rows_at_once": 4000,
     "packed_a_few_rows_at_once": 8000,

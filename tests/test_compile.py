@@ -11,6 +11,7 @@ from janossy import (
     GRU,
     AllPermutations,
     Canonical,
+    JanossyEquivariant,
     JanossyNetwork,
     JanossyPooling,
     Ragged,
@@ -20,6 +21,7 @@ from janossy import (
     Tuples,
 )
 from janossy.evaluate import on_kernels
+from janossy.orderings import AsGiven
 from janossy.sets.transfer import constant_when_compiled
 from tests.examples import ORDERINGS, D, distinct_sets, drawing, pooling
 from tests.laws import close, law_parity, value_and_gradients
@@ -184,6 +186,29 @@ def test_sampled_of_mixed_sizes(num):
 
 def test_sampled_of_mixed_sizes_by_inductor():
     sampled_of_mixed_sizes(1, "inductor", [(2, 0, 1)])
+
+
+@pytest.mark.parametrize("orderings", [AsGiven(), Canonical(), Sampled(2, seed=0)])
+def test_outputs_for_each_element(orderings):
+    layer = JanossyEquivariant(GRU(D, 3, bidirectional=True, per_position=True), orderings)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for sizes in [(3, 3), (4, 0, 2, 4)]:
+        sets, gradients = distinct_sets(sizes), []
+        for each in (layer, compiled):
+            outputs = each(sets).values
+            close(outputs, layer(sets).values)
+            gradients.append(torch.autograd.grad(outputs.square().sum(), list(layer.parameters())))
+        for got, want in zip(*gradients, strict=True):
+            close(got, want)
+
+
+@pytest.mark.parametrize("reduce", ["mean", "max", "logmeanexp"])
+def test_single_elements(reduce):
+    layer = JanossyPooling(torch.nn.Linear(D, 3), Tuples(1), reduce=reduce)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for sizes in [(3, 3), (4, 1, 2), (4, 0, 2)]:
+        sets = distinct_sets(sizes)
+        close(compiled(sets), layer(sets))
 
 
 def test_network():

@@ -1,5 +1,7 @@
 """Ragged: constructors and conversions back, choosing and joining sets, errors."""
 
+import copy
+import io
 import pickle
 
 import numpy as np
@@ -54,7 +56,26 @@ CONVERSIONS = {
     "with_values": lambda s: s.with_values(s.values.clone()),
     "pickle": lambda s: pickle.loads(pickle.dumps(s)),
     "detach": lambda s: s.detach(),
+    "deepcopy": copy.deepcopy,
+    "torch.save": lambda s: saved(s),
+    "clone": lambda s: s.clone(),
+    "map": lambda s: s.map(lambda x: x),
+    "cpu": lambda s: s.cpu(),
+    "double": lambda s: s.double().to(s.dtype),
+    "split": lambda s: Ragged.cat(s.split(2)),
+    "chunk": lambda s: Ragged.cat(s.chunk(3)),
+    "features": lambda s: Ragged.cat([s.map(lambda x: x[..., None]), s.map(lambda x: x[..., None])], dim=-1).map(
+        lambda x: x[..., 0]
+    ),
 }
+
+
+def saved(sets):
+    """Through a file, under ``weights_only``."""
+    file = io.BytesIO()
+    torch.save(sets, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
 
 
 @pytest.mark.parametrize("conversion", CONVERSIONS)
@@ -65,7 +86,9 @@ def test_round_trip(conversion, sizes, features):
         same(CONVERSIONS[conversion](sets), sets)
 
 
-@pytest.mark.parametrize("conversion", [name for name in CONVERSIONS if name not in ("pickle", "detach")])
+@pytest.mark.parametrize(
+    "conversion", [name for name in CONVERSIONS if name not in ("pickle", "detach", "deepcopy", "torch.save")]
+)
 def test_gradients_flow_through(conversion):
     sets = sets_of([2, 0, 1])
 
@@ -309,3 +332,64 @@ def test_a_corrupted_ptr_is_refused(sizes, data):
     ptr[place] = wrong
     with pytest.raises(ValueError, match="Ragged expects offsets that rise from 0 to the number of elements"):
         Ragged.from_ptr(sets.values, ptr)
+
+
+# As a tensor
+
+
+def test_in_place_and_by_dtype():
+    sets = sets_of([2, 0, 1])
+    assert sets.share_memory_() is sets and sets.values.is_shared() and sets.offsets.is_shared()
+    assert sets.requires_grad_() is sets and sets.values.requires_grad
+    assert [each.dtype for each in (sets.float(), sets.double(), sets.half())] == [
+        torch.float32,
+        torch.float64,
+        torch.float16,
+    ]
+    assert sets.shape == (3, None, *sets.values.shape[1:]) and sets.sizes == sets.half().sizes
+
+
+def test_allclose():
+    sets = sets_of([2, 0, 1])
+    assert sets.allclose(sets.clone()) and sets.allclose(sets.float())
+    assert not sets.allclose(sets.map(lambda x: x + 1e-3))
+    assert not sets.allclose(sets_of([1, 1, 1])) and not sets.allclose(sets_of([2, 0, 1], (3,)))
+    assert sets.allclose(sets.map(lambda x: x + 1e-3), atol=1e-2)
+
+
+@given(sizes=sizes, num=st.integers(1, 4))
+def test_parts_share_their_values(sizes, num):
+    sets = sets_of(sizes)
+    parts, chunks = sets.split(num), sets.chunk(num) if sizes else []
+    assert [len(part) for part in parts] == [len(some) for some in torch.arange(len(sizes)).split(num)]
+    assert not chunks or [len(x) for x in chunks] == [len(x) for x in torch.arange(len(sizes)).chunk(num)]
+    storage = sets.values.untyped_storage().data_ptr()
+    for part in parts:
+        assert part.values.untyped_storage().data_ptr() == storage
+        same(Ragged(part.values, part.offsets), part)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda s: s.split(0),
+        lambda s: s.split([1, 1]),
+        lambda s: s.split([-1, 4]),
+        lambda s: s.split(1.5),
+        lambda s: s.chunk(0),
+        lambda s: s.map(3),
+        lambda s: s.map(lambda x: x[:1]),
+        lambda s: s.allclose(s.values),
+        lambda s: Ragged.cat([s], dim=9),
+        lambda s: Ragged.cat([s, s[:2]], dim=1),
+        lambda s: Ragged.from_sets([], features=2),
+    ],
+)
+def test_bad_arguments(bad):
+    with pytest.raises((TypeError, ValueError, IndexError), match=r"expects .*got|by features"):
+        bad(sets_of([2, 0, 1]))
+
+
+def test_no_sets_of_known_features():
+    assert Ragged.from_sets([], features=(2, 3)).shape == (0, None, 2, 3)
+    assert Ragged.from_sets([[], []], features=[2]).shape == (2, None, 2)

@@ -53,6 +53,9 @@ ALLOWED = {
     "TupleFeatures": (2, WIDTHS),
     "TupleMLP": (3, WIDTHS),
     "TupleProduct": (3, WIDTHS),
+    **dict.fromkeys(
+        ("assignment_distance", "chamfer_distance", "energy_distance"), (2, "two things that are compared")
+    ),
     "anomaly_scores": (2, "a model and its data"),
     "assert_invariant": (2, "a model and its data"),
     "check_orderings": (2, PAIR),

@@ -35,6 +35,7 @@ if _TYPE_CHECKING:
     from janossy.orderings import Sampled as Sampled
     from janossy.orderings import Tuples as Tuples
     from janossy.sets import Ragged as Ragged
+    from janossy.sets import collate as collate
     from janossy.stack import Stack as Stack
 
 __version__ = "0.1.0"
@@ -55,7 +56,7 @@ _NAMES = {
         "Sampled",
         "Tuples",
     ),
-    "sets": ("Ragged",),
+    "sets": ("Ragged", "collate"),
     "stack": ("Stack",),
 }
 

@@ -197,3 +197,69 @@ def test_errors():
         layer("canonical", "gru")(torch.zeros(2, 3, D))
     with pytest.raises(ValueError, match="keys is expected to have the sizes"):
         layer("canonical", "gru")(distinct_sets((3,)), keys=distinct_sets((2, 1)))
+
+
+class Normed(nn.Module):
+    """Counts its calls, and normalizes over all positions of a call."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.calls = nn.BatchNorm1d(D), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.norm(x.flatten(0, 1)).view_as(x)
+
+
+@pytest.mark.parametrize(("memory_budget", "again"), [(2**30, 0), (300, 1)])
+def test_only_the_memory_budget_asks_for_a_second_call(memory_budget, again):
+    equivariant = JanossyEquivariant(Normed(), Canonical(), memory_budget=memory_budget)
+    sets = distinct_sets((3, 2, 4, 3))
+    f = equivariant.f
+    outputs = equivariant(sets).values
+    calls, tracked, mean = f.calls, f.norm.num_batches_tracked.clone(), f.norm.running_mean.clone()
+    outputs.sum().backward()
+    assert (f.calls - calls) == again * calls
+    assert f.norm.num_batches_tracked == tracked == calls
+    assert torch.equal(f.norm.running_mean, mean)
+
+
+def attention():
+    return nn.TransformerEncoderLayer(D, 1, dim_feedforward=5, dropout=0.0, batch_first=True)
+
+
+class SetLayer(nn.Module):
+    """Each element beside the mean of its row; says that it takes a mask."""
+
+    takes_mask = True
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.shapes = nn.Linear(2 * D, 3), []
+
+    def forward(self, x, mask=None):
+        self.shapes.append(tuple(x.shape))
+        mean = x.mean(1) if mask is None else x.sum(1) / mask.sum(1, keepdim=True)
+        return self.linear(torch.cat((x, mean[:, None].expand_as(x)), dim=2)).tanh()
+
+
+@pytest.mark.parametrize("memory_budget", [2**30, 20_000, 1])
+@pytest.mark.parametrize("make", [attention, SetLayer])
+def test_rows_of_like_lengths_under_a_mask_are_as_alone(make, memory_budget):
+    torch.manual_seed(0)
+    f, sets = make(), distinct_sets((5, 0, 3, 9, 1, 8, 5, 30))
+    masked = JanossyEquivariant(f, Canonical(), memory_budget=memory_budget)
+    values = sets.values.clone().requires_grad_()
+    alone = JanossyEquivariant(Rows(f), Canonical())
+    pairs = (value_and_gradients(each, sets.with_values(values), values) for each in (masked, alone))
+    for got, want in zip(*pairs, strict=True):
+        close(got, want)
+
+
+def test_padding_bounds_the_number_of_calls():
+    sets = Ragged.from_sizes(torch.randn(5050, D), range(1, 101))
+    layer = JanossyEquivariant(SetLayer(), Canonical())
+    layer(sets)
+    shapes = layer.f.shapes
+    padding = sum(num * length for num, length, _ in shapes) - 5050
+    assert len(shapes) < 8 and padding < 64 * (100 - len(shapes))  # a call saved is worth 64 positions

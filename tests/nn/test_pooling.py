@@ -249,7 +249,10 @@ def test_repr():
 
 
 def test_unknown_names():
-    with pytest.raises(ValueError, match="reduce expects one of 'mean', 'sum', 'max', 'logmeanexp'; got 'median'"):
+    with pytest.raises(
+        ValueError,
+        match="reduce expects one or several of 'mean', 'sum', 'max', 'logmeanexp', 'min', 'std'; got 'median'",
+    ):
         JanossyPooling(GRU(2, 3), Canonical(), reduce="median")
     with pytest.raises(
         ValueError,

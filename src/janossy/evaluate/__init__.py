@@ -3,6 +3,7 @@
 from janossy.evaluate.choose import EVALUATORS, Choice, Evaluator, candidates, cheapest
 from janossy.evaluate.cost import Cost, Rates
 from janossy.evaluate.distinct import DistinctTuples
+from janossy.evaluate.elementwise import Elementwise
 from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
 from janossy.evaluate.packed import Packed
@@ -21,6 +22,7 @@ __all__ = [
     "Choice",
     "Cost",
     "DistinctTuples",
+    "Elementwise",
     "Evaluator",
     "Function",
     "Fused",

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from janossy.evaluate.cost import Cost
 from janossy.evaluate.distinct import DistinctTuples
+from janossy.evaluate.elementwise import Elementwise
 from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
 from janossy.evaluate.gpu import gpu_of
@@ -47,6 +48,7 @@ class Evaluator(Protocol):
 
 EVALUATORS: tuple[Evaluator, ...] = (
     Gather(),
+    Elementwise(),
     Projected(),
     DistinctTuples(),
     Fused(),

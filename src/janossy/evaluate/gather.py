@@ -17,9 +17,10 @@ from janossy.sets import Ragged
 class Gather:
     """Build the rows, apply f, reduce (Eq. 3, literally). Every other evaluator is compared with this one.
 
-    f is called on rows of equal length, so it never sees padding. It is never called on rows of length 0: their value
-    is the zero vector. Rows estimated to need more than the memory budget are computed in chunks, and once more in
-    backward.
+    f is called on rows of equal length, so it never sees padding. An f that says that it takes a mask
+    (``functions.structure.takes_mask``) is called on rows of like lengths together. It is never called on rows of
+    length 0: their value is the zero vector. Rows estimated to need more than the memory budget are computed in chunks,
+    and once more in backward.
 
     Applies to: everything.      Tolerance: none, it is the definition.
     Cost: f on every row; memory for one chunk of rows, for the result, and 5 kB a chunk (the state of the random
@@ -40,7 +41,8 @@ class Gather:
         num_rows: Counter[int] = Counter()
         for n, num_sets in Counter(problem.elements.sizes).items():
             num_rows[problem.orderings.row_length(n)] += num_sets * problem.orderings.num_rows(n)
-        return cost_of_elements(problem, {length: as_float(num) for length, num in num_rows.items()})
+        floats = {length: as_float(num) for length, num in num_rows.items()}
+        return cost_of_elements(problem, floats, len(set(problem.elements.sizes)))
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         rows = problem.rows()

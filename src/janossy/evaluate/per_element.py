@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.cells.cost import cell_bytes, why_no_cells
 from janossy.evaluate.cells.forest import paths
@@ -13,9 +12,9 @@ from janossy.evaluate.cells.layers import project, run
 from janossy.evaluate.cost import Work
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import HALF, widened
-from janossy.evaluate.rows.pieces import Piece, batches_of, pieces_of
-from janossy.evaluate.rows.recompute import with_weights_of_now
-from janossy.functions.structure import Recurrent
+from janossy.evaluate.rows.pieces import Piece, batches_of, joined_positions, pieces_of, together
+from janossy.evaluate.rows.recompute import computed_again, with_weights_of_now
+from janossy.functions.structure import Recurrent, call_with_mask, takes_mask
 from janossy.orderings.rows import Rows
 from janossy.orderings.sorting import first_of_equals
 from janossy.sets import Ragged
@@ -45,7 +44,8 @@ def _by_cells(problem: Problem, rows: Rows) -> Tensor:
     batches = batches_of(pieces_of(rows, limit), limit)
     projections = project(problem.f, structure, problem.elements.values)
     forests = [paths([piece.positions(num_values) for piece in batch]) for batch in batches]
-    states_of = _computed(problem.f, run, [(projections, forest) for forest in forests])
+    arguments = [(projections, forest) for forest in forests]
+    states_of = _computed(problem.f, run, arguments, once=len(forests) == 1)
     total = projections[0].new_zeros(num_values, structure.out_features)
     for forest, states in zip(forests, states_of, strict=True):
         total = total.index_add(0, forest.elements, states)
@@ -53,40 +53,55 @@ def _by_cells(problem: Problem, rows: Rows) -> Tensor:
 
 
 def _by_rows(problem: Problem, rows: Rows) -> Tensor:
-    """The sum for each element, by calls of f on rows of one length."""
+    """The sum for each element, by calls of f on rows of one length, or of like lengths if f takes a mask."""
     values = problem.elements.values
     work = Work.of(problem.f, whole_rows=False)
-    longest = max((bucket.length for bucket in rows.buckets), default=0)
+    lengths = [bucket.length for bucket in rows.buckets]
+    longest = max(lengths) if lengths else 0  # torch.compile knows no max(…, default=)
     row_bytes = values.element_size() * work.elements(longest, values.shape[1:].numel())
-    pieces = list(pieces_of(rows, max(1, problem.memory_budget * max(1, longest) // row_bytes)))
-    pieces = [piece for piece in pieces if piece.num_positions > 0]
-    outputs_of = _computed(problem.f, _apply, [(values, piece) for piece in pieces] or [(values, None)])
-    total = torch.zeros(len(values), outputs_of[0].shape[1], dtype=widened(outputs_of[0]).dtype, device=values.device)
-    for piece, outputs in zip(pieces, outputs_of, strict=False):
-        total = total.index_add(0, piece.positions(len(values)).flatten(), widened(outputs))
-    return total
+    limit = max(1, problem.memory_budget * max(1, longest) // row_bytes)
+    pieces = [piece for piece in pieces_of(rows, limit) if piece.num_positions > 0]
+    masked = takes_mask(problem.f)
+    groups = list(together(pieces, lambda length, num_rows: length * num_rows <= limit, padded=masked))
+    once = sum(length * piece.num_sets * piece.num_rows for length, group in groups for piece in group) <= limit
+    arguments: list[Any] = [(values, length, group) for length, group in groups] or [(values, 1, [])]
+    outputs_of = _computed(problem.f, _apply, arguments, once=once)
+    outputs = widened(torch.cat(outputs_of) if len(outputs_of) > 1 else outputs_of[0])
+    positions = [piece.positions(len(values)).flatten() for _, group in groups for piece in group]
+    places = torch.cat(positions) if positions else outputs.new_zeros(0, dtype=torch.long)
+    return outputs.new_zeros(len(values), outputs.shape[1]).index_add(0, places, outputs)
 
 
-def _computed(f: Function, apply: Callable[[Function, Any], Tensor], arguments: Sequence[Any]) -> list[Tensor]:
-    """Returns the result of ``apply`` for each argument; if there are several, all are computed again in backward."""
-    if len(arguments) == 1:
-        return [apply(f, arguments[0])]
+def _computed(
+    f: Function, apply: Callable[[Function, Any], Tensor], arguments: Sequence[Any], *, once: bool
+) -> list[Tensor]:
+    """Returns ``apply`` of each argument; computes it again in backward unless ``once``."""
+    if once:
+        return [apply(f, each) for each in arguments]
     apply_now = with_weights_of_now(f, apply)
-    return [checkpoint(apply_now, each, use_reentrant=False) for each in arguments]
+    return [computed_again(apply_now, each) for each in arguments]
 
 
-def _apply(f: Function, x: tuple[Tensor, Piece | None]) -> Tensor:
-    """The outputs at each position of a piece's rows, (S·R·L, c); none, but of f's width, without a piece."""
-    values, piece = x
-    rows = values.new_zeros(1, 1, *values.shape[1:]) if piece is None else values[piece.positions(len(values))]
-    y = f(rows)
+def _apply(f: Function, x: tuple[Tensor, int, list[Piece]]) -> Tensor:
+    """The outputs at each position of these pieces' rows, (S·R·L, c); none, but of f's width, without a piece."""
+    values, length, pieces = x
+    if not pieces:
+        return _checked(f, values.new_zeros(1, 1, *values.shape[1:]), None).flatten(0, 1)[:0]
+    positions, mask = joined_positions(pieces, length, len(values))
+    y = _checked(f, values[positions], mask).flatten(0, 1)
+    return y if mask is None else y[mask.flatten()]
+
+
+def _checked(f: Function, rows: Tensor, mask: Tensor | None) -> Tensor:
+    """f of rows (T, L, *features), checked to be (T, L, c)."""
+    y = f(rows) if mask is None else call_with_mask(f, rows, mask)
     if not isinstance(y, Tensor) or y.dim() != 3 or y.shape[:2] != rows.shape[:2]:
         got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
         raise ValueError(
             f"f must map rows {tuple(rows.shape)} to ({len(rows)}, {rows.shape[1]}, c), an output for each position; "
             f"got {got}. RNN, GRU and LSTM do so with per_position=True."
         )
-    return y.flatten(0, 1)[: 0 if piece is None else None]
+    return y
 
 
 def _alike_for_equals(means: Tensor, elements: Ragged, order: Tensor) -> Tensor:

@@ -38,7 +38,8 @@ class Projected:
 
     def cost(self, problem: Problem) -> Cost:
         sizes = Counter(problem.elements.sizes).items()
-        return cost_of_projections(problem, as_float(sum(num * problem.orderings.num_rows(n) for n, num in sizes)))
+        num_rows = as_float(sum(num * problem.orderings.num_rows(n) for n, num in sizes))
+        return cost_of_projections(problem, num_rows, len(sizes))
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
         rows = problem.rows()

@@ -7,6 +7,8 @@ from math import log
 import torch
 from torch import Tensor
 
+from janossy.sets import Ragged
+
 HALF = (torch.bfloat16, torch.float16)
 
 
@@ -43,3 +45,41 @@ REDUCTIONS: dict[str | None, Reduction] = {
     ),
     None: Reduction(lambda rows: rows, lambda a, b: torch.cat((a, b), 1), lambda rows, num_rows: rows),
 }
+
+
+OF_ROWS = ("mean", "sum", "max", "logmeanexp", "min", "std")
+"""The reductions of rows that are held together."""
+
+
+def reduce_segments(reduce: str, rows: Ragged) -> Tensor:
+    """The reduction, of ``OF_ROWS``, of each set's rows, at least one, (B, c), in a few steps whatever the sizes."""
+    sizes = rows.sizes
+    if reduce == "min":
+        return -reduce_segments("max", rows.map(torch.neg))
+    if reduce == "std":
+        rows = rows.map(widened)
+        means = reduce_segments("mean", rows)[rows.to_index()[1]]
+        variances = reduce_segments("mean", rows.map(lambda x: (x - means).square()))
+        positive = variances > 0  # whose root has a gradient
+        return torch.where(positive, torch.where(positive, variances, 1).sqrt(), 0)
+    if not torch.compiler.is_compiling() and len(set(sizes)) == 1:
+        each = rows.values.unflatten(0, (len(sizes), sizes[0]))
+        return REDUCTIONS[reduce].finish(REDUCTIONS[reduce].start(each), sizes[0]).squeeze(1)
+    values, owners = widened(rows.values), rows.to_index()[1]
+
+    def total(x: Tensor) -> Tensor:
+        return x.new_zeros(len(sizes), x.shape[1]).index_add(0, owners, x)
+
+    if reduce == "sum":
+        return total(values)
+    counts = rows.offsets.diff()[:, None].to(values.dtype)
+    if reduce == "mean":
+        return total(values) / counts
+    lowest = values.new_full((len(sizes), values.shape[1]), -torch.inf)
+    columns = owners[:, None].expand_as(values)
+    largest = lowest.scatter_reduce(0, columns, values.detach(), "amax")
+    if reduce == "max":  # elements that tie share the gradient
+        is_largest = (values == largest[owners]).to(values.dtype)
+        return total(torch.where(is_largest > 0, values, 0)) / total(is_largest)
+    shift = torch.where(largest.isfinite(), largest, 0)
+    return shift + (total((values - shift[owners]).exp()) / counts).log()

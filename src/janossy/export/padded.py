@@ -86,7 +86,7 @@ class PaddedNetwork(nn.Module):
         order = self._order(x.detach(), mask_read, noise)
         with errors_explained("f", self.network.pooling.f, elements):
             values, counted = self._rows(elements, order, mask_read.sum(1))
-        pooled = REDUCTIONS[self.network.pooling.reduce](widened(values), counted[..., None])
+        pooled = REDUCTIONS[self.network.pooling.reduced](widened(values), counted[..., None])
         return cast(Tensor, self.network.rho(pooled.to(values.dtype)))
 
     def _elements(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -196,6 +196,11 @@ def _check_network(network: JanossyNetwork) -> None:
         raise ValueError(
             f"PaddedNetwork expects a rho of the pooled vectors alone; got {type(network.rho).__name__}, which takes a "
             "context. Export the network without it, and join the context after."
+        )
+    if network.pooling.reduced is None:
+        raise ValueError(
+            f"PaddedNetwork expects a reduce among {', '.join(filter(None, REDUCTIONS))}; got "
+            f"{network.pooling.reduce!r}. Build the network with one of those."
         )
     if hooked(network.pooling):
         raise ValueError("PaddedNetwork runs the parts of f and none of its hooks; got one. Remove it.")

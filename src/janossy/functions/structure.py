@@ -47,6 +47,29 @@ def structure(f: Callable[[Tensor], Tensor]) -> Structure | None:
     return declared if isinstance(declared, Structure) else None
 
 
+def takes_mask(f: Callable[..., Tensor]) -> bool:
+    """Returns True if f may read rows of several lengths in one call, f(x, mask).
+
+    A module says so by an attribute ``takes_mask = True``. Its results at real positions must then be those of the rows
+    alone, with no padding. torch's Transformer encoders and their layers do so, if ``batch_first``.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    if type(f) is nn.TransformerEncoder:
+        f = f.layers[0]
+    if type(f) is nn.TransformerEncoderLayer:
+        return bool(f.self_attn.batch_first)
+    return getattr(f, "takes_mask", False) is True
+
+
+def call_with_mask(f: Callable[..., Tensor], x: Tensor, mask: Tensor) -> Tensor:
+    """f of rows x (T, L, d) whose elements are real where mask (T, L) is True; zero elsewhere."""
+    x = x.masked_fill(~mask.view(*mask.shape, *(1,) * (x.dim() - 2)), 0)
+    if type(f) in (nn.TransformerEncoder, nn.TransformerEncoderLayer):
+        return f(x, src_key_padding_mask=~mask)
+    return f(x, mask)
+
+
 @dataclass(frozen=True)
 class Additive(Structure):
     """f(x_1 … x_k) = rest(σ(Σ_j p_j(x_j))): a pre-activation that is a sum of one projection a position.

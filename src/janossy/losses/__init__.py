@@ -1,7 +1,16 @@
-"""Losses: over permutations (π-SGD), with the schedule that its convergence asks for, and over learned orders."""
+"""Losses: over permutations (π-SGD), with the schedule that convergence asks for; over learned orders; between sets."""
 
 from janossy.losses.order_loss import OrderLoss
 from janossy.losses.permutation_loss import Estimand, PermutationLoss
 from janossy.losses.schedule import RobbinsMonro
+from janossy.losses.set_distances import assignment_distance, chamfer_distance, energy_distance
 
-__all__ = ["Estimand", "OrderLoss", "PermutationLoss", "RobbinsMonro"]
+__all__ = [
+    "Estimand",
+    "OrderLoss",
+    "PermutationLoss",
+    "RobbinsMonro",
+    "assignment_distance",
+    "chamfer_distance",
+    "energy_distance",
+]

@@ -82,15 +82,18 @@ class JanossyNetwork(nn.Module):
         *,
         context: Tensor | None = None,
         elements: Ragged | None = None,
+        weights: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """ρ(f̄(h(x))) of each set, (B, out).
 
         ``orderings``: others than the pooling's own. ``context``: what is known of each set as a whole, (B, *any),
-        which ρ takes beside the pooled vector. ``elements``: h(x), where it is known already.
+        which ρ takes beside the pooled vector. ``elements``: h(x), where it is known already. ``weights``: of the
+        elements, (N,), as ``JanossyPooling`` takes them.
         """
         elements = self._checked_elements(sets, context, elements)
-        pooled = self.pooling(elements, orderings, keys=self._keys(sets, elements, orderings), generator=generator)
+        keys = self._keys(sets, elements, orderings)
+        pooled = self.pooling(elements, orderings, keys=keys, weights=weights, generator=generator)
         if context is not None and isinstance(orderings, Drawn) and orderings.rows.owners is not None:
             context = context[orderings.rows.owners]  # several draws of a set, each reduced by itself
         return self.read_out(pooled, context)

@@ -10,16 +10,18 @@ from janossy.checks import check_flag, check_generator, check_integer
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
 from janossy.evaluate.cost import Cost, check_memory_budget
 from janossy.evaluate.lookup import Lookup
+from janossy.evaluate.reduce import OF_ROWS, reduce_segments
 from janossy.evaluate.rows.pool import apply
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.functions.structure import Additive, Product, structure
+from janossy.nn.element_weights import check_weights, pool_by_weights
 from janossy.nn.modes import untouched
 from janossy.orderings.contract import Orderings, check_orderings, modules_of
 from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
 
-AVERAGES = ("mean", "logmeanexp")
+AVERAGES = ("mean", "logmeanexp", "std")
 """The reductions whose scale does not depend on how many orderings there are."""
 
 
@@ -27,12 +29,14 @@ class JanossyPooling(StatesItsMeaning):
     """f̄(h) = the mean of f(h_π) over the orderings π (Eq. 3).
 
     Args:
-        f: WHAT is applied to a sequence: any module mapping rows (T, L, d) to (T, c).
+        f: WHAT is applied to a sequence: any module mapping rows (T, L, d) to (T, c). For k = 1 it may map them to
+            (T, 1, c), as ``nn.Linear`` does.
         orderings: WHICH sequences are averaged: AllPermutations, Tuples, Combinations, Sampled, Canonical, ….
         evaluate: HOW: "auto" for the cheapest evaluator that applies, the name of one, or one, such as
             ``Spectral(tolerance=1e-7)``.
-        reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities). ``rows``
-            keeps them all.
+        reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities), "min", or
+            "std", the standard deviation over the rows. A tuple of several gives their results side by side, from one
+            call of f: ("mean", "std", "max"). These, "min" and "std" hold all rows. ``rows`` keeps them.
         memory_budget: the bytes that an estimate of what is held at once may come to; what needs more is computed in
             chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
@@ -65,7 +69,7 @@ class JanossyPooling(StatesItsMeaning):
         orderings: Orderings,
         *,
         evaluate: str | Evaluator = "auto",
-        reduce: str = "mean",
+        reduce: str | tuple[str, ...] = "mean",
         memory_budget: int = MEMORY_BUDGET,
         append_size: bool | str = False,
         largest_size: int | None = None,
@@ -74,13 +78,14 @@ class JanossyPooling(StatesItsMeaning):
         super().__init__()
         check_function(f, "JanossyPooling", "(T, c)")
         check_orderings(orderings, "JanossyPooling")
-        reductions = [name for name in REDUCTIONS if name is not None]
-        if reduce not in reductions:
+        reduce = tuple(reduce) if isinstance(reduce, list) else reduce
+        each_reduce = reduce if isinstance(reduce, tuple) else (reduce,)
+        if not each_reduce or not all(isinstance(name, str) and name in OF_ROWS for name in each_reduce):
             kept = "; .rows(sets) keeps the rows" if reduce is None else ""
-            raise ValueError(f"reduce expects one of {', '.join(map(repr, reductions))}; got {reduce!r}{kept}.")
+            raise ValueError(f"reduce expects one or several of {', '.join(map(repr, OF_ROWS))}; got {reduce!r}{kept}.")
         if orderings_train is not None:
             check_orderings(orderings_train, "JanossyPooling")
-            if reduce not in AVERAGES:
+            if not all(name in AVERAGES for name in each_reduce):
                 raise ValueError(
                     f"JanossyPooling expects, with orderings_train, a reduce among {', '.join(AVERAGES)}, whose scale "
                     f"does not depend on how many there are; got {reduce!r}."
@@ -108,15 +113,24 @@ class JanossyPooling(StatesItsMeaning):
         orderings: Orderings | None = None,
         *,
         keys: Ragged | None = None,
+        weights: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """The pooled vector of each set, (B, c).
 
         ``orderings``: others than the layer's own, such as rows that have been drawn (``Drawn``), or more permutations.
         ``keys``: the same sets of other elements, which canonical and seeded orders look at instead, such as the
-        network's raw input. ``generator``: the source of the permutations, on the sets' device.
+        network's raw input. ``weights``: of the elements, (N,), each >= 0, for orderings of k elements: the result is
+        Σ w_i w_j f(x_i, x_j) / Σ w_i w_j, differentiable by the weights, and an element of weight 0 is a masked one. A
+        set whose rows all weigh 0 gives 0. ``generator``: the source of the permutations, on the sets' device.
         """
-        problem = self.problem(sets, keys, orderings, self.reduce, generator)
+        problem = self.problem(sets, keys, orderings, self.reduced, generator)
+        if weights is not None:
+            check_weights(weights, problem, "JanossyPooling")
+            return pool_by_weights(problem, weights, lambda weighed: cast(Tensor, self._pool(weighed)))
+        if self.reduced is None:
+            self._check_weighted(problem)
+            return self._reductions(cast(Ragged, self._pool(problem)))
         return cast(Tensor, self._weighted(problem) if problem.orderings.weighs_rows else self._pool(problem))
 
     def rows(
@@ -140,7 +154,7 @@ class JanossyPooling(StatesItsMeaning):
         is tried on one row, in evaluation.
         Raises: what a call would raise.
         """
-        problem = self.problem(sets, keys, orderings, self.reduce, None)
+        problem = self.problem(sets, keys, orderings, self.reduced, None)
         self._check_weighted(problem)
         text = self.choice.explain(problem)
         self._try(problem)
@@ -151,15 +165,25 @@ class JanossyPooling(StatesItsMeaning):
 
         Raises: what a call would raise of orderings and evaluators.
         """
-        problem = self.problem(sets, keys, orderings, self.reduce, None)
+        problem = self.problem(sets, keys, orderings, self.reduced, None)
         chosen = self.choice(problem)
         chosen.check_rows(problem)
         return chosen.cost(problem)
 
+    @property
+    def reduced(self) -> str | None:
+        """The reduction that evaluators compute; None if they are asked for the rows, which are reduced afterwards."""
+        return self.reduce if self.reduce in REDUCTIONS else None
+
+    def _reductions(self, rows: Ragged) -> Tensor:
+        names = self.reduce if isinstance(self.reduce, tuple) else (self.reduce,)
+        return torch.cat([reduce_segments(name, rows) for name in names], dim=1).to(rows.dtype)
+
     def in_evaluation(self, orderings: Orderings) -> Orderings:
         """These orderings as evaluation takes them: as learned, and all of a set's where no more than are drawn."""
         orderings = orderings.in_prediction()
-        return orderings if self.reduce in ("sum", "max") else orderings.exhausting()
+        names = self.reduce if isinstance(self.reduce, tuple) else (self.reduce,)
+        return orderings.exhausting() if all(name in AVERAGES for name in names) else orderings
 
     def meaning(self) -> dict[str, Any]:
         """The orderings whose mean it is, and the reduction; how many are drawn, and how, is another matter."""
@@ -198,7 +222,7 @@ class JanossyPooling(StatesItsMeaning):
     def _check_weighted(self, problem: Problem) -> None:
         if problem.orderings.weighs_rows and problem.reduce not in ("mean", "sum"):
             raise ValueError(
-                f"{type(problem.orderings).__name__} weighs its rows, which reduce={problem.reduce!r} cannot; "
+                f"{type(problem.orderings).__name__} weighs its rows, which reduce={self.reduce!r} cannot; "
                 "use reduce='mean' or 'sum'."
             )
 
@@ -208,7 +232,7 @@ class JanossyPooling(StatesItsMeaning):
         # Without elements too: f of a zero vector then tells the width of the result.
         row = values.new_zeros(1, max(1, problem.orderings.row_length(n)), *values.shape[1:])
         with untouched(self), errors_explained("f", problem.f, values):
-            apply(problem.f, row)
+            apply(problem.f, row, single=problem.orderings.k == 1)
 
     def problem(
         self,

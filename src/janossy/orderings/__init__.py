@@ -1,6 +1,7 @@
 """WHICH sequences are averaged: one strategy a file."""
 
 from janossy.orderings.all_permutations import AllPermutations
+from janossy.orderings.as_given import AsGiven
 from janossy.orderings.canonical import Canonical, OrderWeights
 from janossy.orderings.combinations import Combinations
 from janossy.orderings.contract import EveryArrangement, EveryTuple, Orderings, RandomOrderings, check_orderings
@@ -13,6 +14,7 @@ from janossy.orderings.tuples import Tuples
 
 __all__ = [
     "AllPermutations",
+    "AsGiven",
     "Bucket",
     "Canonical",
     "Combinations",

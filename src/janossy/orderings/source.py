@@ -114,5 +114,5 @@ def _seeded(orderings: Drawing, n: int, device: torch.device) -> Tensor:
 
 def _draw_seeded(orderings: Drawing, n: int) -> np.ndarray:
     state = np.random.SeedSequence((orderings.seed or 0, n)).generate_state(1, np.uint64)
-    source = Source(torch.device("cpu"), torch.Generator().manual_seed(int(state[0] >> 1)))
+    source = Source(torch.device("cpu"), torch.Generator().manual_seed(int(state[0]) >> 1))
     return orderings.draw(source, 1, n).contiguous().numpy()  # as torch.compile takes a constant to be

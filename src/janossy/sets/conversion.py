@@ -56,11 +56,11 @@ def as_tensors(sets: list[Any]) -> list[Tensor]:
     tensors = [_as_tensor(x, b) for b, x in enumerate(sets)]
     if len(given) == len(sets):
         return tensors
-    others = [x for x, given in zip(tensors, sets, strict=True) if not _is_empty_list(given)]
+    others = [x for x, given in zip(tensors, sets, strict=True) if not is_empty_list(given)]
     if not others:
         raise ValueError(
             "Ragged.from_sets needs at least one set that is no empty list, to know the feature shape; "
-            f"got {len(sets)} empty lists. Give them as tensors (0, *features)."
+            f"got {len(sets)} empty lists. Give features=, or tensors (0, *features)."
         )
     if given:
         like = tensors[next(b for b, x in enumerate(sets) if isinstance(x, Tensor | np.ndarray))]
@@ -70,7 +70,7 @@ def as_tensors(sets: list[Any]) -> list[Tensor]:
         for x in others:
             dtype = torch.promote_types(dtype, x.dtype)
     for b, x in enumerate(sets):
-        if _is_empty_list(x):
+        if is_empty_list(x):
             tensors[b] = torch.zeros(0, *others[0].shape[1:], dtype=dtype, device=device)
         elif not isinstance(x, Tensor | np.ndarray) and torch.can_cast(tensors[b].dtype, dtype):
             tensors[b] = tensors[b].to(dtype=dtype, device=device)
@@ -91,7 +91,8 @@ def _as_tensor(x: Any, b: int) -> Tensor:
         ) from None
 
 
-def _is_empty_list(x: Any) -> bool:
+def is_empty_list(x: Any) -> bool:
+    """Returns True if x is a list or tuple without entries."""
     return isinstance(x, list | tuple) and len(x) == 0
 
 
@@ -105,14 +106,14 @@ def check_tensor(x: Any, owner: str, expected: str, *, scalar: bool = False, met
         raise ValueError(f"{owner} expects {expected}; got a scalar. x[None] is one element.")
 
 
-def whole_numbers(sizes: Any) -> list[int]:
-    """Returns sizes as integers. Raises: TypeError for anything else."""
+def whole_numbers(numbers: Any, name: str) -> list[int]:
+    """Returns these numbers, called ``name``, as integers. Raises: TypeError for anything else."""
     try:
-        return [whole(n) for n in (sizes.tolist() if isinstance(sizes, Tensor | np.ndarray) else sizes)]
+        return [whole(n) for n in (numbers.tolist() if isinstance(numbers, Tensor | np.ndarray) else numbers)]
     except (TypeError, RuntimeError):
         raise TypeError(
-            f"Ragged.from_sizes expects sizes as a sequence of whole numbers, one a set; got {sizes!r}. "
-            "Ragged.from_ptr takes boundaries, Ragged.from_index set numbers."
+            f"Ragged expects {name} as a sequence of whole numbers; got {numbers!r}. Ragged.from_ptr takes boundaries, "
+            "Ragged.from_index set numbers."
         ) from None
 
 

@@ -1,6 +1,8 @@
 """Ragged: a batch of variable-size sets."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from numbers import Integral, Real
 from types import EllipsisType
 from typing import Any, Literal, Self, overload
@@ -8,6 +10,7 @@ from typing import Any, Literal, Self, overload
 import torch
 from torch import Tensor
 
+from janossy.checks import check_integer
 from janossy.sets.conversion import (
     as_tensors,
     check_tensor,
@@ -15,6 +18,7 @@ from janossy.sets.conversion import (
     chosen_numbers,
     dims,
     holds_fractions,
+    is_empty_list,
     is_integer,
     whole_numbers,
 )
@@ -60,18 +64,25 @@ class Ragged:
     # Constructors
 
     @classmethod
-    def from_sets(cls, sets: Sequence[Any]) -> Self:
+    def from_sets(cls, sets: Sequence[Any], *, features: Sequence[int] | None = None) -> Self:
         """Batch tensors, arrays or nested lists of shapes (n_b, *features), alike in all but the first dimension.
 
         Arrays keep their dtype. Lists have none: they take that of the tensors and arrays beside them, and by
         themselves torch's default where one of them holds a float, else int64; an empty list takes the features of the
-        others. Usable as a ``collate_fn`` of ``torch.utils.data.DataLoader``.
+        others. ``features``, such as (3,), are needed only if there are no sets, or nothing but empty lists.
+        ``janossy.collate`` does this for the batches of a ``DataLoader``.
         """
         if not isinstance(sets, Iterable):
             raise TypeError(f"Ragged.from_sets expects a sequence of sets; got {type(sets).__name__}.")
-        sets = as_tensors(list(sets))
+        sets = list(sets)
+        if features is not None and all(is_empty_list(x) for x in sets):
+            return cls.from_sizes(torch.zeros(0, *whole_numbers(features, "features")), [0] * len(sets))
+        sets = as_tensors(sets)
         if not sets:
-            raise ValueError("Ragged.from_sets needs at least one tensor, to know the feature shape; got none.")
+            raise ValueError(
+                "Ragged.from_sets needs at least one tensor, to know the feature shape; got none. Give features=, "
+                "such as (3,)."
+            )
         features, dtype, device = sets[0].shape[1:], sets[0].dtype, sets[0].device
         for b, x in enumerate(sets):
             if x.dim() == 0 or x.shape[1:] != features:
@@ -90,7 +101,7 @@ class Ragged:
     def from_sizes(cls, values: Tensor, sizes: Sequence[int]) -> Self:
         """Batch values (N, *features) by the sizes of the sets, B numbers that sum to N."""
         check_tensor(values, "Ragged.from_sizes", "values (N, *features)")
-        sizes = whole_numbers(sizes)
+        sizes = whole_numbers(sizes, "sizes")
         offsets = upload(torch.tensor([0, *sizes], dtype=torch.long).cumsum(0), values.device)
         if min(sizes, default=0) < 0 or sum(sizes) != len(values):
             raise ValueError(
@@ -201,7 +212,7 @@ class Ragged:
         """The sets as a list of tensors (n_b, *features), views of ``values``."""
         return list(self.values.split(list(self.sizes)))
 
-    def to_padded(self, fill: float = 0) -> tuple[Tensor, Tensor]:
+    def to_padded(self, fill: builtins.float = 0) -> tuple[Tensor, Tensor]:
         """x (B, max n, *features), filled behind each set, and the mask (B, max n), True where real."""
         if not isinstance(fill, Real) or (not float(fill).is_integer() and not holds_fractions(self.dtype)):
             raise ValueError(f"to_padded expects a fill that {self.dtype} holds; got {fill!r}. Choose another number.")
@@ -240,15 +251,96 @@ class Ragged:
         values = self.values.to(*args, **kwargs)
         return Ragged(values, upload(self.offsets, values.device), sizes=self.sizes)
 
-    def pin_memory(self) -> "Ragged":
-        """Copy to page-locked memory, as ``DataLoader(pin_memory=True)`` asks for."""
-        return Ragged(self.values.pin_memory(), self.offsets.pin_memory(), sizes=self.sizes)
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Ragged":
+        """The same sets of other elements: function(values), (N, *features) -> (N, *any features)."""
+        if not callable(function):
+            raise TypeError(f"map expects a function of the values (N, *features); got {type(function).__name__}.")
+        return self.with_values(function(self.values))
+
+    def cpu(self) -> "Ragged":
+        """The same sets on the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, device: torch.device | int | str = "cuda") -> "Ragged":
+        """The same sets on a GPU."""
+        return self.to(torch.device("cuda", device) if isinstance(device, int) else device)
+
+    def float(self) -> "Ragged":
+        """The same sets in float32."""
+        return self.to(torch.float32)
+
+    def double(self) -> "Ragged":
+        """The same sets in float64."""
+        return self.to(torch.float64)
+
+    def half(self) -> "Ragged":
+        """The same sets in float16."""
+        return self.to(torch.float16)
+
+    def clone(self) -> "Ragged":
+        """A copy, through which gradients flow."""
+        return Ragged(self.values.clone(), self.offsets.clone(), sizes=self.sizes)
 
     def detach(self) -> "Ragged":
         """The same sets, cut from the graph of gradients."""
         return self.with_values(self.values.detach())
 
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Asks for gradients by the values, in place."""
+        self.values.requires_grad_(requires_grad)
+        return self
+
+    def pin_memory(self) -> "Ragged":
+        """Copy to page-locked memory, as ``DataLoader(pin_memory=True)`` asks for."""
+        return Ragged(self.values.pin_memory(), self.offsets.pin_memory(), sizes=self.sizes)
+
+    def share_memory_(self) -> Self:
+        """Moves values and offsets to memory that processes share, in place."""
+        self.values.share_memory_()
+        self.offsets.share_memory_()
+        return self
+
+    def allclose(self, other: "Ragged", *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8) -> bool:
+        """Returns True if the sets have the same sizes and features, and values that are close as in torch.allclose.
+
+        Elements are compared in their order.
+        """
+        check_ragged(other, "allclose")
+        alike = self.sizes == other.sizes and self.values.shape == other.values.shape
+        return alike and torch.allclose(self.values, other.values.to(self.values), rtol=rtol, atol=atol)
+
     # Choosing and joining sets
+
+    def split(self, num_sets: int | Sequence[int]) -> "list[Ragged]":
+        """Batches of so many sets each, the last of which may be smaller; or of as many as a sequence says, in order.
+
+        Their values are views of these.
+        """
+        if isinstance(num_sets, Integral):
+            check_integer("Ragged.split", "num_sets", num_sets, 1)
+            each = int(num_sets)
+            num_sets = [min(each, len(self) - start) for start in range(0, len(self), each)] or [0]
+        counts = whole_numbers(num_sets, "the numbers of sets")
+        if min(counts, default=0) < 0 or sum(counts) != len(self):
+            raise ValueError(
+                f"Ragged.split expects numbers of sets >= 0 that sum to {len(self)}; got a sum of {sum(counts)} and a "
+                f"smallest of {min(counts, default=0)}. Give one number for batches of one size."
+            )
+        ends = list(accumulate(counts, initial=0))
+        bounds = list(accumulate(self.sizes, initial=0))
+        return [
+            Ragged(
+                self.values[bounds[first] : bounds[last]],
+                self.offsets[first : last + 1] - bounds[first],
+                sizes=self.sizes[first:last],
+            )
+            for first, last in pairwise(ends)
+        ]
+
+    def chunk(self, num_batches: int) -> "list[Ragged]":
+        """At most so many batches, of as equal numbers of sets as ``torch.chunk`` makes."""
+        check_integer("Ragged.chunk", "num_batches", num_batches, 1)
+        return self.split(max(1, -(-len(self) // num_batches)))
 
     @overload
     def __getitem__(self, key: int) -> Tensor: ...
@@ -273,15 +365,25 @@ class Ragged:
         return Ragged(self.values[torch.arange(len(shift), device=self.device) + shift], offsets, sizes=sizes)
 
     @staticmethod
-    def cat(batches: Sequence["Ragged"]) -> "Ragged":
-        """The sets of several batches, in order, as one batch."""
+    def cat(batches: Sequence["Ragged"], *, dim: int = 0) -> "Ragged":
+        """The sets of several batches, in order, as one batch; or, along another dim of the values, their features.
+
+        Batches that are joined by features have the same sizes.
+        """
         if not isinstance(batches, Iterable):
             raise TypeError(f"Ragged.cat expects a sequence of batches; got {type(batches).__name__}.")
         batches = list(batches)
         if not batches:
             raise ValueError("Ragged.cat needs at least one batch; got none.")
+        check_integer("Ragged.cat", "dim", dim)
         for i, batch in enumerate(batches):
             check_ragged(batch, f"Ragged.cat, for batch {i},")
+        dims = batches[0].values.dim()
+        if not -dims <= dim < dims:
+            raise IndexError(f"Ragged.cat expects a dim of values of {dims} dimensions; got dim={dim}.")
+        if dim % dims > 0:
+            return _joined_features(batches, dim)
+        for i, batch in enumerate(batches):
             if batch.values.shape[1:] != batches[0].values.shape[1:] or batch.device != batches[0].device:
                 raise ValueError(
                     f"Ragged.cat expects the features of batch 0 on its device, {batches[0]!r}; batch {i} is {batch!r}."
@@ -296,9 +398,9 @@ class Ragged:
         return iter(self.to_sets())
 
     @property
-    def shape(self) -> tuple[int]:
-        """(B,): scikit-learn counts, and splits, what has a shape by its first dimension."""
-        return (len(self),)
+    def shape(self) -> tuple[int | None, ...]:
+        """(B, None, *features). scikit-learn counts, and splits, what has a shape by its first dimension."""
+        return len(self), None, *self.values.shape[1:]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -315,6 +417,17 @@ class Ragged:
             f"Ragged({len(self)} sets of {each} elements, {len(self.values)} in all, "
             f"features {tuple(self.values.shape[1:])}, {self.dtype}, {self.device})"
         )
+
+
+def _joined_features(batches: Sequence[Ragged], dim: int) -> Ragged:
+    first = batches[0]
+    for i, batch in enumerate(batches):
+        if batch.sizes != first.sizes or batch.device != first.device or batch.values.dim() != first.values.dim():
+            raise ValueError(
+                f"Ragged.cat by features expects the sizes, the device and as many dimensions as batch 0, {first!r}; "
+                f"batch {i} is {batch!r}."
+            )
+    return first.with_values(torch.cat([batch.values for batch in batches], dim))
 
 
 def check_ragged(sets: Any, owner: str) -> None:
@@ -340,3 +453,6 @@ def sets_of_example(example: Any, owner: str) -> Ragged:
             "Ragged.from_sets makes one of a list of tensors."
         )
     return Ragged.from_padded(*example)
+
+
+torch.serialization.add_safe_globals([Ragged])

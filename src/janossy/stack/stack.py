@@ -209,7 +209,7 @@ class Stack(nn.Module):
             each = zip(self._members, split(elements, batch), batch.apart, sources, strict=True)
             return torch.cat([m.pooling(own, keys=keys, generator=source) for m, own, keys, source in each])
         pooling = self._members[0].pooling
-        problem = pooling.problem(elements, batch.joined, None, pooling.reduce, None)
+        problem = pooling.problem(elements, batch.joined, None, pooling.reduced, None)
         counts = batch.counts if problem.table is None else [len(problem.table) // len(self)] * len(self)
         with errors_explained("f", f, problem.values):
             if how == TUPLES:
@@ -232,7 +232,7 @@ class Stack(nn.Module):
         for member, own, keys in zip(self._members, apart, batch.apart, strict=True):
             if keys.sizes in chosen:
                 continue
-            problem = member.pooling.problem(own, keys, None, member.pooling.reduce, None)
+            problem = member.pooling.problem(own, keys, None, member.pooling.reduced, None)
             if modules_of(problem.orderings):
                 return "network by network: the orderings have weights of their own"
             no_tuples, no_recurrence = tuples.why_not(problem), recurrences.why_not(problem)

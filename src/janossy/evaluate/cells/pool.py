@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.cells import by_torch
 from janossy.evaluate.cells.by_torch import Sequences
@@ -17,7 +16,7 @@ from janossy.evaluate.cells.forest import Forest
 from janossy.evaluate.cells.layers import project, run
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.reduce import HALF, REDUCTIONS, widened
-from janossy.evaluate.rows.recompute import with_weights_of_now
+from janossy.evaluate.rows.recompute import computed_again, with_weights_of_now
 from janossy.functions.structure import Recurrent
 from janossy.sets import Ragged
 from janossy.sets.transfer import upload
@@ -81,7 +80,7 @@ def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: S
     counts: list[float] = []
     sets: list[Sequence[int]] = []
     for grove in groves:
-        results = start(grove) if once else checkpoint(start, grove, use_reentrant=False)
+        results = start(grove) if once else computed_again(start, grove)
         for part, result in zip(grove.parts, results, strict=True):
             if part.continues:
                 started[-1] = reduction.combine(started[-1], result)

@@ -1,12 +1,16 @@
 """Rows cut into pieces that fit a budget."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from janossy.orderings.rows import Bucket, Rows
+from janossy.sets.transfer import upload
+
+FEW_POSITIONS, SHARE_OF_PADDING = 64, 0.25
+"""Padding of a piece that costs less than a call of f: so many positions, or this share of the piece's own."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,10 @@ class Piece:
     def continues(self) -> bool:
         """Returns True if these are more rows of the sets of the piece before."""
         return (self.rows.start or 0) > 0
+
+    @property
+    def length(self) -> int:
+        return self.bucket.length
 
     @property
     def num_positions(self) -> int:
@@ -65,6 +73,45 @@ def batches_of(pieces: Iterable[Piece], limit: int) -> list[list[Piece]]:
         batches[-1].append(piece)
         num_positions += piece.num_positions
     return batches
+
+
+def together(
+    pieces: Iterable[Piece], fits: Callable[[int, int], bool], *, padded: bool
+) -> Iterator[tuple[int, list[Piece]]]:
+    """Pieces, the longest first, in groups of which f reads each in one call, and the length of each group's rows.
+
+    The pieces of a group have one length; or, if they may be ``padded``, lengths so near that padding costs less than
+    another call. ``fits(length, num_rows)`` says how many rows a call may have; a piece alone always fits.
+    """
+    group: list[Piece] = []
+    num_rows = 0
+    for piece in pieces:
+        added = piece.num_sets * piece.num_rows
+        if group:
+            length = group[0].length
+            padding = added * (length - piece.length)
+            few = padding <= max(FEW_POSITIONS, SHARE_OF_PADDING * piece.num_positions) if padded else padding == 0
+            if not few or not fits(length, num_rows + added):
+                yield length, group
+                group, num_rows = [], 0
+        group.append(piece)
+        num_rows += added
+    if group:
+        yield group[0].length, group
+
+
+def joined_positions(pieces: Sequence[Piece], length: int, num_values: int) -> tuple[Tensor, Tensor | None]:
+    """The positions (T, length) of these pieces' rows, and where they are real, (T, length); None if everywhere."""
+    each = [piece.positions(num_values) for piece in pieces]
+    if len(each) == 1:
+        return each[0], None
+    if all(piece.length == length for piece in pieces):
+        return torch.cat(each), None
+    counts = torch.tensor([len(positions) for positions in each])
+    lengths = torch.tensor([piece.length for piece in pieces]).repeat_interleave(counts, output_size=int(counts.sum()))
+    mask = torch.arange(length) < lengths[:, None]
+    padded = [nn.functional.pad(positions, (0, length - positions.shape[1])) for positions in each]
+    return torch.cat(padded), upload(mask, padded[0].device)
 
 
 def positions_of(bucket: Bucket, num_values: int, sets: slice = slice(None), rows: slice = slice(None)) -> Tensor:

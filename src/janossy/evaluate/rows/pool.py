@@ -1,17 +1,17 @@
 """f of every row, reduced: at most so many rows at a time, which are computed again in backward."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce as fold
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import HALF, REDUCTIONS, Reduction, widened
-from janossy.evaluate.rows.pieces import chunks_of, positions_of
-from janossy.evaluate.rows.recompute import with_weights_of_now
+from janossy.evaluate.rows.pieces import Piece, chunks_of, joined_positions, positions_of, together
+from janossy.evaluate.rows.recompute import computed_again, with_weights_of_now
+from janossy.functions.structure import call_with_mask
 from janossy.orderings.rows import Bucket, Rows
 from janossy.sets import Ragged
 
@@ -28,9 +28,11 @@ class Steps:
 
     values: Tensor
     take: Callable[[Tensor, Tensor], Tensor]
-    apply: Callable[[Function, Tensor], Tensor]
+    apply: Callable[..., Tensor]
     row_bytes: Callable[[int], int]
     """An upper estimate of the bytes that a row of this length takes."""
+    takes_mask: bool = False
+    """Whether ``apply`` takes a mask (T, L) as third argument, so that rows of several lengths are one call."""
 
 
 def pool_rows(problem: Problem, rows: Rows, steps: Steps) -> Tensor | Ragged:
@@ -39,14 +41,7 @@ def pool_rows(problem: Problem, rows: Rows, steps: Steps) -> Tensor | Ragged:
     A row of length 0 is not computed: its value is the zero vector.
     """
     reduction = REDUCTIONS[problem.reduce]
-    parts: dict[int, Tensor] = {}
-    for together in _in_one_call(rows.buckets, steps, problem.memory_budget):
-        if len(together) == 1:
-            bucket = rows.buckets[together[0]]
-            parts[together[0]] = _evaluate(problem.f, steps, bucket, reduction, problem.memory_budget)
-        else:
-            of_each = _evaluate_together(problem.f, steps, [rows.buckets[i] for i in together], reduction)
-            parts |= zip(together, of_each, strict=True)
+    parts = _parts(problem, rows, steps, reduction)
     if parts:
         example = next(iter(parts.values()))
     else:
@@ -64,40 +59,34 @@ def pool_rows(problem: Problem, rows: Rows, steps: Steps) -> Tensor | Ragged:
     return joined if problem.reduce is not None else Ragged.from_sizes(joined, rows.counts())
 
 
-def _in_one_call(buckets: Sequence[Bucket], steps: Steps, memory_budget: int) -> Iterator[list[int]]:
-    """Yields the numbers of buckets to whose rows f is applied at once.
+def _parts(problem: Problem, rows: Rows, steps: Steps, reduction: Reduction) -> dict[int, Tensor]:
+    """The reduction of each set's rows, (S, 1, c), or (S, R, c) where rows are kept, for each bucket that has any."""
 
-    They have rows of one length, which fit the budget together. On small sets calls of f cost more than its arithmetic.
-    """
-    by_length: dict[int, list[int]] = {}
-    for i, bucket in enumerate(buckets):
-        if bucket.length > 0 and bucket.num_sets > 0:
-            by_length.setdefault(bucket.length, []).append(i)
-    for length, numbers in by_length.items():
-        num_rows = sum(buckets[i].num_sets * buckets[i].num_rows for i in numbers)
-        if num_rows * steps.row_bytes(length) <= memory_budget:
-            yield numbers
+    def limit(length: int) -> int:
+        return max(1, problem.memory_budget // max(1, steps.row_bytes(length)))
+
+    parts, whole = {}, []
+    numbers = {id(bucket): i for i, bucket in enumerate(rows.buckets)}
+    for i, bucket in sorted(enumerate(rows.buckets), key=lambda pair: -pair[1].length):
+        if bucket.length == 0 or bucket.num_sets == 0:
+            continue
+        if bucket.num_sets * bucket.num_rows > limit(bucket.length):
+            parts[i] = _in_chunks(problem.f, steps, bucket, reduction, limit(bucket.length))
         else:
-            yield from ([i] for i in numbers)
+            whole.append(Piece(bucket, slice(None), slice(None), whole=True))
+    for length, group in together(whole, lambda length, num: num <= limit(length), padded=steps.takes_mask):
+        positions, mask = joined_positions(group, length, len(steps.values))
+        x = steps.take(steps.values, positions)
+        y = steps.apply(problem.f, x) if mask is None else steps.apply(problem.f, x, mask)
+        for piece, each in zip(group, y.split([p.num_sets * p.num_rows for p in group]), strict=True):
+            started = reduction.start(each.unflatten(0, (piece.num_sets, piece.num_rows)))
+            parts[numbers[id(piece.bucket)]] = reduction.finish(started, piece.num_rows)
+    return parts
 
 
-def _evaluate_together(f: Function, steps: Steps, buckets: Sequence[Bucket], reduction: Reduction) -> Iterator[Tensor]:
-    """Yields what ``_evaluate`` gives of each bucket, by one call of f."""
-    positions = [positions_of(bucket, len(steps.values)).flatten(0, 1) for bucket in buckets]
-    y = steps.apply(f, steps.take(steps.values, torch.cat(positions)))
-    for bucket, rows in zip(buckets, y.split([len(each) for each in positions]), strict=True):
-        yield reduction.finish(reduction.start(rows.unflatten(0, (bucket.num_sets, bucket.num_rows))), bucket.num_rows)
-
-
-def _evaluate(f: Function, steps: Steps, bucket: Bucket, reduction: Reduction, memory_budget: int) -> Tensor:
-    """The reduction of each set's rows, (S, 1, c), or (S, R, c) where rows are kept."""
-    limit = max(1, memory_budget // max(1, steps.row_bytes(bucket.length)))
+def _in_chunks(f: Function, steps: Steps, bucket: Bucket, reduction: Reduction, limit: int) -> Tensor:
+    """The reduction of each set's rows, at most so many of them at once."""
     chunks = chunks_of(bucket.num_sets, bucket.num_rows, limit)
-    if len(chunks) == len(chunks[0][1]) == 1:
-        positions = positions_of(bucket, len(steps.values))
-        y = steps.apply(f, steps.take(steps.values, positions.flatten(0, 1)))
-        return reduction.finish(reduction.start(y.unflatten(0, positions.shape[:2])), bucket.num_rows)
-
     # Gradients add up over the chunks, so those of half-precision values and weights do it in float32.
     apply_now, wide_values, dtype = with_weights_of_now(f, steps.apply), widened(steps.values), steps.values.dtype
 
@@ -108,14 +97,19 @@ def _evaluate(f: Function, steps: Steps, bucket: Bucket, reduction: Reduction, m
 
     results = []
     for sets, pieces in chunks:
-        started = (checkpoint(start, sets, rows, use_reentrant=False) for rows in pieces)
+        started = (computed_again(start, sets, rows) for rows in pieces)
         results.append(reduction.finish(fold(reduction.combine, started), bucket.num_rows))
     return torch.cat(results)
 
 
-def apply(f: Function, x: Tensor) -> Tensor:
-    """f of rows (T, L, *features), checked to be (T, c)."""
-    y = f(x)
+def apply(f: Function, x: Tensor, mask: Tensor | None = None, *, single: bool = False) -> Tensor:
+    """f of rows (T, L, *features), checked to be (T, c); or (T, 1, c) if all rows are single elements.
+
+    ``mask`` (T, L): False behind rows that are shorter.
+    """
+    y = f(x) if mask is None else call_with_mask(f, x, mask)
+    if single and isinstance(y, Tensor) and y.dim() == 3 and y.shape[:2] == (len(x), 1):
+        return y.squeeze(1)
     if not isinstance(y, Tensor) or y.dim() != 2 or len(y) != len(x):
         got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
         raise ValueError(

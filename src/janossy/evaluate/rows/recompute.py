@@ -1,14 +1,20 @@
 """f as it was in forward, when backward computes it again."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, Token
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
+
+_again: ContextVar[bool] = ContextVar("_again", default=False)
+"""True while backward computes again what forward has computed."""
 
 
 class _Applied(nn.Module):
@@ -26,6 +32,7 @@ class _Applied(nn.Module):
 def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -> Callable[[Any], Tensor]:
     """``apply`` of f with the weights of forward, also when backward computes again and f may hold others.
 
+    To be run by ``computed_again``: what f counts in its buffers, such as a batch norm's statistics, it counts once.
     Raises: RuntimeError, in backward, if they were modified in place meanwhile, as autograd does without chunks.
     """
     if not isinstance(f, nn.Module) or torch.compiler.is_compiling():
@@ -41,6 +48,32 @@ def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -
                     "again in backward; call backward before optimizer.step(), or raise memory_budget."
                 )
         now = {f"f.{name}": wide.to(weight.dtype) for name, (weight, _, wide) in weights.items()}
+        if _again.get():
+            now.update({f"f.{name}": buffer.clone() for name, buffer in f.named_buffers()})
         return cast(Tensor, functional_call(applied, now, (x,)))
 
     return apply_now
+
+
+def computed_again(run: Callable[..., Any], *arguments: Any) -> Any:
+    """Returns run(*arguments), of which backward keeps the arguments, and computes all else again."""
+    if torch.compiler.is_compiling():  # which traces no contexts of ours
+        return checkpoint(run, *arguments, use_reentrant=False)
+    return checkpoint(run, *arguments, use_reentrant=False, context_fn=_contexts)
+
+
+def _contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    return nullcontext(), _ComputingAgain()
+
+
+class _ComputingAgain(AbstractContextManager[None]):
+    """A context that says so; entered once in every backward pass."""
+
+    def __init__(self) -> None:
+        self.before: list[Token[bool]] = []
+
+    def __enter__(self) -> None:
+        self.before.append(_again.set(True))
+
+    def __exit__(self, *error: object) -> None:
+        _again.reset(self.before.pop())

@@ -13,7 +13,7 @@ from janossy.evaluate.problem import Function, Problem
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.rows.pieces import with_zero
 from janossy.evaluate.rows.pool import Steps, apply
-from janossy.functions.structure import ACTIVATIONS, Additive, Recurrent
+from janossy.functions.structure import ACTIVATIONS, Additive, Recurrent, takes_mask
 from janossy.functions.structure import structure as declared
 from janossy.orderings.rows import Rows
 
@@ -23,6 +23,9 @@ STEP, STEP_OF_ONEDNN = 6e-5, 5e-6
 LAUNCHES, LAUNCHES_OF_A_STEP, LAUNCHES_OF_CUDNN = 60, 40, 6
 """Kernels of a call of f on rows of one length, of a recurrence's step in torch operations, and of one by cuDNN."""
 
+CALL, SIZE = 2e-4, 8e-5
+"""Seconds of one more call of f on a few rows, and of one more size of sets, forward and backward."""
+
 # Fitted to TupleMLPs of 8 to 100 units on up to 100,000 tuples, float32, on two cores of an AMD EPYC.
 RATES = Rates(flops_per_second=4e10, bytes_per_second=1.6e10, activations_per_second=1e9, overhead=3e-4)
 RATES_OF_PROJECTIONS = Rates(flops_per_second=1e11, bytes_per_second=5e10, activations_per_second=3e8, overhead=4.3e-4)
@@ -31,11 +34,13 @@ RATES_OF_PROJECTIONS = Rates(flops_per_second=1e11, bytes_per_second=5e10, activ
 def of_elements(problem: Problem, rows: Rows) -> Steps:
     """Look the elements of a row up, and apply f."""
     values = with_zero(problem.values, rows)
-    return Steps(values, _take, apply, partial(_row_bytes, _work(problem), values))
+    apply_to = partial(apply, single=problem.orderings.k == 1)
+    row_bytes = partial(_row_bytes, _work(problem), values)
+    return Steps(values, _take, apply_to, row_bytes, takes_mask=takes_mask(problem.f))
 
 
-def cost_of_elements(problem: Problem, num_rows: Mapping[int, float]) -> Cost:
-    """Returns the cost of that many rows of each length by ``of_elements``."""
+def cost_of_elements(problem: Problem, num_rows: Mapping[int, float], num_sizes: int = 1) -> Cost:
+    """Returns the cost of that many rows of each length by ``of_elements``, of sets of that many different sizes."""
     work = _work(problem)
     flops = num_bytes = activations = 0.0
     for length, num in num_rows.items():
@@ -43,6 +48,7 @@ def cost_of_elements(problem: Problem, num_rows: Mapping[int, float]) -> Cost:
         num_bytes += num * _row_bytes(work, problem.values, length)
         activations += num * work.activations(length)
     rates, calls = rates_on(problem.values.device, RATES), _step(problem) * sum(num_rows)
+    calls += CALL * max(0, len(num_rows) - 1) + SIZE * max(0, num_sizes - 1)
     return Cost(flops, num_bytes, activations, rates, calls, _launches(problem, num_rows))
 
 
@@ -65,8 +71,8 @@ def of_projections(problem: Problem, rows: Rows) -> Steps:
     return Steps(wide, partial(_sum, projections.dtype), _rest, lambda length: row_bytes)
 
 
-def cost_of_projections(problem: Problem, num_rows: float) -> Cost:
-    """Returns the cost of that many rows by ``of_projections``."""
+def cost_of_projections(problem: Problem, num_rows: float, num_sizes: int = 1) -> Cost:
+    """Returns the cost of that many rows by ``of_projections``, of sets of that many different sizes."""
     structure, work, values = problem.declared(Additive), _projected_work(problem), problem.values
     sums = structure.k * len(structure.bias)
     later_flops = max(0, work.flops(structure.k) - 2 * sums * values.shape[1:].numel())
@@ -76,6 +82,7 @@ def cost_of_projections(problem: Problem, num_rows: float) -> Cost:
         bytes=3 * element_size * len(values) * sums + num_rows * _projected_row_bytes(work, structure, element_size),
         activations=num_rows * work.activations(structure.k),
         rates=rates_on(values.device, RATES_OF_PROJECTIONS),
+        calls=SIZE * max(0, num_sizes - 1),
         launches=LAUNCHES,
     )
 

@@ -1,0 +1,86 @@
+"""Elementwise: for k = 1, f of every element in one call, whatever the sizes of the sets."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor
+
+from janossy.evaluate.cost import Cost, as_float
+from janossy.evaluate.problem import Problem
+from janossy.evaluate.reduce import HALF, reduce_segments
+from janossy.evaluate.rows.pool import pool_rows
+from janossy.evaluate.rows.steps import cost_of_elements, of_elements
+from janossy.evaluate.tuples.every_tuple import in_place
+from janossy.orderings.contract import EveryTuple, averages_every_tuple
+from janossy.orderings.rows import Bucket, Rows
+from janossy.sets import Ragged
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """f of every element, as rows (N, 1, d), in one call, then the reduction of each set: DeepSets.
+
+    All rows of k = 1 have one length, so no sizes are told apart. If elements are places in a table, f is called once
+    on each row of the table. Rows estimated to need more than the memory budget are computed in chunks, and once more
+    in backward.
+
+    Applies to: every f, over ``Tuples(1)`` and ``Combinations(1)``, by every reduction.      Tolerance: rounding.
+    Cost: f on every element, or on every row of the table.
+    Raises: ValueError if f does not return (N, c) or (N, 1, c); RuntimeError, in backward, if rows were chunked and f's
+        weights modified in place since forward.
+    """
+
+    name: ClassVar[str] = "elementwise"
+
+    def why_not_applicable(self, problem: Problem) -> str | None:
+        if averages_every_tuple(problem.orderings) and problem.orderings.k == 1:
+            return None
+        return "it takes single elements, as Tuples(1) gives them"
+
+    def check_rows(self, problem: Problem) -> None:
+        problem.check_rows()
+
+    def cost(self, problem: Problem) -> Cost:
+        return cost_of_elements(problem, {1: as_float(len(problem.values))})
+
+    def __call__(self, problem: Problem) -> Tensor | Ragged:
+        problem.check_rows()
+        results = _of_each(problem)
+        sets, places = _places(problem, len(problem.values))
+        each = Ragged(in_place(results, places), sets.offsets, sizes=sets.sizes)
+        if problem.reduce is None:
+            return each
+        reduced = reduce_segments(problem.reduce, each)
+        return reduced.to(problem.values.dtype) if problem.values.dtype in HALF else reduced
+
+
+def _of_each(problem: Problem) -> Tensor:
+    """f of each of the values, and of the zero vector behind them if a set is empty: (N, c) or (N + 1, c)."""
+    num = len(problem.values) + _some_are_empty(problem)
+    local = torch.zeros(1, 1, 1, dtype=torch.long, device=problem.values.device)
+    starts = torch.arange(num, device=local.device)
+    rows = Rows((Bucket(local, None, starts, None, padded=_some_are_empty(problem)),), num)
+    return cast(Tensor, pool_rows(replace(problem, reduce="sum"), rows, of_elements(problem, rows)))
+
+
+def _some_are_empty(problem: Problem) -> bool:
+    return not all(problem.elements.sizes) or not len(problem.values)
+
+
+def _places(problem: Problem, zero: int) -> tuple[Ragged, Tensor | None]:
+    """The sets of rows, and where each row's result is, (R,); None if the results are in their order.
+
+    An empty set has one row, whose result is behind the others.
+    """
+    elements = problem.elements
+    order = cast(EveryTuple, problem.orderings).order(problem.keys)
+    places = order if problem.table is None else in_place(elements.values, order)
+    if not _some_are_empty(problem):
+        return elements, places
+    counts, sizes = elements.offsets.diff(), [max(1, n) for n in elements.sizes]
+    offsets = torch.cat((elements.offsets[:1], counts.clamp(min=1).cumsum(0)))
+    full = (counts > 0).repeat_interleave(offsets.diff(), output_size=sum(sizes))
+    places = torch.arange(zero, device=full.device) if places is None else places
+    found = torch.full_like(full, zero, dtype=torch.long).masked_scatter(full, places)
+    return Ragged(found, offsets, sizes=sizes), found

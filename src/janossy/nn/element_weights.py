@@ -1,0 +1,69 @@
+"""Weights of elements: Σ w_i w_j f(x_i, x_j) / Σ w_i w_j, exactly, with gradients by the weights."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from janossy.evaluate import Function, Problem
+from janossy.evaluate.rows.pool import apply
+
+
+class WeighedRows(nn.Module):
+    """[w·f(x), w] of rows whose elements hold w_i − 1 as their last feature, with w = Π w_i.
+
+    The zero vector, which fills small sets up to k, has weight 1.
+
+    Shapes: (T, k, d + 1) -> (T, c + 1).
+    """
+
+    def __init__(self, f: Function) -> None:
+        super().__init__()
+        self.f = f
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = (x[..., -1] + 1).prod(1, keepdim=True)
+        return torch.cat((weights * apply(self.f, x[..., :-1], single=x.shape[1] == 1), weights), dim=1)
+
+
+def pool_by_weights(problem: Problem, weights: Tensor, pool: Callable[[Problem], Tensor]) -> Tensor:
+    """The weighted mean of the rows of each set, (B, c), or their weighted sum if the problem asks for sums.
+
+    ``pool`` computes a problem's sums. A set whose rows all weigh 0 gives 0.
+    """
+    elements = problem.gathered
+    values = torch.cat((elements.values, (weights - 1).to(elements.dtype)[:, None]), dim=1)
+    sums = pool(
+        replace(problem, f=WeighedRows(problem.f), elements=elements.with_values(values), table=None, reduce="sum")
+    )
+    total, weight = sums[:, :-1], sums[:, -1:]
+    return total if problem.reduce == "sum" else total / torch.where(weight == 0, 1, weight)
+
+
+def check_weights(weights: Tensor, problem: Problem, owner: str) -> None:
+    """Raises a TypeError or ValueError unless these are weights of the elements, and rows have k of them."""
+    if not isinstance(weights, Tensor):
+        raise TypeError(f"{owner} expects weights (N,) as a tensor; got {type(weights).__name__}.")
+    elements, orderings = problem.elements, problem.orderings
+    if weights.shape != elements.values.shape[:1] or not weights.is_floating_point():
+        raise ValueError(
+            f"{owner} expects weights of shape ({len(elements.values)},), one floating-point number per element; got "
+            f"{weights.dtype} of shape {tuple(weights.shape)}."
+        )
+    if weights.device != elements.device:
+        raise ValueError(f"{owner} expects weights on the sets' device, {elements.device}; got {weights.device}.")
+    if problem.gathered.values.dim() != 2:
+        raise ValueError(
+            f"{owner} expects elements (N, d) beside weights; got {tuple(problem.gathered.values.shape)}. Embed them "
+            "by h."
+        )
+    if not torch.compiler.is_compiling() and weights.device.type == "cpu" and bool((weights < 0).any()):
+        raise ValueError(f"{owner} expects weights >= 0; got {weights.min().item()}.")
+    if orderings.k is None or orderings.weighs_rows:
+        raise ValueError(
+            f"{owner} expects, with weights, orderings of k elements that count alike; got {orderings}. Over whole "
+            "sets all rows weigh the same: use Tuples(k), Combinations(k) or Sampled(num, k=k)."
+        )
+    if problem.reduce not in ("mean", "sum"):
+        raise ValueError(f"{owner} expects, with weights, reduce='mean' or 'sum'; got {problem.reduce!r}.")

@@ -1,0 +1,77 @@
+"""Elementwise: one call of f for k = 1, whatever the sizes; the laws hold it to gather."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from janossy import Combinations, JanossyNetwork, JanossyPooling, Ragged, Sampled, Tuples
+from janossy.evaluate.reduce import reduce_segments
+from tests.examples import D, distinct_sets
+from tests.laws import close
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+class Counted(nn.Linear):
+    """A linear layer that counts its calls."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x).tanh()
+
+
+@pytest.mark.parametrize("orderings", [Tuples(1), Combinations(1), Sampled(3, k=1)])
+def test_sizes_that_differ_are_one_call(orderings):
+    layer, sets = JanossyPooling(Counted(D, 3), orderings), distinct_sets((3, 1, 5, 0, 2, 9, 4))
+    assert layer.explain(sets).startswith("gather" if orderings.draws else "elementwise")
+    layer.f.calls = 0
+    layer(sets).sum().backward()
+    assert layer.f.calls == 1
+
+
+def test_a_table_is_read_once_by_row():
+    class Rows(nn.Linear):
+        def forward(self, x):
+            shapes.append(tuple(x.shape))
+            return super().forward(x)
+
+    shapes: list[tuple[int, ...]] = []
+    network = JanossyNetwork(nn.Embedding(4, D), JanossyPooling(Rows(D, 3), Tuples(1)), None)
+    ids = Ragged.from_sizes(torch.arange(20) % 4, [7, 0, 13])
+    got, f = network(ids), network.pooling.f
+    assert shapes == [(5, 1, D)]  # the zero vector behind four rows
+    want = [nn.functional.linear(network.h(x), f.weight, f.bias).mean(0) if len(x) else f.bias for x in ids]
+    close(got, torch.stack(want))
+
+
+def test_a_result_for_each_position_is_refused_for_longer_rows():
+    with pytest.raises(ValueError, match="f must map rows"):
+        JanossyPooling(nn.Linear(D, 3), Tuples(2))(distinct_sets())
+
+
+BY_HAND = {
+    "mean": lambda x: x.mean(0),
+    "sum": lambda x: x.sum(0),
+    "max": lambda x: x.amax(0),
+    "logmeanexp": lambda x: x.logsumexp(0) - torch.tensor(float(len(x))).log(),
+}
+
+numbers = st.sampled_from([-2.0, 0.0, 0.5, 1e3, -torch.inf])
+
+
+@given(sets=st.lists(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=4), min_size=1, max_size=5))
+@pytest.mark.parametrize("reduce", BY_HAND)
+def test_segments_by_hand(reduce, sets):
+    """Values with ties and infinities, and gradients, as of each set by itself."""
+    rows = Ragged.from_sets([torch.tensor(x, dtype=torch.float64) for x in sets])
+    values = rows.values.requires_grad_()
+    got = reduce_segments(reduce, rows)
+    want = torch.stack([BY_HAND[reduce](x) for x in rows])
+    close(got, want)
+    if values.isfinite().all():
+        weights = torch.linspace(-1, 1, got.numel()).view_as(got)
+        close(*(torch.autograd.grad((y * weights).sum(), values)[0] for y in (got, want)))
