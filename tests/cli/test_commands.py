@@ -29,8 +29,9 @@ def fitted(tmp_path_factory):
         write("orders.parquet", orders(120))
         returned = ("--target", "returned", "--drop", "total,hour", "--strategy", "gru", "--out", "returned")
         total = ("--target", "total", "--drop", "returned", "--set-columns", "hour", "--strategy", "k1")
-        assert run("fit", "orders.parquet", *quick, *returned) == 0
-        assert run("fit", "orders.parquet", *quick, *total, "--out", "models/total") == 0
+        best = ("--preset", "best", "--time-budget", "2m")
+        assert run("fit", "orders.parquet", *quick, *returned, "--preset", "fast") == 0
+        assert run("fit", "orders.parquet", *quick, *total, *best, "--out", "models/total") == 0
     return {"returned": folder / "returned", "total": folder / "models" / "total"}
 
 
@@ -67,6 +68,11 @@ def test_the_report_is_one_page_that_needs_nothing_else(fitted):
         sources = re.findall(r'(?:src|srcset|href|url)\s*[=(]\s*"?([^"\s)]{5})', page)
         assert sources and set(sources) == {"data:"}
         assert page.count("data:image/png;base64,") == page.count("data:")
+
+
+def test_a_preset_is_a_time_which_the_time_budget_overrules(fitted):
+    for name, seconds in {"returned": 30.0, "total": 120.0}.items():
+        assert load(fitted[name]).time_budget == seconds
 
 
 def test_predictions_have_a_row_a_set(fitted, janossy):
