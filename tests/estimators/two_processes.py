@@ -13,7 +13,6 @@ import torch.multiprocessing as mp
 from janossy import Ragged
 from janossy.estimators import SetRegressor, checkpoint, training
 from janossy.estimators.batches import Examples
-from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
 from janossy.estimators.strategies import build_network
 from janossy.estimators.streams.order import Order, Reader
@@ -43,9 +42,7 @@ def gradients(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
             batch = examples()[mine]
             reader = Reader(None, Order([8], [8], 8, processes.num, 0), processes.rank)
             criterion, plan = Regression(1).criterion, Plan(1, 8, 1e-2, None)
-            each = training.Training(
-                network, reader, batch, criterion, plan, print, Interrupts(), processes, None, "training"
-            )
+            each = training.Training(network, reader, batch, criterion, plan, print, processes=processes)
             called = processes.trained(network)
             each._step(called, batch if len(batch) else None, 8)
             processes.leave(network)

@@ -23,7 +23,20 @@ from janossy.cli.errors import BadArgument
 
 COLUMNS = "Several with commas between, or the option again."
 CLASSICAL = ("linear", "trees", "forest")
-NETWORKS = ("k1", "k2", "k3", "k2+features", "k3+features", "sum", "max", "attention", "gru", "lstm")
+NETWORKS = (
+    "k1",
+    "k2",
+    "k3",
+    "k2+features",
+    "k3+features",
+    "sum",
+    "max",
+    "attention",
+    "set-transformer",
+    "induced",
+    "gru",
+    "lstm",
+)
 STRATEGIES = (*CLASSICAL, *NETWORKS)
 """Those of the estimators, whose module loads torch."""
 
