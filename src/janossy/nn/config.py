@@ -6,6 +6,7 @@ from functools import cache
 from inspect import Parameter, ismethod, signature
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
 
@@ -99,7 +100,7 @@ def difference(one: Any, other: Any, place: str = "") -> str | None:
     elif (arguments := _arguments(one)) is not None and (others := _arguments(other)) is not None:
         pairs = {name: (arguments.get(name), others.get(name)) for name in dict.fromkeys((*arguments, *others))}
     else:
-        return None if one == other or (one != one and other != other) else _both(place, one, other)
+        return None if _is_equal(one, other) else _both(place, one, other)
     differences = (difference(*pair, f"{place}.{name}" if place else name) for name, pair in pairs.items())
     return next((each for each in differences if each is not None), None)
 
@@ -117,6 +118,13 @@ def _arguments(part: Any) -> dict[str, Any] | None:
     if says or not isinstance(part, nn.Module):
         return arguments
     return {**(arguments or {}), **dict(part.named_children()), "extra_repr": part.extra_repr()}
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """Returns True if plain values are equal, NaN to NaN too."""
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one == other or (one != one and other != other))
 
 
 def _both(place: str, one: Any, other: Any) -> str:
