@@ -9,13 +9,13 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from janossy.checks import check_flag
 from janossy.evaluate.cells.cost import cell_bytes, cost_of_cells, why_not
 from janossy.evaluate.cells.pool import Grove, Part, pool_forests
 from janossy.evaluate.cells.prefix_tree import num_arrangements, num_nodes, prefix_tree, prefixes
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
 from janossy.evaluate.tuples.every_tuple import in_order
+from janossy.functions.checks import check_flags
 from janossy.functions.structure import Recurrent
 from janossy.orderings.contract import EveryArrangement, averages_every_arrangement
 from janossy.orderings.sorting import first_of_equals, sort_positions
@@ -51,7 +51,7 @@ class SharedPrefixes:
     name: ClassVar[str] = "shared_prefixes"
 
     def __post_init__(self) -> None:
-        check_flag("SharedPrefixes", "merge_equal", self.merge_equal)
+        check_flags(self, merge_equal=self.merge_equal)
 
     def why_not_applicable(self, problem: Problem) -> str | None:
         if not averages_every_arrangement(problem.orderings):

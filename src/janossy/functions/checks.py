@@ -32,11 +32,11 @@ def check_dropout(module: nn.Module, dropout: Any) -> None:
         raise ValueError(f"{type(module).__name__} expects dropout in [0, 1]; got dropout={dropout}.")
 
 
-def check_flags(module: nn.Module, **flags: Any) -> None:
+def check_flags(owner: Any, **flags: Any) -> None:
     """Raise a TypeError unless all of these, by the names of arguments, are True or False."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
-            raise TypeError(f"{type(module).__name__} expects {name} as True or False; got {flag!r}.")
+            raise TypeError(f"{type(owner).__name__} expects {name} as True or False; got {flag!r}.")
 
 
 def check_rows(module: Any, x: Any) -> None:
