@@ -9,7 +9,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", ["layers", "ragged", "encoders", "pyg", "exporting"])
+@pytest.mark.parametrize("page", ["layers", "ragged", "transforms", "encoders", "pyg", "exporting"])
 def test_the_page_runs(page, tmp_path, monkeypatch):
     pytest.importorskip({"pyg": "torch_geometric", "exporting": "onnx"}.get(page, "torch"))
     monkeypatch.chdir(tmp_path)

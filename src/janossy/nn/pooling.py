@@ -47,7 +47,9 @@ class JanossyPooling(StatesItsMeaning):
             costs at most 256 pairs a set, and predictions average over all of them.
 
     In evaluation, sets that have no more orders than a ``Sampled`` draws (n! <= num) give each once: their mean is
-    exact. A sum or a maximum is of num draws, as in training.
+    exact. A sum or a maximum is of num draws, as in training. Larger sets are sampled anew at every call, in evaluation
+    too, so that two calls differ. For the same permutations at every evaluation give
+    ``JanossyPooling(f, Sampled(20, seed=0), orderings_train=Sampled(1))``: new ones are sampled in training only.
 
     Shapes: sets.values (N, d) -> (B, c).
     Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
@@ -146,6 +148,33 @@ class JanossyPooling(StatesItsMeaning):
         ``orderings``, ``keys`` and ``generator``: as for a call.
         """
         return cast(Ragged, self._pool(self.problem(sets, keys, orderings, None, generator)))
+
+    def positions(
+        self,
+        sets: Ragged,
+        orderings: Orderings | None = None,
+        *,
+        keys: Ragged | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Ragged:
+        """The elements of each row that ``rows`` gives f of: (T, k), positions within the set, −1 for the zero vector.
+
+        With ``rows`` it gives an output for each pair or k-tuple of a set. Rows that are sampled are those of a
+        generator in the same state. ``orderings``, ``keys`` and ``generator``: as for a call.
+        Raises: ValueError for orderings of whole sets; what a call would raise.
+        """
+        problem = self.problem(sets, keys, orderings, None, generator)
+        if problem.orderings.k is None:
+            raise ValueError(
+                f"positions expects orderings of k elements, whose rows have one length; got {problem.orderings}. Use "
+                "Tuples(k), Combinations(k) or Sampled(num, k=k)."
+            )
+        rows = problem.orderings.enumerate(problem.keys, problem.generator)
+        parts = []
+        for bucket in rows.buckets:
+            positions = bucket.positions()
+            parts.append(torch.where(positions < 0, -1, positions - bucket.starts[:, None, None]))
+        return Ragged.from_sizes(rows.join(parts), rows.counts())
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> str:
         """Which evaluator computes these sets, what each would cost, and why one does not apply.
