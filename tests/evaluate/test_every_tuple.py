@@ -125,7 +125,7 @@ def test_other_reductions_are_refused(evaluator, reduce):
 def additive_refusals():
     kind = "declares no additive structure"
     bypass = BYPASS
-    rest = "has more than one hidden layer, or another output layer than nn.Linear"
+    rest = "has more than one hidden layer, norms, or another output layer than nn.Linear"
     yield GRU(D, 3), f"GRU {kind}"
     yield TupleProduct(2, D, 3), f"TupleProduct {kind}"
     yield TupleMLP(2, D, (4, 3)), f"TupleMLP {rest}"

@@ -57,7 +57,7 @@ def test_whole_sets_have_no_tuples():
 
 
 def test_the_same_permutations_at_every_evaluation():
-    """As the docstring of JanossyPooling says; by default two calls differ."""
+    """The way that the docstring of JanossyPooling names; by default two calls differ."""
     sets = distinct_sets((7, 6))
 
     def discounted(x):

@@ -5,9 +5,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
+from janossy.functions.checks import check_dropout, check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.functions.structure import ACTIVATIONS, Additive, hooked, overridden, project
 
@@ -18,6 +19,12 @@ class TupleMLP(StatesItsMeaning):
     ``hidden_features`` is one width or several. Without ``out_features`` f returns its last hidden activations, as
     the paper's does; with it, a linear layer follows. ``activation`` is one of tanh, sigmoid, relu, gelu (exact),
     silu, softplus, sine, cosine, erf.
+
+    Args:
+        dropout: the probability with which each hidden activation is dropped in training. Evaluators that average
+            activations, such as ``"spectral"``, then apply in evaluation only.
+        norm: "layer" for an ``nn.LayerNorm`` of each hidden layer's activations, or None.
+        device, dtype: of the weights, as in ``nn.Linear``.
 
     Shapes: (T, k, in_features) -> (T, out_features), or (T, last hidden width).
     Raises: TypeError or ValueError for an unknown activation, widths that are not integers >= 1, or rows that are not
@@ -36,6 +43,10 @@ class TupleMLP(StatesItsMeaning):
         *,
         out_features: int | None = None,
         activation: str = "tanh",
+        dropout: float = 0.0,
+        norm: str | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(activation, str) or activation not in ACTIVATIONS:
@@ -44,13 +55,26 @@ class TupleMLP(StatesItsMeaning):
         check_widths(
             self, several="hidden_features", k=k, in_features=in_features, hidden_features=hidden_features, **outputs
         )
+        check_dropout(self, dropout)
+        if norm not in (None, "layer"):
+            raise ValueError(f"TupleMLP expects norm as 'layer' or None; got {norm!r}.")
         hidden = tuple(hidden_features) if isinstance(hidden_features, Sequence) else (hidden_features,)
         self.k = k
         self.in_features = in_features
         self.activation = activation
+        self.dropout = dropout
+        self.norm = norm
         widths = [k * in_features, *hidden]
-        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
-        self.output = None if out_features is None else nn.Linear(hidden[-1], out_features)
+        self.hidden = nn.ModuleList(nn.Linear(a, b, device=device, dtype=dtype) for a, b in pairwise(widths))
+        self.output = None if out_features is None else nn.Linear(hidden[-1], out_features, device=device, dtype=dtype)
+        if norm is not None:
+            self.norms = nn.ModuleList(nn.LayerNorm(width, device=device, dtype=dtype) for width in hidden)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew, as torch draws those of its layers."""
+        for layer in self.modules():
+            if isinstance(layer, nn.Linear | nn.LayerNorm):
+                layer.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)
@@ -69,6 +93,7 @@ class TupleMLP(StatesItsMeaning):
             return None
         bias = first.weight.new_zeros(len(first.weight)) if first.bias is None else first.bias
         affine = len(self.hidden) == 1 and (output is None or not overridden(output, nn.Linear.forward))
+        affine = affine and self.norm is None and not (self.training and self.dropout)
         project = partial(self._project, first)
         return Additive(self.k, self.activation, project, bias, first.weight, self._rest, affine)
 
@@ -83,9 +108,15 @@ class TupleMLP(StatesItsMeaning):
 
     def _rest(self, x: Tensor) -> Tensor:
         """Applies what follows the first activation."""
-        for layer in list(self.hidden)[1:]:
-            x = ACTIVATIONS[self.activation](layer(x))
+        x = self._after(0, x)
+        for i, layer in enumerate(list(self.hidden)[1:], 1):
+            x = self._after(i, ACTIVATIONS[self.activation](layer(x)))
         return x if self.output is None else self.output(x)
+
+    def _after(self, i: int, x: Tensor) -> Tensor:
+        """Applies what follows the activations of hidden layer i."""
+        x = x if self.norm is None else self.norms[i](x)
+        return nn.functional.dropout(x, self.dropout, self.training) if self.dropout else x
 
     def config(self) -> dict[str, Any]:
         """Returns the arguments that build it again."""
@@ -95,7 +126,10 @@ class TupleMLP(StatesItsMeaning):
             "hidden_features": [getattr(layer, "out_features", 1) for layer in self.hidden],  # 1: a user's own
             "out_features": None if self.output is None else self.output.out_features,
             "activation": self.activation,
+            "dropout": self.dropout,
+            "norm": self.norm,
         }
 
     def extra_repr(self) -> str:
-        return f"k={self.k}, activation={self.activation}"
+        dropout = f", dropout={self.dropout}" if self.dropout else ""
+        return f"k={self.k}, activation={self.activation}{dropout}" + (f", norm={self.norm}" if self.norm else "")

@@ -30,7 +30,7 @@ def why_not(problem: Problem) -> str | None:
     if not isinstance(f, TupleMLP) or problem.structure is None:
         return f"{type(f).__name__} is no plain TupleMLP"
     if len(f.hidden) > 1 or not problem.structure.rest_is_affine:  # type: ignore[attr-defined]
-        return "TupleMLP has more than one hidden layer"
+        return "TupleMLP has more than one hidden layer, norms or dropout"
     return why_not_every_tuple(problem, f.k)
 
 
