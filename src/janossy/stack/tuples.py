@@ -18,7 +18,7 @@ from janossy.functions.structure import ACTIVATIONS
 from janossy.functions.tuple_mlp import TupleMLP
 from janossy.stack.maps import linear
 
-EVALUATORS = ("gather", "projected", "fused")
+EVALUATORS = ("gather", "elementwise", "projected", "fused")
 """The evaluators that a network by itself may choose, for its mean to be computed here: all of them enumerate
 tuples.
 """
