@@ -9,9 +9,11 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", ["layers", "ragged", "transforms", "encoders", "pyg", "exporting"])
+@pytest.mark.parametrize("page", ["layers", "ragged", "transforms", "encoders", "pyg", "exporting", "with-lightning"])
 def test_the_page_runs(page, tmp_path, monkeypatch):
-    pytest.importorskip({"pyg": "torch_geometric", "exporting": "onnx"}.get(page, "torch"))
+    pytest.importorskip(
+        {"pyg": "torch_geometric", "exporting": "onnx", "with-lightning": "lightning"}.get(page, "torch")
+    )
     monkeypatch.chdir(tmp_path)
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     program = "".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))

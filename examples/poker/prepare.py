@@ -48,7 +48,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the deal")
     parser.add_argument("--out", type=Path, default=Path("hands.parquet"), help="ends in .parquet or .csv")
     options = parser.parse_args(arguments)
-    hands = deal(options.deal, options.seed) if options.deal else read(options.file or file_at(None, PLACE, URL))
+    try:
+        hands = deal(options.deal, options.seed) if options.deal else read(options.file or file_at(None, PLACE, URL))
+    except OSError as error:
+        parser.exit(1, f"UCI's hands cannot be read ({error}). Name a file that holds them, or --deal hands.\n")
     (csv.write_csv if options.out.suffix == ".csv" else parquet.write_table)(table(*hands), options.out)
     print(f"wrote {len(hands[0]):,} hands to {options.out}")
 

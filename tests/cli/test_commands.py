@@ -203,6 +203,55 @@ def test_what_is_no_model(fitted, janossy):
             assert not Path("out.csv").exists()
 
 
+def test_a_record_is_bound_to_its_model(fitted, janossy):
+    """Every changed digit or letter of fit.json, and that of another model, is refused."""
+    write("new.parquet", NEW)
+    shutil.copytree(fitted["returned"], "model")
+    file = Path("model/fit.json")
+    whole = file.read_bytes()
+    changes = {b'"order"': b'"hours"', b'"smallest": 1': b'"smallest": 2', b'"classification"': b'"regression"'}
+    for old, new in changes.items():
+        assert old in whole
+        file.write_bytes(whole.replace(old, new, 1))
+        code, _, stderr = janossy("predict", "model", "new.parquet", "--out", "out.csv")
+        assert code == 2 and "its values are not those that were written" in stderr, old
+    shutil.copy(Path(fitted["total"]) / "fit.json", file)
+    code, _, stderr = janossy("inspect", "model")
+    assert code == 2 and "model/fit.json is damaged: it was written with another model." in stderr
+
+
+def test_values_far_outside_training_are_told(fitted, janossy):
+    write("new.parquet", changed(changed(NEW, "price", 0, 1e6), "price", 1, -1e6))
+    command = ("predict", fitted["total"], "new.parquet", "--out")
+    code, stdout, _ = janossy(*command, "a.csv")
+    assert code == 0 and "column 'price' holds 2 values far outside the range of training" in stdout
+    assert "far_values" not in csv.read_csv("a.csv").column_names
+    assert janossy(*command, "b.csv", "--mark-far")[0] == 0
+    told = csv.read_csv("b.csv")["far_values"].to_numpy()
+    assert told[NEW["order"][0]] + told[NEW["order"][1]] >= 2 and told.sum() == 2
+    write("new.parquet", NEW)
+    assert "far outside" not in janossy(*command, "c.csv")[1]
+
+
+def test_help_and_quantiles(janossy):
+    code, stdout, stderr = janossy()
+    assert (code, stderr) == (0, "") and "Commands:" in stdout and len(stdout.splitlines()) > 8
+    write("new.parquet", {**NEW, "returned": ["$_$" if each else "$" for each in NEW["returned"]]})
+    fit = ("fit", "new.parquet", "--set-id", "order", "--strategy", "k1", "--max-epochs", "2", "--drop")
+    code, stdout, _ = janossy(*fit, "returned", "--target", "total", "--quantiles", "0.1,0.5,0.9", "--out", "q")
+    assert code == 0 and "part between the quantiles 0.1 and 0.9" in stdout
+    assert janossy("predict", "q", "new.parquet", "--out", "out.parquet")[0] == 0
+    found = predictions("out.parquet")
+    assert found.column_names[1:] == ["prediction", "standard_error", *(f"quantile_{x}" for x in (0.1, 0.5, 0.9))]
+    assert (found["quantile_0.1"].to_numpy() <= found["quantile_0.9"].to_numpy()).all()
+    assert found["prediction"].equals(found["quantile_0.5"])
+    # Names that are no mathematics, in plots.
+    assert janossy(*fit, "total", "--target", "returned", "--out", "names")[0] == 0
+    for wrong, says in {"1,2": "--quantiles expects levels between 0 and 1", "x": "--quantiles expects levels"}.items():
+        code, _, stderr = janossy(*fit, "returned", "--target", "total", "--quantiles", wrong, "--out", "r")
+        assert code == 2 and says in stderr
+
+
 def test_values_that_training_had_not_are_told(fitted, janossy):
     write("new.parquet", changed(NEW, "item", 0, "zebra"))
     code, stdout, _ = janossy("predict", fitted["total"], "new.parquet", "--out", "out.csv")

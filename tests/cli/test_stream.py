@@ -37,14 +37,40 @@ def test_a_fit_of_a_folder(sets):
     assert code == 2 and "saved holds a checkpoint of another fit" in err
 
 
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "memory"])
+def test_groups_and_weights(janossy, stream):
+    """A row an element, with a weight per set and a group that is part of the id: neither is a column of the model."""
+    table = orders(80)
+    table["shop"] = [order // 8 for order in table["order"]]
+    table["w"] = [1.0 + order % 3 for order in table["order"]]
+    write("rows.parquet", table)
+    command = [*FIT[not stream :], "--set-id", "shop", "--groups", "shop", "--weight", "w", "--max-epochs", "2"]
+    code, out, err = janossy("fit", "rows.parquet", *command, "--out", "model")
+    assert (code, err) == (0, "") and "shop" not in out.partition("target")[0] and " w " not in out
+    record = json.loads(Path("model/fit.json").read_text())
+    assert record["recipe"]["groups"] == ["shop"] and record["recipe"]["weight"] == ["w"]
+    assert record["num_judged"] == 8 if stream else record["num_judged"] == 80
+    assert janossy("predict", "model", "rows.parquet", "--out", "predicted.csv")[0] == 0
+    table["w"][3] = 7.5
+    write("rows.parquet", table)
+    code, _, err = janossy("fit", "rows.parquet", *command, "--out", "again")
+    assert code == 2 and "column 'w' expects one value a set; got " in err
+    code, _, err = janossy(
+        "fit", "rows.parquet", *command[:-2], "--drop", "hour", "--weight", "price", "--out", "again"
+    )
+    assert code == 2 and "column 'price' expects one value a set" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--validation", "5"), "--stream leaves out a part of the sets"),
         (("--target", "nothing"), "has no column 'nothing'"),
         (("--numeric", "item", "--categorical", "item"), "--numeric and --categorical both name 'item'"),
+        (("--groups", "shop"), "has no column 'shop'"),
+        (("--groups", "hour", "--weight", "hour"), "--weight and --groups both name 'hour'"),
     ],
-    ids=["folds", "no such", "twice"],
+    ids=["folds", "no such", "twice", "no group", "group and weight"],
 )
 def test_what_is_refused(sets, tmp_path, arguments, message):
     code, _, err = sets("fit", "sets", *FIT, *arguments, "--out", "model")

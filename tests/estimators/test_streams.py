@@ -325,7 +325,7 @@ def test_a_value_that_is_wrong_is_named_in_a_fit(tmp_path):
     ("settings", "given", "message"),
     [
         ({"validation": 3}, {}, "leaves out a part of sets in files"),
-        ({}, {"sample_weight": np.ones(2)}, "takes no sample_weight of sets in files"),
+        ({}, {"sample_weight": np.ones(2)}, "sets in files expect sample_weight as the name of a column"),
         ({}, {"y": None}, "y is None"),
         ({}, {"y": [1, 2]}, "expect y as the name of a column"),
     ],

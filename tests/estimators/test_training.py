@@ -14,7 +14,7 @@ from janossy.estimators.batches import Examples, RandomBatches, num_batches
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
-from janossy.estimators.tasks import SquaredError
+from janossy.estimators.tasks import RegressionLoss
 from janossy.estimators.training import Ending, Plan, Training, train
 from janossy.functions import TupleMLP
 from janossy.nn.network import JanossyNetwork
@@ -41,7 +41,7 @@ def trained(net=None, plan=None, report=lambda epoch: None, training=None, valid
         net or network(),
         RandomBatches(training or examples(), plan.batch_size, seed=0),
         validation or examples(20, seed=1),
-        SquaredError(),
+        RegressionLoss(),
         plan,
         report,
         **options,
@@ -129,7 +129,7 @@ def extended(checkpoint=None, step=None):
     source = RandomBatches(data, 8, seed=0)
     reports = []
     plan, report = Plan(3, 8, 1e-2, None), reports.append
-    training = Training(net, source, validation, SquaredError(), plan, report, checkpoint=checkpoint, stage="0")
+    training = Training(net, source, validation, RegressionLoss(), plan, report, checkpoint=checkpoint, stage="0")
     with pytest.MonkeyPatch.context() as patch:
         if step is not None:
             patch.setattr(Training, "_step", step)
@@ -202,7 +202,7 @@ def test_patience_counts_from_the_restart():
     data = examples(20, seed=1)
     wrong = Examples(data.sets, None, -data.targets, data.weights)  # what is learnt makes it worse
     source = RandomBatches(examples(), 8, seed=0)
-    training = Training(network(), source, wrong, SquaredError(), Plan(50, 8, 1e-2, 3), lambda epoch: None)
+    training = Training(network(), source, wrong, RegressionLoss(), Plan(50, 8, 1e-2, 3), lambda epoch: None)
     num = len(training.run().history)
     training.extend(Plan(50, 8, 1e-2, 3), "more")
     assert num + 3 < len(training.run().history) < num + 25
@@ -238,7 +238,7 @@ def test_an_epoch_that_an_interrupt_cuts_short_is_scored():
 
     data, plan = examples(), Plan(50, 4, 1e-2, None)
     source = Interrupted(data, 4, seed=0)
-    result = train(network(), source, examples(20, seed=1), SquaredError(), plan, print, interrupts=interrupts)
+    result = train(network(), source, examples(20, seed=1), RegressionLoss(), plan, print, interrupts=interrupts)
     assert result.ending is Ending.INTERRUPTED and len(result.history) == 1 and source.steps_per_epoch == 10
 
 

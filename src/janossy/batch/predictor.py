@@ -91,6 +91,10 @@ class SetPredictor:
                 'batch_format="pyarrow".'
             )
         schema = self.schema(table.schema)
+        try:
+            table.validate(full=True)
+        except pa.ArrowInvalid as error:  # damaged offsets or text, which would end the process
+            raise ValueError(f"the table is damaged: {str(error).splitlines()[0][:200]}") from error
         if table.num_rows == 0:
             return schema.empty_table()
         kept, read = self._columns(table.schema)

@@ -16,7 +16,7 @@ from janossy.cli.inspect import inspect
 from janossy.cli.predict import predict
 
 # Plain help: rich takes longer to load than all the rest.
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 app.command()(group)
 app.command()(fit)
 app.command()(predict)
@@ -24,8 +24,12 @@ app.command()(inspect)
 
 
 @app.callback(invoke_without_command=True)
-def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def version(
+    context: typer.Context, show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
     """Janossy pooling: learning functions of sets."""
     if show:
         print(f"janossy {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())

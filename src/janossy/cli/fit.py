@@ -73,9 +73,32 @@ def fit(
         list[str], typer.Option(metavar="COL", help="Columns of the sets, constant in each, not of their elements.")
     ] = [],  # noqa: B006
     drop: Annotated[list[str], typer.Option(metavar="COL", help="Columns to leave out.")] = [],  # noqa: B006
+    weight: Annotated[
+        str | None, typer.Option(metavar="COL", help="How much each set counts: a number >= 0.", show_default=False)
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Sets of one value, such as a patient, are never both learnt from and in validation.",
+            show_default=False,
+        ),
+    ] = None,
     task: Annotated[
         Literal["classification", "regression"] | None,
         typer.Option(help="What the target is, where it is not as its values suggest."),
+    ] = None,
+    loss: Annotated[
+        Literal["squared_error", "huber", "poisson", "gamma", "quantile"] | None,
+        typer.Option(help="Of a target that is a number: huber for outliers, poisson for counts, gamma for amounts."),
+    ] = None,
+    quantiles: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVELS",
+            help="Of --loss quantile: 0.05,0.5,0.95, whose ends are an interval of 90 %.",
+            show_default=False,
+        ),
     ] = None,
     strategy: Annotated[
         str,
@@ -123,6 +146,12 @@ def fit(
     drop_ids: Annotated[
         bool, typer.Option("--drop-ids", help="Leave out columns that only count rows or sets, or tell them apart.")
     ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Of training: by default one if a step is small, else one per core.", show_default=False
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
 ) -> None:
@@ -139,9 +168,19 @@ def fit(
         "random_state": seed,
         "device": device,
         "checkpoint": checkpoint,
+        "num_threads": threads,
     }
     if balanced and task == "regression":
         raise BadArgument("--balanced is of classes; leave it out of a regression.")
+    of_numbers: dict[str, Any] = {}
+    if loss is not None or quantiles is not None:
+        if task == "classification" or balanced:
+            raise BadArgument("--loss and --quantiles are of numbers; leave them out of a classification.")
+        if quantiles is not None and loss not in (None, "quantile"):
+            raise BadArgument(f"--quantiles are of --loss quantile; got --loss {loss}.")
+        task, of_numbers = "regression", {"loss": loss or "quantile"}
+        if quantiles is not None:
+            of_numbers["quantiles"] = _levels(quantiles)
     if out.suffix == ".zip":
         raise BadArgument(f"--out is a folder, as a report goes with the model; got {out}.")
     if stream:
@@ -160,8 +199,8 @@ def fit(
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator)
     columns.append(how.spelling.null_values)
-    recipe = Recipe(*columns)
-    fit(Request(tuple(tables), recipe, out, task, balanced, settings, stream, how, drop_ids))
+    recipe = Recipe(*columns, *((() if name is None else (name,)) for name in (weight, groups)))
+    fit(Request(tuple(tables), recipe, out, task, balanced, settings, stream, how, drop_ids, of_numbers))
 
 
 def _strategy(text: str) -> str | list[str]:
@@ -169,6 +208,18 @@ def _strategy(text: str) -> str | list[str]:
     if listed != ("auto",) and (not listed or not set(listed) <= set(STRATEGIES)):
         raise BadArgument(f"--strategy expects auto, or some of {', '.join(STRATEGIES)}; got {text!r}.")
     return listed[0] if len(listed) == 1 else list(listed)
+
+
+def _levels(text: str) -> tuple[float, ...]:
+    try:
+        levels = tuple(map(float, text.split(",")))
+    except ValueError:
+        levels = ()
+    if not levels or list(levels) != sorted(set(levels)) or not 0 < levels[0] <= levels[-1] < 1:
+        raise BadArgument(
+            f"--quantiles expects levels between 0 and 1, ascending, such as 0.05,0.5,0.95; got {text!r}."
+        )
+    return levels
 
 
 def _validation(text: str) -> float | int:

@@ -50,6 +50,14 @@ def predict(
     num_permutations: Annotated[
         int | None, typer.Option(min=1, help="Orders averaged, of a model that draws them: by default as in training.")
     ] = None,
+    mark_far: Annotated[
+        bool,
+        typer.Option(
+            "--mark-far",
+            help="Add a column far_values: how many of a set's values lie far outside the range of training, by more "
+            "than its width.",
+        ),
+    ] = False,
     decimal: Decimal = ".",
     thousands: Thousands = "",
     delimiter: Delimiter = None,
@@ -69,6 +77,8 @@ def predict(
     """
     ids = tuple(dict.fromkeys(set_id))
     if not out.suffix:
+        if mark_far:
+            raise BadArgument(f"--mark-far is of an --out that is a file; got {out}.")
         check_model(model)
         with loading():
             from janossy.cli.workflow.predicting_parts import predict_parts
@@ -86,4 +96,4 @@ def predict(
         from janossy.cli.workflow.predicting import predict
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator)
-    predict(model, tables, out, ids, num_permutations, how)
+    predict(model, tables, out, ids, num_permutations, how, mark_far)

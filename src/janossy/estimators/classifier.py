@@ -55,6 +55,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
         checkpoint: a folder to which a fit is saved now and then, and from which the same fit goes on after it was
             killed, to the same result; None for none.
+        num_threads: threads of torch in training; None for one if batches are small, else all that torch has. Another
+            number trains other weights, by rounding.
         device: where to train and predict, such as "cuda".
         random_state: a seed, or a ``numpy.random.RandomState``, for a fit that can be repeated.
         verbose: 1 for a line a trial, 2 for a line an epoch.
@@ -103,6 +105,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         set_columns: Names | None = None,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        num_threads: int | None = None,
         device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -121,6 +124,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             categorical=categorical,
             set_columns=set_columns,
             checkpoint=checkpoint,
+            num_threads=num_threads,
             device=device,
             random_state=random_state,
             verbose=verbose,
@@ -128,10 +132,14 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         )
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn to predict the class y (B,) of each set of X. ``sample_weight`` (B,) weighs errors."""
-        if (stream := self._stream(X, y)) is not None:
-            self._fit_stream(stream, True, self._targets, sample_weight)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Learns to predict the class y (B,) of each set of X.
+
+        ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both
+        learnt from and in validation. Of files both are names of columns.
+        """
+        if (stream := self._stream(X, y, sample_weight, groups)) is not None:
+            self._fit_stream(stream, True, self._targets)
             return self
         check_targets_given(y, self)
         sets = self._sets(X, reset=True)
@@ -148,7 +156,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         weights = self._weights(sample_weight, len(y))
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y)
-        self._fit(sets, torch.from_numpy(codes.astype(np.int64)), weights, Classification(len(self.classes_)))
+        numbers = self._groups(groups, len(y))
+        self._fit(sets, torch.from_numpy(codes.astype(np.int64)), weights, numbers, Classification(len(self.classes_)))
         return self
 
     def _targets(self, scan: Scan) -> Targets:

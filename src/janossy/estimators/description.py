@@ -20,7 +20,11 @@ MAX_LABEL = 10_000
 MAX_LABELS_BYTES = 2**26
 """The bytes of all labels in an array of text, whose entries are all as long as the longest."""
 
+LossName = Literal["squared_error", "huber", "poisson", "gamma", "quantile"]
+"""The losses of regressors, as ``tasks`` has them, which needs torch."""
+
 Positive = Annotated[float, Meta(gt=0)]
+Level = Annotated[float, Meta(gt=0, lt=1)]
 Label = Annotated[str, Meta(max_length=MAX_LABEL)] | bool | int | float
 
 
@@ -62,6 +66,8 @@ class FittedRegressor(Struct):
     y_scale_: list[Positive]
     flat: bool
     feature_names_in_: list[str] | None = None
+    loss: LossName = "squared_error"
+    quantiles: list[Level] = []
 
 
 class SavedTrial(Struct):
@@ -105,7 +111,7 @@ class SavedRegressor(_Saved, tag_field="estimator", tag="SetRegressor"):
 
     @property
     def num_outputs(self) -> int:
-        return len(self.fitted.y_mean_)
+        return len(self.fitted.y_mean_) * max(1, len(self.fitted.quantiles))
 
 
 Saved = SavedClassifier | SavedRegressor
@@ -165,3 +171,6 @@ def _check_targets(fitted: FittedRegressor) -> None:
     num = len(fitted.y_mean_)
     if num < 1 or len(fitted.y_scale_) != num or (fitted.flat and num != 1):
         raise ValueError("fitted: a mean and a scale for each target are expected; got others")
+    levels = fitted.quantiles
+    if levels != sorted(set(levels)) or bool(levels) != (fitted.loss == "quantile"):
+        raise ValueError("fitted.quantiles: ascending levels, of the loss quantile alone, are expected; got others")

@@ -11,6 +11,8 @@ from janossy.inference import Link, Prediction, predict
 from janossy.inference.prediction import exact, of_groups
 from janossy.nn.modes import evaluating
 from janossy.nn.network import JanossyNetwork, check_network
+from janossy.nn.readout import Readout
+from janossy.nn.statistics import StatisticsNetwork
 from janossy.orderings.contract import Orderings, as_random
 from janossy.sets import Ragged
 from janossy.sets.transfer import upload
@@ -135,6 +137,23 @@ def predict_by(
         parts.append(predict(network, some, num, orderings=orderings, seed=seed, **options))
         groups.append(numbers)
     return of_groups(parts, groups)
+
+
+def pooled_by(network: nn.Module, sets: Ragged, context: Tensor | None, num_permutations: int) -> Tensor:
+    """Returns the vector of each set, (B, c), that is read out.
+
+    For a JanossyNetwork it is the pooled vector, normalised, without the context. For a classical learner it is the
+    statistics. Raises: TypeError for another module.
+    """
+    if isinstance(network, StatisticsNetwork):
+        return cast(Tensor, network.statistics(sets, context)).float()
+    check_network(network, "transform")
+    assert isinstance(network, JanossyNetwork)
+    first = network.rho.first if isinstance(network.rho, Readout) else None
+    pooled = JanossyNetwork(network.h, network.pooling, first)
+    pooled.training = False  # its parts are not touched, as other threads may use them
+    parts = [predict_by(pooled, sets[some], None, None, num_permutations, error_bar=False) for some in steps(sets)]
+    return torch.cat([part.mean for part in parts])
 
 
 def steps(sets: Ragged) -> Iterator[slice]:

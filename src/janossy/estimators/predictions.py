@@ -17,7 +17,8 @@ def prediction_schema(model: SetClassifier | SetRegressor, targets: Sequence[str
         names = [f"probability_{name}" for name in model.classes_] + ["standard_error", "change_probability"]
         return pa.schema({"prediction": pa.array(model.classes_).type} | dict.fromkeys(names, pa.float32()))
     names = [""] if model._flat else [f"_{name}" for name in targets or range(len(model.y_mean_))]
-    return pa.schema({f"{kind}{name}": pa.float64() for name in names for kind in ("prediction", "standard_error")})
+    kinds = ["prediction", "standard_error", *(f"quantile_{level:g}" for level in model.task_.quantiles)]
+    return pa.schema({f"{kind}{name}": pa.float64() for name in names for kind in kinds})
 
 
 def predictions(
@@ -32,7 +33,10 @@ def predictions(
         of_best = errors[np.arange(len(best)), best]
         columns = [model.classes_[best], *probabilities.T, of_best, outcome.change_probability.numpy()]
     else:
-        columns = [each for pair in zip(*model._in_units(sets, seed), strict=True) for each in pair]
+        means, errors = model._in_units(sets, seed)
+        middle, columns = model.task_.middle, []
+        for j in range(means.shape[1]):
+            columns += [means[:, j, middle], errors[:, j, middle], *(means[:, j].T if model.task_.quantiles else ())]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 

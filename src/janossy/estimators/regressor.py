@@ -1,27 +1,43 @@
 """SetRegressor: scikit-learn's regressor, of sets."""
 
-from typing import Any, Literal, Self, overload
+from collections.abc import Callable, Sequence
+from functools import partial
+from os import PathLike
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 import torch
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
+from janossy.estimators.description import LossName
 from janossy.estimators.ensemble import check_outputs_finite
 from janossy.estimators.networks import SEED
 from janossy.estimators.set_estimator import SetEstimator, check_targets_given
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
-from janossy.estimators.tasks import Regression
+from janossy.estimators.tasks import LOSSES, Regression
+from janossy.estimators.trials import Progress
+from janossy.tables.forms import Names
+from janossy.tables.stream import SetStream
+
+NORMAL_QUARTILES = 1.349
+"""The distance of the quartiles of a normal distribution, in standard deviations."""
 
 
 class SetRegressor(RegressorMixin, SetEstimator):
     """A regressor of sets: networks of several kinds, tried within a time budget, and the best of them averaged.
 
     It is ``SetClassifier`` for numbers, one a set or several: its settings and attributes are the same, without
-    class_weight, classes_ and temperature_. Targets are standardised, and errors squared.
+    class_weight, classes_ and temperature_. Two settings are its own.
+
+    Args:
+        loss: "squared_error"; "huber", which outliers move less; "poisson", of counts, and "gamma", of amounts above
+            0, which predict means; "quantile".
+        quantiles: the levels that "quantile" predicts, ascending, between 0 and 1. ``predict`` gives the one nearest
+            to the median, and ``predict_quantiles`` all of them: 0.05 and 0.95 are an interval of 90 %.
 
     Shapes: B sets, y (B,) or (B, t) -> predictions, and their standard errors, like y.
     Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
@@ -36,13 +52,63 @@ class SetRegressor(RegressorMixin, SetEstimator):
         ((3,), (3,))
     """
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn to predict the number y (B,), or the numbers (B, t), of each set of X.
+    y_mean_: np.ndarray
+    y_scale_: np.ndarray
 
-        ``sample_weight`` (B,) weighs errors.
+    def __init__(
+        self,
+        strategy: Any = "auto",
+        *,
+        loss: LossName = "squared_error",
+        quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+        time_budget: float | None = 600.0,
+        max_epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        patience: int | None = None,
+        validation: float | int | None = None,
+        num_permutations: int = 20,
+        numeric: Names = (),
+        categorical: Names = (),
+        set_columns: Names | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        num_threads: int | None = None,
+        device: str = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        super().__init__(
+            strategy,
+            time_budget=time_budget,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            patience=patience,
+            validation=validation,
+            num_permutations=num_permutations,
+            numeric=numeric,
+            categorical=categorical,
+            set_columns=set_columns,
+            checkpoint=checkpoint,
+            num_threads=num_threads,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+            progress=progress,
+        )
+        self.loss = loss
+        self.quantiles = quantiles
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Learns to predict the number y (B,), or the numbers (B, t), of each set of X.
+
+        ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both
+        learnt from and in validation. Of files both are names of columns.
         """
-        if (stream := self._stream(X, y)) is not None:
-            self._fit_stream(stream, False, self._targets, sample_weight)
+        self._check_loss()
+        if (stream := self._stream(X, y, sample_weight, groups)) is not None:
+            self._fit_stream(stream, False, partial(self._targets, stream))
             return self
         check_targets_given(y, self)
         sets = self._sets(X, reset=True)
@@ -54,23 +120,51 @@ class SetRegressor(RegressorMixin, SetEstimator):
         columns = y[:, None] if y.ndim == 1 else y
         part = (weights / max(weights.sum(), np.finfo(float).tiny))[:, None]
         self._flat = y.ndim == 1
+        _check_range(columns, self.loss)
         self.y_mean_ = (part * columns).sum(0)
         self.y_scale_ = _scales(columns, self.y_mean_, part)
+        self._use_units(columns, weights)
         targets = torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
-        self._fit(sets, targets, weights, Regression(columns.shape[1]))
+        self._fit(sets, targets, weights, self._groups(groups, len(y)), self._task(columns.shape[1]))
         return self
 
-    def _targets(self, scan: Scan) -> Targets:
+    def _targets(self, stream: SetStream, scan: Scan) -> Targets:
         self._flat = scan.flat
         self.y_mean_ = np.array(scan.means)
         scales = np.array(scan.scales)
         self.y_scale_ = np.where(scales > 0, scales, 1.0)
+        part = stream.part(scan.validation_sets)
+        assert part.targets is not None
+        self._use_units(part.targets.reshape(len(part.targets), -1).astype(np.float64), np.ones(len(part.targets)))
 
         def encode(targets: np.ndarray) -> Tensor:
             columns = targets.reshape(len(targets), -1)
+            _check_range(columns, self.loss)
             return torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
 
-        return Targets(Regression(len(scales)), encode, lambda targets: torch.ones(len(targets)))
+        return Targets(self._task(len(scales)), encode, lambda targets: torch.ones(len(targets)))
+
+    def _check_loss(self) -> None:
+        """Raises a ValueError for settings that are no loss."""
+        if self.loss not in LOSSES:
+            raise ValueError(f"SetRegressor expects loss among {', '.join(map(repr, LOSSES))}; got {self.loss!r}.")
+        levels = list(self.quantiles)
+        if not levels or levels != sorted(set(levels)) or not 0 < levels[0] <= levels[-1] < 1:
+            raise ValueError(f"SetRegressor expects quantiles between 0 and 1, ascending; got {self.quantiles!r}.")
+
+    def _task(self, num_targets: int) -> Regression:
+        levels = tuple(map(float, self.quantiles)) if self.loss == "quantile" else ()
+        return Regression(num_targets, self.loss, levels)
+
+    def _use_units(self, targets: np.ndarray, weights: np.ndarray) -> None:
+        """Puts the units that suit the loss in the place of mean and standard deviation, by targets (B, t)."""
+        if self.loss in ("poisson", "gamma"):  # multiples of the mean
+            self.y_scale_ = np.where(self.y_mean_ > 0, self.y_mean_, 1.0)
+            self.y_mean_ = np.zeros_like(self.y_mean_)
+        elif self.loss in ("huber", "quantile"):  # those that outliers do not move
+            low, middle, high = (_weighted_quantile(targets, weights, level) for level in (0.25, 0.5, 0.75))
+            scales = (high - low) / NORMAL_QUARTILES
+            self.y_mean_, self.y_scale_ = middle, np.where(scales > 0, scales, self.y_scale_)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
@@ -84,8 +178,20 @@ class SetRegressor(RegressorMixin, SetEstimator):
         ``return_std``: also their standard error over random orders, in the same shape: how far other orders would move
         them. 0 where none are drawn. It is about the order alone, and says nothing of how far off a prediction is.
         """
-        mean, error = (columns[0] if self._flat else columns.T for columns in self._in_units(X))
+        check_is_fitted(self)
+        middle = self.task_.middle
+        mean, error = (columns[:, 0, middle] if self._flat else columns[..., middle] for columns in self._in_units(X))
         return (mean, error) if return_std else mean
+
+    def predict_quantiles(self, X: Any) -> np.ndarray:
+        """The quantiles of each set's number at the levels of ``quantiles``: (B, q), or (B, t, q) of several numbers.
+
+        They ascend. Raises: AttributeError if the loss is not "quantile".
+        """
+        check_is_fitted(self)
+        self._check_quantiles()
+        quantiles = self._in_units(X)[0]
+        return quantiles[:, 0] if self._flat else quantiles
 
     def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns what the networks that left out a set in training say of it, as kept from ``fit``.
@@ -100,32 +206,73 @@ class SetRegressor(RegressorMixin, SetEstimator):
         Raises: NotFittedError before fit, and of a model that was loaded.
         """
         sets, means = self._validation_means(num_permutations)
-        columns = self._unstandardised(means)
+        columns = self._unstandardised(means)[..., self.task_.middle]
         return sets, columns[:, 0] if self._flat else columns
 
+    def validation_quantiles(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the quantiles that ``predict_quantiles`` gives, of validation sets, as ``validation_predictions``.
+
+        Shapes: the numbers of the sets in X (V,), and quantiles (V, q), or (V, t, q) of several targets.
+        """
+        sets, means = self._validation_means(None)
+        self._check_quantiles()
+        quantiles = self._unstandardised(means)
+        return sets, quantiles[:, 0] if self._flat else quantiles
+
+    def _check_quantiles(self) -> None:
+        if self.task_.loss != "quantile":
+            raise AttributeError(f"quantiles expect loss='quantile' in fit; got {self.task_.loss!r}.")
+
+    @property
+    def task_(self) -> Regression:
+        """The task of the fitted networks."""
+        return cast(Regression, self.ensemble_.task)
+
     def _unstandardised(self, means: Tensor) -> np.ndarray:
-        """Returns predictions (B, t) in the units of y. Raises: FloatingPointError if one is not finite."""
+        """Returns predictions (B, t · q) in the units of y, (B, t, q): q is 1 but for quantiles.
+
+        Raises: FloatingPointError if one is not finite.
+        """
+        numbers = means.double().numpy().reshape(len(means), len(self.y_scale_), -1)
         with np.errstate(over="ignore"):  # the check says more
-            columns: np.ndarray = means.double().numpy() * self.y_scale_ + self.y_mean_
-        check_outputs_finite(torch.from_numpy(columns), type(self).__name__)
+            columns: np.ndarray = numbers * self.y_scale_[:, None] + self.y_mean_[:, None]
+        check_outputs_finite(torch.from_numpy(columns).flatten(1), type(self).__name__)
         return columns
 
     def _in_units(self, X: Any, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of each set as y was, and their standard errors, (t, B)."""
+        """The numbers of each set as y was, and their standard errors, (B, t, q): q is 1 but for quantiles."""
         outcome = self._outcome(X, seed)
         mean = self._unstandardised(outcome.mean)
         with np.errstate(over="ignore"):
-            error = outcome.standard_error.double().numpy() * self.y_scale_
-        return mean.T, error.T
+            error = outcome.standard_error.double().numpy().reshape(mean.shape) * self.y_scale_[:, None]
+        return mean, error
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
-        changes = (whole.repeat_interleave(sizes, 0) - without).double() * torch.from_numpy(self.y_scale_)
+        of_whole, of_part = self.task_.points(whole), self.task_.points(without)
+        changes = (of_whole.repeat_interleave(sizes, 0) - of_part).double() * torch.from_numpy(self.y_scale_)
         return changes[:, 0] if self._flat else changes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _check_range(targets: np.ndarray, loss: LossName) -> None:
+    """Raises a ValueError for targets that a loss cannot explain."""
+    least = float(targets.min())
+    if (loss == "poisson" and least < 0) or (loss == "gamma" and least <= 0):
+        expected = "numbers above 0" if loss == "gamma" else "no number below 0"
+        raise ValueError(f"loss={loss!r} expects {expected} in y; got {least:.6g}. Take another loss.")
+
+
+def _weighted_quantile(targets: np.ndarray, weights: np.ndarray, level: float) -> np.ndarray:
+    """The least number of each target that a part of ``level`` of the weights does not exceed, (t,)."""
+    order = targets.argsort(0)
+    sums = weights[order].cumsum(0)
+    places = (sums < level * sums[-1]).sum(0).clip(max=len(targets) - 1)
+    columns = np.arange(targets.shape[1])
+    return cast(np.ndarray, targets[order[places, columns], columns])
 
 
 def _scales(targets: np.ndarray, mean: np.ndarray, part: np.ndarray) -> np.ndarray:

@@ -64,6 +64,8 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
             "y_mean_": estimator.y_mean_.tolist(),
             "y_scale_": estimator.y_scale_.tolist(),
             "flat": estimator._flat,
+            "loss": estimator.task_.loss,
+            "quantiles": list(estimator.task_.quantiles),
         }
     description = {
         "estimator": type(estimator).__name__,
@@ -123,7 +125,8 @@ def _estimator(saved: Saved, tensors: Mapping[str, Tensor]) -> SetClassifier | S
         estimator = SetRegressor(**_settings(saved, SetRegressor))
         estimator.y_mean_, estimator.y_scale_ = np.array(saved.fitted.y_mean_), np.array(saved.fitted.y_scale_)
         estimator._flat = saved.fitted.flat
-        task, temperature = Regression(len(estimator.y_mean_)), 1.0
+        task = Regression(len(estimator.y_mean_), saved.fitted.loss, tuple(saved.fitted.quantiles))
+        temperature = 1.0
     estimator._limits()
     estimator.device = "cpu"
     estimator.encoder_ = encoder = TableEncoder.from_state(saved.encoder)

@@ -1,7 +1,6 @@
 """The search: candidates in turn, the promising ones for longer, and at any moment the best average so far."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
 
@@ -18,6 +17,7 @@ from janossy.estimators.ensemble import picks
 from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.tasks import Task
+from janossy.estimators.threads import Threads, using_threads
 from janossy.estimators.training import Ending, Plan, Trained, Training
 from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
 from janossy.tables.layout import Layout
@@ -48,9 +48,6 @@ PREDICTING = 0.05
 
 FEWEST_STEPS = 200
 """No candidate is evaluated after fewer steps of training, unless all of it has fewer."""
-
-SMALL_BATCH = 20_000
-"""Elements of a batch up to which one thread is as fast as several, which would only wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +106,7 @@ class Search:
         tell: Callable[[Progress], None],
         interrupts: Interrupts | None = None,
         checkpoint: Checkpoint | None = None,
+        threads: Threads | None = None,
     ) -> None:
         self.examples, self.splits, self.task, self.layouts, self.limits = examples, splits, task, layouts, limits
         self.num_permutations, self.seed, self.tell, self.checkpoint = num_permutations, seed, tell, checkpoint
@@ -117,6 +115,7 @@ class Search:
         validation = torch.cat([validation for _, validation in splits])
         self.targets, self.weights = examples.targets[validation], examples.weights[validation]
         self.interrupts = interrupts or Interrupts()
+        self.num_threads = (threads or Threads()).of(examples.sets, self._plan(0, 1.0).batch_size)
         self.contenders: list[Contender] = []
 
     def run(self, candidates: Sequence[Candidate]) -> SearchResult:
@@ -130,7 +129,7 @@ class Search:
         """
         self.contenders = [Contender(i, candidate) for i, candidate in enumerate(candidates)]
         parts = self.limits.parts(len(candidates))
-        with _threads(self.examples, self._plan(0, 1.0).batch_size):
+        with using_threads(self.num_threads):
             self._first_round(parts[0])
             for number, part in enumerate(parts[1:], 1):
                 if not self._further_round(number, part):
@@ -445,16 +444,3 @@ class Search:
             weights += [weight / len(contender.runs)] * len(contender.runs)
         trials = [self._trial(contender, weight_of.get(contender, 0.0)) for contender in self.contenders]
         return SearchResult(networks, weights, trials, folds)
-
-
-@contextmanager
-def _threads(examples: Examples, batch_size: int) -> Iterator[None]:
-    """Computes small batches by one thread: others would spend their time on waiting for it."""
-    before = torch.get_num_threads()
-    is_small = batch_size * examples.sets.values.shape[0] <= SMALL_BATCH * len(examples)
-    try:
-        if is_small:
-            torch.set_num_threads(1)
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -25,7 +26,7 @@ from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
 from janossy.estimators.importance import ElementImportance, leave_one_out
 from janossy.estimators.interrupts import Interrupts
-from janossy.estimators.networks import SEED, draws, explained
+from janossy.estimators.networks import SEED, draws, explained, pooled_by
 from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.processes import Processes
 from janossy.estimators.search import Limits, Search
@@ -34,6 +35,7 @@ from janossy.estimators.splits import splits
 from janossy.estimators.streams.fitting import FitRequest, Fitted, Targets, fit_stream
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Task
+from janossy.estimators.threads import Threads
 from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
 from janossy.inference import Sensitivity, sensitivity
@@ -42,7 +44,9 @@ from janossy.sets import Ragged
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.files import open_files
 from janossy.tables.forms import Names, as_sets
-from janossy.tables.lists import leaf_names
+from janossy.tables.grouping import group_numbers
+from janossy.tables.lists import Lists, leaf_names
+from janossy.tables.sources import source
 from janossy.tables.stream import Labelled, SetStream
 from janossy.tables.table import SetTable
 
@@ -55,7 +59,7 @@ MAX_AUDITED = 500
 """Sets whose sensitivity to the order is measured."""
 
 
-class SetEstimator(BaseEstimator):
+class SetEstimator(TransformerMixin, BaseEstimator):
     """The part of ``SetClassifier`` and ``SetRegressor`` that does not ask what is predicted."""
 
     encoder_: TableEncoder
@@ -67,6 +71,7 @@ class SetEstimator(BaseEstimator):
     """Of a fit to sets in files: sets that the networks have not learnt from, in ``folds_`` by their numbers here."""
     scan_: Scan
     seconds_: dict[str, float]
+    num_threads_: int
     interrupted_: bool
     n_features_in_: int
 
@@ -85,6 +90,7 @@ class SetEstimator(BaseEstimator):
         categorical: Names = (),
         set_columns: Names | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        num_threads: int | None = None,
         device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -102,6 +108,7 @@ class SetEstimator(BaseEstimator):
         self.categorical = categorical
         self.set_columns = set_columns
         self.checkpoint = checkpoint
+        self.num_threads = num_threads
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -117,7 +124,28 @@ class SetEstimator(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = []
         return tags
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Returns the pooled vectors of each set (B, c), float32, from all networks that predict, side by side.
+
+        They are f's mean over the set's elements or orders, normalised, before the perceptron and without the set's own
+        columns. For a classical learner they are its statistics. Raises: TypeError for a module of another kind.
+        """
+        sets, context = self._encoded(X)
+        parts = [pooled_by(network, sets, context, self.num_permutations) for network in self.ensemble_.networks]
+        return torch.cat(parts, 1).cpu().numpy()
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the columns of ``transform``: the number of the network, and that of the column in it."""
+        check_is_fitted(self)
+        width = self.encoder_.element_layout.num_columns
+        empty = Ragged(torch.zeros(0, width), torch.zeros(2, dtype=torch.long))
+        context = torch.zeros(1, self.encoder_.context_layout.num_columns)
+        of_sets = context if context.shape[1] else None
+        widths = [pooled_by(network.cpu(), empty, of_sets, 1).shape[1] for network in self.ensemble_.networks]
+        return np.array([f"network{i}_{j}" for i, width in enumerate(widths) for j in range(width)], dtype=object)
 
     def explain(self, X: Any) -> str:
         """Which evaluator computes the pooling of each network that predicts, and what each would cost."""
@@ -167,9 +195,9 @@ class SetEstimator(BaseEstimator):
         """What is told of the predictions of whole sets (B, out), and of those without an element (N, out)."""
         raise NotImplementedError
 
-    def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, task: Task) -> None:
-        """Train on sets, targets (B,) or (B, t), and weights, of which some may be 0."""
-        limits, tried = self._limits(), candidates(self.strategy)
+    def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, groups: np.ndarray | None, task: Task) -> None:
+        """Train on sets, targets (B,) or (B, t), weights, of which some may be 0, and the numbers of their groups."""
+        limits, tried = self._limits(), self._candidates()
         if hasattr(self, "ensemble_"):
             del self.ensemble_
         used = np.flatnonzero(weights)
@@ -180,6 +208,7 @@ class SetEstimator(BaseEstimator):
             )
         if len(used) < len(weights):
             sets, targets, weights = sets[used], targets[torch.from_numpy(used)], weights[used]
+            groups = None if groups is None else np.unique(groups[used], return_inverse=True)[1]
         self.encoder_ = TableEncoder().fit(sets)
         encoded = self.encoder_.transform(sets)
         sizes = encoded.elements.offsets.diff()
@@ -190,12 +219,13 @@ class SetEstimator(BaseEstimator):
             targets,
             torch.from_numpy(weights / weights.mean()).float(),
         )
-        seed, checkpoint = self._seed_in_memory(tried, examples)
+        prepared, checkpoint = self._prepared(tried, examples, groups)
+        seed = prepared["seed"]
         examples = examples.to(self.device)
         with _seeded(seed, self.device), Interrupts() as interrupts:
             search = Search(
                 examples,
-                splits(targets, self.validation, np.random.default_rng(seed)),
+                splits(targets, self.validation, np.random.default_rng(seed), groups),
                 task,
                 (replace(self.encoder_.element_layout, largest_size=largest), self.encoder_.context_layout),
                 limits,
@@ -204,7 +234,9 @@ class SetEstimator(BaseEstimator):
                 tell=partial(self._tell, interrupts),
                 interrupts=interrupts,
                 checkpoint=checkpoint,
+                threads=Threads(self.num_threads, prepared["threads"]),
             )
+            self.num_threads_ = search.num_threads
             found = self._found(interrupts, lambda: search.run(tried))
             self.trials_ = found.trials
             self.ensemble_ = Ensemble(found.networks, found.weights, task)
@@ -215,20 +247,38 @@ class SetEstimator(BaseEstimator):
         self.ensemble_.to("cpu")
         self._warn_unfinished()
 
-    def _seed_in_memory(self, tried: Sequence[Candidate], examples: Examples) -> tuple[int, Checkpoint | None]:
-        """Returns the seed, that of the checkpoint if it has one, and the checkpoint."""
+    def _candidates(self) -> list[Candidate]:
+        """Returns what the strategy stands for, without classical learners if they do not minimise the loss."""
+        tried = candidates(self.strategy)
+        loss = self.get_params().get("loss", "squared_error")
+        if loss == "squared_error":
+            return tried
+        networks = [each for each in tried if not each.classical]
+        if not networks:
+            raise ValueError(
+                f"loss={loss!r} expects networks in strategy, as {tried[0].strategy!r} minimises squared errors. Give "
+                "'auto', or the name of a network."
+            )
+        return networks
+
+    def _prepared(
+        self, tried: Sequence[Candidate], examples: Examples, groups: np.ndarray | None
+    ) -> tuple[dict[str, Any], Checkpoint | None]:
+        """Returns the seed and the number of threads that there are, those of the checkpoint if it has them."""
         state = self.random_state
-        if self.checkpoint is None:
-            return int(check_random_state(state).randint(2**31 - 1)), None
         given = None if state is None else int(check_random_state(state).randint(2**31 - 1))
+        seed = int(check_random_state(None).randint(2**31 - 1)) if given is None else given
+        prepared: dict[str, Any] = {"seed": seed, "threads": torch.get_num_threads()}
+        if self.checkpoint is None:
+            return prepared, None
         metadata = self._metadata(tried, given) | {"sets": examples.digest()}
+        metadata["groups"] = None if groups is None else sha256(groups.tobytes()).hexdigest()
         checkpoint = Checkpoint(Path(self.checkpoint), metadata, Processes())
-        prepared = checkpoint.read("prepared")
-        if prepared is None:
-            seed = int(check_random_state(None).randint(2**31 - 1)) if given is None else given
-            prepared = {"seed": seed}
-            checkpoint.write("prepared", prepared)
-        return prepared["seed"], checkpoint
+        found = checkpoint.read("prepared")
+        if found is not None:
+            return found, checkpoint
+        checkpoint.write("prepared", prepared)
+        return prepared, checkpoint
 
     def _metadata(self, tried: Sequence[Candidate], seed: int | None) -> dict[str, Any]:
         """Returns what tells this fit from others, beside its sets, as plain data."""
@@ -270,11 +320,13 @@ class SetEstimator(BaseEstimator):
             stacklevel=4,
         )
 
-    def _stream(self, X: Any, y: Any = None) -> SetStream | None:
+    def _stream(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> SetStream | None:
         """The stream that X is, or the files that it names; None for whatever else."""
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
         if isinstance(X, SetStream):
-            if y is not None:
-                raise ValueError("a SetStream names its targets itself, SetStream(paths, y=…); got another y.")
+            for name, given in beside.items():
+                if given is not None:
+                    raise ValueError(f"a SetStream names its columns itself, SetStream(paths, {name}=…); got {name}.")
             return X
         listed = X if isinstance(X, list | tuple) and X else [X]
         if not all(isinstance(path, str | PathLike) for path in listed):
@@ -282,27 +334,26 @@ class SetEstimator(BaseEstimator):
         names = [y] if isinstance(y, str) else y
         if y is not None and not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)):
             raise ValueError(f"sets in files expect y as the name of a column, or several; got {type(y).__name__}.")
+        for name, given in list(beside.items())[1:]:
+            if given is not None and not isinstance(given, str):
+                raise ValueError(f"sets in files expect {name} as the name of a column; got {type(given).__name__}.")
         options: dict[str, Any] = {
             "set_columns": self.set_columns,
             "numeric": self.numeric,
             "categorical": self.categorical,
         }
-        return SetStream(listed, y, **options)
+        return SetStream(listed, y, sample_weight=sample_weight, groups=groups, **options)
 
-    def _fit_stream(
-        self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], Targets], sample_weight: Any
-    ) -> None:
+    def _fit_stream(self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], Targets]) -> None:
         """Learn from sets in files, of which memory holds a few at a time."""
         owner = type(self).__name__
-        if sample_weight is not None:
-            raise ValueError(f"{owner} takes no sample_weight of sets in files; read them with as_sets.")
         if isinstance(self.validation, Integral):
             raise ValueError(f"{owner} leaves out a part of sets in files, as 0.1; got validation={self.validation}.")
         if stream.y is None:
             raise ValueError(f"{owner} requires y to be passed, but the target y is None: SetStream(paths, y='name').")
         if len(stream) < 2:
             raise ValueError(f"{owner} expects two sets or more; got {len(stream)} sample(s). Give it more.")
-        limits, tried = self._limits(), candidates(self.strategy)
+        limits, tried = self._limits(), self._candidates()
         if hasattr(self, "ensemble_"):
             del self.ensemble_
         random_state, checkpoint = self.random_state, self.checkpoint
@@ -315,6 +366,7 @@ class SetEstimator(BaseEstimator):
             seed,
             self.device,
             None if checkpoint is None else Path(checkpoint),
+            self.num_threads,
             self._metadata(tried, seed),
             lambda progress: self._tell(interrupts, progress),
         )
@@ -325,12 +377,13 @@ class SetEstimator(BaseEstimator):
         self._warn_unfinished()
 
     def _take(self, fitted: Fitted) -> None:
-        """What a fit to a stream has found."""
+        """Keeps the results of a fit to a stream."""
         found, task = fitted.found, fitted.targets.task
         self.encoder_, self.trials_ = fitted.encoder, found.trials
         self.folds_ = [fold.on_host(torch.arange(len(fitted.examples))) for fold in found.folds]
         self.ensemble_ = Ensemble(found.networks, found.weights, task)
         self.validation_sets_, self.scan_, self.seconds_ = fitted.validation_sets, fitted.scan, fitted.seconds
+        self.num_threads_ = fitted.num_threads
         self.n_features_in_ = len(self.encoder_.elements) + len(self.encoder_.context)
         torch.manual_seed(fitted.seed)
         self._calibrate(found.folds, fitted.examples)
@@ -338,7 +391,7 @@ class SetEstimator(BaseEstimator):
         self.ensemble_.to("cpu")
 
     def _calibrate(self, folds: Sequence[Fold], examples: Examples) -> None:
-        """What is learnt from the sets that were left out, when the networks are ready."""
+        """Learns from the validation sets, when the networks are ready."""
 
     def _tell(self, interrupts: Interrupts, progress: Progress) -> None:
         """Reports progress. A KeyboardInterrupt that the user's function raises is a wish to end."""
@@ -364,10 +417,31 @@ class SetEstimator(BaseEstimator):
     def _encoded(self, X: Any) -> tuple[Ragged, Tensor | None]:
         """The sets of X and their context, as the networks read them."""
         check_is_fitted(self)
-        encoded = self.encoder_.transform(self._sets(X))
+        sets = self._sets(X)
+        encoded = self.encoder_.transform(sets)
+        self._warn_far(sets)
         self.ensemble_.to(self.device)
         context = encoded.context.to(self.device) if encoded.context.shape[1] else None
         return encoded.elements.to(self.device), context
+
+    def _warn_far(self, sets: SetTable) -> None:
+        """Warns of values far outside those of training, where a network may say anything."""
+        for name, far in self.encoder_.far_values(sets).items():
+            warnings.warn(
+                f"column {name!r} holds {int(far.sum()):,} values far outside the range of training: predictions of "
+                "their sets are guesses.",
+                stacklevel=5,
+            )
+
+    def far_values(self, X: Any) -> np.ndarray:
+        """Counts the values of each set, (B,), that are far outside training's range: by more than its width."""
+        check_is_fitted(self)
+        sets = self._sets(X)
+        total = np.zeros(len(sets), np.int64)
+        owners = np.repeat(np.arange(len(sets)), sets.sizes)
+        for name, far in self.encoder_.far_values(sets).items():
+            total += np.bincount(owners[far], minlength=len(sets)) if name in sets.elements else far
+        return total
 
     def _outcome(self, X: Any, seed: int = SEED) -> Outcome:
         """Returns the prediction of each set of X, as the networks give it.
@@ -411,10 +485,19 @@ class SetEstimator(BaseEstimator):
             )
         return cast(np.ndarray, weights)
 
+    def _groups(self, groups: Any, num_sets: int) -> np.ndarray | None:
+        """Returns the number of the group of each set, (B,), or None without groups."""
+        if groups is None:
+            return None
+        column = source(groups, "groups")
+        if isinstance(column, Lists) or len(column) != num_sets:
+            raise ValueError(f"groups expects one value a set, {num_sets} in all; got {len(column)}, or lists.")
+        return group_numbers([column])
+
     def _limits(self) -> Limits:
         """The settings of training, checked."""
         owner = type(self).__name__
-        for name in ("max_epochs", "batch_size", "patience"):
+        for name in ("max_epochs", "batch_size", "patience", "num_threads"):
             check_integer(owner, name, getattr(self, name), 1, optional=True)
         check_integer(owner, "num_permutations", self.num_permutations, 1)
         for name, example in {"time_budget": 600.0, "learning_rate": 3e-3}.items():

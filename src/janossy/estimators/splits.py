@@ -1,9 +1,14 @@
 """Splits of the training sets into those that networks learn from and those that they are judged by."""
 
+import warnings
+from collections.abc import Iterable
+from fractions import Fraction
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import torch
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from torch import Tensor
 
 FEW_SETS = 2_000
@@ -14,34 +19,116 @@ PART = 0.1
 MAX_SETS = 20_000
 """Of more sets a tenth is left out, and never more than this many."""
 
+FEW_GROUPS = 1_000
+"""Up to so many groups, folds of groups are stratified; random folds of more are alike."""
+
+STRATA = 5
+"""Numbers are stratified, in folds of groups, by so many quantiles."""
+
+FINEST = 10
+"""A part of groups is so many folds at most, unless it is smaller than one of them."""
+
 
 def splits(
-    targets: Tensor, validation: float | int | None, generator: np.random.Generator
+    targets: Tensor, validation: float | int | None, generator: np.random.Generator, groups: np.ndarray | None = None
 ) -> list[tuple[Tensor, Tensor]]:
-    """The numbers of the sets to learn from and to be judged by, of each network; stratified by the targets.
+    """Returns the numbers of the sets to learn from and of the validation sets, for each network.
 
-    ``validation``: the part to leave out, or the number of folds; None for what suits the number of sets.
+    Splits are stratified by the targets. Several targets count as their first.
+
+    Args:
+        validation: the part to leave out, or the number of folds; None for what suits the number of sets.
+        groups: numbers (B,) of groups, 0 to G - 1: sets of one group are never on both sides of a split.
+
+    Raises: ValueError for a single group.
     """
     num = len(targets)
     if validation is None:
         validation = FOLDS if num <= FEW_SETS else min(PART, MAX_SETS / num)
-    num_folds = int(validation) if isinstance(validation, Integral) else max(2, round(1 / validation))
-    num_folds = min(num_folds, num)
-    fold = folds(targets, num_folds, generator)
-    validated = range(num_folds) if isinstance(validation, Integral) else range(1)
-    return [((fold != i).nonzero()[:, 0], (fold == i).nonzero()[:, 0]) for i in validated]
+    if groups is not None and groups.max() == 0:
+        raise ValueError(
+            "groups expects two groups or more, as networks are judged by groups that they have not learnt from; got "
+            "one. Leave groups out to split sets."
+        )
+    if isinstance(validation, Integral):
+        num_folds = min(int(validation), num)
+        fold = (
+            folds(targets, num_folds, generator)
+            if groups is None
+            else group_folds(targets, groups, num_folds, generator)
+        )
+        validation_sets = [fold == i for i in range(int(fold.max()) + 1)]
+    elif groups is None:
+        validation_sets = [stratified_part(targets, float(validation), generator)]
+    else:
+        part = (
+            Fraction(validation).limit_denominator(FINEST)
+            if validation > 1 / FINEST
+            else Fraction(1, round(1 / validation))
+        )
+        fold = group_folds(targets, groups, part.denominator, generator)
+        num_folds = int(fold.max()) + 1  # there may be fewer groups
+        validation_sets = [fold < min(num_folds - 1, max(1, round(part * num_folds)))]
+    return [((~each).nonzero()[:, 0], each.nonzero()[:, 0]) for each in validation_sets]
 
 
 def folds(targets: Tensor, num_folds: int, generator: np.random.Generator) -> Tensor:
-    """The fold of each set, (B,): each has as many of each class, or of low and high numbers, as can be.
+    """Returns the fold of each set, (B,): each has as many of each class, or of low and high numbers, as can be.
 
-    In the order of their targets, every ``num_folds`` neighbours go to different folds. Several targets count as their
-    first.
+    In the order of their targets, every ``num_folds`` neighbours go to different folds.
     """
-    first = targets.numpy() if targets.dim() == 1 else targets[:, 0].numpy()
-    order = np.lexsort((generator.random(len(first)), first))
-    num_rows = -(-len(first) // num_folds)
+    order = _by_target(targets, generator)
+    num_rows = -(-len(order) // num_folds)
     each = generator.permuted(np.tile(np.arange(num_folds), (num_rows, 1)), axis=1).reshape(-1)
-    fold = np.empty(len(first), np.int64)
-    fold[order] = each[: len(first)]
+    fold = np.empty(len(order), np.int64)
+    fold[order] = each[: len(order)]
     return torch.from_numpy(fold)
+
+
+def stratified_part(targets: Tensor, part: float, generator: np.random.Generator) -> Tensor:
+    """Returns flags (B,) of a part of the sets: in the order of their targets, they stand at equal distances.
+
+    There is at least one set on each side.
+    """
+    order = _by_target(targets, generator)
+    num = min(len(order) - 1, max(1, round(part * len(order))))
+    places = ((np.arange(num) + generator.random()) * (len(order) / num)).astype(np.int64)
+    chosen = torch.zeros(len(order), dtype=torch.bool)
+    chosen[torch.from_numpy(order[places])] = True
+    return chosen
+
+
+def group_folds(targets: Tensor, groups: np.ndarray, num_folds: int, generator: np.random.Generator) -> Tensor:
+    """Returns the fold of each set, (B,), as scikit-learn's StratifiedGroupKFold, or GroupKFold of many groups, says.
+
+    There are as many folds as groups if there are fewer groups than ``num_folds``.
+    """
+    num_groups = int(groups.max()) + 1
+    options: dict[str, Any] = {"shuffle": True, "random_state": int(generator.integers(2**31))}
+    options["n_splits"] = num_folds = min(num_folds, num_groups)
+    first = _first(targets)
+    strata = np.argsort(np.argsort(first, kind="stable")) * STRATA // len(first) if targets.dim() > 1 else first
+    if num_groups <= FEW_GROUPS and np.unique(strata, return_counts=True)[1].max() >= num_folds:
+        with warnings.catch_warnings(action="ignore"):  # of classes with fewer sets than folds
+            fold = _fold_numbers(StratifiedGroupKFold(**options).split(groups, strata, groups), len(groups))
+        if len(np.unique(fold)) == num_folds:
+            return torch.from_numpy(fold)
+    return torch.from_numpy(_fold_numbers(GroupKFold(**options).split(groups, groups=groups), len(groups)))
+
+
+def _fold_numbers(parts: Iterable[tuple[np.ndarray, np.ndarray]], num: int) -> np.ndarray:
+    """Returns the number of the part in which each set is in validation, (B,)."""
+    fold = np.empty(num, np.int64)
+    for i, (_, validation_sets) in enumerate(parts):
+        fold[validation_sets] = i
+    return fold
+
+
+def _by_target(targets: Tensor, generator: np.random.Generator) -> np.ndarray:
+    """Returns the numbers of the sets by their targets, equal ones in a random order."""
+    first = _first(targets)
+    return np.lexsort((generator.random(len(first)), first))
+
+
+def _first(targets: Tensor) -> np.ndarray:
+    return targets.numpy() if targets.dim() == 1 else targets[:, 0].numpy()

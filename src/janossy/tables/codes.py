@@ -35,7 +35,8 @@ class Number:
 
     ``scale`` is 0 for a column that is constant in training: it is encoded as 0 whatever it holds, as training says
     nothing of what it means. ``missing``: values were missing in training, and a second column is 1 where one is.
-    ``period``: 2π or 360 where values lie all around a turn, in radians or degrees, else 0.
+    ``period``: 2π or 360 where values lie all around a turn, in radians or degrees, else 0. ``low``, ``high``: the
+    range of training; equal if it is not known, or the column constant.
     """
 
     name: str
@@ -44,6 +45,8 @@ class Number:
     scale: float
     missing: bool
     period: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,13 +62,20 @@ class Number:
         largest = float(np.abs(there).max(initial=0))
         if largest == 0:
             return cls(name, column.kind, 0.0, 0.0, bool(missing.any()))
+        low, high = float(there.min()), float(there.max())
         power = int(np.frexp(largest)[1])
         there = np.ldexp(there, -power)  # below 1, so that squares neither overflow nor vanish
         mean = there.mean()
         scale = np.sqrt(np.square(there - mean).mean())
         mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
         period = Turns.of(np.ldexp(there, power)).period if column.kind == "numeric" else 0.0
-        return cls(name, column.kind, mean, scale, bool(missing.any()), period)
+        return cls(name, column.kind, mean, scale, bool(missing.any()), period, low, high)
+
+    def far(self, column: Column) -> np.ndarray:
+        """Flags values (N,) that are farther outside the range of training than that is wide."""
+        numbers, width = column.numbers(), self.high - self.low
+        with np.errstate(invalid="ignore"):  # of missing ones
+            return ((numbers < self.low - width) | (numbers > self.high + width)) & (width > 0)
 
     def encode(self, column: Column, out: np.ndarray, where: Where, standardize: bool) -> None:
         """Write the numbers to out (N, 1 or 2), float32."""
@@ -205,6 +215,8 @@ class NumberState(Struct, forbid_unknown_fields=True):
     scale: Annotated[float, Meta(ge=0)]
     missing: bool
     period: Annotated[float, Meta(ge=0)]
+    low: float = 0.0
+    high: float = 0.0
 
 
 class CategoriesState(Struct, forbid_unknown_fields=True):
@@ -269,9 +281,10 @@ def code_from_state(state: Any) -> Code:
         _check_finite("categories", *(x for x in saved.categories if not isinstance(x, str)))
         return Categories(saved.name, tuple(saved.categories), saved.missing)
     number = typed(state, NumberState)
-    for field in ("mean", "scale", "period"):
-        _check_finite(field, getattr(number, field))
-    return Number(number.name, number.kind, number.mean, number.scale, number.missing, number.period)
+    fields = {name: getattr(number, name) for name in number.__struct_fields__}
+    for field in ("mean", "scale", "period", "low", "high"):
+        _check_finite(field, fields[field])
+    return Number(**fields)
 
 
 def _check_finite(field: str, *numbers: float) -> None:

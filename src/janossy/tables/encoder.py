@@ -93,6 +93,21 @@ class TableEncoder:
         ragged = Ragged(torch.from_numpy(elements), torch.tensor(sets.offsets), sizes=sets.sizes.tolist())
         return Encoded(ragged, torch.from_numpy(context), unseen)
 
+    def far_values(self, sets: SetTable) -> dict[str, np.ndarray]:
+        """Flags values far outside those of training, (N,) or (B,), of each column of numbers that has such.
+
+        Far is farther from the range of training than that is wide.
+        """
+        found: dict[str, np.ndarray] = {}
+        for codes, columns in ((self.elements, sets.elements), (self.context, sets.context)):
+            for code in codes:
+                if (
+                    isinstance(code, Number)
+                    and (far := code.far(columns[code.name].to_kind(code.kind, code.name))).any()
+                ):
+                    found[code.name] = far
+        return found
+
     def fit_transform(self, sets: SetTable) -> Encoded:
         """Fit, and encode the same sets."""
         return self.fit(sets).transform(sets)
@@ -133,7 +148,7 @@ class TableEncoder:
 
     @property
     def element_names(self) -> tuple[str, ...]:
-        """What the columns of the encoded elements are called."""
+        """The names of the columns of the encoded elements."""
         return names_of(self.elements)
 
     @property

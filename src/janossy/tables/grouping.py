@@ -1,6 +1,6 @@
 """Long tables, one row an element: which rows make each set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, cast
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from janossy.tables.columns import Column, Where
+from janossy.tables.columns import Column, Where, category_of
 from janossy.tables.table import offsets_of, set_name, tuples
 
 
@@ -62,6 +62,25 @@ class Grouping:
                 "set_columns and y."
             )
         return column[np.arange(len(column))[self.order][self.offsets[:-1]]]
+
+
+def group_numbers(columns: Iterable[Column]) -> np.ndarray:
+    """The number of the group of each set, of several columns one after the other: equal values are one group.
+
+    Raises: ValueError for a missing value.
+    """
+    known: dict[Any, int] = {}
+    parts = []
+    for column in columns:
+        if (missing := column.missing()).any():
+            raise ValueError(
+                f"groups expects a group for every set; got none for set {int(missing.argmax())}. Give it one."
+            )
+        codes, first = _numbered({"groups": column}, "row {}".format)
+        values = listed(ids_of([column[first]]))
+        places = [known.setdefault(category_of(value), len(known)) for value in values]
+        parts.append(np.array(places, np.int64)[codes])
+    return np.concatenate(parts)
 
 
 def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:

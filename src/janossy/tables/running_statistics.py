@@ -43,6 +43,8 @@ class Numbers:
             mean=self.code.mean + part * apart,
             scale=hypot(*spread),
             missing=self.code.missing or other.code.missing,
+            low=min((each.code.low for each in (self, other) if each.num), default=0.0),
+            high=max((each.code.high for each in (self, other) if each.num), default=0.0),
         )
         return Numbers(code, num, max(self.largest, other.largest), self.turns.and_(other.turns))
 
@@ -63,6 +65,8 @@ class RunningStatistics:
     num_elements: int = 0
     smallest: int = 0
     largest: int = 0
+    weight: float = 0.0
+    """Of all sets."""
 
     def add(self, sets: SetTable, targets: np.ndarray, classes: bool, where: Where) -> None:
         """A piece more. ``classes``: of the targets their values count, else their spread."""
@@ -98,6 +102,7 @@ class RunningStatistics:
         self.classes.update(other.classes)
         self.num_sets += other.num_sets
         self.num_elements += other.num_elements
+        self.weight += other.weight
         self.largest = max(self.largest, other.largest)
         if len(self.classes) > MAX_CLASSES:
             raise ValueError(

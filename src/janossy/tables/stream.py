@@ -8,12 +8,15 @@ from warnings import warn
 import numpy as np
 import pyarrow as pa
 
-from janossy.tables.columns import Where, without_views
+from janossy.tables.columns import Column, Where, without_views
 from janossy.tables.files import Paths, open_files
 from janossy.tables.forms import Names, as_sets, names_of
-from janossy.tables.lists import holds_lists
+from janossy.tables.grouping import Grouping, group_numbers
+from janossy.tables.lists import Lists, holds_lists
 from janossy.tables.sorted_ids import FileIds, begins, check_apart
+from janossy.tables.sources import source
 from janossy.tables.table import SetTable, offsets_of
+from janossy.tables.targets import checked_weights
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,11 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """The sets of a piece, with their targets if they have any: (B,), or (B, t) of several."""
+    """The sets of a piece; their targets, (B,), or (B, t) of several, and their weights (B,), if they have any."""
 
     sets: SetTable
     targets: np.ndarray | None
+    weights: np.ndarray | None = None
 
 
 class SetStream:
@@ -52,6 +56,8 @@ class SetStream:
         paths: a file, a folder, a pattern such as "sets/part-*.parquet", or several. Folders called year=2024 give
             their files a column.
         y: the column of the targets, or several.
+        sample_weight: the column of the sets' weights in a fit, numbers >= 0.
+        groups: the column of the sets' groups, which validation keeps together.
         set_id, set_columns, numeric, categorical, drop: as of ``as_sets``.
 
     Raises: FileNotFoundError for what is not there; ValueError, naming file, column and row, for files that are damaged
@@ -74,6 +80,8 @@ class SetStream:
         paths: Paths,
         y: Names | None = None,
         *,
+        sample_weight: str | int | None = None,
+        groups: str | int | None = None,
         set_id: Names | None = None,
         set_columns: Names | None = None,
         numeric: Names = (),
@@ -81,25 +89,31 @@ class SetStream:
         drop: Names = (),
     ) -> None:
         self.files = open_files(paths)
+        self.sample_weight, self.groups = (None if name is None else str(name) for name in (sample_weight, groups))
         names = [str(name) for name in names_of(y)]
         self.y = None if y is None else names[0] if isinstance(y, str | int | np.integer) else names
         self.set_id = tuple(str(name) for name in names_of(set_id))
         self.options: dict[str, Any] = {"set_columns": set_columns, "numeric": numeric, "categorical": categorical}
         schema, targets, dropped = self.files.schema, names, {str(name) for name in names_of(drop)}
-        for name in (*self.set_id, *targets):
+        of_fits = [name for name in (self.sample_weight, self.groups) if name is not None]
+        for name in (*self.set_id, *targets, *of_fits):
             if name not in schema.names:
                 known = ", ".join(schema.names[:20]) + (", …" if len(schema) > 20 else "")
                 raise ValueError(f"{self.files.names[0]} has no column {name!r}; it has {known}.")
         named = {
             *targets,
             *self.set_id,
+            *of_fits,
             *map(str, (*names_of(set_columns), *names_of(numeric), *names_of(categorical))),
         }
         index = set(self.files.index_columns) - named
         if index:
             warn(f"{', '.join(sorted(index))} is the index of a pandas frame, and left out.", stacklevel=2)
-        self.columns = [name for name in schema.names if (name not in dropped and name not in index) or name in targets]
+        dropped |= index | {name for name in of_fits if name not in self.set_id}
+        self.columns = [name for name in schema.names if name not in dropped or name in targets]
         self.of_lists = any(holds_lists(schema.field(name).type) for name in self.columns if name not in targets)
+        if self.sample_weight is not None and self.sample_weight not in self.columns:
+            self.columns.append(self.sample_weight)
         if not self.of_lists and not self.set_id:
             raise ValueError(
                 f"{self.files.names[0]} has no column of lists: set_id= names the column that tells which rows are a "
@@ -115,8 +129,11 @@ class SetStream:
 
     def table(self, i: int, ids: bool = False) -> pa.Table:
         """The rows of a piece, as they are in the file; without ids that only name rows, unless they are asked for."""
+        without = self.set_id if self.of_lists and not ids else ()
+        return self._table(i, [name for name in self.columns if name not in without or name == self.sample_weight])
+
+    def _table(self, i: int, columns: list[str]) -> pa.Table:
         piece = self.pieces[i]
-        columns = self.columns if ids or not self.of_lists else [x for x in self.columns if x not in self.set_id]
         rows = self.files.fragments[piece.file].subset(row_group_ids=list(piece.groups))
         try:
             table = rows.to_table(self.files.schema, columns=columns)
@@ -129,8 +146,43 @@ class SetStream:
     def part(self, table: pa.Table, where: Where = "row {}".format) -> Labelled:
         """The sets of rows such as ``table`` gives, and their targets if the stream has any."""
         set_id = [name for name in self.set_id if name in table.column_names]
-        read = as_sets(table, self.y, set_id=set_id or None, where=where, **self.options)
-        return Labelled(*read) if isinstance(read, tuple) else Labelled(read, None)
+        weights = None
+        if self.sample_weight is not None and self.sample_weight in table.column_names:
+            of_rows = checked_weights(self._column(table, self.sample_weight), where)
+            weights = self._of_sets(table, Column("numeric", of_rows), self.sample_weight, where).values
+        without = [self.sample_weight] if self.sample_weight not in (None, *set_id) else []
+        found = as_sets(table.drop_columns(without), self.y, set_id=set_id or None, where=where, **self.options)
+        sets, targets = found if isinstance(found, tuple) else (found, None)
+        return Labelled(sets, targets, weights)
+
+    def group_numbers(self) -> np.ndarray | None:
+        """The number of the group of each set, in the order of the stream, (B,); None without ``groups``.
+
+        Raises: ValueError, naming file and row, for a set that has none, or several.
+        """
+        if (name := self.groups) is None:
+            return None
+        columns = [name] if self.of_lists else list(dict.fromkeys((*self.set_id, name)))
+        tables = (self._table(i, columns) for i in range(len(self.pieces)))
+        return group_numbers(
+            self._of_sets(table, self._column(table, name), name, self.where(i)) for i, table in enumerate(tables)
+        )
+
+    def _column(self, table: pa.Table, name: str) -> Column:
+        column = source(table[name], name)
+        if isinstance(column, Lists):
+            raise ValueError(f"column {name!r} expects one value a set; got lists.")
+        return column
+
+    def _of_sets(self, table: pa.Table, column: Column, name: str, where: Where) -> Column:
+        """One value per set, of a column that is constant in each. Raises: ValueError if it is not, or lacks one."""
+        if (missing := column.missing()).any():
+            row = where(int(missing.argmax()))
+            raise ValueError(f"column {name!r} expects a value for every set; got none in {row}. Give it one.")
+        if self.of_lists:
+            return column
+        group = Grouping.by({each: self._column(table, each) for each in self.set_id}, where)
+        return group.one_a_set(column, name, where)
 
     def read(self, i: int, ids: bool = False) -> Labelled:
         """The sets of a piece, with ``ids`` if they are asked for, and their targets.
@@ -160,9 +212,11 @@ class SetStream:
         return (self.read(i) for i in range(len(self.pieces)))
 
     def state(self) -> dict[str, Any]:
-        """What tells these files from others, as plain data."""
+        """Returns what tells these files from others, as plain data."""
         rows = [fragment.metadata.num_rows for fragment in self.files.fragments]
-        named = {"files": list(self.files.names), "rows": rows, "y": names_of(self.y), "set_id": list(self.set_id)}
+        named: dict[str, Any] = {"files": list(self.files.names), "rows": rows}
+        named |= {"y": names_of(self.y), "set_id": list(self.set_id)}
+        named |= {"sample_weight": self.sample_weight, "groups": self.groups}
         return named | {"columns": self.columns, "options": repr(self.options)}
 
     def _pieces(self) -> Iterator[Piece]:

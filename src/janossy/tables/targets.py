@@ -156,6 +156,16 @@ def without_target(name: Any, place: str | None = None) -> ValueError:
     )
 
 
+def checked_weights(column: Column, where: Where) -> np.ndarray:
+    """The weights of sets (B,), float64. Raises: ValueError, naming the row, for one that is no finite number >= 0."""
+    weights = column.to_kind("numeric", "sample_weight", where).values.astype(np.float64)
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"sample_weight expects finite numbers >= 0; got {weights[row]} in {where(row)}.")
+    return weights
+
+
 def _levels(index: Any, names: Sequence[str]) -> list[int]:
     """The positions at which an index has the levels of these names."""
     levels = list(map(str, index.names))

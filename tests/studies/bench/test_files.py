@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from studies.bench import files
 from studies.bench.files import check_digest, file_at
 
 
@@ -27,6 +28,16 @@ def test_what_cannot_be_had_says_where_to_put_it(tmp_path, monkeypatch):
     ):
         file_at(tmp_path / "folder", "a/b.csv", (tmp_path / "none.csv").as_uri())
     assert not (tmp_path / "janossy" / "a" / "b.csv").exists()
+
+
+def test_a_file_without_end_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(files, "MAX_DOWNLOAD", 10**6)
+    far = tmp_path / "far.bin"
+    far.write_bytes(bytes(3 * 10**6))
+    with pytest.raises(OSError, match="more than 1,000,000 bytes"):
+        file_at(None, "a/far.bin", far.as_uri())
+    assert [each for each in (tmp_path / "home").rglob("*") if each.is_file()] == []
 
 
 def test_content_is_known_by_dtype_shape_and_values(tmp_path):

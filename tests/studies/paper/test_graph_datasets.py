@@ -1,6 +1,7 @@
 """The graph data sets: what is in them, and that damage to their files is found."""
 
 import json
+import os
 import pickle
 import resource
 import shutil
@@ -370,6 +371,24 @@ def test_damaged_cora_is_refused(part, kind, at, tmp_path):
     copied("cora", tmp_path)
     damage(tmp_path / FOLDERS["cora"] / "raw" / part, kind, at)
     refusal("cora", tmp_path)
+
+
+class Code:
+    """An object whose pickle makes a folder."""
+
+    def __init__(self, made):
+        self.made = made
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.made),)
+
+
+@pytest.mark.parametrize("part", ["ind.cora.x", "ind.cora.graph"])
+def test_code_in_a_raw_file_is_not_run(part, tmp_path):
+    copied("cora", tmp_path)
+    (tmp_path / FOLDERS["cora"] / "raw" / part).write_bytes(pickle.dumps(Code(tmp_path / "made")))
+    refusal("cora", tmp_path)
+    assert not (tmp_path / "made").exists()
 
 
 places = st.floats(0, 1, exclude_max=True)

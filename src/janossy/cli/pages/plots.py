@@ -45,6 +45,7 @@ def render(plot: Plot, theme: str) -> bytes:
         "grid.color": colours["faint"],
         "grid.linewidth": 0.8,
         "figure.constrained_layout.h_pad": 0.07,
+        "text.parse_math": False,  # labels are the user's own, such as $
         **dict.fromkeys(("figure.facecolor", "axes.facecolor"), colours["paper"]),
         **dict.fromkeys(
             ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), colours["ink"]

@@ -35,8 +35,8 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
             hint = ""
             if owner == "element" and _is_constant(column, sets):
                 hint = f"one value in each set: --set-columns {name}?"
-            elif column.kind == "numeric" and _num_codes(column) is not None:
-                hint = f"codes, not amounts: --categorical {name}?"
+            elif column.kind == "numeric" and (different := _num_codes(column)) is not None:
+                hint = f"{different} different whole numbers. If they are codes and no amounts: --categorical {name}"
             elif column.kind == "categorical" and (what := _spelled(column)):
                 hint = what.format(name)
             reason = (reasons or {}).get(name) or REASONS[column.kind]

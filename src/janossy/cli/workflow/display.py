@@ -65,12 +65,18 @@ class _TimeLeft(ProgressColumn):
         return Text(f"at most {duration(max(0.0, left))} left" if left < inf else duration(task.elapsed or 0.0))
 
 
+NOTES = {"out of time": "its part of the time was over before the planned epochs: more --time-budget trains it longer"}
+"""What a trial's note means."""
+
+
 class FitDisplay:
     """Shows a search as it goes: used as ``with``, and as the estimator's ``progress``."""
 
     def __init__(self, console: Console, score: str) -> None:
         self.console, self.score = console, score
         self.best: tuple[float, str] | None = None
+        self.told_slow: set[str] = set()
+        self.last = 0.0
         self.bars = Bars(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
@@ -93,6 +99,9 @@ class FitDisplay:
         """Show where the search is."""
         if progress.trial is not None:
             self._tried(progress)
+        elif progress.epoch.number == 1:
+            self._first_epoch(progress)
+        self.last = progress.seconds
         of = f", network {progress.network + 1} of {progress.num_networks}" if progress.num_networks > 1 else ""
         where = f"round {progress.rung + 1}: {progress.candidate}{of}"
         epoch = progress.epoch
@@ -106,18 +115,34 @@ class FitDisplay:
             end=monotonic() + progress.seconds_left,
         )
 
+    def _first_epoch(self, progress: Progress) -> None:
+        """Says that a candidate's training will not end in time, when that is known first."""
+        seconds, planned = progress.seconds - self.last, progress.epoch.planned
+        if progress.candidate in self.told_slow or seconds * (planned - 1) <= progress.seconds_left:
+            return
+        self.told_slow.add(progress.candidate)
+        possible = 1 + int(progress.seconds_left / seconds)
+        say(
+            self.console,
+            f"{progress.candidate}: an epoch takes {duration(seconds)}, so that the time suffices for {possible} of "
+            f"{planned} at most. More --time-budget, or fewer --max-epochs, would let training end as planned.",
+            style="yellow",
+        )
+
     def _tried(self, progress: Progress) -> None:
         trial = progress.trial
         assert trial is not None
         is_best = isfinite(trial.loss) and (self.best is None or trial.loss < self.best[0])
         if is_best:
             self.best = trial.loss, progress.candidate
-        note = f"  ({trial.note})" if trial.note else ""
+        note = f"  ({NOTES.get(trial.note, trial.note)})" if trial.note else ""
+        left = progress.seconds_left
+        until = f"  at most {duration(left)} left" if left < inf else ""
         say(
             self.console,
             f"{duration(progress.seconds):>9}  round {progress.rung + 1}  "
             f"{progress.candidate:<28}  loss {trial.loss:.4f}  {self.score} {shown(trial.score)}"
-            f"{'  best so far' if is_best else ''}{note}",
+            f"{'  best so far' if is_best else ''}{note}{until}",
         )
 
 

@@ -30,13 +30,23 @@ class Evaluation:
     """V sets, each predicted by networks that left it out in training.
 
     Shapes: sets (V,), their numbers; targets and predictions (V,): labels, or numbers, or (V, t) of several targets;
-    probabilities (V, C) of the classes, None of numbers.
+    probabilities (V, C) of the classes, None of numbers; quantiles (V, q) or (V, t, q) at ``levels`` (q,), if the model
+    predicts them.
     """
 
     sets: np.ndarray
     targets: np.ndarray
     predictions: np.ndarray
     probabilities: np.ndarray | None
+    quantiles: np.ndarray | None = None
+    levels: tuple[float, ...] = ()
+
+    def coverage(self) -> dict[str, float]:
+        """The part of the targets between the outermost quantiles, by a name for it; empty without several."""
+        if self.quantiles is None or len(self.levels) < 2:
+            return {}
+        within = (self.quantiles[..., 0] <= self.targets) & (self.targets <= self.quantiles[..., -1])
+        return {f"part between the quantiles {self.levels[0]:g} and {self.levels[-1]:g}": float(within.mean())}
 
     @property
     def right(self) -> np.ndarray:
@@ -90,7 +100,9 @@ def evaluate(model: Model, targets: np.ndarray) -> Evaluation:
     sets, predicted = model.validation_predictions()
     if isinstance(model, SetClassifier):
         return Evaluation(sets, targets[sets], model.classes_[predicted.argmax(1)], predicted)
-    return Evaluation(sets, targets[sets], predicted, None)
+    levels = model.task_.quantiles
+    quantiles = model.validation_quantiles()[1] if levels else None
+    return Evaluation(sets, targets[sets], predicted, None, quantiles, levels)
 
 
 def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: Sequence[str] = ()) -> dict[str, float]:

@@ -5,9 +5,9 @@ import platform
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from math import isfinite
@@ -33,7 +33,7 @@ from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
 from janossy.files.atomic import Taken, beside, claimed, write_whole
-from janossy.saving.reading import version_of
+from janossy.saving.reading import digest, version_of
 
 FOLDS = 5
 """Of few sets, unless ``validation`` says otherwise."""
@@ -59,6 +59,8 @@ class Request:
     """How CSV files are written."""
     drop_ids: bool = False
     """Whether columns that only tell rows or sets apart are left out."""
+    of_numbers: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of a regressor alone: its loss."""
 
 
 def fit(request: Request) -> None:
@@ -125,7 +127,7 @@ def _written(
     if interrupts.came:
         say(console, "Stopped; the best so far is being written. Ctrl-C again leaves at once.")
     evaluation = evaluate(model, targets)
-    found = scores(evaluation.targets, evaluation.predictions, task, request.recipe.target)
+    found = scores(evaluation.targets, evaluation.predictions, task, request.recipe.target) | evaluation.coverage()
     record = Record(
         request.recipe,
         task,
@@ -140,6 +142,7 @@ def _written(
         tuple(name for name in request.recipe.set_id if name in schema.names and is_text(schema.field(name).type)),
     )
     folder = save(model, part / "model")
+    record = replace(record, model=digest(folder))
     write_whole(folder / NAME, record.to_json())
     try:
         by = "SIGTERM" if interrupts.number == signal.SIGTERM else "Ctrl-C"
@@ -244,13 +247,13 @@ def _trained(
     if task == "classification":
         model = SetClassifier(**request.settings, class_weight="balanced" if request.balanced else None)
     else:
-        model = SetRegressor(**request.settings)
+        model = SetRegressor(**request.settings, **request.of_numbers)
     began = monotonic()
     with warnings_said(console), FitDisplay(console, "accuracy" if task == "classification" else "R²") as display:
         model.set_params(progress=display)
         try:
             if read.stream is None:
-                model.fit(read.sets, targets)
+                model.fit(read.sets, targets, sample_weight=read.weights, groups=read.groups)
             else:
                 model.fit(read.stream)
         except NothingTrained:
@@ -270,6 +273,7 @@ def _metadata(model: Model) -> dict[str, str]:
         for name, value in model.get_params().items()
         if value is not None and value != () and name != "verbose"
     }
+    settings["threads"] = f"{model.num_threads_} of {torch.get_num_threads()}"
     versions = {name: version_of(name) for name in ("janossy", "torch", "scikit-learn", "numpy", "pyarrow")}
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     return settings | versions | {"machine": machine}

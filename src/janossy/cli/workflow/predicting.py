@@ -42,6 +42,7 @@ def predict(
     set_id: tuple[str, ...],
     num_permutations: int | None,
     dialect: Dialect = ANY,
+    mark_far: bool = False,
 ) -> None:
     """Read a model and tables, predict each set, and write the predictions: whole, or not at all.
 
@@ -58,6 +59,8 @@ def predict(
         read = sets_to_predict(files, model.encoder_, recipe, set_id, text_ids, dialect, _are_text(model))
         try:
             columns = predictions(model, read.sets, recipe.target)
+            if mark_far:
+                columns = columns.append_column("far_values", pa.array(model.far_values(read.sets)))
         except ValueError as error:
             raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
     for note in read.notes:

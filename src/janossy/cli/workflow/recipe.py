@@ -16,17 +16,22 @@ from janossy.cli.workflow.reading import Rows, read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.text_types import Role, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
-from janossy.tables import SetStream, SetTable, TableEncoder, as_sets
+from janossy.tables import Column, SetStream, SetTable, TableEncoder, as_sets
 from janossy.tables.codes import Categories
-from janossy.tables.grouping import Grouping
+from janossy.tables.grouping import Grouping, group_numbers
 from janossy.tables.lists import Lists, holds_lists, leaf_names
 from janossy.tables.sources import source
+from janossy.tables.targets import checked_weights
 
 TOGETHER = (
     *(("target", "drop"), ("set_columns", "numeric"), ("set_columns", "categorical")),
     *(("target", "numeric"), ("target", "categorical")),
+    *(("set_id", "groups"), ("drop", "groups"), ("drop", "weight")),
 )
 """Options that may name the same column."""
+
+OF_COLUMNS = ("set_id", "target", "drop", "weight", "groups")
+"""Options that name columns of the table, and no fields within them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +40,7 @@ class Read:
 
     Of a ``stream`` these are the first piece. ``labelled``: which sets have a target (B,), if not all of those that are
     predicted. ``notes``: lines for the reader; ``reasons``: why columns of text are read as what they are.
+    ``weights`` and ``groups`` (B,): how much each set counts in a fit, and the number of its group.
     """
 
     sets: SetTable
@@ -45,6 +51,8 @@ class Read:
     notes: tuple[str, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
 
 def sets_to_fit(
@@ -62,20 +70,20 @@ def sets_to_fit(
     check_apart(recipe)
     classes = task == "classification" or any(name in recipe.categorical for name in recipe.target)
     numeric = recipe.numeric if task != "regression" else (*recipe.numeric, *recipe.target)
-    roles = roles_of(recipe.set_id, (), recipe.categorical, numeric, (), False)
+    roles = roles_of((*recipe.set_id, *recipe.groups), (), recipe.categorical, (*numeric, *recipe.weight), (), False)
     targets = {name: "class" if classes else roles.get(name, "target") for name in recipe.target}
     rows = read_tables(files, {**roles_of((), targets=recipe.target), **roles, **targets}, dialect)
     known = rows.table.column_names
     leaves = [leaf for each in rows.table.schema for leaf in leaf_names(each, _all(named)) if leaf not in known]
     for option, names in named.items():
         for name in names:
-            _check_known(name, known if option in ("set_id", "target", "drop") else known + leaves, option, files[0])
+            _check_known(name, known if option in OF_COLUMNS else known + leaves, option, files[0])
     if len(recipe.target) > 1:
         check_numbers(rows, recipe.target)
     anything = (*recipe.categorical, *recipe.drop, *recipe.set_id, *(recipe.target if classes else ()))
-    check_values(rows, recipe.numeric, anything, recipe.target)
+    check_values(rows, (*recipe.numeric, *recipe.weight), (*anything, *recipe.groups), recipe.target)
     notes = list(rows.notes)
-    used = {name for names in (recipe.set_id, recipe.target, recipe.drop) for name in names}
+    used = {*recipe.set_id, *recipe.beside, *recipe.drop}
     counting = id_like(
         rows.table.select([name for name in known if name not in used]), rows.table.select(recipe.set_id)
     )
@@ -155,6 +163,8 @@ def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
         stream = SetStream(
             paths,
             recipe.target[0] if len(recipe.target) == 1 else recipe.target,
+            sample_weight=next(iter(recipe.weight), None),
+            groups=next(iter(recipe.groups), None),
             set_id=recipe.set_id,
             set_columns=recipe.set_columns or None,
             numeric=recipe.numeric,
@@ -273,7 +283,7 @@ def _check_of_model(rows: Rows, name: str, kind: str) -> None:
 
 
 def _sets(rows: Rows, recipe: Recipe) -> Read:
-    table = rows.table.select([name for name in rows.table.column_names if name not in (*recipe.drop, *recipe.target)])
+    table = rows.table.select([name for name in rows.table.column_names if name not in (*recipe.drop, *recipe.beside)])
     has_lists, ids = _has_lists(table), rows.table.select(recipe.set_id)
     if not has_lists and not recipe.set_id:
         raise BadArgument(
@@ -304,11 +314,35 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
         )
     except (TypeError, ValueError) as error:
         raise BadArgument(str(error)) from error
-    if recipe.set_id and not has_lists:  # in the order in which they appear first, as sets are
-        group = _grouped(rows, recipe.set_id)
+    group = _grouped(rows, recipe.set_id) if recipe.set_id and not has_lists else None
+    if group is not None:  # in the order in which they appear first, as sets are
         ids = ids.take(pa.array(np.arange(len(ids))[group.order][group.offsets[:-1]]))
     sets, targets = sets if isinstance(sets, tuple) else (sets, None)
-    return Read(sets, targets, ids)
+    weights, groups = _weights_and_groups(rows, recipe, group)
+    return Read(sets, targets, ids, weights=weights, groups=groups)
+
+
+def _weights_and_groups(
+    rows: Rows, recipe: Recipe, group: Grouping | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The weight of each set, and the number of its group, (B,), if the options name columns of them."""
+    found: dict[str, Column] = {}
+    try:
+        for option, names in {"weight": recipe.weight, "groups": recipe.groups}.items():
+            for name in names:
+                column = source(rows.table[name], name)
+                if isinstance(column, Lists):
+                    raise BadArgument(f"{rows.files[0]}: --{option} {name} expects one value per set; got lists.")
+                if (missing := column.missing()).any():
+                    place = rows.place(int(missing.argmax()))
+                    raise BadArgument(f"{place}: --{option} {name} expects a value for every set; got none.")
+                if option == "weight":
+                    column = Column("numeric", checked_weights(column, rows.place))
+                found[option] = column if group is None else group.one_a_set(column, name, rows.place)
+    except ValueError as error:
+        raise BadArgument(str(error)) from None
+    weights = found["weight"].values if "weight" in found else None
+    return weights, group_numbers([found["groups"]]) if "groups" in found else None
 
 
 def _has_lists(table: pa.Table) -> bool:

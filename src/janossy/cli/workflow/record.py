@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from janossy.cli.errors import BadArgument
 from janossy.files.typed_json import decode, typed
+from janossy.saving.reading import NO_DIGEST, digest, own_digest
 
 NAME = "fit.json"
 
@@ -31,6 +32,13 @@ class Recipe:
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     null_values: tuple[str, ...] = ()
+    weight: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Columns that are neither of elements nor of sets: what a fit reads beside them."""
+        return (*self.target, *self.weight, *(name for name in self.groups if name not in self.set_id))
 
 
 @dataclass(frozen=True)
@@ -51,16 +59,21 @@ class Record:
     finished: str
     command: str
     text_ids: tuple[str, ...] = ()
+    model: str = ""
+    """The digest of the model that it stands beside."""
+    digest: str = ""
+    """Of all the rest as it is written."""
 
     def to_json(self) -> bytes:
         """As it is written."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False).encode()
+        text = json.dumps(asdict(replace(self, digest=NO_DIGEST)), indent=1, ensure_ascii=False).encode()
+        return own_digest(text, NO_DIGEST).encode().join(text.rsplit(NO_DIGEST.encode(), 1))
 
     @classmethod
     def read(cls, model: Path) -> "Record | None":
         """That of a model's folder; None where there is none: of a zip, or a model that Python code has saved.
 
-        Raises: BadArgument for one that is damaged.
+        Raises: BadArgument for one that is damaged, or of another model.
         """
         file = model / NAME
         if not file.is_file():
@@ -68,7 +81,13 @@ class Record:
         try:
             if file.stat().st_size > MAX_BYTES:
                 raise ValueError(f"it has more than {MAX_BYTES} bytes")
-            return typed(decode(file.read_bytes()), cls)
+            content = file.read_bytes()
+            record = typed(decode(content), cls)
+            if record.digest and own_digest(content, record.digest) != record.digest:
+                raise ValueError("its values are not those that were written")
+            if record.model and record.model != digest(model):
+                raise ValueError("it was written with another model")
+            return record
         except (OSError, ValueError) as error:
             raise BadArgument(f"{file} is damaged: {error}.") from None
 

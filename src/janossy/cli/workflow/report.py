@@ -161,8 +161,9 @@ def _of_targets(names: Sequence[str]) -> list[str]:
     return [f" of {name}" for name in names] if len(names) > 1 else [""]
 
 
-def _place(trial: Trial) -> tuple[float, float]:
-    return -trial.weight, trial.loss
+def _place(trial: Trial) -> tuple[float, float, float]:
+    """Sorts by weight, then by rounds: the losses of a shorter training are no measure of others."""
+    return -trial.weight, -trial.rung, trial.loss
 
 
 def _trial_line(trial: Trial) -> dict[str, str]:

@@ -22,6 +22,7 @@ from janossy.estimators.splits import MAX_SETS, PART, splits
 from janossy.estimators.streams.order import Order, Reader
 from janossy.estimators.streams.scan import Scan, scan
 from janossy.estimators.tasks import Task
+from janossy.estimators.threads import Threads, using_threads
 from janossy.estimators.training import train
 from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
 from janossy.tables.encoder import TableEncoder
@@ -53,6 +54,7 @@ class FitRequest:
     seed: int | None
     device: str
     checkpoint: Path | None
+    num_threads: int | None
     metadata: dict[str, Any]
     tell: Callable[[Progress], None]
 
@@ -74,6 +76,7 @@ class Fitted:
     seed: int
     interrupted: bool
     processes: Processes
+    num_threads: int
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -94,9 +97,12 @@ def fit_stream(
     checkpoint = None if request.checkpoint is None else Checkpoint(request.checkpoint, metadata, processes)
     prepared = _prepared(stream, request, classes, processes, checkpoint)
     seed, scanned = prepared["seed"], Scan.from_state(prepared["scan"])
+    threads = Threads(request.num_threads, prepared["threads"])
     encoder, targets = scanned.table_encoder(), targets_of(scanned)
     device = processes.device(request.device)
-    examples_of = _Encoding(encoder, targets)
+    if scanned.mean_weight == 0:
+        raise ValueError("sample_weight expects a weight above 0 for some set to learn from; got 0 for all.")
+    examples_of = _Encoding(encoder, targets, scanned.mean_weight)
     validation_sets = stream.part(scanned.validation_sets)
     examples = examples_of(validation_sets).to(device)
     seconds = {"scan": now() - began}
@@ -109,7 +115,8 @@ def fit_stream(
         if len(request.tried) > 1 and processes.rank == 0:
             assert scanned.sample is not None
             sample = examples_of(stream.part(scanned.sample)).to(device)
-            chosen, trials = _chosen(sample, request, targets.task, layouts, seed, tell, interrupts)
+            groups = prepared["sample_groups"]
+            chosen, trials = _chosen(sample, groups, request, targets.task, layouts, seed, threads, tell, interrupts)
         chosen, trials = processes.of_first((chosen, trials))
         prepared |= {"candidate": list(chosen)}
         if checkpoint is not None:
@@ -124,7 +131,7 @@ def fit_stream(
     network = candidate.build(*layouts, targets.task.num_outputs).to(device)
     deadline = began + request.limits.seconds
     num_learnt = [piece.num_sets for piece in stream.pieces]
-    numbers = _validation_numbers(len(stream), request.validation, 0, seed)[0]
+    numbers = prepared["validation"].numpy()
     for i in range(len(num_learnt)):
         num_learnt[i] -= len(stream.among(numbers, i))
     plan = request.limits.plan(sum(num_learnt), 1.0)
@@ -142,6 +149,7 @@ def fit_stream(
         tell(Progress(str(candidate), 0, 0, 1, epoch, at - began, left, trial))
 
     started = now()
+    num_threads = threads.of(examples.sets, plan.batch_size)
     if isinstance(network, ClassicalLearner):
         assert scanned.sample is not None
         sample = examples_of(stream.part(scanned.sample))
@@ -156,17 +164,18 @@ def fit_stream(
         )
     else:
         reader = Reader(read, order, processes.rank)
-        run = train(
-            network,
-            reader,
-            examples,
-            targets.task.criterion,
-            plan,
-            tell_epoch,
-            interrupts=interrupts,
-            processes=processes,
-            checkpoint=checkpoint,
-        )
+        with using_threads(num_threads):
+            run = train(
+                network,
+                reader,
+                examples,
+                targets.task.criterion,
+                plan,
+                tell_epoch,
+                interrupts=interrupts,
+                processes=processes,
+                checkpoint=checkpoint,
+            )
         read_for = reader.seconds
     seconds |= {"reading": read_for, "training": now() - started}
     if not run.history:
@@ -192,21 +201,34 @@ def fit_stream(
     tell_epoch(run.last, trial)
     found = SearchResult([network], [1.0], [*trials, trial], [fold])
     return Fitted(
-        found, encoder, targets, validation_sets, examples, scanned, seed, interrupts.came, processes, seconds
+        found,
+        encoder,
+        targets,
+        validation_sets,
+        examples,
+        scanned,
+        seed,
+        interrupts.came,
+        processes,
+        num_threads,
+        seconds,
     )
 
 
 class _Encoding:
     """Parts of a stream as a network reads them."""
 
-    def __init__(self, encoder: TableEncoder, targets: Targets) -> None:
-        self.encoder, self.targets = encoder, targets
+    def __init__(self, encoder: TableEncoder, targets: Targets, mean_weight: float) -> None:
+        self.encoder, self.targets, self.mean_weight = encoder, targets, mean_weight
 
     def __call__(self, part: Labelled) -> Examples:
         assert part.targets is not None
         encoded, targets = self.encoder.transform(part.sets), self.targets.encode(part.targets)
         context = encoded.context if encoded.context.shape[1] else None
-        return Examples(encoded.elements, context, targets, self.targets.weigh(targets))
+        weights = self.targets.weigh(targets)
+        if part.weights is not None:
+            weights = weights * torch.from_numpy(part.weights / self.mean_weight).float()
+        return Examples(encoded.elements, context, targets, weights)
 
 
 def _prepared(
@@ -217,41 +239,68 @@ def _prepared(
     if found is not None:
         return found
     seed = processes.of_first(int(np.random.SeedSequence(request.seed).generate_state(1)[0]))
+    groups = stream.group_numbers()
     needs_sample = len(request.tried) > 1 or request.tried[0].classical
-    validation_sets, sample = _validation_numbers(len(stream), request.validation, SAMPLE if needs_sample else 0, seed)
-    prepared = {"seed": seed, "scan": scan(stream, classes, validation_sets, sample, processes).state()}
+    num_more = SAMPLE if needs_sample else 0
+    validation, sample = _validation_numbers(len(stream), request.validation, num_more, seed, groups)
+    prepared = {
+        "seed": seed,
+        "scan": scan(stream, classes, validation, sample, processes).state(),
+        "threads": torch.get_num_threads(),
+        "validation": torch.from_numpy(validation),
+        "sample_groups": None if groups is None else torch.from_numpy(groups[sample]),
+    }
     if checkpoint is not None:
         checkpoint.write("prepared", prepared)
     return prepared
 
 
 def _validation_numbers(
-    num: int, validation: float | int | None, num_more: int, seed: int
+    num: int, validation: float | int | None, num_more: int, seed: int, groups: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of sets to be judged by, ascending, a part of all and at most 20,000; and of so many others."""
+    """Returns the numbers of the validation sets, ascending, and of so many others.
+
+    Validation is a part of all, and at most 20,000 sets; of ``groups`` (B,), whole ones, one at least.
+    """
     num_validation = min(MAX_SETS, max(1, round((PART if validation is None else validation) * num)))
-    num_more = min(num_more, num - num_validation)
-    drawn = np.random.default_rng(seed).choice(num, num_validation, replace=False)
+    if groups is None:
+        drawn = np.random.default_rng(seed).choice(num, num_validation, replace=False)
+    else:
+        drawn = _of_groups(groups, num_validation, np.random.default_rng(seed))
+    num_more = min(num_more, num - len(drawn))
     more = np.zeros(0, np.int64)
     if num_more:
-        others = np.random.default_rng([seed, 1]).choice(num, num_validation + num_more, replace=False)
+        others = np.random.default_rng([seed, 1]).choice(num, len(drawn) + num_more, replace=False)
         more = np.setdiff1d(others, drawn)[:num_more]
     return np.sort(drawn), more
 
 
+def _of_groups(groups: np.ndarray, num: int, generator: np.random.Generator) -> np.ndarray:
+    """Returns the numbers of the sets of random groups, of as many groups as make about ``num`` sets."""
+    sizes = np.bincount(groups)
+    if len(sizes) < 2:
+        raise ValueError("groups expects two groups or more, as a network is judged by others than it learns from.")
+    order = generator.permutation(len(sizes))
+    num_groups = 1 + int(np.abs(sizes[order].cumsum()[:-1] - num).argmin())
+    return np.flatnonzero(np.isin(groups, order[:num_groups]))
+
+
 def _chosen(
     sample: Examples,
+    groups: Tensor | None,
     request: FitRequest,
     task: Task,
     layouts: tuple[Any, Any],
     seed: int,
+    threads: Threads,
     tell: Callable[[Progress], None],
     interrupts: Interrupts,
 ) -> tuple[tuple[int, dict[str, Any]], list[Trial]]:
     """Returns the place of the candidate of most weight in a search on a sample, its settings, and all trials."""
+    numbered = None if groups is None else np.unique(groups.numpy(), return_inverse=True)[1]
     search = Search(
         sample,
-        splits(sample.targets.cpu(), 0.2, np.random.default_rng(seed)),
+        splits(sample.targets.cpu(), 0.2, np.random.default_rng(seed), numbered),
         task,
         layouts,
         replace(request.limits, seconds=request.limits.seconds / 2),
@@ -259,6 +308,7 @@ def _chosen(
         seed=seed,
         tell=tell,
         interrupts=interrupts,
+        threads=threads,
     )
     trials = search.run(request.tried).trials
     best = max(trials, key=lambda trial: (trial.weight, -trial.loss))

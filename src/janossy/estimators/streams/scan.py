@@ -19,8 +19,8 @@ class Scan:
     """What a pass has found: plain data but for the rows.
 
     ``labels`` and ``counts``: of classes; ``means`` and ``scales``: of targets that are numbers, ``flat`` where they
-    are one and no list of one. ``validation_sets`` and
-    ``sample``: the rows of some sets, as the files have them.
+    are one and no list of one. ``mean_weight``: of the sets to learn from. ``validation_sets`` and ``sample``: the rows
+    of some sets, as the files have them.
     """
 
     encoder: dict[str, Any]
@@ -35,6 +35,7 @@ class Scan:
     largest: int
     validation_sets: pa.Table
     sample: pa.Table | None
+    mean_weight: float = 1.0
 
     def table_encoder(self) -> TableEncoder:
         return TableEncoder.from_state(self.encoder)
@@ -74,6 +75,7 @@ def scan(stream: SetStream, classes: bool, validation: np.ndarray, sample: np.nd
             learnt = np.setdiff1d(np.arange(len(part.sets)), chosen["validation_sets"])
             if len(learnt):
                 statistics.add(part.sets[learnt], part.targets[learnt], classes, stream.where(i))
+                statistics.weight += len(learnt) if part.weights is None else float(part.weights[learnt].sum())
             for name, numbers in chosen.items():
                 if len(numbers):
                     rows[name][i] = stream.rows(table, numbers)
@@ -107,6 +109,7 @@ def scan(stream: SetStream, classes: bool, validation: np.ndarray, sample: np.nd
         together.largest,
         joined["validation_sets"],
         joined["sample"],
+        together.weight / together.num_sets,
     )
 
 
