@@ -150,9 +150,9 @@ def pooled_by(network: nn.Module, sets: Ragged, context: Tensor | None, num_perm
     check_network(network, "transform")
     assert isinstance(network, JanossyNetwork)
     first = network.rho.first if isinstance(network.rho, Readout) else None
-    pooled = JanossyNetwork(network.h, network.pooling, first)
+    pooled = JanossyNetwork(network.h, network.pooling, first, encoder=network.encoder)
     pooled.training = False  # its parts are not touched, as other threads may use them
-    parts = [predict_by(pooled, sets[some], None, None, num_permutations, error_bar=False) for some in steps(sets)]
+    parts = [predict_by(pooled, sets[some], None, None, num_permutations) for some in steps(sets)]
     return torch.cat([part.mean for part in parts])
 
 
