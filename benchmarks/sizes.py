@@ -1,0 +1,91 @@
+"""Layers on sets whose sizes differ, against the same elements in sets of one size, against PyG and padded attention.
+
+Forward and backward, float32. 256 sets of 1 to 39 elements for k = 1; of 1 to 100, and of power-law sizes, for outputs
+per element. Rows "against equal sizes" do different work of the same amount: their ratio should be near 1.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import DeepSetsAggregation
+
+from benchmarks.harness import Row, backward
+from janossy import Canonical, JanossyEquivariant, JanossyPooling, Ragged, TupleMLP, Tuples
+from janossy.orderings import AsGiven, Orderings
+
+NUM_SETS, D, H = 256, 16, 64
+
+
+def rows() -> Iterator[Row]:
+    """k = 1 by several kinds of f; then an encoder layer, with an output for each element."""
+    mixed, equal = _sets(torch.randint(1, 40, (NUM_SETS,)).tolist()), _sets([20] * NUM_SETS)
+    functions = {
+        "TupleMLP of 3 layers": TupleMLP(1, D, (H, H, H), activation="relu"),
+        "plain module of 3 layers": _three_layers(),
+        "nn.Linear": nn.Linear(D, H),
+    }
+    for name, f in functions.items():
+        pooling = JanossyPooling(f, Tuples(1))
+        yield Row(f"k=1, {name}, against equal sizes", _run(pooling, mixed), _run(pooling, equal), agree=False)
+    yield _deep_sets(mixed)
+    power_law = (torch.rand(NUM_SETS).pow(-1 / 1.5)).clamp(max=200).long().tolist()
+    for name, sizes in {
+        "equal sizes": [50] * NUM_SETS,
+        "sizes 1 to 100": torch.randint(1, 101, (NUM_SETS,)).tolist(),
+        "power-law sizes": power_law,
+    }.items():
+        for orderings in (AsGiven(), Canonical()):
+            yield _attention(name, _sets(sizes, H), orderings)
+    yield _by_size(_sets(torch.randint(1, 101, (NUM_SETS,)).tolist()))
+
+
+def _deep_sets(sets: Ragged) -> Row:
+    f = _three_layers()
+    pooling, peer = JanossyPooling(f, Tuples(1)), DeepSetsAggregation(f, nn.Identity())
+    index = sets.to_index()[1]
+
+    def reference() -> Tensor:
+        return backward(peer(sets.values, index, dim_size=len(sets)) / sets.offsets.diff()[:, None])
+
+    return Row("k=1, plain module of 3 layers, against PyG's DeepSetsAggregation", _run(pooling, sets), reference)
+
+
+def _attention(name: str, sets: Ragged, orderings: Orderings) -> Row:
+    layer = nn.TransformerEncoderLayer(H, 4, dim_feedforward=2 * H, dropout=0.0, batch_first=True)
+    equivariant = JanossyEquivariant(layer, orderings)
+
+    def reference() -> Tensor:
+        x, mask = sets.to_padded()
+        return backward(layer(x, src_key_padding_mask=~mask)[mask])
+
+    title = f"encoder layer over {type(orderings).__name__}, {name}, against padding to the largest"
+    return Row(title, lambda: backward(equivariant(sets).values), reference)
+
+
+def _by_size(sets: Ragged) -> Row:
+    """A module that takes no mask: one call a size is what there is to do, and nothing again in backward."""
+    f = _three_layers()
+    equivariant = JanossyEquivariant(f, AsGiven())
+    sizes = sorted(set(sets.sizes))
+    chosen = [torch.tensor([b for b, n in enumerate(sets.sizes) if n == size]) for size in sizes]
+    index = [sets.offsets[b][:, None] + torch.arange(n) for b, n in zip(chosen, sizes, strict=True)]
+
+    def reference() -> Tensor:
+        out = torch.cat([f(sets.values[i]).flatten(0, 1) for i in index])
+        return backward(torch.zeros_like(out).index_add(0, torch.cat([i.flatten() for i in index]), out))
+
+    title = "module without a mask over AsGiven, sizes 1 to 100, against a loop over sizes"
+    return Row(title, lambda: backward(equivariant(sets).values), reference)
+
+
+def _three_layers() -> nn.Module:
+    return nn.Sequential(nn.Linear(D, H), nn.ReLU(), nn.Linear(H, H), nn.ReLU(), nn.Linear(H, H))
+
+
+def _sets(sizes: list[int], features: int = D) -> Ragged:
+    return Ragged.from_sizes(torch.randn(sum(sizes), features, requires_grad=True), sizes)
+
+
+def _run(pooling: JanossyPooling, sets: Ragged) -> Callable[[], Tensor]:
+    return lambda: backward(pooling(sets))
