@@ -14,8 +14,10 @@ from torch import Tensor
 
 from janossy.estimators.batches import Examples
 from janossy.estimators.ensemble import temperature
+from janossy.estimators.fit_settings import Strategy
+from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.out_of_fold import Fold
-from janossy.estimators.set_estimator import SetEstimator, Strategy, check_targets_given
+from janossy.estimators.set_estimator import SetEstimator
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification
@@ -138,7 +140,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both
         learnt from and in validation. Of files both are names of columns.
         """
-        if (stream := self._stream(X, y, sample_weight, groups)) is not None:
+        if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
             self._fit_stream(stream, True, self._targets)
             return self
         check_targets_given(y, self)
@@ -153,10 +155,10 @@ class SetClassifier(ClassifierMixin, SetEstimator):
                 f"SetClassifier expects two classes or more in y; got one class, {self.classes_[0]!r}. Is y the column "
                 "that is to be predicted?"
             )
-        weights = self._weights(sample_weight, len(y))
+        weights = weights_of(sample_weight, len(y))
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y)
-        numbers = self._groups(groups, len(y))
+        numbers = groups_of(groups, len(y))
         self._fit(sets, torch.from_numpy(codes.astype(np.int64)), weights, numbers, Classification(len(self.classes_)))
         return self
 

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from janossy.estimators.description import LossName
 from janossy.estimators.ensemble import check_outputs_finite
+from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.networks import SEED
-from janossy.estimators.set_estimator import SetEstimator, check_targets_given
+from janossy.estimators.set_estimator import SetEstimator
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import LOSSES, Regression
@@ -107,7 +108,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         learnt from and in validation. Of files both are names of columns.
         """
         self._check_loss()
-        if (stream := self._stream(X, y, sample_weight, groups)) is not None:
+        if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
             self._fit_stream(stream, False, partial(self._targets, stream))
             return self
         check_targets_given(y, self)
@@ -116,7 +117,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         check_consistent_length(sets, y)
         if y.ndim > 2:
             raise ValueError(f"SetRegressor expects y of shape (B,) or (B, t); got {y.shape}.")
-        weights = self._weights(sample_weight, len(y))
+        weights = weights_of(sample_weight, len(y))
         columns = y[:, None] if y.ndim == 1 else y
         part = (weights / max(weights.sum(), np.finfo(float).tiny))[:, None]
         self._flat = y.ndim == 1
@@ -125,7 +126,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         self.y_scale_ = _scales(columns, self.y_mean_, part)
         self._use_units(columns, weights)
         targets = torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
-        self._fit(sets, targets, weights, self._groups(groups, len(y)), self._task(columns.shape[1]))
+        self._fit(sets, targets, weights, groups_of(groups, len(y)), self._task(columns.shape[1]))
         return self
 
     def _targets(self, stream: SetStream, scan: Scan) -> Targets:

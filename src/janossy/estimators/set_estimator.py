@@ -1,7 +1,7 @@
 """What SetClassifier and SetRegressor share: from sets of any form to an ensemble of networks, and its predictions."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -10,26 +10,28 @@ from hashlib import sha256
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.base import TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from janossy.checks import check_integer, check_number
+from janossy.checks import check_integer
 from janossy.estimators.batches import Examples
-from janossy.estimators.candidates import Candidate, candidates
+from janossy.estimators.candidates import Candidate
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.ensemble import Ensemble, Outcome, check_outputs_finite
+from janossy.estimators.fit_settings import FitSettings
 from janossy.estimators.importance import ElementImportance, leave_one_out
+from janossy.estimators.inputs import stream_like, stream_of
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.networks import SEED, draws, explained, pooled_by
 from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.processes import Processes
-from janossy.estimators.search import Limits, Search
+from janossy.estimators.search import Search
 from janossy.estimators.size_extrapolation import largest_size
 from janossy.estimators.splits import splits
 from janossy.estimators.streams.fitting import FitRequest, Fitted, Targets, fit_stream
@@ -39,27 +41,19 @@ from janossy.estimators.threads import Threads
 from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
 from janossy.inference import Sensitivity, sensitivity
-from janossy.nn.network import JanossyNetwork
 from janossy.sets import Ragged
 from janossy.tables.encoder import TableEncoder
-from janossy.tables.files import open_files
-from janossy.tables.forms import Names, as_sets
-from janossy.tables.grouping import group_numbers
-from janossy.tables.lists import Lists, leaf_names
-from janossy.tables.sources import source
+from janossy.tables.forms import as_sets
 from janossy.tables.stream import Labelled, SetStream
 from janossy.tables.table import SetTable
 
 T = TypeVar("T")
 
-Strategy = str | Mapping[str, Any] | Callable[..., JanossyNetwork]
-"""A name, a name with settings, or a function of layouts that builds a network."""
-
 MAX_AUDITED = 500
 """Sets whose sensitivity to the order is measured."""
 
 
-class SetEstimator(TransformerMixin, BaseEstimator):
+class SetEstimator(TransformerMixin, FitSettings):
     """The part of ``SetClassifier`` and ``SetRegressor`` that does not ask what is predicted."""
 
     encoder_: TableEncoder
@@ -74,45 +68,6 @@ class SetEstimator(TransformerMixin, BaseEstimator):
     num_threads_: int
     interrupted_: bool
     n_features_in_: int
-
-    def __init__(
-        self,
-        strategy: Strategy | Sequence[Strategy] = "auto",
-        *,
-        time_budget: float | None = 600.0,
-        max_epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        patience: int | None = None,
-        validation: float | int | None = None,
-        num_permutations: int = 20,
-        numeric: Names = (),
-        categorical: Names = (),
-        set_columns: Names | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        num_threads: int | None = None,
-        device: str = "cpu",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> None:
-        self.strategy = strategy
-        self.time_budget = time_budget
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.patience = patience
-        self.validation = validation
-        self.num_permutations = num_permutations
-        self.numeric = numeric
-        self.categorical = categorical
-        self.set_columns = set_columns
-        self.checkpoint = checkpoint
-        self.num_threads = num_threads
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.progress = progress
 
     def __sklearn_is_fitted__(self) -> bool:
         """Returns True if there are networks that predict: a fit that failed before leaves none."""
@@ -247,20 +202,6 @@ class SetEstimator(TransformerMixin, BaseEstimator):
         self.ensemble_.to("cpu")
         self._warn_unfinished()
 
-    def _candidates(self) -> list[Candidate]:
-        """Returns what the strategy stands for, without classical learners if they do not minimise the loss."""
-        tried = candidates(self.strategy)
-        loss = self.get_params().get("loss", "squared_error")
-        if loss == "squared_error":
-            return tried
-        networks = [each for each in tried if not each.classical]
-        if not networks:
-            raise ValueError(
-                f"loss={loss!r} expects networks in strategy, as {tried[0].strategy!r} minimises squared errors. Give "
-                "'auto', or the name of a network."
-            )
-        return networks
-
     def _prepared(
         self, tried: Sequence[Candidate], examples: Examples, groups: np.ndarray | None
     ) -> tuple[dict[str, Any], Checkpoint | None]:
@@ -279,15 +220,6 @@ class SetEstimator(TransformerMixin, BaseEstimator):
             return found, checkpoint
         checkpoint.write("prepared", prepared)
         return prepared, checkpoint
-
-    def _metadata(self, tried: Sequence[Candidate], seed: int | None) -> dict[str, Any]:
-        """Returns what tells this fit from others, beside its sets, as plain data."""
-        unlike = ("progress", "verbose", "device", "checkpoint", "time_budget", "num_permutations", "random_state")
-        metadata: dict[str, Any] = {
-            name: repr(value) for name, value in self.get_params().items() if name not in unlike
-        }
-        identities = [each.identity for each in tried]
-        return metadata | {"estimator": type(self).__name__, "random_state": repr(seed), "strategy": identities}
 
     def _found(self, interrupts: Interrupts, fit: Callable[[], T]) -> T:
         """Returns what a fit found.
@@ -319,30 +251,6 @@ class SetEstimator(TransformerMixin, BaseEstimator):
             UnfinishedTraining,
             stacklevel=4,
         )
-
-    def _stream(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> SetStream | None:
-        """The stream that X is, or the files that it names; None for whatever else."""
-        beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
-        if isinstance(X, SetStream):
-            for name, given in beside.items():
-                if given is not None:
-                    raise ValueError(f"a SetStream names its columns itself, SetStream(paths, {name}=…); got {name}.")
-            return X
-        listed = X if isinstance(X, list | tuple) and X else [X]
-        if not all(isinstance(path, str | PathLike) for path in listed):
-            return None
-        names = [y] if isinstance(y, str) else y
-        if y is not None and not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)):
-            raise ValueError(f"sets in files expect y as the name of a column, or several; got {type(y).__name__}.")
-        for name, given in list(beside.items())[1:]:
-            if given is not None and not isinstance(given, str):
-                raise ValueError(f"sets in files expect {name} as the name of a column; got {type(given).__name__}.")
-        options: dict[str, Any] = {
-            "set_columns": self.set_columns,
-            "numeric": self.numeric,
-            "categorical": self.categorical,
-        }
-        return SetStream(listed, y, sample_weight=sample_weight, groups=groups, **options)
 
     def _fit_stream(self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], Targets]) -> None:
         """Learn from sets in files, of which memory holds a few at a time."""
@@ -409,7 +317,7 @@ class SetEstimator(TransformerMixin, BaseEstimator):
         matrix = len(getattr(X, "shape", ())) == 2
         if matrix:
             validate_data(self, X, reset=reset, skip_check_array=True)
-        sets = as_sets(X, set_columns=self.set_columns, numeric=self.numeric, categorical=self.categorical)
+        sets: SetTable = as_sets(X, **self._columns())
         if reset and not matrix:
             self.n_features_in_ = len(sets.elements) + len(sets.context)
         return sets
@@ -454,80 +362,16 @@ class SetEstimator(TransformerMixin, BaseEstimator):
 
     def _networks_outcome(self, X: Any, seed: int) -> Outcome:
         """Returns the predictions of sets in memory at once, and of sets in files a piece after the other."""
-        stream = self._known_columns(X) if isinstance(X, str | PathLike) else self._stream(X)
+        columns = self._columns()
+        if isinstance(X, str | PathLike):
+            check_is_fitted(self)
+            stream: SetStream | None = stream_like(X, self.encoder_, columns)
+        else:
+            stream = stream_of(X, columns)
         if stream is not None:
             return Outcome.cat([self._networks_outcome(part.sets, seed) for part in stream])
         sets, context = self._encoded(X)
         return self.ensemble_.predict(sets, context, self.num_permutations, seed).cpu()
-
-    def _known_columns(self, path: str | PathLike[str]) -> SetStream:
-        """The sets of files, of those columns that training had."""
-        check_is_fitted(self)
-        known = {code.name for code in (*self.encoder_.elements, *self.encoder_.context)}
-        fields = open_files(path).schema
-        drop = [each.name for each in fields if not known & set(leaf_names(each, known))]
-        options: dict[str, Any] = {
-            "set_columns": self.set_columns,
-            "numeric": self.numeric,
-            "categorical": self.categorical,
-        }
-        return SetStream(path, drop=drop, **options)
-
-    def _weights(self, sample_weight: Any, num_sets: int) -> np.ndarray:
-        """One weight a set, (B,)."""
-        if sample_weight is None:
-            return np.ones(num_sets)
-        weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-        if weights.shape != (num_sets,) or (weights < 0).any():
-            raise ValueError(
-                f"sample_weight expects {num_sets} numbers >= 0, one a set; got shape {weights.shape}, the least "
-                f"{weights.min(initial=0):.3g}. Leave it out for equal weights."
-            )
-        return cast(np.ndarray, weights)
-
-    def _groups(self, groups: Any, num_sets: int) -> np.ndarray | None:
-        """Returns the number of the group of each set, (B,), or None without groups."""
-        if groups is None:
-            return None
-        column = source(groups, "groups")
-        if isinstance(column, Lists) or len(column) != num_sets:
-            raise ValueError(f"groups expects one value a set, {num_sets} in all; got {len(column)}, or lists.")
-        return group_numbers([column])
-
-    def _limits(self) -> Limits:
-        """The settings of training, checked."""
-        owner = type(self).__name__
-        for name in ("max_epochs", "batch_size", "patience", "num_threads"):
-            check_integer(owner, name, getattr(self, name), 1, optional=True)
-        check_integer(owner, "num_permutations", self.num_permutations, 1)
-        for name, example in {"time_budget": 600.0, "learning_rate": 3e-3}.items():
-            if (value := getattr(self, name)) is not None:
-                check_number(owner, name, value, example)
-                if value <= 0:
-                    raise ValueError(f"{owner} expects {name} > 0, or None; got {name}={value}.")
-        if (part := self.validation) is not None:
-            check_number(owner, "validation", part, 0.1)
-            if not (0 < part < 1 or (isinstance(part, Integral) and part > 1)):
-                raise ValueError(
-                    f"{owner} expects validation as a part between 0 and 1, as a number of folds >= 2, or None; got "
-                    f"validation={part}."
-                )
-        return Limits(
-            float("inf") if self.time_budget is None else float(self.time_budget),
-            self.max_epochs,
-            self.batch_size,
-            self.learning_rate,
-            self.patience,
-        )
-
-
-def check_targets_given(y: Any, owner: object) -> None:
-    """Raise a ValueError where there are no targets."""
-    if y is None:
-        raise ValueError(
-            f"{type(owner).__name__} requires y to be passed, but the target y is None. Give one target a set; "
-            "as_sets(table, y='name') takes them from a table."
-        )
 
 
 def _sensitivity(folds: Sequence[Fold], examples: Examples, task: Task, seed: int) -> Sensitivity | None:

@@ -1,0 +1,115 @@
+"""Settings of the estimators' fits, as scikit-learn keeps them, and what they say: limits, candidates, metadata."""
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from janossy.checks import check_integer, check_number
+from janossy.estimators.candidates import Candidate, candidates
+from janossy.estimators.search import Limits
+from janossy.estimators.trials import Progress
+from janossy.nn.network import JanossyNetwork
+from janossy.tables.forms import Names
+
+Strategy = str | Mapping[str, Any] | Callable[..., JanossyNetwork]
+"""A name, a name with settings, or a function of layouts that builds a network."""
+
+
+class FitSettings(BaseEstimator):
+    """The constructor of ``SetClassifier`` and ``SetRegressor``, whose arguments ``SetClassifier`` describes."""
+
+    def __init__(
+        self,
+        strategy: Strategy | Sequence[Strategy] = "auto",
+        *,
+        time_budget: float | None = 600.0,
+        max_epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        patience: int | None = None,
+        validation: float | int | None = None,
+        num_permutations: int = 20,
+        numeric: Names = (),
+        categorical: Names = (),
+        set_columns: Names | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        num_threads: int | None = None,
+        device: str = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.strategy = strategy
+        self.time_budget = time_budget
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.patience = patience
+        self.validation = validation
+        self.num_permutations = num_permutations
+        self.numeric = numeric
+        self.categorical = categorical
+        self.set_columns = set_columns
+        self.checkpoint = checkpoint
+        self.num_threads = num_threads
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.progress = progress
+
+    def _limits(self) -> Limits:
+        """The settings of training, checked."""
+        owner = type(self).__name__
+        for name in ("max_epochs", "batch_size", "patience", "num_threads"):
+            check_integer(owner, name, getattr(self, name), 1, optional=True)
+        check_integer(owner, "num_permutations", self.num_permutations, 1)
+        for name, example in {"time_budget": 600.0, "learning_rate": 3e-3}.items():
+            if (value := getattr(self, name)) is not None:
+                check_number(owner, name, value, example)
+                if value <= 0:
+                    raise ValueError(f"{owner} expects {name} > 0, or None; got {name}={value}.")
+        if (part := self.validation) is not None:
+            check_number(owner, "validation", part, 0.1)
+            if not (0 < part < 1 or (isinstance(part, Integral) and part > 1)):
+                raise ValueError(
+                    f"{owner} expects validation as a part between 0 and 1, as a number of folds >= 2, or None; got "
+                    f"validation={part}."
+                )
+        return Limits(
+            float("inf") if self.time_budget is None else float(self.time_budget),
+            self.max_epochs,
+            self.batch_size,
+            self.learning_rate,
+            self.patience,
+        )
+
+    def _candidates(self) -> list[Candidate]:
+        """Returns what the strategy stands for, without classical learners if they do not minimise the loss."""
+        tried = candidates(self.strategy)
+        loss = self.get_params().get("loss", "squared_error")
+        if loss == "squared_error":
+            return tried
+        networks = [each for each in tried if not each.classical]
+        if not networks:
+            raise ValueError(
+                f"loss={loss!r} expects networks in strategy, as {tried[0].strategy!r} minimises squared errors. Give "
+                "'auto', or the name of a network."
+            )
+        return networks
+
+    def _metadata(self, tried: Sequence[Candidate], seed: int | None) -> dict[str, Any]:
+        """Returns what tells this fit from others, beside its sets, as plain data."""
+        unlike = ("progress", "verbose", "device", "checkpoint", "time_budget", "num_permutations", "random_state")
+        metadata: dict[str, Any] = {
+            name: repr(value) for name, value in self.get_params().items() if name not in unlike
+        }
+        identities = [each.identity for each in tried]
+        return metadata | {"estimator": type(self).__name__, "random_state": repr(seed), "strategy": identities}
+
+    def _columns(self) -> dict[str, Any]:
+        """Returns the settings that say how columns are read, as ``as_sets`` takes them."""
+        return {"set_columns": self.set_columns, "numeric": self.numeric, "categorical": self.categorical}

@@ -1,0 +1,80 @@
+"""Inputs of fits and predictions, checked: files as streams; weights, groups and targets of sets."""
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils import check_array
+
+from janossy.tables.encoder import TableEncoder
+from janossy.tables.files import open_files
+from janossy.tables.grouping import group_numbers
+from janossy.tables.lists import Lists, leaf_names
+from janossy.tables.sources import source
+from janossy.tables.stream import SetStream
+
+
+def stream_of(
+    X: Any, columns: Mapping[str, Any], y: Any = None, sample_weight: Any = None, groups: Any = None
+) -> SetStream | None:
+    """Returns the stream that X is, or that of the files that it names; None for anything else.
+
+    ``columns``: how they are read, as ``as_sets`` takes it. Raises: ValueError if what is beside X names no column.
+    """
+    beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
+    if isinstance(X, SetStream):
+        for name, given in beside.items():
+            if given is not None:
+                raise ValueError(f"a SetStream names its columns itself, SetStream(paths, {name}=…); got {name}.")
+        return X
+    listed = X if isinstance(X, list | tuple) and X else [X]
+    if not all(isinstance(path, str | PathLike) for path in listed):
+        return None
+    names = [y] if isinstance(y, str) else y
+    if y is not None and not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)):
+        raise ValueError(f"sets in files expect y as the name of a column, or several; got {type(y).__name__}.")
+    for name, given in list(beside.items())[1:]:
+        if given is not None and not isinstance(given, str):
+            raise ValueError(f"sets in files expect {name} as the name of a column; got {type(given).__name__}.")
+    return SetStream(listed, y, sample_weight=sample_weight, groups=groups, **columns)
+
+
+def stream_like(path: str | PathLike[str], encoder: TableEncoder, columns: Mapping[str, Any]) -> SetStream:
+    """Returns the sets of files, with the columns that training had and no others."""
+    known = {code.name for code in (*encoder.elements, *encoder.context)}
+    fields = open_files(path).schema
+    drop = [each.name for each in fields if not known & set(leaf_names(each, known))]
+    return SetStream(path, drop=drop, **columns)
+
+
+def weights_of(sample_weight: Any, num_sets: int) -> np.ndarray:
+    """Returns one weight per set, (B,). Raises: ValueError for another number of them, or a negative one."""
+    if sample_weight is None:
+        return np.ones(num_sets)
+    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.shape != (num_sets,) or (weights < 0).any():
+        raise ValueError(
+            f"sample_weight expects {num_sets} numbers >= 0, one a set; got shape {weights.shape}, the least "
+            f"{weights.min(initial=0):.3g}. Leave it out for equal weights."
+        )
+    return cast(np.ndarray, weights)
+
+
+def groups_of(groups: Any, num_sets: int) -> np.ndarray | None:
+    """Returns the number of the group of each set, (B,), or None without groups. Raises: ValueError."""
+    if groups is None:
+        return None
+    column = source(groups, "groups")
+    if isinstance(column, Lists) or len(column) != num_sets:
+        raise ValueError(f"groups expects one value a set, {num_sets} in all; got {len(column)}, or lists.")
+    return group_numbers([column])
+
+
+def check_targets_given(y: Any, owner: object) -> None:
+    """Raises a ValueError if there are no targets."""
+    if y is None:
+        raise ValueError(
+            f"{type(owner).__name__} requires y to be passed, but the target y is None. Give one target a set; "
+            "as_sets(table, y='name') takes them from a table."
+        )
