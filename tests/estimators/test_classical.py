@@ -245,7 +245,7 @@ def test_wide_statistics_are_fitted_sparse(monkeypatch):
 
 def test_a_sample_of_many_sets_is_fitted(monkeypatch):
     sets, y = baskets()
-    monkeypatch.setattr(learners, "MOST_SETS", 30)
+    monkeypatch.setattr(learners, "MAX_SETS", 30)
     assert SetRegressor("linear", validation=2, random_state=0).fit(sets, y).score(sets, y) > 0.5
 
 

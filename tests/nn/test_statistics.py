@@ -169,7 +169,7 @@ def test_the_law_of_order_can_fail(monkeypatch):
 def test_sets_are_computed_in_pieces(monkeypatch):
     sets, context = example((5, 0, 7, 1, 9, 30, 2))
     whole = statistics()(sets, context)
-    monkeypatch.setattr("janossy.nn.statistics.pooled.MOST_AT_ONCE", 40)
+    monkeypatch.setattr("janossy.nn.statistics.pooled.MAX_AT_ONCE", 40)
     assert torch.equal(statistics()(sets, context), whole)
 
 
@@ -214,7 +214,7 @@ def test_names_tell_statistics_apart():
         (lambda: PooledStatistics([bag([0])], vocabularies=(2,), num_numbers=1), "expects codes as it was made for"),
         (lambda: PooledStatistics([NumberStatistics(2)], vocabularies=(), num_numbers=1), "2 columns of numbers"),
         (lambda: PooledStatistics([CodeValues(0, num_values=3, width=1)], vocabularies=(4,), num_numbers=0), "3 codes"),
-        (lambda: PooledStatistics([ContextColumns([2**19], num_numbers=0, most_indicators=2**20)], vocabularies=(),
+        (lambda: PooledStatistics([ContextColumns([2**19], num_numbers=0, max_indicators=2**20)], vocabularies=(),
                                   num_numbers=0), "at most 262144 features"),
         (lambda: StatisticsNetwork(statistics(), LinearScores(3, out_features=1)), "as many features"),
         (lambda: statistics()(Ragged.from_sizes(torch.zeros(1, 3), [1])), "codes and then numbers"),

@@ -40,7 +40,7 @@ SMALL_SETS = 40
 FEWEST_SETS = 3
 """Cells and pairs that fewer sets hold are not kept."""
 
-MOST_OFFSET = 1e3
+MAX_OFFSET = 1e3
 """Numbers whose mean is more standard deviations from 0 stay standardised: float32 would lose their digits."""
 
 
@@ -94,7 +94,7 @@ def _offsets(layout: Layout) -> Tensor:
     if len(means) != layout.num_numbers or len(scales) != layout.num_numbers:
         return torch.zeros(layout.num_numbers, dtype=torch.float64)
     offsets = means / scales.where(scales > 0, torch.inf)
-    return offsets.where(offsets.abs() <= MOST_OFFSET, 0.0)
+    return offsets.where(offsets.abs() <= MAX_OFFSET, 0.0)
 
 
 def _blocks(seen: SortedSets, layout: Layout, most: Sizes, scheme: str) -> Iterator[nn.Module]:

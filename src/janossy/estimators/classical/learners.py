@@ -38,13 +38,13 @@ TREES_PER_STEP = 20
 MISSES = 3
 """Steps of boosting without a lower validation loss, after which it ends."""
 
-MOST_SETS = 100_000
+MAX_SETS = 100_000
 """A learner is fitted to a sample of more sets."""
 
-MOST_NUMBERS = 2**27
+MAX_NUMBERS = 2**27
 """Of the matrix of statistics, at most so many numbers: bags keep fewer cells of many sets."""
 
-MOST_CELLS = 4_096
+MAX_CELLS = 4_096
 """Of a bag of categories for a linear learner."""
 
 WIDE = 1_000
@@ -125,12 +125,12 @@ class ClassicalLearner(nn.Module):
         began = now()
         device = training.sets.device
         training, validation = training.to("cpu"), validation.to("cpu")
-        if len(training) > MOST_SETS:
-            chosen = np.random.default_rng(seed).choice(len(training), MOST_SETS, replace=False)
+        if len(training) > MAX_SETS:
+            chosen = np.random.default_rng(seed).choice(len(training), MAX_SETS, replace=False)
             training = training[torch.from_numpy(np.sort(chosen))]
         most = Sizes()
         if self.strategy == "linear":
-            cells = min(MOST_CELLS, MOST_NUMBERS // max(1, len(training)))
+            cells = min(MAX_CELLS, MAX_NUMBERS // max(1, len(training)))
             most = Sizes(cells=cells, hashed=cells // 4, pairs=2 * most.pairs)
         scheme = self.settings.scheme
         statistics = choose_statistics(training.sets, training.context, self.layouts, most=most, scheme=scheme)

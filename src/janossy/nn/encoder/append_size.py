@@ -30,14 +30,14 @@ class AppendSize(SetLayer):
 
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)
-        sizes = self._told(sets.offsets.diff(), sets.values)[sets.to_index()[1], None]
+        sizes = self._size_feature(sets.offsets.diff(), sets.values)[sets.to_index()[1], None]
         return sets.with_values(torch.cat((sets.values, sizes), dim=1))
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        sizes = self._told(mask.sum(1), x)[:, None, None].expand(-1, x.shape[1], 1)
+        sizes = self._size_feature(mask.sum(1), x)[:, None, None].expand(-1, x.shape[1], 1)
         return torch.cat((x, sizes), dim=2), mask
 
-    def _told(self, sizes: Tensor, like: Tensor) -> Tensor:
+    def _size_feature(self, sizes: Tensor, like: Tensor) -> Tensor:
         sizes = sizes if self.largest_size is None else sizes.clamp(max=self.largest_size)
         return torch.log1p(sizes).to(like.dtype)
 

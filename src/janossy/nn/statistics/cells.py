@@ -11,7 +11,7 @@ from janossy.nn.statistics.sorted_sets import MULTIPLIER, SortedSets
 
 SCHEMES = ("count", "fraction", "amount", "tf-idf")
 
-MOST_COMBINATIONS = 2**62
+MAX_COMBINATIONS = 2**62
 """Of the values of several columns: each is one int64."""
 
 
@@ -59,7 +59,7 @@ class CellCounts(nn.Module):
             raise ValueError(f"CellCounts expects a size >= 1 for each of its columns; got {columns} and {sizes}.")
         if scheme not in SCHEMES or (scheme == "amount") != (amount is not None):
             raise ValueError(f"CellCounts expects a scheme among {', '.join(SCHEMES)}; got {scheme}, amount={amount}.")
-        if prod(self.sizes) > MOST_COMBINATIONS:
+        if prod(self.sizes) > MAX_COMBINATIONS:
             raise ValueError(f"CellCounts expects at most 2^62 combinations; got sizes {sizes}. Give fewer columns.")
         self.out_features = num_cells + num_hashed
         num_edges = sum(size - 1 for column, size in zip(columns, sizes, strict=True) if column >= num_codes)

@@ -10,10 +10,10 @@ from janossy.nn.statistics.names import ColumnNames
 from janossy.nn.statistics.sorted_sets import SortedSets
 from janossy.sets import Ragged
 
-MOST_AT_ONCE = 2**22
+MAX_AT_ONCE = 2**22
 """Numbers of elements, or of statistics, that are computed together."""
 
-MOST_FEATURES = 2**18
+MAX_FEATURES = 2**18
 """Of a vector of statistics."""
 
 ROUNDING = 1e-6
@@ -46,15 +46,15 @@ class ContextColumns(nn.Module):
     Args:
         vocabularies: how many codes each categorical column has.
         num_numbers: how many columns of numbers follow.
-        most_indicators: a column of more codes is one feature, the code.
+        max_indicators: a column of more codes is one feature, the code.
 
     Shapes: B sets with context (B, columns) -> (B, out_features).
     """
 
-    def __init__(self, vocabularies: Sequence[int], *, num_numbers: int, most_indicators: int = 64) -> None:
+    def __init__(self, vocabularies: Sequence[int], *, num_numbers: int, max_indicators: int = 64) -> None:
         super().__init__()
-        self.vocabularies, self.num_numbers, self.most_indicators = list(vocabularies), num_numbers, most_indicators
-        self.widths = [size if size <= most_indicators else 1 for size in self.vocabularies]
+        self.vocabularies, self.num_numbers, self.max_indicators = list(vocabularies), num_numbers, max_indicators
+        self.widths = [size if size <= max_indicators else 1 for size in self.vocabularies]
         self.out_features = sum(self.widths) + num_numbers
 
     def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
@@ -112,8 +112,8 @@ class PooledStatistics(nn.Module):
         self.vocabularies, self.num_numbers = list(vocabularies), num_numbers
         self.num_codes = len(self.vocabularies)
         self.out_features = sum(cast(int, block.out_features) for block in blocks)
-        if self.out_features > MOST_FEATURES:
-            raise ValueError(f"PooledStatistics expects at most {MOST_FEATURES} features; got {self.out_features}.")
+        if self.out_features > MAX_FEATURES:
+            raise ValueError(f"PooledStatistics expects at most {MAX_FEATURES} features; got {self.out_features}.")
         for block in blocks:
             block.check_columns(self.vocabularies, num_numbers)  # type: ignore[operator]
         self.register_buffer("offsets", torch.zeros(num_numbers, dtype=torch.float64))
@@ -151,13 +151,13 @@ class PooledStatistics(nn.Module):
 
 
 def pieces(sets: Ragged, width: int) -> list[slice]:
-    """Returns stretches of sets that are computed together: at most ``MOST_AT_ONCE`` numbers, or one set."""
-    most_elements = max(1, MOST_AT_ONCE // max(1, sets.values.shape[-1]))
-    most_sets = max(1, MOST_AT_ONCE // max(1, width))
+    """Returns stretches of sets that are computed together: at most ``MAX_AT_ONCE`` numbers, or one set."""
+    max_elements = max(1, MAX_AT_ONCE // max(1, sets.values.shape[-1]))
+    max_sets = max(1, MAX_AT_ONCE // max(1, width))
     found, begin, num = [], 0, 0
     for b, n in enumerate(sets.sizes):
         num += n
-        if b > begin and (num > most_elements or b - begin >= most_sets):
+        if b > begin and (num > max_elements or b - begin >= max_sets):
             found.append(slice(begin, b))
             begin, num = b, n
     return [*found, slice(begin, len(sets))]
