@@ -351,7 +351,7 @@ FAULTS = (
     _in(
         "nn/encoder", "append_size.py", "nn/test_encoder",
         "of padded sets the size of the largest is told",
-        "self._size_feature(mask.sum(1), x)", "self._told(mask.sum(1).amax().expand(len(x)), x)",
+        "self._size_feature(mask.sum(1), x)", "self._size_feature(mask.sum(1).amax().expand(len(x)), x)",
     ),
     _in(
         "nn", "network.py", "nn/test_encoder",
