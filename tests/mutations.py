@@ -103,16 +103,24 @@ def table(rows: dict[str, str], command: str) -> str:
 def row(fault: Fault, outcome: Outcome) -> str:
     """A fault and its outcome as a row of the table."""
     return (
-        f"| {fault.what} | `{fault.file.removeprefix('src/janossy/')}` | {outcome.caught} "
+        f"| {fault.what} | {_place(fault)} | {outcome.caught} "
         f"| {_cell(outcome.covering)} | {_cell(outcome.whole) if outcome.whole_was_run else ''} |"
     )
 
 
 def kept(path: Path) -> dict[str, str]:
-    """The rows of a table that was written before, by what is wrong, of faults that there still are."""
+    """The rows of a table that was written before, of faults that there still are, each with its file of today."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines if line.startswith("| ")}
-    return {fault.what: rows[fault.what] for fault in FAULTS if fault.what in rows}
+    rows = {
+        line.split(" | ")[0].removeprefix("| "): line.split(" | ", 2)[-1] for line in lines if line.startswith("| ")
+    }
+    return {
+        fault.what: f"| {fault.what} | {_place(fault)} | {rows[fault.what]}" for fault in FAULTS if fault.what in rows
+    }
+
+
+def _place(fault: Fault) -> str:
+    return f"`{fault.file.removeprefix('src/janossy/')}`"
 
 
 def _cell(test: str | None) -> str:
