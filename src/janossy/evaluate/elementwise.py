@@ -61,7 +61,10 @@ def _of_each(problem: Problem) -> Tensor:
     local = torch.zeros(1, 1, 1, dtype=torch.long, device=problem.values.device)
     starts = torch.arange(num, device=local.device)
     rows = Rows((Bucket(local, None, starts, None, padded=_some_are_empty(problem)),), num)
-    return cast(Tensor, pool_rows(replace(problem, reduce="sum"), rows, of_elements(problem, rows)))
+    steps = of_elements(problem, rows)
+    if num * steps.row_bytes(1) <= problem.memory_budget:
+        return steps.apply(problem.f, steps.values.unsqueeze(1))
+    return cast(Tensor, pool_rows(replace(problem, reduce="sum"), rows, steps))
 
 
 def _some_are_empty(problem: Problem) -> bool:
