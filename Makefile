@@ -9,7 +9,7 @@ REPRODUCE_OUT := results/arithmetic-quick
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help reproduce test test-studies test-all test-triton test-cuda lint-and-kernels lint format bench bench-cuda plan constraints clean check-python
+.PHONY: help reproduce test test-studies test-all test-triton test-cuda docs test-docs lint-and-kernels lint format bench bench-cuda plan constraints clean check-python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,13 +21,13 @@ reproduce: $(VENV)/.installed-cli  ## The paper's arithmetic tasks, quick preset
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
 
 test: lint-and-kernels test-triton  ## Lint, types, import rules, and a covering of the tests of the library and its commands
-	$(PYTEST) --ignore=tests/studies
+	$(PYTEST) --ignore=tests/studies --ignore=tests/site
 
 test-studies: $(VENV)/.installed-dev  ## The tests of studies/
 	$(PYTEST) tests/studies
 
 test-all: lint-and-kernels test-triton  ## Every case of every test, as CI does nightly
-	$(PYTEST) --all
+	$(PYTEST) --all --ignore=tests/site
 
 # A process of its own: Triton reads once whether it is to interpret kernels.
 test-triton: $(VENV)/.installed-dev  ## The kernels for CUDA, on the CPU in Triton's interpreter
@@ -35,6 +35,14 @@ test-triton: $(VENV)/.installed-dev  ## The kernels for CUDA, on the CPU in Trit
 
 test-cuda: $(VENV)/.installed-dev  ## The same tests on a GPU; without one they are skipped
 	$(BIN)/pytest --durations=15 tests/cuda
+
+# Pages of the gallery run again if they, their data or the library have changed.
+docs: $(VENV)/.installed-docs  ## The documentation site, with the gallery run, in build/site
+	$(BIN)/python docs/site/gallery.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+test-docs: $(VENV)/.installed-docs  ## The built site in a real browser; without Chromium the tests are skipped
+	$(PYTEST) tests/site
 
 # Side by side, for types are checked on one core.
 lint-and-kernels: $(VENV)/.installed-dev
@@ -66,7 +74,7 @@ plan: $(VENV)/.installed-dev  ## Draw the floor plan of docs/architecture.md fro
 constraints: check-python  ## Regenerate constraints.txt in a throwaway environment
 	$(PYTHON) -m venv --clear $(VENV)-constraints
 	grep -E '^(torch|triton)==' constraints.txt > $(TORCH_PIN)
-	$(VENV)-constraints/bin/python -m pip install -c $(TORCH_PIN) -e '.[chemistry,dev]'
+	$(VENV)-constraints/bin/python -m pip install -c $(TORCH_PIN) -e '.[chemistry,docs]'
 	{ sed '/^[^#]/,$$d' constraints.txt \
 	  && $(VENV)-constraints/bin/python -m pip freeze --all --exclude pip --exclude janossy \
 	     | sed 's/+[a-z0-9.]*$$//' | LC_ALL=C sort -f; } > $(VENV)-constraints/new.txt
@@ -94,3 +102,7 @@ $(VENV)/.installed-cli: pyproject.toml constraints.txt $(VENV)/.created
 $(VENV)/.installed-dev: pyproject.toml constraints.txt $(VENV)/.created
 	$(BIN)/python -m pip install -c constraints.txt -e '.[dev]'
 	@touch $(VENV)/.installed-cli $@
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt $(VENV)/.created
+	$(BIN)/python -m pip install -c constraints.txt -e '.[docs]'
+	@touch $(VENV)/.installed-cli $(VENV)/.installed-dev $@

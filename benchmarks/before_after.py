@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("before", type=Path, metavar="CHECKOUT", help="a checkout of the state to compare with")
     parser.add_argument("names", nargs="+", metavar="NAME", choices=BENCHMARKS, help=", ".join(BENCHMARKS))
     parser.add_argument("--rounds", type=int, default=3, help="runs of each side")
-    parser.add_argument("--seconds", type=float, default=1.0, help="seconds a row, side and run, about")
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds per row, side and run, about")
     arguments = parser.parse_args()
     (RESULTS / "before_after").mkdir(exist_ok=True)
     for name in arguments.names:

@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}; default all")
     parser.add_argument("--pairs", type=int, default=50, help="pairs of runs a row, at most")
-    parser.add_argument("--seconds", type=float, default=5.0, help="seconds a row, about")
+    parser.add_argument("--seconds", type=float, default=5.0, help="seconds per row, about")
     parser.add_argument("--rows", default="", help="only rows whose names contain this")
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu", help="cuda: fit auto's rates and print them"

@@ -29,7 +29,7 @@ def rows() -> Iterator[Row]:
 
 
 def long_table(num_sets: int, rows_a_set: int = 10) -> pd.DataFrame:
-    """Ten rows a set on average, in no order."""
+    """Ten rows per set on average, in no order."""
     random = np.random.default_rng(0)
     num = num_sets * rows_a_set
     columns = {"event": random.permutation(np.arange(num) % num_sets * 7)}

@@ -62,7 +62,7 @@ def weight_by_sign(x: Tensor) -> Tensor:
 
 
 class Turned(nn.Module):
-    """A module as key, of two numbers an element of which the first ties often."""
+    """A module as key, of two numbers per element of which the first ties often."""
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.stack(((9 * x[:, 1] - x[:, 0]).clamp(-0.5, 0.5), x[:, 0] + x[:, 1]), 1)

@@ -504,7 +504,7 @@ FAULTS = (
     ),
     _in(
         "tables", "targets.py", "tables/test_targets",
-        "a table of one row a set gets sets that only the targets know",
+        "a table of one row per set gets sets that only the targets know",
         "if add and places:", "if places:",
     ),
     _in(

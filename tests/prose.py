@@ -1,21 +1,16 @@
-"""``python -m tests.prose``: the rules of docs/style.md that a machine can check, and where they are broken.
+"""``python -m tests.prose [PLACE ...]``: where the rules of docs/style.md that a machine can check are broken.
 
-python -m tests.prose            counts per folder, beside those of tests/prose.json, which may only fall
-python -m tests.prose PLACE ...  each break below these files or folders
-python -m tests.prose --write    the counts as they are, into tests/prose.json
+Without a place, all code and pages are read. The exit code is 1 if a rule is broken.
 """
 
 import argparse
 import ast
-import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-COUNTS = ROOT / "tests" / "prose.json"
 MAX_WORDS = 30
 
 OPENING = re.compile(r"(What|Whether|Which|Of|Those|That|Who|How|Where|As)\b")
@@ -23,24 +18,38 @@ OPENING = re.compile(r"(What|Whether|Which|Of|Those|That|Who|How|Where|As)\b")
 
 PHRASES = re.compile(
     r"\b(?:is|are) none\b|\b(?:has|have|had) not\b(?! (?:been|yet))|: of each\b"
-    r"|\ban? (?:row|line|number|mean|error|file) an? (?:set|element|row|cell|result|candidate|trial|epoch)\b"
+    r"|\b(?:an?|one|1|each) (?:row|line|number|mean|error|file|value|weight|order|permutation) "
+    r"an? (?:set|element|row|cell|result|candidate|trial|epoch|tuple|step)\b(?! of one)"
 )
 """Turns that read as a translation: plain English has "no", "does not have" and "per"."""
 
 Break = tuple[Path, int, str]
 
 
-def breaks_in_docstrings(path: Path) -> Iterator[Break]:
-    """Yields each docstring of a Python file that opens with a banned word or holds a banned phrase."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        text = ast.get_docstring(node) or ""
-        line = node.body[0].lineno if text else 0
-        if OPENING.match(text):
+def breaks_in_code(path: Path) -> Iterator[Break]:
+    """Yields the banned openings and phrases in the docstrings, help and errors of a Python file."""
+    for line, text, opens in texts(ast.parse(path.read_text(encoding="utf-8"))):
+        if opens and OPENING.match(text):
             yield path, line, f"opens with {text.split()[0]!r}"
         for phrase in PHRASES.findall(text):
             yield path, line, f"says {phrase!r}"
+
+
+def texts(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
+    """Yields what people read of a module: line, text, and True for the beginning of a docstring or a help."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and is_text(node.value):  # of modules, classes, functions and attributes
+            yield node.lineno, node.value.value, True
+        if isinstance(node, ast.keyword) and node.arg == "help":
+            parts = [part for part in ast.walk(node.value) if is_text(part)]
+            yield from ((part.lineno, part.value, part is parts[0]) for part in parts)
+        if isinstance(node, ast.Raise):
+            yield from ((part.lineno, part.value, False) for part in ast.walk(node) if is_text(part))
+
+
+def is_text(node: ast.AST) -> bool:
+    """Returns True for a string that is written out."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def breaks_in_page(path: Path) -> Iterator[Break]:
@@ -61,7 +70,7 @@ def breaks_in_page(path: Path) -> Iterator[Break]:
 
 def breaks(path: Path) -> Iterator[Break]:
     """Yields the breaks of a file."""
-    return breaks_in_docstrings(path) if path.suffix == ".py" else breaks_in_page(path)
+    return breaks_in_code(path) if path.suffix == ".py" else breaks_in_page(path)
 
 
 def files() -> list[Path]:
@@ -71,43 +80,21 @@ def files() -> list[Path]:
         for folder in ("src", "studies", "benchmarks", "examples", "tests")
         for path in (ROOT / folder).rglob("*.py")
     ]
-    return sorted([*code, *ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")])
-
-
-def counts() -> dict[str, int]:
-    """The number of breaks per folder of the checkout, two levels deep below src."""
-    found: Counter[str] = Counter()
-    for path in files():
-        parts = path.relative_to(ROOT).parts
-        folder = "/".join(parts[:3] if parts[0] == "src" else parts[:1]) if path.suffix == ".py" else "pages"
-        if path.name != "CHANGELOG.md":
-            found[folder] += sum(1 for _ in breaks(path))
-    return {folder: number for folder, number in sorted(found.items()) if number}
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    return sorted([*code, *(page for page in pages if page.name != "CHANGELOG.md")])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints what is asked for. The exit code is 1 if a count has risen."""
+    """Prints each break. The exit code is 1 if there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("places", nargs="*", type=Path)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args(arguments)
-    if options.places:
-        chosen = [path for path in files() if any(path.is_relative_to(place.resolve()) for place in options.places)]
-        for path, line, message in (each for file in chosen for each in breaks(file)):
-            print(f"{path.relative_to(ROOT)}:{line}: {message}")
-        return 0
-    now = counts()
-    if options.write:
-        COUNTS.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
-    allowed = json.loads(COUNTS.read_text(encoding="utf-8"))
-    risen = {folder: number for folder, number in now.items() if number > allowed.get(folder, 0)}
-    for folder, number in risen.items():
-        print(
-            f"{folder}: {number} breaks of docs/style.md, {allowed.get(folder, 0)} allowed. "
-            f"List them by python -m tests.prose {folder}."
-        )
-    print(f"{sum(now.values())} breaks of docs/style.md in all, {sum(allowed.values())} allowed")
-    return 1 if risen else 0
+    parser.add_argument("places", nargs="*", type=Path, default=[ROOT])
+    places = [place.resolve() for place in parser.parse_args(arguments).places]
+    chosen = [path for path in files() if any(path.is_relative_to(place) for place in places)]
+    found = [each for path in chosen for each in breaks(path)]
+    for path, line, message in found:
+        print(f"{path.relative_to(ROOT)}:{line}: {message}")
+    print(f"{len(found)} breaks of docs/style.md in {len(chosen)} files")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -34,3 +34,8 @@ def test_every_import_has_a_chain_of_arrows():
 def test_linked_files_exist(page):
     for link in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    assert [page.name for page in PAGES if f": {page.name}\n" not in navigation] == []

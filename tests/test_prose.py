@@ -1,7 +1,5 @@
 """The checker of prose finds each kind of break, and passes plain sentences."""
 
-import json
-
 import pytest
 
 from tests import prose
@@ -37,16 +35,20 @@ def test_plain_text_passes(tmp_path):
     assert not [each for file in tmp_path.iterdir() for each in prose.breaks(file)]
 
 
-def test_a_count_that_rises_fails(tmp_path, monkeypatch, capsys):
+def test_a_break_fails(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(prose, "ROOT", tmp_path)
-    monkeypatch.setattr(prose, "COUNTS", tmp_path / "prose.json")
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "page.md").write_text("word " * (prose.MAX_WORDS + 1) + "end.\n")
-    assert prose.main(["--write"]) == 0 and json.loads(prose.COUNTS.read_text()) == {"pages": 1}
-    prose.COUNTS.write_text("{}")
-    assert prose.main([]) == 1 and "pages: 1 breaks" in capsys.readouterr().out
+    page = tmp_path / "docs" / "page.md"
+    page.write_text("Plain.\n")
+    assert prose.main([str(tmp_path)]) == 0
+    page.write_text("word " * (prose.MAX_WORDS + 1) + "end.\n")
+    assert prose.main([str(page)]) == 1 and "docs/page.md:1: a sentence of 32 words" in capsys.readouterr().out
 
 
-def test_no_page_breaks_the_rules():
-    pages = [path for path in prose.files() if path.suffix == ".md" and path.name != "CHANGELOG.md"]
-    assert pages and not [each for page in pages for each in prose.breaks(page)]
+def test_help_errors_and_attributes_are_read(tmp_path):
+    file = tmp_path / "module.py"
+    file.write_text(
+        '"""A module."""\n\nsize = 3\n"""Of a set."""\noption(help="What it is.")\n\n\ndef f():\n'
+        '    """Fails."""\n    raise ValueError(f"{size} is none.")\n'
+    )
+    assert sorted(line for _, line, _ in prose.breaks(file)) == [4, 5, 10]

@@ -1,4 +1,4 @@
-"""Poker hands as a table: a row a card, of the hand it belongs to.
+"""Poker hands as a table: one row per card, of the hand it belongs to.
 
     python prepare.py                                    # UCI's 25,010 training hands, downloaded, as hands.parquet
     python prepare.py poker-hand-training-true.data      # the same from the file
@@ -29,7 +29,7 @@ def deal(num: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def table(cards: np.ndarray, classes: np.ndarray) -> pa.Table:
-    """One row a card: hand, suit, rank, and the worth of the whole hand."""
+    """One row per card: hand, suit, rank, and the worth of the whole hand."""
     num, size, _ = cards.shape
     return pa.table(
         {

@@ -21,7 +21,7 @@ def sets(
     folds: Annotated[int | None, typer.Option(min=1, help="The first so many of each; by default all.")] = None,
     data: Annotated[Path | None, typer.Option(help="A folder of data; what is not there is downloaded.")] = None,
     max_epochs: Annotated[
-        int | None, typer.Option(min=1, help="Of networks; by default by the number of sets.")
+        int | None, typer.Option(min=1, help="The most epochs of networks; by default by the number of sets.")
     ] = None,
     auto_budget: Annotated[str, typer.Option(help="CPU time of auto: 90s, 10m, 1h30m.")] = "10m",
     jobs: Annotated[int, typer.Option(min=1, help="Processes, one core each.")] = 1,

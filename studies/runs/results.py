@@ -1,4 +1,4 @@
-"""Result files: one JSON file a trial, written whole or not at all, and read only as what a schema says."""
+"""Result files: one JSON file per trial, written whole or not at all, and read only as what a schema says."""
 
 import json
 import os

@@ -178,7 +178,7 @@ TABLES = {
     "target differs": (
         [lambda: write("t.csv", changed(changed(GOOD, "order", 1, 0), "returned", 1, not GOOD["returned"][0]))],
         ["t.csv"],
-        f"column 'returned' expects one value a set; got {GOOD['returned'][0]} in t.csv, row 1 and "
+        f"column 'returned' expects one value per set; got {GOOD['returned'][0]} in t.csv, row 1 and "
         f"{not GOOD['returned'][0]} in t.csv, row 2, both of set 0.",
     ),
     "infinity": (
@@ -242,15 +242,15 @@ def refused(run: tuple[int, str, str], says: str) -> None:
         ),
         (("--target", "total", "--target", "returned"), "and 'returned' holds bool. Fit classes one by one"),
         (("--target", "total", "--target", "hour", "--balanced"), "several targets are numbers, one regression"),
-        (("--target", "total", "--target", "price"), "column 'price' expects one value a set; got"),
+        (("--target", "total", "--target", "price"), "column 'price' expects one value per set; got"),
         (("--target", "total", "--target", "sold"), "t.csv has no column 'sold', which --target names."),
         (("--numeric", "price", "--categorical", "price"), "--numeric and --categorical both name 'price'"),
-        (("--set-columns", "price"), "column 'price' expects one value a set; got"),
+        (("--set-columns", "price"), "column 'price' expects one value per set; got"),
         (
             ("--set-columns", "item,price,hour,total"),
             "t.csv has no column of the elements: options name all that it has, order,",
         ),
-        (("--target", "item"), "column 'item' expects one value a set"),
+        (("--target", "item"), "column 'item' expects one value per set"),
         (("--validation", "50"), "50 folds of validation need 50 sets or more; got 40."),
         (("--validation", "1"), "--validation expects a part of the sets such as 0.2"),
         (("--validation", "half"), "--validation expects a part"),

@@ -255,7 +255,7 @@ def test_help_and_quantiles(janossy):
 def test_values_that_training_had_not_are_told(fitted, janossy):
     write("new.parquet", changed(NEW, "item", 0, "zebra"))
     code, stdout, _ = janossy("predict", fitted["total"], "new.parquet", "--out", "out.csv")
-    assert code == 0 and "column 'item' holds values that training had not (1)" in stdout
+    assert code == 0 and "column 'item' holds values that are new since training (1)" in stdout
 
 
 def test_too_little_time_is_an_error(janossy):

@@ -1,4 +1,4 @@
-"""janossy group: the sets of a long table, as a file of one row a set, whatever DuckDB spills."""
+"""janossy group: the sets of a long table, as a file of one row per set, whatever DuckDB spills."""
 
 import lzma
 import subprocess
@@ -183,7 +183,7 @@ def test_folders_and_patterns(janossy, tmp_path):
         ({"a": {"id": [1], "x": [1]}, "b": {"id": [1], "x": ["1"]}}, (), "column 'x' is int64 in"),
         ({"a": {"id": [1, None], "x": [1, 2]}}, (), "got none in a.parquet, row 2."),
         ({"a": {"id": [1, 2], "y": [1, 1]}, "b": {"id": [3, 1], "y": [1, 2]}}, ("--set-columns", "y"),
-         "column 'y' expects one value a set; got 1 in a.parquet, row 1 and 2 in b.parquet, row 2, both of set 1."),
+         "column 'y' expects one value per set; got 1 in a.parquet, row 1 and 2 in b.parquet, row 2, both of set 1."),
         ({"a": {"ix": [1]}}, (), "has no column 'id'; it has ix."),
         ({"a": {"id": [1], "x": [1]}}, ("--set-columns", "id"), "both name 'id'"),
         ({"a": {"id": [1], "x": [1]}}, ("--memory", "much"), "DuckDB cannot sort the rows"),

@@ -157,7 +157,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(arguments, code, says, mod
     Path("out").mkdir()
     Path("out/_plan.json").write_text("{}")
     found, stdout, stderr = janossy("predict", model, *arguments)
-    expected = "janossy predict has not begun it" if "other" in arguments else says
+    expected = "is not a folder of janossy predict" if "other" in arguments else says
     assert (found, stdout) == (code, "") and stderr.count("\n") == 1 and expected in stderr, stderr
     assert not Path("new").exists() and not whole(Path("out"))
 

@@ -39,7 +39,7 @@ def test_a_fit_of_a_folder(sets):
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "memory"])
 def test_groups_and_weights(janossy, stream):
-    """A row an element, with a weight per set and a group that is part of the id: neither is a column of the model."""
+    """One row per element, with a weight per set and a group that is part of the id: no column of the model."""
     table = orders(80)
     table["shop"] = [order // 8 for order in table["order"]]
     table["w"] = [1.0 + order % 3 for order in table["order"]]
@@ -54,11 +54,11 @@ def test_groups_and_weights(janossy, stream):
     table["w"][3] = 7.5
     write("rows.parquet", table)
     code, _, err = janossy("fit", "rows.parquet", *command, "--out", "again")
-    assert code == 2 and "column 'w' expects one value a set; got " in err
+    assert code == 2 and "column 'w' expects one value per set; got " in err
     code, _, err = janossy(
         "fit", "rows.parquet", *command[:-2], "--drop", "hour", "--weight", "price", "--out", "again"
     )
-    assert code == 2 and "column 'price' expects one value a set" in err
+    assert code == 2 and "column 'price' expects one value per set" in err
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ ERRORS = {
     "set column": (
         lambda: long(set_columns="store"),
         ValueError,
-        "'store' expects one value a set; got 'a' in row 0 and 'b' in row 1, both of set 1",
+        "'store' expects one value per set; got 'a' in row 0 and 'b' in row 1, both of set 1",
     ),
     "unknown set column": (lambda: long(set_columns=["shop"]), ValueError, "set_columns expects.*got 'shop'"),
     "only set columns": (
@@ -163,12 +163,12 @@ ERRORS = {
     "y differs": (
         lambda: long("label"),
         ValueError,
-        "'label' expects one value a set; got 0 in row 0 and 1 in row 1, both of set 1",
+        "'label' expects one value per set; got 0 in row 0 and 1 in row 1, both of set 1",
     ),
     "y by row differs": (
         lambda: long([0, 1, 1]),
         ValueError,
-        "'y' expects one value a set; got 0 in row 0 and 1 in row 1, both of set 1",
+        "'y' expects one value per set; got 0 in row 0 and 1 in row 1, both of set 1",
     ),
     "y of another length": (lambda: long([0, 1]), ValueError, "one target a row of X, which has 3; got 2"),
     "y of lists' length": (lambda: as_sets(LISTS, [0]), ValueError, "one target a set of X, which has 2; got 1"),
@@ -177,7 +177,7 @@ ERRORS = {
     "y has an id twice": (lambda: long(pd.Series([0, 1], [1, 1])), ValueError, "got two for set 1. Drop one"),
     "y is missing": (lambda: long({1: 0.0, 2: None}), ValueError, "got none for set 2"),
     "y is NaN": (lambda: as_sets(LISTS, [0.0, np.nan]), ValueError, "got none for set 1"),
-    "y of lists": (lambda: as_sets(LISTS, "pt"), TypeError, "y expects one value a set; got lists in 'pt'"),
+    "y of lists": (lambda: as_sets(LISTS, "pt"), TypeError, "y expects one value per set; got lists in 'pt'"),
     "y of ids only": (lambda: long(pd.DataFrame({"id": [1, 2]})), ValueError, "a column of targets beside that of ids"),
     "y of nothing": (lambda: as_sets(LISTS, 3), TypeError, "column 'y' expects an array"),
     # The table

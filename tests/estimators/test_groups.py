@@ -132,7 +132,7 @@ def test_out_of_fold_predictions_are_by_groups(tmp_path):
     [
         ([1] * 16, "two groups or more"),
         ([1, None] * 8, "got none for set 1"),
-        ([1, 2], "one value a set, 16 in all; got 2"),
+        ([1, 2], "one value per set, 16 in all; got 2"),
     ],
 )
 def test_groups_that_are_none(groups, message):

@@ -161,7 +161,7 @@ def test_gradients(function, memory_budget):
 
 
 def test_the_mean_over_random_permutations_approaches_that_over_all():
-    """Seeded; fails with probability below 1e-6: eight standard errors, six numbers an element."""
+    """Seeded; fails with probability below 1e-6: eight standard errors, six numbers per element."""
     torch.manual_seed(0)
     f, sets = FUNCTIONS["gru"](), distinct_sets((4,))
     exact = JanossyEquivariant(f, AllPermutations())(sets).values

@@ -354,9 +354,9 @@ def test_bad_arguments(arguments, message):
 @pytest.mark.parametrize(
     ("weights", "uniform", "message"),
     [
-        (lambda x: x, 0.1, r"a tensor \(5,\), one number an element; got \(5, 2\)"),
-        (lambda x: x[1:, 0], 0.1, r"one number an element; got \(4,\)"),
-        (lambda x: 1.0, 0.1, "one number an element; got float"),
+        (lambda x: x, 0.1, r"a tensor \(5,\), one number per element; got \(5, 2\)"),
+        (lambda x: x[1:, 0], 0.1, r"one number per element; got \(4,\)"),
+        (lambda x: 1.0, 0.1, "one number per element; got float"),
         (given_weights([1.0, -2.0, 0.0, 1.0, 1.0]), 0.1, "finite weights >= 0; got -2.0 for element 1"),
         (given_weights([1.0, 2.0, torch.nan, 1.0, 1.0]), 0.1, "finite weights >= 0; got nan for element 2"),
         (given_weights([1.0, 2.0, 3.0, torch.inf, 1.0]), 0.1, "finite weights >= 0; got inf for element 3"),

@@ -29,12 +29,12 @@ BUDGETS = {
     ),
     "canonical": (
         Canonical(max_rows=2),
-        "Canonical needs 1 row a set: a set of 12 needs 1, this batch of 3 sets needs 3, "
+        "Canonical needs 1 row per set: a set of 12 needs 1, this batch of 3 sets needs 3, "
         "over max_rows=2; use smaller batches.",
     ),
     "sampled": (
         Sampled(10, max_rows=20),
-        "Sampled needs num_permutations rows a set: a set of 12 needs 10, this batch of 3 sets needs 30, "
+        "Sampled needs num_permutations rows per set: a set of 12 needs 10, this batch of 3 sets needs 30, "
         "over max_rows=20; use smaller batches or a smaller num_permutations.",
     ),
 }

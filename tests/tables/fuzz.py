@@ -187,7 +187,7 @@ def check(seed: int, folder: Path) -> None:
 
 
 def check_lists(rng: random.Random, table: pa.Table, values: list[Any]) -> None:
-    """A row per set, with lists."""
+    """One row per set, with lists."""
     cuts = sorted({0, len(table), *(rng.randint(0, len(table)) for _ in range(2))})
     offsets = pa.array(cuts, pa.int32())
     lists = pa.table(

@@ -113,7 +113,7 @@ def cell(row: Row, role: str) -> str:
 
 
 ROUNDED = ("whole numbers beyond 64 bits", "decimals")
-"""Of targets that are numbers, float64 is all that a regression uses."""
+"""The notes on targets that are numbers: float64 is all that a regression uses."""
 
 
 def table() -> list[str]:

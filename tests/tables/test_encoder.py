@@ -75,7 +75,7 @@ def test_what_training_had_not():
     with pytest.warns(UserWarning) as told:
         elements, context, unseen = encoded(data, encoder)
     assert sorted(str(warning.message).split(":")[0] for warning in told) == [
-        f"column {name!r} holds values that training had not ({num})" for name, num in unseen.items()
+        f"column {name!r} holds values that are new since training ({num})" for name, num in unseen.items()
     ]
     assert unseen == {"kind": 2, "site": 1}
     assert elements[:, 0].tolist() == [0, 1, 0] and context[:, 0].tolist() == [0, 1, 3]

@@ -94,9 +94,9 @@ def test_large_numbers_beside_a_null_are_two_categories(name):
 
 def test_a_column_of_the_sets_differs_where_floats_do_not():
     table = {"id": [1, 1], "x": [1, 2], "c": pa.array([Decimal(2**60), Decimal(2**60 + 1)], pa.decimal128(38, 2))}
-    with pytest.raises(ValueError, match="one value a set"):
+    with pytest.raises(ValueError, match="one value per set"):
         as_sets(table | {"c": pa.array([Decimal(10) ** 25, Decimal(10) ** 25 + 1])}, set_id="id", set_columns="c")
-    with pytest.raises(ValueError, match="one value a set"):
+    with pytest.raises(ValueError, match="one value per set"):
         as_sets(table, set_id="id", set_columns="c")
 
 
@@ -257,7 +257,7 @@ def test_codes_of_a_model_and_of_a_table():
     with pytest.raises(ValueError, match=r"got numbers, from which 007 cannot be told from 7. Read the column as text"):
         text.transform(as_sets({"code": [[7, 42]]}, categorical="code"))
     numbers = TableEncoder().fit(as_sets({"code": [[7, 42]]}, categorical="code"))
-    with pytest.warns(UserWarning, match=r"column 'code' holds values that training had not \(2\)"):
+    with pytest.warns(UserWarning, match=r"column 'code' holds values that are new since training \(2\)"):
         found = numbers.transform(as_sets({"code": [["42", "7", "007", "x"]]}))
     assert found.elements.values[:, 0].tolist() == [2, 1, 0, 0]
 

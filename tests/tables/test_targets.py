@@ -102,7 +102,7 @@ def test_a_set_that_only_the_target_knows_is_empty():
     assert (
         sets.context["store"].missing().tolist() == sets.context["n"].missing().tolist() == [False, False, True, True]
     )
-    with warnings.catch_warnings(action="error"):  # one row a set: a part of the sets that y knows
+    with warnings.catch_warnings(action="error"):  # one row per set: a part of the sets that y knows
         sets, y = as_sets({"id": [5, 3], "x": [[1.0], []]}, {3: 1, 5: 2, 8: 3}, set_id="id")
     assert len(sets) == 2 and y.tolist() == [2, 1]
 

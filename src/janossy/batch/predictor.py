@@ -22,7 +22,7 @@ from janossy.tables.lists import holds_lists, leaf_names
 
 @dataclass(frozen=True)
 class SetPredictor:
-    """Predicts the sets of Arrow tables with a saved model: one row a set goes in, one row a set comes out.
+    """Predicts the sets of Arrow tables with a saved model: one row per set goes in, one row per set comes out.
 
     A row holds a set's elements as lists, as ``janossy group`` writes them. What comes out: the columns that the model
     does not read, such as ids, as they are; and what ``janossy predict`` writes, ``prediction`` and ``standard_error``

@@ -1,4 +1,4 @@
-"""What the options of several commands say, checked with the standard library alone."""
+"""The options that several commands share, checked with the standard library alone."""
 
 import codecs
 import csv
@@ -32,23 +32,30 @@ def names(listed: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in cells if name))
 
 
-Decimal = Annotated[str, typer.Option(metavar="MARK", help="Of numbers in CSV files: a point, or a comma.")]
+Decimal = Annotated[
+    str, typer.Option(metavar="MARK", help="The decimal mark of numbers in CSV files: a point, or a comma.")
+]
 Thousands = Annotated[
-    str, typer.Option(metavar="MARK", help="What separates thousands in CSV files.", show_default=False)
+    str, typer.Option(metavar="MARK", help="The mark between thousands in CSV files.", show_default=False)
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(metavar="MARK", help="What separates columns in CSV files: by default found out.", show_default=False),
+    typer.Option(
+        metavar="MARK", help="The mark between columns in CSV files; found out by default.", show_default=False
+    ),
 ]
 NullValues = Annotated[
     list[str],
-    typer.Option(metavar="WORD", help="What means missing in CSV files, beside an empty cell.", show_default=False),
+    typer.Option(
+        metavar="WORD", help="A word that means missing in CSV files, as an empty cell does.", show_default=False
+    ),
 ]
 Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of CSV files: by default UTF-8, or UTF-16.", show_default=False)
+    str | None,
+    typer.Option(metavar="NAME", help="The encoding of CSV files; by default UTF-8, or UTF-16.", show_default=False),
 ]
 ListSeparator = Annotated[
-    str, typer.Option(metavar="MARK", help="What separates the elements of lists in CSV cells.", show_default=False)
+    str, typer.Option(metavar="MARK", help="The mark between the elements of lists in CSV cells.", show_default=False)
 ]
 
 
@@ -60,7 +67,7 @@ def dialect(
     encoding: str | None,
     list_separator: str,
 ) -> "Dialect":
-    """How CSV files are written. Raises: BadArgument for marks or an encoding that there are not."""
+    """Returns the dialect of CSV files. Raises: BadArgument for marks or an encoding that do not exist."""
     if delimiter in ("tab", "\\t"):
         delimiter = "\t"
     if decimal not in (".", ","):

@@ -15,7 +15,7 @@ EXTRAS = {
     "graph": ("torch_geometric",),
     "ray": ("ray",),
 }
-"""What each extra brings."""
+"""The packages of each extra."""
 
 
 def main() -> None:

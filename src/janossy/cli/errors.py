@@ -1,4 +1,4 @@
-"""What a command says when it does not do what it was asked for."""
+"""The message of a command that does not do what it was asked for."""
 
 import typer
 

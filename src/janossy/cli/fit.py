@@ -38,7 +38,7 @@ NETWORKS = (
     "lstm",
 )
 STRATEGIES = (*CLASSICAL, *NETWORKS)
-"""Those of the estimators, whose module loads torch."""
+"""The strategies of the estimators, whose module loads torch."""
 
 PRESETS = {"fast": 30.0, "balanced": 600.0, "best": 3600.0}
 """Seconds of training."""
@@ -49,21 +49,23 @@ def fit(
         list[Path],
         typer.Argument(
             metavar="TABLE",
-            help="Parquet, CSV, Arrow or JSON lines files with the same columns; a row an element, or a row a set with "
-            "lists. With --stream, Parquet files, folders of them, or patterns such as 'part-*.parquet'.",
+            help="Parquet, CSV, Arrow or JSON lines files with the same columns; one row per element, or one per set "
+            "with lists. With --stream, Parquet files, folders of them, or patterns such as 'part-*.parquet'.",
             show_default=False,
         ),
     ],
     target: Annotated[
         list[str],
-        typer.Option(metavar="COL", help="What is predicted of a set: one value a set. Again for several numbers."),
+        typer.Option(
+            metavar="COL", help="The column to predict: one value per set. Repeat the option for several numbers."
+        ),
     ],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder that is written; it must not be there yet.")],
     set_id: Annotated[
         list[str],
         typer.Option(
             metavar="COL",
-            help="Rows of one id are a set. Again for ids of several columns. Not needed where rows hold lists.",
+            help="Rows of one id are a set. Repeat the option for several columns. Not needed if rows hold lists.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
@@ -74,29 +76,31 @@ def fit(
     ] = [],  # noqa: B006
     drop: Annotated[list[str], typer.Option(metavar="COL", help="Columns to leave out.")] = [],  # noqa: B006
     weight: Annotated[
-        str | None, typer.Option(metavar="COL", help="How much each set counts: a number >= 0.", show_default=False)
+        str | None, typer.Option(metavar="COL", help="The weight of each set: a number >= 0.", show_default=False)
     ] = None,
     groups: Annotated[
         str | None,
         typer.Option(
             metavar="COL",
-            help="Sets of one value, such as a patient, are never both learnt from and in validation.",
+            help="Sets of one value, such as a patient, are never both in training and in validation.",
             show_default=False,
         ),
     ] = None,
     task: Annotated[
         Literal["classification", "regression"] | None,
-        typer.Option(help="What the target is, where it is not as its values suggest."),
+        typer.Option(help="The kind of the target, if its values suggest another."),
     ] = None,
     loss: Annotated[
         Literal["squared_error", "huber", "poisson", "gamma", "quantile"] | None,
-        typer.Option(help="Of a target that is a number: huber for outliers, poisson for counts, gamma for amounts."),
+        typer.Option(
+            help="The loss of a target that is a number: huber for outliers, poisson for counts, gamma for amounts."
+        ),
     ] = None,
     quantiles: Annotated[
         str | None,
         typer.Option(
             metavar="LEVELS",
-            help="Of --loss quantile: 0.05,0.5,0.95, whose ends are an interval of 90 %.",
+            help="The levels of --loss quantile: 0.05,0.5,0.95, whose ends are an interval of 90 %.",
             show_default=False,
         ),
     ] = None,
@@ -106,14 +110,16 @@ def fit(
     ] = "auto",
     preset: Annotated[
         Literal["fast", "balanced", "best"],
-        typer.Option(help="Of training: 30 seconds, 10 minutes or an hour at most."),
+        typer.Option(help="The length of training: 30 seconds, 10 minutes or an hour at most."),
     ] = "balanced",
     time_budget: Annotated[
         str | None,
-        typer.Option(help="Of training, in the place of the preset's: 90s, 10m, 1h30m.", show_default=False),
+        typer.Option(
+            help="The longest time of training, instead of the preset's: 90s, 10m, 1h30m.", show_default=False
+        ),
     ] = None,
     max_epochs: Annotated[
-        int | None, typer.Option(min=1, help="Of training: by default what suits the number of sets.")
+        int | None, typer.Option(min=1, help="The most epochs of training; by default what suits the number of sets.")
     ] = None,
     validation: Annotated[
         str | None,
@@ -135,7 +141,7 @@ def fit(
     ] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where training is saved, and goes on after it was killed."),
+        typer.Option(metavar="FOLDER", help="The folder in which training is saved, to go on after a kill."),
     ] = None,
     decimal: Decimal = ".",
     thousands: Thousands = "",
@@ -149,13 +155,13 @@ def fit(
     threads: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Of training: by default one if a step is small, else one per core.", show_default=False
+            min=1, help="Threads of training: by default one if a step is small, else one per core.", show_default=False
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the random numbers.")] = 0,
+    device: Annotated[str, typer.Option(help="The device to train on: cpu, cuda.")] = "cpu",
 ) -> None:
-    """Fit a model to sets in tables: what is best of several kinds of networks, with a report.
+    """Fit a model to sets in tables: the best of several kinds of networks, with a report.
 
     Kinds of columns, and whether the target is a class or a number, are inferred, printed and can be overruled.
     Ctrl-C ends the search, and keeps the best so far.

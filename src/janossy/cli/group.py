@@ -1,4 +1,4 @@
-"""janossy group: from tables of one row an element to one row a set, for fits that read a table piece by piece."""
+"""janossy group: from tables of one row per element to one row per set, for fits that read a table piece by piece."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,22 +15,25 @@ def group(
         list[str],
         typer.Argument(
             metavar="TABLE",
-            help="Parquet, Arrow or CSV files with a row an element, folders of them, or patterns such as "
+            help="Parquet, Arrow or CSV files with one row per element, folders of them, or patterns such as "
             "'part-*.parquet'.",
             show_default=False,
         ),
     ],
     set_id: Annotated[
-        list[str], typer.Option(metavar="COL", help="Rows of one id are a set. Again for ids of several columns.")
+        list[str],
+        typer.Option(metavar="COL", help="Rows of one id are a set. Repeat the option for ids of several columns."),
     ],
     out: Annotated[Path, typer.Option(metavar="SETS.parquet", help="The file that is written; it must not be there.")],
     set_columns: Annotated[
         list[str],
-        typer.Option(metavar="COL", help="Columns that are constant in each set, such as the target: one value a set."),
+        typer.Option(metavar="COL", help="Columns that are constant in each set, such as the target."),
     ] = [],  # noqa: B006
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="What DuckDB may take, such as 4GB, before it spills to disk beside --out."),
+        typer.Option(
+            metavar="SIZE", help="Memory that DuckDB may take, such as 4GB, before it spills to disk beside --out."
+        ),
     ] = None,
     decimal: Decimal = ".",
     thousands: Thousands = "",
@@ -38,7 +41,7 @@ def group(
     null_values: NullValues = [],  # noqa: B006
     encoding: Encoding = None,
 ) -> None:
-    """Group the rows of tables of any length into one row a set, with columns of lists, once for all that follows.
+    """Group the rows of tables of any length into one row per set, with columns of lists, once for all that follows.
 
     Sets stand in the order of their ids, elements as in the tables.
     """

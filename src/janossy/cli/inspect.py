@@ -10,7 +10,9 @@ from janossy.cli.door import loading
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What janossy fit wrote.", show_default=False)],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The model that janossy fit wrote.", show_default=False)
+    ],
 ) -> None:
     """Show a model's columns, sizes, strategies, scores and versions."""
     check_model(model)

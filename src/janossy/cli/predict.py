@@ -24,12 +24,14 @@ ENDINGS = (".parquet", ".csv", ".arrow", ".feather")
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What janossy fit wrote.", show_default=False)],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The model that janossy fit wrote.", show_default=False)
+    ],
     tables: Annotated[
         list[Path],
         typer.Argument(
             metavar="TABLE",
-            help="Files with the columns of training; for an --out that is a folder also folders and patterns.",
+            help="Files with the columns of training; if --out is a folder, also folders and patterns.",
             show_default=False,
         ),
     ],
@@ -37,8 +39,8 @@ def predict(
         Path,
         typer.Option(
             metavar="FILE|FOLDER",
-            help=f"The predictions, a row a set: {', '.join(ENDINGS)}. Or a folder, of parts that a later run goes on "
-            "with, from Parquet files of a row a set (janossy group).",
+            help=f"The predictions, one row per set: {', '.join(ENDINGS)}. Or a folder of parts, from Parquet files of "
+            "one row per set (janossy group); a later run goes on with it.",
         ),
     ],
     set_id: Annotated[
@@ -48,7 +50,7 @@ def predict(
         ),
     ] = [],  # noqa: B006
     num_permutations: Annotated[
-        int | None, typer.Option(min=1, help="Orders averaged, of a model that draws them: by default as in training.")
+        int | None, typer.Option(min=1, help="Orders to average, if the model draws them; by default as in training.")
     ] = None,
     mark_far: Annotated[
         bool,
@@ -65,15 +67,15 @@ def predict(
     encoding: Encoding = None,
     list_separator: ListSeparator = "",
     engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="Who runs the workers of a folder: ray needs the extra ray.")
+        Literal["local", "ray"], typer.Option(help="The engine of the workers of a folder; ray needs the extra ray.")
     ] = "local",
     workers: Annotated[
-        int, typer.Option(min=1, help="Of a folder: 1 is this process, more are others, of one thread each.")
+        int, typer.Option(min=1, help="Workers for a folder: 1 is this process, more are others, of one thread each.")
     ] = 1,
 ) -> None:
-    """Predict sets: of each its prediction, the probabilities of classes, and how much random orders matter.
+    """Predict every set in the tables: value or class, class probabilities, and the uncertainty due to random orders.
 
-    The target, if the tables have it, is compared with the predictions, and the score printed; but of a folder.
+    If the tables have the target, it is compared with the predictions, and the score is printed, except for a folder.
     """
     ids = tuple(dict.fromkeys(set_id))
     if not out.suffix:

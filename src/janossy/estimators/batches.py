@@ -67,7 +67,7 @@ class Examples(Dataset["Examples"]):
 
 
 class BatchSource(Protocol):
-    """Where training takes its batches from, in an order that the seed and the number of the step decide."""
+    """The source of training's batches, in an order that the seed and the number of the step decide."""
 
     seed: int
 

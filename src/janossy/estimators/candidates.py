@@ -40,7 +40,7 @@ class Candidate:
 
     @property
     def least_size(self) -> int:
-        """How many elements a set needs, for this to be more than a simpler strategy."""
+        """Returns how many elements a set needs, for this to be more than a simpler strategy."""
         least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3}
         return least.get(self.strategy, 1 if self.factory else 2)
 
@@ -92,7 +92,7 @@ AUTO = (
     Candidate("gru"),
     Candidate("k3"),
 )
-"""What ``strategy="auto"`` tries, the cheap first."""
+"""The candidates of ``strategy="auto"``, the cheap first."""
 
 
 def candidates(strategy: Any) -> list[Candidate]:

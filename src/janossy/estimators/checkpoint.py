@@ -24,7 +24,7 @@ class Checkpoint:
         self.folder, self.metadata, self.processes = folder, metadata, processes
 
     def read(self, stage: str) -> dict[str, Any] | None:
-        """What was written of a stage, None where nothing was; all processes ask, and get the same.
+        """Reads what was written of a stage, None if nothing was; all processes ask, and get the same.
 
         Raises: ValueError, in all of them, for what another fit has written, or nobody; OSError for no such folder.
         """

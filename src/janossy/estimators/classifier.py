@@ -29,14 +29,15 @@ from janossy.tables.targets import check_none_missing
 class SetClassifier(ClassifierMixin, SetEstimator):
     """A classifier of sets: networks of several kinds, tried within a time budget, and the best of them averaged.
 
-    ``X`` is whatever ``as_sets`` takes, one row a set: a list of arrays, a table with list columns, a ``SetTable`` of a
-    long table, …; a plain matrix is sets of one element. Columns are standardised or embedded by what training held.
+    ``X`` is whatever ``as_sets`` takes, one row per set: a list of arrays, a table with list columns, a ``SetTable``
+    of a long table, …; a plain matrix is sets of one element. Columns are standardised or embedded by the training
+    sets.
 
     Or it names Parquet files that memory need not hold, a path, a pattern or a ``SetStream``, with y the name of a
     column: one network learns, of a piece at a time, by as many processes as torchrun has started.
 
     Two uncertainties are kept apart. ``predict_proba`` is confidence in the label: an average over networks, calibrated
-    by a temperature on sets that they had not seen. ``return_std=True`` says how far the random orders matter that
+    by a temperature on sets that were new to them. ``return_std=True`` says how far the random orders matter that
     strategies such as "gru" average over: 0 for those that average exactly.
 
     Args:
@@ -53,7 +54,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             they do not learn from, or a number of folds, of which each is left out by one network in turn. None for 5
             folds up to 2,000 sets, and beyond for a tenth, at most 20,000 sets.
         num_permutations: random orders that a prediction averages over, for strategies that draw them.
-        numeric, categorical, set_columns: as of ``as_sets``, for X that it has not read yet.
+        numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
         checkpoint: a folder to which a fit is saved now and then, and from which the same fit goes on after it was
             killed, to the same result; None for none.
@@ -61,7 +62,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             number trains other weights, by rounding.
         device: where to train and predict, such as "cuda".
         random_state: a seed, or a ``numpy.random.RandomState``, for a fit that can be repeated.
-        verbose: 1 for a line a trial, 2 for a line an epoch.
+        verbose: 1 for one line per trial, 2 for one line per epoch.
         progress: a function that is called with a ``Progress`` after every epoch and trial.
 
     Attributes:
@@ -212,7 +213,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         return (probabilities, outcome.standard_error.numpy()) if return_std else probabilities
 
     def change_probability(self, X: Any) -> np.ndarray:
-        """How probable it is that averaging over more orders would give another class, (B,): 0 where none are drawn.
+        """Returns the probability that averaging over more orders would give another class, (B,): 0 if none are drawn.
 
         This is about the order alone, and not the probability that the class is wrong.
         """

@@ -1,4 +1,4 @@
-"""GroupRows: a long table, one row an element, as sets, for scikit-learn's pipelines."""
+"""GroupRows: a long table, one row per element, as sets, for scikit-learn's pipelines."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -68,11 +68,11 @@ class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         return self
 
     def transform(self, X: Any) -> SetTable:
-        """The sets of X, one row a set."""
+        """The sets of X, one row per set."""
         return cast(SetTable, as_sets(X, **self.get_params(deep=False)))
 
     def fit_transform(self, X: Any, y: Any = None) -> SetTable:
-        """The sets of X, one row a set."""
+        """The sets of X, one row per set."""
         return self.transform(X)
 
     def target(self, X: Any, y: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Which elements mattered: how the prediction of a set changes when one of them is left out."""
+"""The importance of elements: how the prediction of a set changes when one of them is left out."""
 
 from dataclasses import dataclass
 from os import PathLike

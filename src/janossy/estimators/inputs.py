@@ -67,7 +67,7 @@ def groups_of(groups: Any, num_sets: int) -> np.ndarray | None:
         return None
     column = source(groups, "groups")
     if isinstance(column, Lists) or len(column) != num_sets:
-        raise ValueError(f"groups expects one value a set, {num_sets} in all; got {len(column)}, or lists.")
+        raise ValueError(f"groups expects one value per set, {num_sets} in all; got {len(column)}, or lists.")
     return group_numbers([column])
 
 

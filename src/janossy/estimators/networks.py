@@ -24,7 +24,9 @@ MAX_SETS, MAX_ELEMENTS = 4096, 1_000_000
 """The sets whose draws are kept at once, and their elements."""
 
 SEED = 0
-"""Of the permutations, by default: the same whenever one predicts, so that a set's prediction depends on it alone."""
+"""The default seed of the permutations: the same whenever one predicts, so that a set's prediction depends on it
+alone.
+"""
 
 
 def check_set_network(network: object, owner: str) -> None:

@@ -1,4 +1,4 @@
-"""Out-of-fold outputs: what networks say of the sets that they have not learnt from, computed once and kept."""
+"""Out-of-fold outputs: those of networks for the sets that they did not learn from, computed once and kept."""
 
 from dataclasses import dataclass
 from math import nan

@@ -1,4 +1,4 @@
-"""What a fitted estimator says of sets, as a table: of the same columns and types whatever the sets."""
+"""The predictions of a fitted estimator, as a table: of the same columns and types whatever the sets."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ def prediction_schema(model: SetClassifier | SetRegressor, targets: Sequence[str
 def predictions(
     model: SetClassifier | SetRegressor, sets: SetTable, targets: Sequence[str] = (), seed: int = SEED
 ) -> pa.Table:
-    """The predictions, a row a set. ``targets``: the names of several; ``seed``: of the orders that are drawn."""
+    """The predictions, one row per set. ``targets``: the names of several; ``seed``: of the orders that are drawn."""
     schema = prediction_schema(model, targets)
     if isinstance(model, SetClassifier):
         outcome = model._outcome(sets, seed)

@@ -23,8 +23,9 @@ STARTED_BY = {
     "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
     "PMI_RANK": "PMI_SIZE",
 }
-"""Where torchrun, and Open MPI and MPICH or Intel MPI, by which accelerate starts processes without GPUs, say which
-process this is, and of how many."""
+"""The variables in which torchrun, Open MPI, and MPICH or Intel MPI say which process this is, and of how many. By MPI
+accelerate starts processes without GPUs.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class Processes:
 
     @classmethod
     def found(cls, device: str) -> "Processes":
-        """Those of a process group that is there, or that torchrun or ``accelerate launch`` has started; else one."""
+        """Finds the processes of a group that is there, or that torchrun or ``accelerate launch`` has started; else
+        one.
+        """
         if not dist.is_available():
             return cls()
         if not dist.is_initialized() and (started := _started()):
@@ -45,16 +48,16 @@ class Processes:
         return cls(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else cls()
 
     def device(self, name: str) -> str:
-        """Of several GPUs each process takes its own."""
+        """Returns the device of this process: of several GPUs each process takes its own."""
         several = self.num > 1 and name == "cuda"
         return f"cuda:{os.environ.get('LOCAL_RANK', self.rank)}" if several else name
 
     def mine(self, num: int) -> range:
-        """Which of so many things this one does."""
+        """Returns which of ``num`` things this process does."""
         return range(self.rank, num, self.num)
 
     def gathered(self, x: Any) -> list[Any]:
-        """What each of them gives, by rank."""
+        """Returns what each process gives, by rank."""
         if self.num == 1:
             return [x]
         all_of_them: list[Any] = [None] * self.num
@@ -62,7 +65,7 @@ class Processes:
         return all_of_them
 
     def of_first(self, x: Any) -> Any:
-        """What the first of them gives."""
+        """Returns what the first process gives."""
         if self.num == 1:
             return x
         given = [x]

@@ -52,7 +52,7 @@ FEWEST_STEPS = 200
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a search goes: seconds, and, where not None, what else would follow from the number of sets."""
+    """The limits of a search: seconds, and, if not None, what else would follow from the number of sets."""
 
     seconds: float = inf
     max_epochs: int | None = None
@@ -61,7 +61,7 @@ class Limits:
     patience: int | None = None
 
     def plan(self, num_sets: int, part: float) -> Plan:
-        """How to train on so many sets, for a part of a full training."""
+        """Plans how to train on that many sets, for a part of a full training."""
         batch_size = self.batch_size or int(min(1024, max(32, 2 ** round(np.log2(num_sets**0.5)))))
         full = self.max_epochs or max(10, round(400 / num_sets**0.25))
         fewest = min(full, ceil(FEWEST_STEPS / num_batches(num_sets, batch_size)))

@@ -1,4 +1,6 @@
-"""What SetClassifier and SetRegressor share: from sets of any form to an ensemble of networks, and its predictions."""
+"""The common part of SetClassifier and SetRegressor: from sets of any form to an ensemble of networks, and
+predictions.
+"""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +64,7 @@ class SetEstimator(TransformerMixin, FitSettings):
     trials_: list[Trial]
     sensitivity_: Sensitivity | None
     validation_sets_: Labelled
-    """Of a fit to sets in files: sets that the networks have not learnt from, in ``folds_`` by their numbers here."""
+    """The validation sets of a fit to files, in ``folds_`` by their numbers here."""
     scan_: Scan
     seconds_: dict[str, float]
     num_threads_: int
@@ -103,7 +105,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         return np.array([f"network{i}_{j}" for i, width in enumerate(widths) for j in range(width)], dtype=object)
 
     def explain(self, X: Any) -> str:
-        """Which evaluator computes the pooling of each network that predicts, and what each would cost."""
+        """Says which evaluator computes the pooling of each network that predicts, and what each would cost."""
         sets, _ = self._encoded(X)
         explanations: dict[str, str] = {}
         for network in self.ensemble_.networks:
@@ -111,7 +113,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         return "\n".join(explanations.values())
 
     def element_importance(self, X: Any) -> ElementImportance:
-        """Which elements mattered: how each set's prediction changes when one of them is left out.
+        """Returns the importance of elements: how each set's prediction changes when one of them is left out.
 
         Cost: a prediction of n sets of n - 1 elements for a set of n.
         """
@@ -147,7 +149,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         return torch.cat([fold.sets for fold in self.folds_]).numpy(), means
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
-        """What is told of the predictions of whole sets (B, out), and of those without an element (N, out)."""
+        """Returns the changes, from predictions of whole sets (B, out) and of those without an element (N, out)."""
         raise NotImplementedError
 
     def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, groups: np.ndarray | None, task: Task) -> None:
@@ -375,7 +377,7 @@ class SetEstimator(TransformerMixin, FitSettings):
 
 
 def _sensitivity(folds: Sequence[Fold], examples: Examples, task: Task, seed: int) -> Sensitivity | None:
-    """How much a single order of sets that were left out matters to the network of most weight that draws orders."""
+    """Returns how much a single order of validation sets matters to the network of most weight that draws orders."""
     drawing = [
         (weight, network, fold.sets)
         for fold in folds

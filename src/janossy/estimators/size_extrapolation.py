@@ -7,7 +7,7 @@ from scipy.stats import linregress, norm, rankdata
 from torch import Tensor
 
 LEVEL = 0.01
-"""Of each of two tests: where the size does not count, it does by chance in at most twice as many fits."""
+"""The level of each of two tests: if the size does not count, it does by chance in at most twice as many fits."""
 
 
 def largest_size(targets: Tensor, sizes: Tensor, largest: int) -> int | None:
@@ -30,7 +30,7 @@ def largest_size(targets: Tensor, sizes: Tensor, largest: int) -> int | None:
 
 
 def _goes_on(n: np.ndarray, y: np.ndarray, alternative: str, level: float) -> bool:
-    """Whether y goes with n where n is large, as far as can be told at this level."""
+    """Returns True if y goes with n where n is large, as far as can be told at this level."""
     middle = np.median(n)
     (slope, error, chance), (of_larger, error_of_larger, chance_of_larger) = (
         _trend(n[half], y[half], alternative) for half in (n <= middle, n >= middle)

@@ -12,12 +12,14 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from torch import Tensor
 
 FEW_SETS = 2_000
-"""Up to so many sets, five networks each leave out another fifth: each set is judged by one that has not seen it."""
+"""The number of sets up to which five networks each leave out another fifth: each set is judged by one that it is new
+to.
+"""
 
 FOLDS = 5
 PART = 0.1
 MAX_SETS = 20_000
-"""Of more sets a tenth is left out, and never more than this many."""
+"""The most validation sets, which are a tenth of more sets."""
 
 FEW_GROUPS = 1_000
 """Up to so many groups, folds of groups are stratified; random folds of more are alike."""
@@ -47,7 +49,7 @@ def splits(
         validation = FOLDS if num <= FEW_SETS else min(PART, MAX_SETS / num)
     if groups is not None and groups.max() == 0:
         raise ValueError(
-            "groups expects two groups or more, as networks are judged by groups that they have not learnt from; got "
+            "groups expects two groups or more, as networks are judged by groups that are new to them; got "
             "one. Leave groups out to split sets."
         )
     if isinstance(validation, Integral):

@@ -28,10 +28,10 @@ from janossy.tables.layout import Layout
 
 @dataclass(frozen=True)
 class Settings:
-    """What a network is built from beside its columns: plain values, which JSON holds (``dataclasses.asdict``)."""
+    """The settings that a network is built from, beside its columns: plain values, which JSON holds."""
 
     width: int = 64
-    """Of every hidden layer and of the pooled vector."""
+    """The width of every hidden layer and of the pooled vector."""
     depth: int = 2
     """The layers of f."""
     readout_depth: int = 1
@@ -39,19 +39,19 @@ class Settings:
     activation: str = "relu"
     dropout: float = 0.0
     norm: bool = True
-    """Whether pooled vectors are normalised over the batch."""
+    """True if pooled vectors are normalised over the batch."""
     embedding_features: int | None = None
     num_permutations: int = 1
-    """Of each set in every step of training, for the strategies that draw them."""
+    """Permutations of each set in every step of training, for the strategies that draw them."""
     num_tuples: int | None = 256
     """At most so many pairs or triples of each set in a step of training, drawn anew; None for all."""
     exact: bool = True
-    """Whether a prediction averages over all pairs or triples, or over draws of ``num_tuples``, with error bars. Of a
+    """True if a prediction averages over all pairs or triples, or over draws of ``num_tuples``, with error bars. Of a
     set with more than 10^7 of them it draws in any case."""
     num_heads: int = 4
-    """Of attention."""
+    """The number of attention heads."""
     num_blocks: int = 2
-    """Of attention between the elements of a set, before they are pooled."""
+    """Blocks of attention between the elements of a set, before they are pooled."""
     num_points: int = 16
     """Induced points, by which elements look at each other."""
     num_seeds: int = 1
@@ -128,7 +128,7 @@ def build_network(
 def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
     """The settings of a strategy, with these in the place of its own.
 
-    Raises: ValueError for an unknown strategy or setting; TypeError or ValueError for a depth that is none.
+    Raises: ValueError for an unknown strategy or setting; TypeError or ValueError for an invalid depth.
     """
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy expects one of {', '.join(map(repr, STRATEGIES))}; got {strategy!r}.")
@@ -221,7 +221,7 @@ def _encoder(induced: bool) -> Callable[[Settings, Layout, ColumnEmbedding], Set
 
 
 def _size(layout: Layout) -> dict[str, Any]:
-    """How f is told the size of a set."""
+    """Returns the arguments by which f is told the size of a set."""
     return {"append_size": "log", "largest_size": layout.largest_size}
 
 

@@ -1,4 +1,4 @@
-"""What is predicted of a set: a class, or numbers; and what is lost by a wrong prediction."""
+"""The tasks: a class or numbers per set, and the loss of a wrong prediction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ LEAST_PROBABILITY = 1e-12
 class Task(Protocol):
     """Classification or regression, as training, search and prediction see it.
 
-    Networks give ``num_outputs`` numbers a set. ``link(temperature)`` maps them to what is averaged over permutations
+    Networks give ``num_outputs`` numbers per set. ``link(temperature)`` maps them to what is averaged over permutations
     and networks, and ``losses`` compares such averages (B, out) with the targets: (B,), as ``criterion`` does with the
     numbers themselves.
     """

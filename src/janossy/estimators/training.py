@@ -34,7 +34,7 @@ VALIDATION = 2**32 - 1
 
 @dataclass(frozen=True)
 class Plan:
-    """How long a network is trained, and how. The clock may shorten it."""
+    """The plan of a network's training, and its length. The clock may shorten it."""
 
     epochs: int
     batch_size: int
@@ -63,7 +63,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Trained:
-    """How training went: the losses of each epoch, the last of them, why it ended, and its seconds."""
+    """The course of training: the losses of each epoch, the last of them, why it ended, and its seconds."""
 
     history: list[dict[str, float]]
     last: Epoch
@@ -73,7 +73,7 @@ class Trained:
 
 @dataclass
 class State:
-    """Where training is, beside weights: all that decides how it goes on."""
+    """The state of training, beside weights: all that decides how it goes on."""
 
     step: int = 0
     steps: float = inf

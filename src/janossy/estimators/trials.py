@@ -48,7 +48,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search is: after an epoch of one of a candidate's networks; or, with ``trial``, after its last.
+    """The progress of a search: after an epoch of one of a candidate's networks; or, with ``trial``, after its last.
 
     ``seconds``: since the search began; ``seconds_left``: until it ends at the latest.
     """

@@ -30,7 +30,7 @@ OCCURRENCE_BYTES = 32
 """Bytes that an occurrence of a tuple takes while they are counted; a quarter of it is kept."""
 
 COUNT, ADD = 3e-8, 1e-8
-"""Seconds of counting an occurrence, and of adding it up, forward and backward, at some 30 numbers a row."""
+"""Seconds of counting an occurrence, and of adding it up, forward and backward, at some 30 numbers per row."""
 
 OVERHEAD = 6e-4
 """Seconds of a call that has next to nothing to count."""

@@ -18,7 +18,7 @@ STEPS = 150
 """The number of power iterations, each of which leaves at most DAMPING of the error: 3e-11 in all."""
 
 CENTRES = 256
-"""The centres whose personalised PageRanks are computed together, each of which takes a number a vertex."""
+"""The centres whose personalised PageRanks are computed together, each of which takes one number per vertex."""
 
 
 def neighbour_keys(graph: Neighbourhoods, centrality: str | Sequence[str]) -> Tensor:

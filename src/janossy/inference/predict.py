@@ -107,7 +107,7 @@ def predict(
     Shapes: sets.values (N, *features), context (B, *any) -> mean (B, out).
     Invariance: unbiased for the mean over all draws, whatever the scheme; exact with a seed. With a tolerance, how many
         permutations are taken depends on what they gave, so that the mean is unbiased only nearly.
-    Cost: h once; f for num_permutations rows a set, or as many as the tolerance takes; ρ once a draw.
+    Cost: h once; f for num_permutations rows per set, or as many as the tolerance takes; ρ once a draw.
     Raises: TypeError for a network, sets or an argument of another type; ValueError if num_permutations < 1, or
         tolerance <= 0, or there is a tolerance and a set of a single block, if confidence is not between 0 and 1,
         batch_size < 1, for a context that is not a row for each set, an unknown link, a block beside num > 1, a control

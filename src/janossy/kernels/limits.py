@@ -12,8 +12,9 @@ CELL_KINDS = {"rnn": 0, "gru": 1, "lstm": 2}
 """The recurrences whose steps are compiled, by the names of the steps, and their codes."""
 
 NUMBERS_KEPT = {"rnn": 0, "gru": 4, "lstm": 4}
-"""What a cell keeps of each hidden unit for backward beside its state: the GRU's gates and its new gate's hidden part,
-the LSTM's gates."""
+"""The numbers that a cell keeps per hidden unit for backward beside its state: the GRU's gates and its new gate's
+hidden part, the LSTM's gates.
+"""
 
 MAX_POSITIONS_ON_CUDA = 4
 """The largest k of the kernels for CUDA devices: a thread's registers hold what so many positions keep."""
@@ -40,8 +41,10 @@ def series_cost(n: np.ndarray, k: int, increasing: bool, harmonics: np.ndarray |
 
 
 def enumerated(sizes: Sequence[int] | np.ndarray, k: int, increasing: bool, fewest: float, up_to: int) -> np.ndarray:
-    """Which sets the spectral path enumerates whatever their numbers are: those smaller than k, those of at most
-    ``up_to`` elements, and if that is −1 those for which it is cheaper even with the ``fewest`` harmonics possible."""
+    """Returns True for sets that the spectral path enumerates whatever their numbers are: those smaller than k, those
+    of at most ``up_to`` elements, and if that is −1 those for which it is cheaper even with the ``fewest`` harmonics
+    possible.
+    """
     n = np.asarray(sizes, dtype=np.int64)
     small = (n < k) | (n <= up_to)
     if up_to < 0:

@@ -45,7 +45,7 @@ class OrderLoss(nn.Module):
 
     Shapes: sets of B, target (B, *any) -> scalar.
     Invariance: that of E_π[L], which is invariant: p depends on the elements alone.
-    Cost: m·B rows; h once. "straight_through" takes n² numbers a row besides.
+    Cost: m·B rows; h once. "straight_through" takes n² numbers per row besides.
     Raises: TypeError for an argument, a network or sets of another type, or a network whose orderings are not
         ``Learned``; ValueError for an unknown estimator, too few orders, a temperature that is not above 0, elements
         that are no vectors, scores that are not finite, or what ``PermutationLoss`` refuses.

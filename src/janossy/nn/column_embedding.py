@@ -14,7 +14,9 @@ MAX_FEATURES = 50
 
 
 def embedding_width(num_codes: int) -> int:
-    """How many features a column of so many codes is embedded in: fastai's rule of thumb, 1.6·n^0.56, at most 50."""
+    """Returns the width of the embedding of a column with that many codes: fastai's rule of thumb, 1.6·n^0.56, at most
+    50.
+    """
     return cast(int, min(MAX_FEATURES, max(1, round(1.6 * num_codes**0.56))))
 
 

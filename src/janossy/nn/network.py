@@ -124,7 +124,7 @@ class JanossyNetwork(nn.Module):
             return cast(Tensor, self.rho(*given))
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
-        """What ``JanossyPooling.explain`` says of h(x)."""
+        """Returns what ``JanossyPooling.explain`` says of h(x)."""
         with untouched(self):
             elements = self.elements(sets)
         return self.pooling.explain(elements, orderings, keys=self._keys(sets, elements, orderings))
@@ -173,7 +173,7 @@ class JanossyNetwork(nn.Module):
 
 
 def takes(rho: nn.Module, num_arguments: int) -> bool:
-    """Whether the module can be called with so many tensors."""
+    """Returns True if the module can be called with that many tensors."""
     try:
         signature(rho.forward).bind(*range(num_arguments))
     except TypeError:
@@ -190,7 +190,7 @@ def _arguments_explained(rho: nn.Module, given: tuple[Tensor, ...]) -> AbstractC
 
 @contextmanager
 def _explained(rho: nn.Module, given: tuple[Tensor, ...]) -> Iterator[None]:
-    """What Python says of a context too many, or too few, in our words."""
+    """Says in our words what Python says of a context too many, or too few."""
     try:
         yield
     except TypeError as error:

@@ -177,7 +177,7 @@ class JanossyPooling(StatesItsMeaning):
         return Ragged.from_sizes(rows.join(parts), rows.counts())
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> str:
-        """Which evaluator computes these sets, what each would cost, and why one does not apply.
+        """Says which evaluator computes these sets, what each would cost, and why one does not apply.
 
         The seconds are a rough estimate, forward and backward, on two cores, or on CUDA by the device's properties. f
         is tried on one row, in evaluation.
@@ -190,7 +190,7 @@ class JanossyPooling(StatesItsMeaning):
         return text
 
     def cost(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> Cost:
-        """What the evaluator that is chosen for these sets is estimated to take.
+        """Estimates what the evaluator that is chosen for these sets takes.
 
         Raises: what a call would raise of orderings and evaluators.
         """
@@ -271,7 +271,7 @@ class JanossyPooling(StatesItsMeaning):
         reduce: str | None,
         generator: torch.Generator | None,
     ) -> Problem:
-        """What an evaluator is given for these sets; ``reduce`` None asks for the rows.
+        """Returns the problem that an evaluator is given for these sets; ``reduce`` None asks for the rows.
 
         Raises: TypeError or ValueError for what a call does not take.
         """
@@ -310,7 +310,7 @@ class JanossyPooling(StatesItsMeaning):
         return sets.with_values(torch.cat((sets.values, sizes), dim=1))
 
     def size_feature(self, sizes: Tensor) -> Tensor:
-        """What ``append_size`` appends of sets of these sizes."""
+        """Returns what ``append_size`` appends to sets of these sizes."""
         if self.largest_size is not None:
             sizes = sizes.clamp(max=min(self.largest_size, torch.iinfo(sizes.dtype).max))
         return torch.log1p(sizes) if self.append_size == "log" else sizes

@@ -1,4 +1,4 @@
-"""WHICH sequences are averaged: one strategy a file."""
+"""WHICH sequences are averaged: one strategy per file."""
 
 from janossy.orderings.all_permutations import AllPermutations
 from janossy.orderings.as_given import AsGiven

@@ -48,5 +48,5 @@ class AsGiven(Orderings):
         return n if self.k is None else self.k
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_budget(self, keys.sizes, self.max_rows, "1 row a set")
+        check_budget(self, keys.sizes, self.max_rows, "1 row per set")
         return whole_sets(keys, None, self.k)

@@ -124,7 +124,9 @@ class Canonical(Orderings):
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
         num = len(self.each_key)
-        check_budget(self, keys.sizes, self.max_rows, "1 row a set" if num == 1 else f"{num} rows a set, one a key")
+        check_budget(
+            self, keys.sizes, self.max_rows, "1 row per set" if num == 1 else f"{num} rows per set, one per key"
+        )
         orders = [sort_positions(keys, key) for key in self.each_key]
         if num == 1:
             return self._weighed(whole_sets(keys, orders[0], self.k))

@@ -122,7 +122,7 @@ class ImportanceSampled(RandomOrderings):
         return replace(self, num_permutations=num_permutations)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows a set", "a smaller num_permutations")
+        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows per set", "a smaller num_permutations")
         weights = self._weights_of(keys.values.detach())
         sets = whole_sets(keys)
         source = Source(keys.device, generator, "ImportanceSampled")
@@ -136,7 +136,7 @@ class ImportanceSampled(RandomOrderings):
             got = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
             raise ValueError(
                 f"ImportanceSampled expects weights that map elements ({len(elements)}, *features) to a tensor "
-                f"({len(elements)},), one number an element; got {got}."
+                f"({len(elements)},), one number per element; got {got}."
             )
         weights = weights.detach().to(elements.device, torch.float64)
         if torch.compiler.is_compiling():  # which cannot branch on values

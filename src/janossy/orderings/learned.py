@@ -90,7 +90,7 @@ class Learned(RandomOrderings):
         return replace(self, num_permutations=num_permutations)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows a set", "a smaller num_permutations")
+        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows per set", "a smaller num_permutations")
         with torch.no_grad():
             scores = self.scores(keys)
         if not self.sample:

@@ -45,7 +45,7 @@ class Sampled(Drawing):
     Shapes: sets.values (N, d) -> rows (m, n_b) for set b, or (m, k), m = num_permutations; more with exact_last.
     Invariance: unbiased for the mean over all permutations (or k-tuples), whatever the scheme; exact with a seed.
     Cost: m·B rows, times exact_last! (with k: times (n - k + j)!/(n - k)!, j = exact_last); refuses more than
-        max_rows. Drawing is a sort of n numbers a permutation; "designed", one sort a block of up to 32.
+        max_rows. Drawing is a sort of n numbers per permutation; "designed", one sort per block of up to 32.
     Raises: TypeError if a number is no integer; ValueError if num_permutations < 1, k < 1, seed < 0, block < 1,
         max_rows < 1, exact_last < 0 or above k, or the scheme is unknown; on enumeration if there are more than
         max_rows rows, or if both a seed and a generator are given.
@@ -112,7 +112,7 @@ class Sampled(Drawing):
         return self if self.exhaust is not None or most == 1 else replace(self, exhaust=most)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:
-        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows a set", "a smaller num_permutations")
+        check_budget(self, keys.sizes, self.max_rows, "num_permutations rows per set", "a smaller num_permutations")
         return drawn_rows(self, keys, generator)
 
     def draw(self, source: Source, num_sets: int, n: int) -> Tensor:

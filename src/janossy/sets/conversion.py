@@ -86,8 +86,8 @@ def _as_tensor(x: Any, b: int) -> Tensor:
     except (TypeError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise TypeError(
-            f"Ragged.from_sets expects every set as a tensor, an array or a nested list of numbers (n, *features); "
-            f"set {b}, {type(x).__name__}, is none: {reason}. Make it one."
+            f"Ragged.from_sets expects every set as a tensor, an array or a nested list of numbers (n, *features); got "
+            f"{type(x).__name__} as set {b}: {reason}. Pass a tensor, an array or a nested list."
         ) from None
 
 

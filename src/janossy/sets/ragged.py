@@ -156,7 +156,7 @@ class Ragged:
         check_tensor(index, "Ragged.from_index", "an integer index (N,)")
         if index.dim() != 1 or len(index) != len(x) or not is_integer(index):
             raise ValueError(
-                f"Ragged.from_index expects an integer index of shape ({len(x)},), one set number an element; "
+                f"Ragged.from_index expects an integer index of shape ({len(x)},), one set number per element; "
                 f"got {index.dtype} of shape {tuple(index.shape)}."
             )
         if num_sets is not None and (return_ids or not isinstance(num_sets, Integral) or num_sets < 0):

@@ -1,4 +1,6 @@
-"""How one column becomes numbers of a network: standardised, or as codes of categories; fitted, and as plain data."""
+"""The coding of one column as numbers of a network: standardised, or as codes of categories; fitted, and as plain
+data.
+"""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -11,19 +13,19 @@ from janossy.files.typed_json import typed
 from janossy.tables.columns import Category, Column, Kind, Where
 
 FORMAT, VERSION = "janossy.TableEncoder", 1
-"""Of the state of a ``TableEncoder``."""
+"""The format and version of the state of a ``TableEncoder``."""
 
 MAX_CODES = 2**24
 """Codes are whole numbers in float32, which holds them exactly up to this."""
 
 TURNS = ((-np.pi, np.pi), (0.0, 2 * np.pi), (-180.0, 180.0), (0.0, 360.0))
-"""Where angles lie."""
+"""The ranges of angles."""
 
 MAX_GAP = 0.05
 """Angles leave no larger part of the turn empty."""
 
 FEWEST_ANGLES = 100
-"""Of fewer values nothing is concluded."""
+"""The number of values below which nothing is concluded."""
 
 ROUNDING = 4 * np.finfo(np.float64).eps
 """A column that varies by no more than this, relative to its largest value, is constant but for rounding."""
@@ -97,7 +99,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Turns:
-    """How numbers lie in each of ``TURNS``: how many, the least, the largest, and which parts of it they fill."""
+    """The numbers within each of ``TURNS``: how many, the least, the largest, and which parts of it they fill."""
 
     num: int = 0
     least: float = np.inf
@@ -106,7 +108,7 @@ class Turns:
 
     @classmethod
     def of(cls, values: np.ndarray) -> "Turns":
-        """Of finite numbers (N,)."""
+        """Makes the turns of finite numbers (N,)."""
         if not len(values):
             return cls()
         least, largest = float(values.min()), float(values.max())
@@ -118,7 +120,7 @@ class Turns:
         return cls(len(values), least, largest, tuple(filled))
 
     def and_(self, other: "Turns") -> "Turns":
-        """Of these and others."""
+        """Returns the turns of these numbers and others."""
         filled = tuple(mine | theirs for mine, theirs in zip(self.filled, other.filled, strict=True))
         least, largest = min(self.least, other.least), max(self.largest, other.largest)
         return Turns(self.num + other.num, least, largest, filled)
@@ -141,7 +143,7 @@ def _within(least: float, largest: float, low: float, high: float) -> bool:
 
 @dataclass(frozen=True)
 class Categories:
-    """A categorical column as codes: 0 for what training had not, 1, 2, … for its categories in ascending order.
+    """A categorical column as codes: 0 for what is new since training, 1, 2, … for its categories in ascending order.
 
     ``missing``: values were missing in training, and are a category of their own, the last.
     """
@@ -166,7 +168,7 @@ class Categories:
         return cls(name, tuple(categories), bool(occur[0]))
 
     def and_(self, other: "Categories") -> "Categories":
-        """Those of both."""
+        """Returns the categories of both."""
         categories = sorted({*self.categories, *other.categories}, key=lambda x: (isinstance(x, str), x))
         if len(categories) + 2 > MAX_CODES:
             raise ValueError(f"column {self.name!r} expects at most {MAX_CODES - 2:,} categories; got more.")

@@ -66,7 +66,7 @@ class Column:
         return self.values + self.values.dtype.type(0) if self.values.dtype.kind == "f" else self.values  # -0 is 0
 
     def missing(self) -> np.ndarray:
-        """Which values are missing, bool (N,)."""
+        """Returns True for missing values, bool (N,)."""
         if self.kind == "categorical":
             return self.values < 0
         if self.values.dtype.kind in "fM":
@@ -95,7 +95,7 @@ class Column:
     def to_kind(self, kind: Kind, name: str, where: Where = "row {}".format) -> "Column":
         """The same values as another kind.
 
-        Raises: ValueError, naming the column and ``where`` its value is, for one that is none of that kind.
+        Raises: ValueError, naming the column and ``where`` its value is, for one that is not of that kind.
         """
         if kind == self.kind:
             return self
@@ -114,7 +114,7 @@ class Column:
             row = int(wrong.argmax())
             raise ValueError(
                 f"column {name!r} is boolean, and expects true, false, 1 or 0; got {self.values[row]} in {where(row)}. "
-                "Name it in numeric= or categorical= if it is none."
+                "Name it in numeric= or categorical= if it is not boolean."
             )
         raise ValueError(
             f"column {name!r} expects values of kind {kind}; got {self.kind}. Convert the column, or name it in "
@@ -133,7 +133,7 @@ _EMPTY = {
 def from_numpy(values: np.ndarray, name: str) -> Column:
     """The column of an array (N,), sharing its memory unless it holds text or objects, or has the other byte order.
 
-    Raises: TypeError for what is none of the four kinds.
+    Raises: TypeError for values of none of the four kinds.
     """
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
@@ -160,7 +160,7 @@ def from_numpy(values: np.ndarray, name: str) -> Column:
 def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
     """The column of an Arrow array (N,), sharing its memory where it holds numbers or dates and no nulls.
 
-    Raises: TypeError for what is none of the four kinds.
+    Raises: TypeError for values of none of the four kinds.
     """
     values = one_chunk(values)
     kind = values.type
@@ -236,7 +236,7 @@ def category_of(x: Any) -> Any:
 
 
 HEXADECIMAL = "\\x"
-"""How bytes begin that are written as digits, in PostgreSQL and DuckDB too."""
+"""The beginning of bytes that are written as digits, in PostgreSQL and DuckDB too."""
 
 
 def _durations(values: np.ndarray) -> Column:
@@ -373,7 +373,7 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
         inferred = pa.array(values, pa.duration("ns"), from_pandas=True)
     if pa.types.is_nested(inferred.type):
         raise TypeError(
-            f"column {name!r} expects one value a row, each a string or a number; got Arrow's {inferred.type}."
+            f"column {name!r} expects one value per row, each a string or a number; got Arrow's {inferred.type}."
         )
     return inferred
 
@@ -389,7 +389,7 @@ def _large_integers(values: np.ndarray) -> pa.Array | None:
 
 
 DIGITS = 76
-"""Of Arrow's longest decimals."""
+"""The digits of Arrow's longest decimals."""
 
 
 def _odd_one(values: np.ndarray) -> tuple[str, int]:

@@ -18,7 +18,7 @@ from janossy.tables.table import SetTable
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """What a network reads: numbers of the elements, and of the sets themselves, each in its ``Layout``.
+    """The input of a network: numbers of the elements, and of the sets themselves, each in its ``Layout``.
 
     ``unseen``: how many values of a categorical column were unknown in training, and have code 0, where any were.
 
@@ -39,9 +39,9 @@ class TableEncoder:
     Numbers, booleans and dates (as days) lose the mean of the training elements and are divided by their standard
     deviation (population), in float64; a missing one becomes the mean. A column that lacks values in training has an
     indicator beside it, 1 where one is missing; one that lacks them only later has none, as nothing was learnt of it. A
-    column that is constant in training is 0 for ever. Categories have codes 1, 2, …; what training had not is 0, and
-    counted; missing ones are a category of their own if training had any, else 0. Columns of the sets likewise, each
-    set counting once. A set is encoded alike whatever else is in its table.
+    column that is constant in training is 0 for ever. Categories have codes 1, 2, …; what is new since training is 0,
+    and counted; missing ones are a category of their own if training had any, else 0. Columns of the sets likewise,
+    each set counting once. A set is encoded alike whatever else is in its table.
 
     Args:
         standardize: False leaves numbers as they are, but for missing ones.
@@ -76,7 +76,7 @@ class TableEncoder:
         return self
 
     def transform(self, sets: SetTable) -> Encoded:
-        """The sets as numbers. Warns of values that training had not, once for each column."""
+        """The sets as numbers. Warns of values that are new since training, once per column."""
         if not self.elements:
             raise ValueError("TableEncoder expects fit(sets) before transform(sets); got no fit.")
         unseen: dict[str, int] = {}
@@ -85,8 +85,8 @@ class TableEncoder:
         for name, num in unseen.items():
             if name not in self._warned:
                 warn(
-                    f"column {name!r} holds values that training had not ({num:,}): they are encoded as unknown, and "
-                    "Encoded.unseen counts them.",
+                    f"column {name!r} holds values that are new since training ({num:,}): they are encoded as unknown, "
+                    "and Encoded.unseen counts them.",
                     stacklevel=2,
                 )
         self._warned |= unseen.keys()
@@ -153,7 +153,7 @@ class TableEncoder:
 
     @property
     def context_names(self) -> tuple[str, ...]:
-        """What the columns of the encoded context are called."""
+        """Returns the names of the columns of the encoded context."""
         return names_of(self.context)
 
     def state(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def layout_of(codes: tuple[Code, ...]) -> Layout:
 
 
 def names_of(codes: tuple[Code, ...]) -> tuple[str, ...]:
-    """What these columns are called: those of codes first, then those of numbers."""
+    """Returns the names of these columns: those of codes first, then those of numbers."""
     numbers = [name for code in codes if isinstance(code, Number) for name in code.names]
     return (*(code.name for code in codes if isinstance(code, Categories)), *numbers)
 

@@ -1,4 +1,4 @@
-"""Which files a table is: files, globs and folders, with the columns that folders' names tell; alike in schema."""
+"""The files of a table: files, globs and folders, with the columns that folders' names tell; alike in schema."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Files:
     """
 
     fragments: tuple[Any, ...]
-    """Of ``pyarrow.dataset``, one a file."""
+    """The fragments of ``pyarrow.dataset``, one per file."""
     schema: pa.Schema
     index_columns: tuple[str, ...] = ()
 

@@ -73,13 +73,13 @@ def as_sets(
     drop: Names = (),
     where: Where = "row {}".format,
 ) -> SetTable | tuple[SetTable, np.ndarray]:
-    """The sets of X, in whatever form it holds them, and with y their targets, one row a set.
+    """The sets of X, in whatever form it holds them, and with y their targets, one row per set.
 
     - A list of arrays or tensors (n, d) or (n,), or of nested lists; a ``Ragged``.
-    - A table with columns of lists, one row a set: a pandas or polars frame, whatever else gives itself as Arrow, a
+    - A table with columns of lists, one row per set: a pandas or polars frame, whatever else gives itself as Arrow, a
       dict of columns. Several such columns are in step; a list of structs has a column for each field. Other columns
       are of the set. An awkward array, of records or numbers.
-    - With ``set_id``, a table without them, one row an element: rows of one id are a set. Sets stand in the order in
+    - With ``set_id``, a table without them, one row per element: rows of one id are a set. Sets stand in the order in
       which their ids appear first, elements in that of their rows. DuckDB's relations, and readers of batches, are
       tables too.
     - An array (B, d), or a table without lists: sets of one element.
@@ -93,7 +93,7 @@ def as_sets(
             table with the column ``set_id``; of several such columns an id is a tuple. Of a table with one row an
             element they must be constant in each set, and a set that only y knows by its id is empty.
         set_id: the column that tells sets apart, or a list of several, whose values together do; of a table with one
-            row a set, the column of their names.
+            row per set, the column of their names.
         set_columns: the columns of the sets; by default, beside columns of lists, all others. Of a table with one row
             an element they must be constant in each set.
         numeric, categorical: columns, by name or by position, whose kind is not as their dtype has it: codes that are
@@ -103,7 +103,7 @@ def as_sets(
 
     Shapes: B sets -> a ``SetTable`` of length B, and with y an array (B,), or (B, t) for several targets.
 
-    Raises: TypeError or ValueError, naming column and row, for what is none of these forms.
+    Raises: TypeError or ValueError, naming column and row, for anything but these forms.
 
     Example:
         >>> long = {"hand": [7, 7, 3], "rank": [1, 13, 5], "suit": ["H", "S", "H"], "won": [1, 1, 0]}

@@ -1,4 +1,4 @@
-"""Long tables, one row an element: which rows make each set."""
+"""Long tables, one row per element: which rows make each set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Grouping:
         return np.diff(self.offsets)
 
     def one_a_set(self, column: Column, name: str, where: Where) -> Column:
-        """A column that is constant in each set, as one value a set.
+        """A column that is constant in each set, as one value per set.
 
         Raises: ValueError, naming the set and two rows, where it is not.
         """
@@ -57,7 +57,7 @@ class Grouping:
             here, there = _named_values(column[rows]).tolist()
             b = int(np.searchsorted(self.offsets, places[1], side="right")) - 1
             raise ValueError(
-                f"column {name!r} expects one value a set; got {here!r} in {where(rows[0])} and {there!r} in "
+                f"column {name!r} expects one value per set; got {here!r} in {where(rows[0])} and {there!r} in "
                 f"{where(rows[1])}, both of set {set_name(self.ids[b])}. Correct the rows, or leave the column out of "
                 "set_columns and y."
             )
@@ -84,7 +84,7 @@ def group_numbers(columns: Iterable[Column]) -> np.ndarray:
 
 
 def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
-    """The ids of a table of one row a set.
+    """The ids of a table of one row per set.
 
     Raises: ValueError for an id that is missing, or occurs twice.
     """

@@ -10,7 +10,7 @@ class Layout:
 
     ``vocabularies``: how many codes each categorical column has, 0, the unknown, included. Codes are whole numbers in
     float32, which holds them exactly up to 2^24. ``names``: of all columns. ``means`` and ``scales``: what was
-    subtracted from each column of numbers, and what it was divided by. ``periods``: of each column of numbers, 2π or
+    subtracted from each column of numbers, and what it was divided by. ``periods``: per column of numbers, 2π or
     360 if its values are angles, else 0. Each may be empty, where nothing is known. ``largest_size``: the size of a set
     that a network is to be told of larger ones too.
     """
@@ -42,6 +42,6 @@ class Layout:
         return int(name)
 
     def scale(self, column: int) -> float:
-        """What a column of numbers was divided by, 1 where that is not known."""
+        """Returns what a column of numbers was divided by, 1 if that is not known."""
         place = column - len(self.vocabularies)
         return (self.scales[place] if self.scales and place >= 0 else 0.0) or 1.0

@@ -38,7 +38,7 @@ class Lists:
 
 
 def null_list(name: str, row: int) -> ValueError:
-    """What is wrong with a null where a list belongs."""
+    """Returns the error of a null where a list belongs."""
     return ValueError(
         f"column {name!r} expects a list in every row; got null in row {row}. "
         "A set without elements is an empty list; drop the row if there is no set."
@@ -142,7 +142,7 @@ def _fixed_width(elements: pa.Array, name: str) -> pa.Array:
 
 
 def leaf_names(field: pa.Field, known: Collection[str] = ()) -> list[str]:
-    """What the columns are called that a column of a table gives to the sets or to their elements.
+    """Returns the names of the columns that a column of a table gives to the sets or to their elements.
 
     ``known``: names among which those of vectors are found, whose width the type does not say.
     """
@@ -183,7 +183,7 @@ def lists_from_ragged(sets: Ragged, name: str) -> Lists:
 def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
     """The elements of a list of sets: arrays or tensors (n,) or (n, d), or nested lists.
 
-    Raises: TypeError or ValueError for a set that is none, or unlike the others.
+    Raises: TypeError or ValueError for an entry that is not a set, or is unlike the others.
     """
     sets = [_listed(x) for x in sets]
     arrays = [_array(x, b) for b, x in enumerate(sets)]

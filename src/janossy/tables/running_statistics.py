@@ -1,4 +1,4 @@
-"""What a pass over pieces tells: of columns all that their encoding rests on, of targets their classes or spread."""
+"""The statistics of a pass over pieces: all that a column's encoding rests on, and the classes or spread of targets."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -13,12 +13,12 @@ from janossy.tables.encoder import TableEncoder
 from janossy.tables.table import SetTable
 
 MAX_CLASSES = 10_000
-"""Of a target. What has more different values is no class."""
+"""The most classes of a target. A target with more different values is not a class."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is known of numbers: how many there are, and what ``Number`` keeps of them, which two of these add up to."""
+    """The sums of numbers: their count, and what ``Number`` keeps of them, which two of these add up to."""
 
     code: Number
     num: int
@@ -33,7 +33,7 @@ class Numbers:
         return cls(code, len(numbers), float(np.abs(numbers).max(initial=0)), turns)
 
     def and_(self, other: "Numbers") -> "Numbers":
-        """Of both together: means and deviations by Chan, Golub and LeVeque (1979), which no large mean spoils."""
+        """Adds up both: means and deviations by Chan, Golub and LeVeque (1979), which no large mean spoils."""
         num = self.num + other.num
         part = other.num / num if num else 0.0
         apart = other.code.mean - self.code.mean
@@ -66,7 +66,7 @@ class RunningStatistics:
     smallest: int = 0
     largest: int = 0
     weight: float = 0.0
-    """Of all sets."""
+    """The weight of all sets."""
 
     def add(self, sets: SetTable, targets: np.ndarray, classes: bool, where: Where) -> None:
         """A piece more. ``classes``: of the targets their values count, else their spread."""
@@ -110,7 +110,7 @@ class RunningStatistics:
             )
 
     def encoder(self) -> TableEncoder:
-        """What ``TableEncoder().fit`` would have learnt of all these sets, but for rounding."""
+        """Returns what ``TableEncoder().fit`` would have learnt from all these sets, but for rounding."""
         encoder = TableEncoder()
         encoder.elements, encoder.context = (
             tuple(each.fitted() if isinstance(each, Numbers) else each for each in columns.values())
@@ -133,7 +133,7 @@ def _both(one: Numbers | Categories, other: Numbers | Categories) -> Numbers | C
 
 
 def _spreads(targets: np.ndarray, where: Where) -> list[Numbers]:
-    """Of each target, as one column."""
+    """Returns the sums of each target, as one column."""
     if targets.dtype.kind not in "iufb":
         raise ValueError(f"a regression expects targets that are numbers; got {targets.dtype}, as {targets[0]!r}.")
     columns = targets.reshape(len(targets), -1).astype(np.float64).T

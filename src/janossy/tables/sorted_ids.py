@@ -37,7 +37,7 @@ class FileIds:
     def __init__(self, fragment: Any, schema: pa.Schema, set_id: Sequence[str]) -> None:
         self.fragment, self.schema, self.set_id = fragment, schema, list(set_id)
         self.firsts: list[np.ndarray] = []
-        """Of each row group, the rows in it at which a set begins."""
+        """The rows of each row group at which a set begins."""
         self.first: tuple[Any, ...] | None = None
         self.last: tuple[Any, ...] | None = None
         self.descent: int | None = None

@@ -30,7 +30,7 @@ LISTED = (list, tuple, set, frozenset, Counter, np.ndarray, Tensor)
 
 
 def is_of(library: str, x: Any) -> bool:
-    """Whether the class of x, or one that it inherits from, belongs to this library, which is not imported."""
+    """Returns True if the class of x, or one that it inherits from, belongs to this library, which is not imported."""
     return any(kind.__module__.partition(".")[0] == library for kind in type(x).__mro__)
 
 
@@ -152,7 +152,7 @@ def _objects(values: list[Any] | tuple[Any, ...]) -> np.ndarray:
 
 
 def _arrow(x: Any, name: str = "x") -> pa.ChunkedArray | pa.Array | None:
-    """What gives itself as Arrow, without a copy of its values: None for what does not."""
+    """Returns x as Arrow, without a copy of its values, if it gives itself so; else None."""
     try:
         if isinstance(x, pa.Array | pa.ChunkedArray):
             return x

@@ -31,7 +31,7 @@ class Piece:
     begin: int
     num_rows: int
     first_row: int
-    """Of the file."""
+    """The first row of the file."""
     num_sets: int
     num_elements: int
 
@@ -171,7 +171,7 @@ class SetStream:
     def _column(self, table: pa.Table, name: str) -> Column:
         column = source(table[name], name)
         if isinstance(column, Lists):
-            raise ValueError(f"column {name!r} expects one value a set; got lists.")
+            raise ValueError(f"column {name!r} expects one value per set; got lists.")
         return column
 
     def _of_sets(self, table: pa.Table, column: Column, name: str, where: Where) -> Column:
@@ -192,12 +192,12 @@ class SetStream:
         return self.part(self.table(i, ids), self.where(i))
 
     def where(self, i: int) -> Where:
-        """What the rows of a piece are called in errors."""
+        """Returns the names of the rows of a piece in errors."""
         piece = self.pieces[i]
         return lambda row: f"{self.files.names[piece.file]}, row {piece.first_row + row + 1}"
 
     def among(self, numbers: np.ndarray, i: int) -> np.ndarray:
-        """Those of a piece among sets that are told by numbers in the stream, ascending: their numbers in it."""
+        """Returns the sets of a piece among those with ascending numbers in the stream: their numbers in the piece."""
         begin, end = np.searchsorted(numbers, self._begins[i : i + 2])
         return cast(np.ndarray, numbers[begin:end] - self._begins[i])
 

@@ -14,8 +14,8 @@ class SetTable:
     """B sets of N elements in all: columns of the elements, end to end, and columns of the sets.
 
     Set b has the elements ``offsets[b]`` to ``offsets[b + 1]`` of each column in ``elements``, and row b of each column
-    in ``context``. It is what ``as_sets`` gives. It counts as one row a set, and is chosen from by sets: by a slice, or
-    a list or array of ints or bools, as scikit-learn's splitting does; an int chooses a table of one set.
+    in ``context``. It is what ``as_sets`` gives. It counts as one row per set, and is chosen from by sets: by a slice,
+    or a list or array of ints or bools, as scikit-learn's splitting does; an int chooses a table of one set.
 
     Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,), tuples
         where they are of several columns, or None.
@@ -72,12 +72,12 @@ class SetTable:
         return int(self.offsets[-1])
 
     def place(self, row: int) -> str:
-        """Which element this row of the elements' columns is, for errors."""
+        """Says for errors which element this row of the elements' columns is."""
         b = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return f"element {row - self.offsets[b]} of {self.place_of_set(b)}"
 
     def place_of_set(self, b: int) -> str:
-        """Which set this is, for errors."""
+        """Says for errors which set this is."""
         return f"set {b if self.ids is None else set_name(self.ids[b])}"
 
     def __getitem__(self, key: Any) -> "SetTable":
@@ -123,7 +123,7 @@ def tuples(values: Iterable[tuple[Any, ...]]) -> np.ndarray:
 
 
 def offsets_of(sizes: np.ndarray) -> np.ndarray:
-    """Where each set begins, and the last one ends, (B + 1,)."""
+    """Returns where each set begins, and the last one ends, (B + 1,)."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets

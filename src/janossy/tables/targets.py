@@ -178,5 +178,5 @@ def _column(y: Any) -> Column:
 
 def _plain(column: Source, name: str) -> Column:
     if isinstance(column, Lists):
-        raise TypeError(f"y expects one value a set; got lists in {name!r}. Give several targets as columns.")
+        raise TypeError(f"y expects one value per set; got lists in {name!r}. Give several targets as columns.")
     return column

@@ -14,7 +14,7 @@ NUM_TREES = 300
 
 
 class PooledTrees:
-    """Boosted trees on a table that is made of sets, one row a set.
+    """Boosted trees on a table that is made of sets, one row per set.
 
     Args:
         table_of: sets -> (B, c), NaN where there is no value.

@@ -1,6 +1,6 @@
 """Tables of any length for measurements of scale: ``python -m studies.experiments.scale.table ROWS OUT.parquet``.
 
-A row an element. Sizes of sets follow a power law, P(n) ~ n^-1.75 from 1 to 1000, of mean 9.7. Each chunk of rows has a
+One row per element. Sizes of sets follow a power law, P(n) ~ n^-1.75 from 1 to 1000, of mean 9.7. Each chunk has a
 seed of its own, so that the longer of two tables of one seed begins with the shorter (but for its last set), and memory
 does not grow with the table.
 """

@@ -28,7 +28,7 @@ def arithmetic(
     ] = "all",
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="How many: 0, 1, ... One; with full 15, of LSTM and GRU 5."),
+        typer.Option(min=1, help="Seeds 0, 1, ...: by default one; with full 15, of LSTM and GRU 5."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the preset's.")] = None,
     stack: Annotated[

@@ -122,7 +122,7 @@ BY_SECOND_ORDER = {
 """The models for which "fast" takes L-BFGS: Adam needs more time for the paper's numbers there, and less elsewhere.
 
 Sum by k = 1 with an MLP as ρ: accuracy 0.983 after 100 epochs of Adam, 1.000 after 190 passes in 1.5 times the seconds;
-range 0.949 after 200 (56 CPU seconds a seed), 0.954 after 600 passes (51), 0.970 after 1600 (131).
+range 0.949 after 200 (56 CPU seconds per seed), 0.954 after 600 passes (51), 0.970 after 1600 (131).
 """
 
 FULL, FULL_PASSES = 4, 2

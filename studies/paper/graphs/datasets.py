@@ -206,7 +206,7 @@ RAW_DIGESTS = {
     "ind.pubmed.x": "fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33",
     "ind.pubmed.y": "e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3",
 }
-"""Of the published files of Cora and PubMed (Yang, Cohen and Salakhutdinov, 2016)."""
+"""The digests of the published files of Cora and PubMed (Yang, Cohen and Salakhutdinov, 2016)."""
 
 
 def _planetoid(root: Path) -> _Files:

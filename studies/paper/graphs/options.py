@@ -18,7 +18,7 @@ def graphs(
         typer.Option(help="Some of Table 2's, or others like them (gru-5-5, max, k2, ...), with commas between."),
     ] = ",".join(PAPER_ROWS),
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many: 0, 1, ...; by default 1, or for full the paper's 30, of PPI 4.")
+        int | None, typer.Option(min=1, help="Seeds 0, 1, ...; by default 1, or for full the paper's 30, of PPI 4.")
     ] = None,
     preset: Annotated[
         Preset,

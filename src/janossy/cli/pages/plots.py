@@ -1,4 +1,4 @@
-"""How plots look: on white and on near-black, several panels in a figure, labels where lines end."""
+"""The look of plots: on white and on near-black, several panels in a figure, labels where lines end."""
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -17,10 +17,10 @@ THEMES = {
 }
 
 End = tuple[float, str, str]
-"""Where a line ends, its label and its colour."""
+"""The end of a line, its label and its colour."""
 
 Colours = dict[str, str]
-"""Those of a theme, by their names in ``THEMES``."""
+"""The colours of a theme, by their names in ``THEMES``."""
 
 Plot = Callable[[Colours], Figure]
 """A figure in the colours of a theme."""
@@ -60,7 +60,7 @@ def render(plot: Plot, theme: str) -> bytes:
 
 
 def panels(num: int) -> tuple[Figure, list[Axes]]:
-    """As many panels, three in a line."""
+    """Makes that many panels, three in a line."""
     columns = min(3, num)
     lines = -(-num // columns)
     figure = Figure(figsize=(0.4 + 3.4 * columns, 0.5 + 2.9 * lines), layout="constrained")

@@ -1,3 +1,3 @@
-"""What ``janossy fit``, ``predict`` and ``inspect`` do (needs the extras ``cli`` and ``estimators``)."""
+"""The work of ``janossy fit``, ``predict`` and ``inspect`` (needs the extras ``cli`` and ``estimators``)."""
 
 import janossy.estimators as _estimators  # noqa: F401  # without its extra, its error comes first

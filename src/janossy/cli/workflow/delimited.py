@@ -26,7 +26,7 @@ except ImportError as error:
     raise ImportError("CSV files need duckdb: pip install 'janossy[cli]'", name="duckdb") from error
 
 SEPARATORS = ",;\t|"
-"""What may stand between the columns, if no option says it."""
+"""Marks that may stand between the columns, if no option says it."""
 
 HEAD = 2**20
 """Bytes from which the separator and the header are found."""
@@ -60,7 +60,7 @@ COMPRESSIONS: dict[bytes, Callable[[Path], Any]] = {
     b"BZh": partial(_expanded, "bz2"),
     b"\x04\x22\x4d\x18": partial(_expanded, "lz4"),
 }
-"""How compressed files begin, and what reads them."""
+"""The beginnings of compressed files, and what reads them."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
 
 
 ANY = Dialect()
-"""That of a file of which no option says anything."""
+"""The dialect of a file of which no option says anything."""
 
 
 class CsvFile:
@@ -293,7 +293,7 @@ class CsvFragment:
             except pa.ArrowException as error:
                 reason = str(error).splitlines()[0][:100]
                 raise BadArgument(
-                    f"{self.path}: a value is none of its column's type ({reason}). Correct it."
+                    f"{self.path}: a value does not fit its column's type ({reason}). Correct it."
                 ) from None
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 

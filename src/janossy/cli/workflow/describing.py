@@ -1,4 +1,4 @@
-"""What the columns of sets, and the target, are taken as: for the screen and the report."""
+"""The kinds of the columns of sets, and of the target, for the screen and the report."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -56,7 +56,9 @@ SPELLED = {
 
 
 def _spelled(column: Column) -> str:
-    """What nearly all categories of text spell, with a place for the column's name; nothing for names."""
+    """Returns the form that nearly all categories of text have, with a place for the column's name; nothing for
+    names.
+    """
     words = [x for x in column.categories if isinstance(x, str)]
     if len(words) < len(column.categories) or len(words) < 2:
         return ""
@@ -70,7 +72,7 @@ MOSTLY = 0.9
 
 
 def values_of(column: Column) -> str:
-    """Which values a column has, in a few words."""
+    """Says in a few words which values a column has."""
     there = column[~column.missing()]
     if len(there) == 0:
         return "all missing"
@@ -89,7 +91,7 @@ def values_of(column: Column) -> str:
 
 
 def sizes_of(sets: SetTable) -> str:
-    """How many sets of how many elements."""
+    """Says how many sets there are, of how many elements."""
     sizes = sets.sizes
     low, middle, high = sizes.min(), np.median(sizes), sizes.max()
     each = f"{low:,} each" if low == high else f"{low:,} to {high:,}, median {middle:,.0f}"
@@ -97,7 +99,7 @@ def sizes_of(sets: SetTable) -> str:
 
 
 def _num_codes(column: Column) -> int | None:
-    """How many different values a column of few whole numbers has; None of others."""
+    """Counts the different values of a column of few whole numbers; None for other columns."""
     values = column.values[~column.missing()]
     if column.kind != "numeric" or len(values) == 0 or not np.array_equal(values, np.round(values)):
         return None
@@ -106,7 +108,7 @@ def _num_codes(column: Column) -> int | None:
 
 
 def _is_constant(column: Column, sets: SetTable) -> bool:
-    """Whether each set has one value only, and some have it more than once, and not all the same."""
+    """Returns True if each set has one value only, and some have it more than once, and not all the same."""
     sizes = sets.sizes
     if sizes.max() < 2 or len(column) == 0:
         return False

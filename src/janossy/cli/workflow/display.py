@@ -27,7 +27,7 @@ def screen() -> Console:
 
 
 def show_columns(console: Console, columns: Sequence[Described]) -> None:
-    """What each column is taken as, and what to look at."""
+    """Shows the kind of each column, and what to look at."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("column", "of each", "kind", "values", "missing", "as it holds"):
         table.add_column(title, overflow="fold")
@@ -66,7 +66,7 @@ class _TimeLeft(ProgressColumn):
 
 
 NOTES = {"out of time": "its part of the time was over before the planned epochs: more --time-budget trains it longer"}
-"""What a trial's note means."""
+"""The meanings of a trial's notes."""
 
 
 class FitDisplay:

@@ -1,4 +1,4 @@
-"""What a model says of sets that its networks have not seen: predictions, scores, and what it got most wrong."""
+"""The scores of a model on sets that are new to its networks: predictions, scores, and the worst errors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Model = SetClassifier | SetRegressor
 
 
 NUMBERS = (1, 2, 5, 10, 20)
-"""Of permutations, as far as the model averages so many."""
+"""Numbers of permutations, as far as the model averages that many."""
 
 MAX_WORST = 6
 MAX_ELEMENTS = 200
@@ -50,11 +50,11 @@ class Evaluation:
 
     @property
     def right(self) -> np.ndarray:
-        """Whether the class is right, (V,)."""
+        """Returns True for sets whose class is right, (V,)."""
         return cast(np.ndarray, self.predictions == self.targets)
 
     def losses(self, classes: np.ndarray | None) -> np.ndarray:
-        """How wrong each prediction is, (V,): what the true class lacks in probability, or the error's size.
+        """Returns the size of each error, (V,): what the true class lacks in probability, or the distance of numbers.
 
         Of several targets the size of the largest error, in standard deviations of its target.
         """
@@ -91,7 +91,7 @@ class Misprediction:
 
 
 def task_of(model: Model) -> TaskName:
-    """What it predicts."""
+    """Returns the task of the model."""
     return "classification" if isinstance(model, SetClassifier) else "regression"
 
 

@@ -22,7 +22,7 @@ MAX_NAMED = 12
 BINS = 10
 
 WIDTH = 8.4
-"""Of all figures, which a page shows at one width."""
+"""The width of all figures, which a page shows at one width."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def learning_curves(curves: Sequence[Curve], colours: Colours) -> Figure:
 
 
 def confusion(counts: np.ndarray, names: Sequence[str], colours: Colours) -> Figure:
-    """Of the sets of each class (rows), the shares that are predicted as each (columns), and how many they are.
+    """Draws, per class of sets (rows), the shares predicted as each class (columns), and their numbers.
 
     Shapes: counts (C, C), ints, true by predicted.
     """
@@ -105,7 +105,7 @@ def residuals(predictions: np.ndarray, targets: np.ndarray, colours: Colours) ->
 
 
 def confidence(probabilities: np.ndarray, right: np.ndarray, colours: Colours) -> Figure:
-    """How often a class is right that is predicted with such a probability, in bins of equally many sets.
+    """Draws how often a predicted class is right, by its probability, in bins of equally many sets.
 
     Shapes: probabilities (B,) of the predicted class, right (B,) bools.
     """

@@ -1,4 +1,4 @@
-"""What ``janossy fit`` does: from tables to the folder of a model, with a report."""
+"""The work of ``janossy fit``: from tables to the folder of a model, with a report."""
 
 import os
 import platform
@@ -36,15 +36,15 @@ from janossy.files.atomic import Taken, beside, claimed, write_whole
 from janossy.saving.reading import digest, version_of
 
 FOLDS = 5
-"""Of few sets, unless ``validation`` says otherwise."""
+"""The number of folds for few sets, unless ``validation`` says otherwise."""
 
 LARGEST = 1e30
-"""Of a target: predictions are in float32, and errors are squared."""
+"""The largest target: predictions are in float32, and errors are squared."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What ``janossy fit`` is asked for."""
+    """The request to ``janossy fit``."""
 
     files: tuple[Path, ...]
     recipe: Recipe
@@ -52,13 +52,13 @@ class Request:
     task: TaskName | None
     balanced: bool
     settings: dict[str, Any]
-    """Of the estimator."""
+    """The settings of the estimator."""
     stream: bool = False
-    """Whether the files are read piece by piece."""
+    """True if the files are read piece by piece."""
     dialect: Dialect = ANY
-    """How CSV files are written."""
+    """The dialect of CSV files."""
     drop_ids: bool = False
-    """Whether columns that only tell rows or sets apart are left out."""
+    """True if columns that only tell rows or sets apart are left out."""
     of_numbers: Mapping[str, Any] = field(default_factory=dict)
     """Settings of a regressor alone: its loss."""
 

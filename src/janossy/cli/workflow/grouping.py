@@ -1,4 +1,6 @@
-"""What ``janossy group`` does: from tables of one row an element, in any order, to a Parquet file of one row a set."""
+"""The work of ``janossy group``: from tables of one row per element, in any order, to a Parquet file of one row per
+set.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -24,7 +26,7 @@ except ImportError as error:
 
 READ = {**FORMATS, ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
 CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *COMPRESSED)}
-"""What is read, by the ends of files' names."""
+"""The files that are read, by the ends of their names."""
 
 ROW = "janossy_row"
 """The number of each row, by which those of a set keep their order."""
@@ -43,7 +45,7 @@ def group(
     dialect: Dialect = ANY,
     tell: Callable[[str], None] = lambda text: None,
 ) -> int:
-    """Write one row a set, in the order of their ids: these, ``set_columns``, and lists of all others in step.
+    """Write one row per set, in the order of their ids: these, ``set_columns``, and lists of all others in step.
 
     DuckDB sorts the rows, by id and then as they stand, and spills to disk beside ``out`` what exceeds ``memory``, such
     as "4GB" (by default four fifths of the machine's); its own function that makes lists would not spill
@@ -124,11 +126,11 @@ class _Rows:
         self.files, self.set_id = files, set_id
         self.ends: list[int] = []
         self.wrong: BadArgument | None = None
-        """What ended the reading, which DuckDB would say in other words."""
+        """The error that ended the reading, which DuckDB would say in other words."""
         self.constant = set(files.schema.names) - set(set_id)
         """The columns that have had one value in each set so far."""
         self.several = False
-        """Whether a set has had several rows."""
+        """True if a set has had several rows."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         row = 0
@@ -156,7 +158,7 @@ class _Rows:
             raise self.wrong from None
 
     def place(self, row: int) -> str:
-        """What a row is called in errors, from 1 on."""
+        """Returns the name of a row in errors, from 1 on."""
         number = int(np.searchsorted(self.ends, row, side="right"))
         return f"{self.files.names[number]}, row {row - (self.ends[number - 1] if number else 0) + 1}"
 
@@ -203,7 +205,7 @@ def _whole_sets(batches: Iterator[pa.RecordBatch], set_id: Sequence[str]) -> Ite
 def _groups(
     pieces: Iterator[tuple[pa.Table, np.ndarray]], rows: _Rows, set_id: Sequence[str], set_columns: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """One row a set, of so many elements together as a row group is to have."""
+    """One row per set, of so many elements together as a row group is to have."""
     waiting: list[pa.Table] = []
     num = 0
     for table, firsts in pieces:
@@ -246,13 +248,13 @@ def _check_constant(
     here, there = (rows.place(table[ROW][row].as_py()) for row in (begin, at))
     ids = ", ".join(str(table[each][at]) for each in set_id)
     raise BadArgument(
-        f"column {name!r} expects one value a set; got {values[begin]} in {here} and {values[at]} in {there}, both of "
-        f"set {ids}. Correct the rows, or leave the column out of --set-columns."
+        f"column {name!r} expects one value per set; got {values[begin]} in {here} and {values[at]} in {there}, both "
+        f"of set {ids}. Correct the rows, or leave the column out of --set-columns."
     )
 
 
 def _alike(values: pa.Array, firsts: np.ndarray) -> np.ndarray:
-    """Which values are those of the first row of their set, bool (N,); False for types that cannot be compared."""
+    """Returns True for values equal to that of the first row of their set, bool (N,); False if types do not compare."""
     first = values.take(pa.array(np.repeat(firsts, np.diff(np.append(firsts, len(values))))))
     try:
         equal = pc.equal(values, first)

@@ -1,4 +1,4 @@
-"""What ``janossy inspect`` does: a model on one screen, read without torch."""
+"""The work of ``janossy inspect``: a model on one screen, read without torch."""
 
 import sys
 from math import prod
@@ -21,7 +21,7 @@ MAX_NAME = 200
 
 
 def inspect(folder: Path) -> None:
-    """Print what is known of a model. Raises: BadArgument for what is none."""
+    """Print what is known of a model. Raises: BadArgument for a folder that holds no model."""
     try:
         saved, contents = read_estimator(folder)
         if isinstance(saved, SavedClassifier):
@@ -56,7 +56,7 @@ def _predicts(saved: Saved, record: Record | None, folder: Path) -> list[tuple[s
         ends = dict.fromkeys((f"{record.smallest:,}", f"{record.largest:,}"))
         sizes = f"{' to '.join(ends)} elements, {record.num_elements:,} in all"
         lines.append(("trained on", f"{record.num_sets:,} sets of {sizes}: {_some(list(record.files))}"))
-        lines.append(("set id", ", ".join(record.recipe.set_id) or "none: a row a set"))
+        lines.append(("set id", ", ".join(record.recipe.set_id) or "none: one row per set"))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What ``janossy predict`` does: from a model and tables to a table of predictions."""
+"""The work of ``janossy predict``: from a model and tables to a table of predictions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from janossy.saving import SavedModelError
 
 
 def load_model(folder: Path) -> SetClassifier | SetRegressor:
-    """The estimator in a folder, or in one zip. Raises: BadArgument for what is none, or a damaged one."""
+    """The estimator in a folder, or in one zip. Raises: BadArgument if there is no model, or a damaged one."""
     try:
         return load(folder)
     except SavedModelError as error:
@@ -90,7 +90,7 @@ def _are_text(model: Model) -> bool:
 
 
 def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: Recipe) -> str:
-    """The scores, or why there are none."""
+    """The scores, or the reason for having no scores."""
     like, kinds = (targets.dtype.kind, predicted.dtype.kind), ("biuf", "OU")
     if not any(set(like) <= set(kind) for kind in kinds):
         return f"it holds other values than in training, as {targets[0]!s}"

@@ -37,16 +37,16 @@ class Part:
 
     predictor: SetPredictor
     fragment: Any
-    """Of ``pyarrow.dataset``, cut to these row groups."""
+    """The fragment of ``pyarrow.dataset``, cut to these row groups."""
     schema: pa.Schema
-    """Of all files: they may have their columns in another order."""
+    """The schema of all files: they may have their columns in another order."""
     first_row: int
     num_rows: int
     out: Path
 
     @property
     def name(self) -> str:
-        """What it is called, for a reader."""
+        """Returns the name of the part, for a reader."""
         return f"{self.fragment.path}, rows {self.first_row + 1:,} to {self.first_row + self.num_rows:,}"
 
     @property
@@ -115,7 +115,7 @@ def begin(planned: Sequence[Part], out: Path) -> list[Part]:
                 "or remove it."
             )
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadArgument(f"{out} exists, and janossy predict has not begun it. Give another --out, or remove it.")
+        raise BadArgument(f"{out} exists, and is not a folder of janossy predict. Give another --out, or remove it.")
     else:
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / PLAN, plan)
@@ -125,7 +125,7 @@ def begin(planned: Sequence[Part], out: Path) -> list[Part]:
 
 
 def _plan(planned: Sequence[Part]) -> dict[str, Any]:
-    """What makes two commands the same, to the last bit of what they write."""
+    """Returns the plan, which is equal for commands that write the same, to the last bit."""
     predictor = planned[0].predictor
     files = {part.fragment.path: os.stat(part.fragment.path) for part in planned}
     return {
@@ -139,7 +139,7 @@ def _plan(planned: Sequence[Part]) -> dict[str, Any]:
 
 
 ENGINES = {"local": "janossy.batch.workers", "ray": "janossy.batch.workers_on_ray"}
-"""Where each has its function ``work``."""
+"""The module in which each has its function ``work``."""
 
 
 def work_here(jobs: Sequence[Part], num_workers: int) -> Iterator[Event[Part]]:

@@ -18,7 +18,7 @@ from janossy.tables.columns import index_columns, is_text, one_chunk, without_vi
 from janossy.tables.files import COMPRESSED
 
 PARQUET, ARROW = b"PAR1", b"ARROW1"
-"""How files begin, whatever they are called."""
+"""The beginnings of files, whatever they are called."""
 
 CSV = (".csv", ".tsv")
 LINES = (".jsonl", ".ndjson")
@@ -166,7 +166,7 @@ def _validated(table: pa.Table) -> pa.Table:
 
 
 def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
-    """A row per line, an object each. Numbers keep all their digits."""
+    """One row per line, an object each. Numbers keep all their digits."""
     columns: dict[str, list[Any]] = {}
     num = 0
     with ExitStack() as kept, plain_text(file, dialect.encoding, kept).open(encoding="utf-8-sig") as lines:

@@ -62,7 +62,7 @@ def sets_to_fit(
     dialect: Dialect = ANY,
     drop_ids: bool = False,
 ) -> Read:
-    """The sets of these tables that have a target, and their targets. ``drop_ids``: columns that only count are none.
+    """The sets of these tables that have a target, and their targets. ``drop_ids`` leaves out columns that only count.
 
     Raises: BadArgument, naming file, column and row, for what is wrong in them.
     """
@@ -107,7 +107,7 @@ def _all(named: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _as_numbers(rows: Rows, recipe: Recipe, targets: np.ndarray) -> np.ndarray:
-    """Numbers that the texts of one target spell. Raises: BadArgument for one that is none."""
+    """Numbers that the texts of one target spell. Raises: BadArgument for a text that spells no number."""
     try:
         return targets.astype(np.float64)
     except ValueError as error:
@@ -142,7 +142,7 @@ def _there(table: pa.Table, names: Sequence[str]) -> np.ndarray:
 
 
 def _grouped(rows: Rows, set_id: Sequence[str]) -> Grouping:
-    """Which rows make each set. Raises: BadArgument for a row without an id."""
+    """Groups the rows that make each set. Raises: BadArgument for a row without an id."""
     columns = {name: source(rows.table[name], name) for name in set_id}
     for name, column in columns.items():
         if isinstance(column, Lists):
@@ -249,7 +249,7 @@ def _labelled(rows: Rows, recipe: Recipe) -> np.ndarray:
 
 
 def model_roles(encoder: TableEncoder) -> dict[str, Role]:
-    """What the columns of text files are read as, by what a model was trained on."""
+    """Returns the roles in which columns of text files are read, by what a model was trained on."""
     roles: dict[str, Role] = {}
     for code in (*encoder.elements, *encoder.context):
         if isinstance(code, Categories):

@@ -43,7 +43,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Record:
-    """A fit. ``scores``: of sets that networks had not learnt from, by name, the main one first. ``text_ids``: the
+    """A fit. ``scores``: of sets that no network has learnt from, by name, the main one first. ``text_ids``: the
     columns of ids that are text."""
 
     recipe: Recipe
@@ -62,16 +62,16 @@ class Record:
     model: str = ""
     """The digest of the model that it stands beside."""
     digest: str = ""
-    """Of all the rest as it is written."""
+    """The digest of all the rest as it is written."""
 
     def to_json(self) -> bytes:
-        """As it is written."""
+        """Returns the record as it is written."""
         text = json.dumps(asdict(replace(self, digest=NO_DIGEST)), indent=1, ensure_ascii=False).encode()
         return own_digest(text, NO_DIGEST).encode().join(text.rsplit(NO_DIGEST.encode(), 1))
 
     @classmethod
     def read(cls, model: Path) -> "Record | None":
-        """That of a model's folder; None where there is none: of a zip, or a model that Python code has saved.
+        """Reads the record of a model's folder. None without one: for a zip, or a model that Python code has saved.
 
         Raises: BadArgument for one that is damaged, or of another model.
         """

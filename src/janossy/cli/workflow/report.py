@@ -18,7 +18,7 @@ MAX_CURVES = 6
 """Candidates whose learning curves are drawn: those of the prediction, and the next best."""
 
 FEW_RIGHT = 30
-"""Of fewer sets a calibration curve says nothing."""
+"""The number of sets below which a calibration curve says nothing."""
 
 
 def report(
@@ -110,7 +110,9 @@ def _confusion(classes: np.ndarray, evaluation: Evaluation) -> np.ndarray:
 
 
 def _classes(classes: np.ndarray, evaluation: Evaluation) -> list[tuple[str, int, str, str]]:
-    """Of each class: its name, its sets, the share of them that is found, and of those predicted so that is right."""
+    """Returns, per class, its name, its sets, the share of them that is found, and the share of its predictions that is
+    right.
+    """
     counts = _confusion(classes, evaluation)
     true, said, found = counts.sum(1), counts.sum(0), counts.diagonal()
     return [
@@ -124,9 +126,9 @@ def _share(part: int, whole: int) -> str:
 
 
 def _lead(evaluation: Evaluation, record: Record) -> str:
-    """How good it is in a sentence, beside the best constant prediction."""
+    """Says in a sentence how good it is, beside the best constant prediction."""
     num = len(evaluation.sets)
-    of = f"on {num:,} sets, each predicted by networks that had not learnt from it"
+    of = f"on {num:,} sets, each predicted by networks that it is new to"
     if record.task == "classification":
         accuracy = evaluation.right.mean()
         error = (accuracy * (1 - accuracy) / num) ** 0.5
@@ -157,7 +159,7 @@ def _ranges(targets: np.ndarray, names: Sequence[str]) -> str:
 
 
 def _of_targets(names: Sequence[str]) -> list[str]:
-    """What tells the figures of several targets apart."""
+    """Returns the titles that tell the figures of several targets apart."""
     return [f" of {name}" for name in names] if len(names) > 1 else [""]
 
 

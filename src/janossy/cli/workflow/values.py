@@ -151,7 +151,7 @@ def taken_as(targets: np.ndarray) -> TakenTarget:
 
 
 FEWEST_IDS = 20
-"""Of fewer values all may differ by chance."""
+"""The number of values below which all may differ by chance."""
 
 
 def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:

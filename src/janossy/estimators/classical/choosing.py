@@ -23,10 +23,10 @@ from janossy.sets import Ragged
 from janossy.tables.layout import Layout
 
 FEW_NUMBERS = 64
-"""Of more columns of numbers there are no quantiles."""
+"""The most columns of numbers that have quantiles."""
 
 FEW_COLUMNS = 6
-"""Of more columns there are no combinations, no bins, and no other columns at extremes."""
+"""The most columns that have combinations, bins, and other columns at extremes."""
 
 FEW_VALUES = 16
 """A column of numbers with no more distinct values has one bin per value."""
@@ -49,13 +49,13 @@ class Sizes:
     """The largest numbers of statistics of each kind."""
 
     cells: int = 512
-    """Of one bag of categories."""
+    """Cells of one bag of categories."""
     hashed: int = 64
     """Buckets for the other categories of a bag that has more."""
     combinations: int = 256
-    """Of values of two or more columns."""
+    """Combinations of values of two or more columns."""
     pairs: int = 256
-    """Of categories that stand in a set together."""
+    """Pairs of categories that stand in a set together."""
 
 
 def choose_statistics(

@@ -42,10 +42,10 @@ MAX_SETS = 100_000
 """A learner is fitted to a sample of more sets."""
 
 MAX_NUMBERS = 2**27
-"""Of the matrix of statistics, at most so many numbers: bags keep fewer cells of many sets."""
+"""The most numbers in the matrix of statistics: bags keep fewer cells of many sets."""
 
 MAX_CELLS = 4_096
-"""Of a bag of categories for a linear learner."""
+"""Cells of a bag of categories for a linear learner."""
 
 WIDE = 1_000
 """A linear learner of more statistics is fitted to a sparse matrix."""
@@ -56,15 +56,15 @@ class Settings:
     """Settings of a classical learner: plain values."""
 
     num_trees: int = 200
-    """Of a forest; of boosting, the most iterations."""
+    """Trees of a forest; for boosting, the most iterations."""
     min_samples_leaf: int = 1
-    """Of the trees of a forest."""
+    """The fewest samples in a leaf of a forest's trees."""
     extra: bool = False
-    """Whether a forest's splits are drawn at random (Geurts et al., 2006) and not searched (Breiman, 2001)."""
+    """True if a forest's splits are drawn at random (Geurts et al., 2006) and not searched (Breiman, 2001)."""
     learning_rate: float = 0.1
-    """Of boosting."""
+    """The learning rate of boosting."""
     scheme: str = "fraction"
-    """Of bags of categories, as of ``CellCounts``."""
+    """The scheme of bags of categories, as in ``CellCounts``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +217,7 @@ def _linear(settings: Settings, data: Data) -> nn.Module:
 
 
 def _of_all_classes(data: Data, coefficients: np.ndarray, intercepts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a row per class; of classes that training lacks, one that makes them improbable."""
+    """Returns one row per class; of classes that training lacks, one that makes them improbable."""
     assert data.classes is not None
     if len(data.classes) == 2:
         coefficients, intercepts = np.concatenate([0 * coefficients, coefficients]), np.array([0.0, intercepts[0]])

@@ -29,14 +29,14 @@ from janossy.tables.encoder import TableEncoder
 from janossy.tables.stream import Labelled, SetStream
 
 SAMPLE = 20_000
-"""Of several candidates the best is chosen by training on so many sets, in memory and in half of the time.
+"""The number of sets on which the best of several candidates is chosen, in memory and in half of the time.
 
 A classical learner is fitted to as many."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What is predicted: the task; targets as it has them, of targets as files have them; and the weight of each."""
+    """The targets: the task; targets as it has them, of targets as files have them; and the weight of each."""
 
     task: Task
     encode: Callable[[np.ndarray], Tensor]
@@ -63,7 +63,7 @@ class FitRequest:
 class Fitted:
     """A network, as a search would have found it, and how it came about.
 
-    ``validation_sets``: sets that it has not learnt from, to which the numbers in ``found.folds`` point. ``examples``
+    ``validation_sets``: sets that it does not learn from, to which the numbers in ``found.folds`` point. ``examples``
     are the same, encoded. ``seconds``: "scan", the first pass; "training", of which "reading" is what it waited for.
     """
 

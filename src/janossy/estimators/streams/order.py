@@ -45,12 +45,12 @@ class Order:
     num_sets: Sequence[int]
     num_elements: Sequence[int]
     batch_size: int
-    """Of all processes together."""
+    """The batch size of all processes together."""
     num_processes: int
     seed: int
 
     def windows(self, number: int, rank: int) -> list[Window]:
-        """What a process reads in a pass."""
+        """Returns what a process reads in a pass."""
         order = np.random.default_rng([self.seed, number]).permutation(len(self.num_sets))
         dealt = [int(i) for i in order[rank :: self.num_processes] if self.num_sets[i]]
         windows: list[Window] = []

@@ -16,7 +16,7 @@ from janossy.tables.stream import SetStream
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """What a pass has found: plain data but for the rows.
+    """The findings of a pass: plain data but for the rows.
 
     ``labels`` and ``counts``: of classes; ``means`` and ``scales``: of targets that are numbers, ``flat`` where they
     are one and no list of one. ``mean_weight``: of the sets to learn from. ``validation_sets`` and ``sample``: the rows
@@ -41,7 +41,7 @@ class Scan:
         return TableEncoder.from_state(self.encoder)
 
     def state(self) -> dict[str, Any]:
-        """As a checkpoint keeps it."""
+        """Returns the scan as a checkpoint keeps it."""
         plain = {name: value for name, value in vars(self).items() if name not in ("validation_sets", "sample")}
         return plain | {
             "validation_sets": _bytes(self.validation_sets),

@@ -32,7 +32,7 @@ class Steps:
     row_bytes: Callable[[int], int]
     """An upper estimate of the bytes that a row of this length takes."""
     takes_mask: bool = False
-    """Whether ``apply`` takes a mask (T, L) as third argument, so that rows of several lengths are one call."""
+    """True if ``apply`` takes a mask (T, L) as third argument, so that rows of several lengths are one call."""
 
 
 def pool_rows(problem: Problem, rows: Rows, steps: Steps) -> Tensor | Ragged:

@@ -62,7 +62,7 @@ def step(kind, H, inputs, inputs_at, hidden, hidden_at, bias, before, before_at,
 
 @njit(inline="always")
 def at_most_once(x):
-    """What masks are cut from: of the last vector, those numbers that are not in the one before."""
+    """Returns what masks are cut from: the numbers of the last vector that are not in the one before."""
     lanes = num_lanes(x)
     masks = np.zeros(2 * lanes, x.dtype)
     masks[lanes:] = 1

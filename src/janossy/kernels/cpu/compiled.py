@@ -110,7 +110,7 @@ def check_compiler() -> None:
 
 @cache
 def threading_layer() -> str:
-    """What runs on numba's threads, which it starts: "omp", "tbb", "workqueue"; or "none" where it cannot."""
+    """Returns the layer that numba's threads run on, and starts it: "omp", "tbb", "workqueue"; "none" if it cannot."""
     try:
         _doubled()._parallel(np.array([0, 1, 2]), (np.zeros(32, np.float32),))
     except Exception:  # whatever numba may raise on a machine we have not seen

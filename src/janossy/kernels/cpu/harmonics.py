@@ -1,4 +1,4 @@
-"""What the two spectral kernels share: coefficients, and each element's angles and first harmonics."""
+"""The common part of the two spectral kernels: coefficients, and each element's angles and first harmonics."""
 
 from math import factorial
 

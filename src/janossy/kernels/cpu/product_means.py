@@ -58,13 +58,13 @@ def product_means(
 
 @njit(inline="always")
 def _filled(s, j, increasing):
-    """Whether position j may have been the last to be filled in state s."""
+    """Returns True if position j may have been the last to be filled in state s."""
     return j == s - 1 if increasing else s >> j & 1 == 1
 
 
 @njit(inline="always")
 def _free(s, j, increasing):
-    """Whether position j may be filled next in state s."""
+    """Returns True if position j may be filled next in state s."""
     return j == s if increasing else s >> j & 1 == 0
 
 

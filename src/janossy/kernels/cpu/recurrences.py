@@ -225,7 +225,7 @@ def _backward(kind: int) -> Kernel:
 
 @njit(nogil=True, cache=True)
 def _sorted_by_element(elements, num_elements):
-    """Where each element's cells begin, (num_elements + 1,), in the order (C,)."""
+    """Returns the beginnings of the elements' cells, (num_elements + 1,), in the order (C,)."""
     starts, order = np.zeros(num_elements + 1, np.int64), np.empty(len(elements), np.int64)
     for e in elements:
         starts[e + 1] += 1

@@ -14,7 +14,9 @@ from janossy.kernels.cpu.vector import VectorType, _fused, _splat, num_lanes
 from janossy.kernels.limits import LANES
 
 ROWS = 8
-"""How many rows are multiplied at once. Four already reach what a core can do: 114 GFLOP/s, float32, on an AMD EPYC."""
+"""The number of rows that are multiplied at once. Four already reach what a core can do: 114 GFLOP/s, float32, on an
+AMD EPYC.
+"""
 
 
 def panels(w: np.ndarray) -> np.ndarray:

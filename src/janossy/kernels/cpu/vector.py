@@ -337,7 +337,7 @@ unless_at_most = _binary(
 
 @intrinsic
 def all_within(typing, x, bound):
-    """Whether every |x| ≤ bound; NaN is not."""
+    """Returns True if every |x| ≤ bound; NaN is not."""
 
     def codegen(context, builder, signature, arguments):
         limit = _splat(builder, arguments[0].type, context.cast(builder, arguments[1], bound, x.dtype))

@@ -1,4 +1,4 @@
-"""What a CUDA device is asked as kernels are started on it; none of it waits for the device."""
+"""Questions to a CUDA device as kernels are started on it; none of them waits for the device."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ def on_device_of(x: Tensor) -> AbstractContextManager[None]:
 
 
 def programs_wanted(x: Tensor) -> int:
-    """How many programs of one warp keep the device of x busy."""
+    """Returns the number of programs of one warp that keeps the device of x busy."""
     if not x.is_cuda:
         return 1  # Triton's interpreter
     return PROGRAMS_OF_A_PROCESSOR * torch.cuda.get_device_properties(x.device).multi_processor_count

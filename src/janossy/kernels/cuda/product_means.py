@@ -10,7 +10,7 @@ from janossy.kernels.cuda.product_sums import CHUNK, scan, segments, slopes_of_s
 from janossy.kernels.cuda.tuple_sums import OPTIONS, WIDTH
 
 FEWEST_ELEMENTS = 64
-"""Of a segment on average: shorter ones would leave most of the work to the pass between."""
+"""The elements of a segment on average: shorter ones would leave most of the work to the pass between."""
 
 
 def product_means(z: Tensor, offsets: Tensor, increasing: bool, with_slopes: bool) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ def num_states(K, INCREASING):
 
 @triton.constexpr_function
 def num_of_segment(K, INCREASING):
-    """Those of a segment, all but 0."""
+    """Counts the states of a segment, all but 0."""
     return K * (K + 1) // 2 if INCREASING else 2**K - 1
 
 

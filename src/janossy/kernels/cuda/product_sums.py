@@ -58,7 +58,7 @@ def _advanced(D, rest, x, K: tl.constexpr, INCREASING: tl.constexpr, OF_SEGMENT:
 
 @triton.jit
 def _place(split, b, block, B, num_blocks, NUM: tl.constexpr):
-    """Where the numbers of a segment begin, (splits, B, blocks of columns, NUM, WIDTH)."""
+    """Returns the place of the numbers of a segment in (splits, B, blocks of columns, NUM, WIDTH)."""
     return ((split * B + b) * num_blocks + block) * NUM * _WIDTH + tl.arange(0, _WIDTH)
 
 

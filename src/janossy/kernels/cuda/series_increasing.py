@@ -26,7 +26,7 @@ from janossy.kernels.cuda.sums_of_harmonics import (
 from janossy.kernels.cuda.tuple_sums import WIDTH, decode
 
 HARMONICS = {2: 4, 3: 2, 4: 2}
-"""Of one element at a time, by k."""
+"""Harmonics of one element that are taken at a time, by k."""
 
 _WIDTH = tl.constexpr(WIDTH)
 

@@ -26,7 +26,7 @@ from janossy.kernels.cuda.tuple_sums import WIDTH, decode
 
 HARMONICS = {1: 8, 2: 4, 3: 2, 4: 2}
 ELEMENTS = {1: 4, 2: 4, 3: 2, 4: 2}
-"""What a thread takes at a time, by k: harmonics of one element in the first pass, elements in the last."""
+"""The work of a thread at a time, by k: harmonics of one element in the first pass, elements in the last."""
 
 CARRY = 32
 """Elements that are added up in registers before they go to the compensated sums in memory."""
@@ -82,7 +82,7 @@ def power_sums(
 
 @triton.constexpr_function
 def _is_block(block, S):
-    """Whether a set of positions is part of S, and has its first position."""
+    """Returns True if a set of positions is part of S, and has its first position."""
     return block & S == block and block & S & -S != 0
 
 

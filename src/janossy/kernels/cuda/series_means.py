@@ -22,12 +22,12 @@ from janossy.kernels.cuda.tuple_sums import OPTIONS, WIDTH
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, TRIG, margins, num_harmonics
 
 BYTES_OF_SUMS = 2**26
-"""What the sums of a round of harmonics may take in a small batch; in a large one, as much as ARRAYS_OF_SUMS."""
+"""Bytes of the sums of a round of harmonics in a small batch; in a large one, as much as ARRAYS_OF_SUMS."""
 
 ARRAYS_OF_SUMS = 1.5
 
 FEWEST_ELEMENTS = 64
-"""Of a segment: shorter ones would leave most of the work to the pass between."""
+"""The elements of a segment: shorter ones would leave most of the work to the pass between."""
 
 
 def series_means(
@@ -61,7 +61,7 @@ def series_means(
 
 
 class Plan(NamedTuple):
-    """What is known of the sets before their series."""
+    """The facts about the sets that are known before their series."""
 
     offsets: Tensor
     harmonics: Tensor
@@ -143,7 +143,8 @@ def _series(x: Tensor, plan: Plan, increasing: bool, activation: str, out: Tenso
 
 
 def _splits(x: Tensor, num_sets: int, num_blocks: int, fewest: int) -> int:
-    """How many programs share a set: enough for the device to be busy, and each with so many elements at least, were
-    sets of sizes between all equal and all elements in one of them."""
+    """Counts the programs that share a set: enough for the device to be busy, and each with at least ``fewest``
+    elements, were sets of sizes between all equal and all elements in one of them.
+    """
     wanted = -(-programs_wanted(x) // (num_sets * num_blocks))
     return max(1, min(wanted, len(x) // (fewest * isqrt(num_sets))))

@@ -12,10 +12,10 @@ from janossy.kernels.cuda.tuple_sums import WIDTH, decode, num_tuples
 from janossy.kernels.expansions import ERF, LOG_COSH, SMALLEST_BOUND, T_ERF, T_TANH, TANH, TRIG
 
 MAX_HARMONICS = 128
-"""Where a series is longer, its phases lose more than the default tolerance in float32: the set is enumerated."""
+"""The longest series: beyond, its phases lose more than the default tolerance in float32, and the set is enumerated."""
 
 MAX_CANCELLED = 8.0
-"""How much inclusion–exclusion may magnify rounding, Π_j (n + j)/(n − j), before a set is enumerated instead."""
+"""The most that inclusion–exclusion may magnify rounding, Π_j (n + j)/(n − j), before a set is enumerated instead."""
 
 MAX_ENUMERATED = 1e12
 """The activations that are worth enumerating where the series cannot be used: seconds."""
@@ -45,7 +45,7 @@ def share_of(i, j, n, K: tl.constexpr):
 
 @triton.jit
 def segment(n, split, num_splits):
-    """Where a split's elements begin and end."""
+    """Returns the beginning and the end of a split's elements."""
     length = tl.cdiv(n, num_splits)
     return split * length, tl.minimum(n, (split + 1) * length)
 

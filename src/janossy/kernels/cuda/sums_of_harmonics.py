@@ -1,4 +1,4 @@
-"""What the kernels of both kinds of tuples share: an element's angles, harmonics, and a harmonic's place in memory.
+"""The common part of the kernels of both kinds of tuples: an element's angles, harmonics, and a harmonic's place.
 
 A tuple of tensors is a list of complex numbers: re, im, re, im, …
 """
@@ -79,7 +79,7 @@ def turned(z, turns, K: tl.constexpr):
 
 @triton.jit
 def place(split, b, block, m, B, num_blocks, MOST, NUM: tl.constexpr):
-    """Where the NUM sums of a split's harmonic begin, (splits, B, blocks of units, MOST, NUM, WIDTH).
+    """Returns the place of the NUM sums of a split's harmonic in (splits, B, blocks of units, MOST, NUM, WIDTH).
 
     WIDTH numbers apart, which instructions hold: addresses WIDTH · H apart would take a register each.
     """

@@ -13,7 +13,7 @@ from janossy.kernels.cuda.device import on_device_of, programs_wanted, zeros
 from janossy.kernels.cuda.tuple_sums import OPTIONS, WIDTH, tuple_means_of_sums, tuple_sums
 
 MAX_BYTES_OF_SPLITS = 2**26
-"""What the sums of the programs that share a set may take beside the arrays of a batch."""
+"""Bytes that the sums of the programs that share a set may take beside the arrays of a batch."""
 
 
 def tuple_means(
@@ -70,7 +70,7 @@ def tuple_means(
 
 
 def splits(p: Tensor, num_programs: int, with_slopes: bool) -> int:
-    """How many programs share a set: enough for the device to be busy, and no more than there is memory for."""
+    """Counts the programs that share a set: enough for the device to be busy, and no more than there is memory for."""
     N, k, H = p.shape
     fit = MAX_BYTES_OF_SPLITS // (8 * N * k * H) if with_slopes and N > 0 else N
     return max(1, min(-(-programs_wanted(p) // num_programs), fit, N))

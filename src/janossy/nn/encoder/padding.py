@@ -22,7 +22,7 @@ PLACE_CELLS = 32
 """Pairs that take the time of one place's own work."""
 
 Shape = tuple[int, int, bool]
-"""Of a group: how many sets, padded to how many places, and whether any place is padding."""
+"""The shape of a group: its number of sets, the places they are padded to, and True if any place is padding."""
 
 Build = Callable[[tuple[int, ...]], np.ndarray]
 

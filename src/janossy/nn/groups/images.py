@@ -19,7 +19,7 @@ class GroupImages(Orderings):
 
     Shapes: T sets of k elements -> rows (T, |G|, k).
     Invariance: exact under the members of the group, up to their signs: f̄(x_h) = χ(h) f̄(x); under no others.
-    Cost: |G| rows a tuple.
+    Cost: |G| rows per tuple.
     Raises: TypeError for what is no ``Group``; on enumeration, ValueError for sets that do not have k elements.
 
     Example:

@@ -12,7 +12,7 @@ from janossy.nn.statistics.sorted_sets import MULTIPLIER, SortedSets
 SCHEMES = ("count", "fraction", "amount", "tf-idf")
 
 MAX_COMBINATIONS = 2**62
-"""Of the values of several columns: each is one int64."""
+"""The most combinations of the values of several columns: each is one int64."""
 
 
 class CellCounts(nn.Module):

@@ -14,7 +14,7 @@ MAX_AT_ONCE = 2**22
 """Numbers of elements, or of statistics, that are computed together."""
 
 MAX_FEATURES = 2**18
-"""Of a vector of statistics."""
+"""The most features of a vector of statistics."""
 
 ROUNDING = 1e-6
 """A number that is no larger than this part of its column's offset is 0 but for rounding."""
