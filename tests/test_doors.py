@@ -80,6 +80,7 @@ META = torch.zeros(3, dtype=torch.long, device="meta")
 NUMBER = ("x", True, None, [0.5])
 SEED = (-1, 1.5, True, "0")
 CHOICE = ("nope", 3, ["mean"])
+REDUCE = ("nope", 3, ["mean", "nope"], [])
 MODULE = (3, "tanh", nn.Linear)
 ORDERINGS = (None, 3, "all", Tuples, object())
 SETS = (None, torch.zeros(4, D), [torch.zeros(2, D)], 3)
@@ -216,6 +217,8 @@ DOORS = {
             "hidden_features": (0, -1, 2.5, True, "3", None, (), (4, 0), (4, 2.5)),
             "out_features": COUNT[:-1],
             "activation": (*CHOICE, None, torch.tanh),
+            "dropout": (-0.1, 1.5, "half", None),
+            "norm": CHOICE,
         },
     ),
     "FeaturedMLP": Door(
@@ -346,7 +349,7 @@ DOORS = {
             "f": (None, 3, "gru", GRU),
             "orderings": ORDERINGS,
             "evaluate": (*CHOICE, None, *EVALUATORS),
-            "reduce": (*CHOICE, None),
+            "reduce": (*REDUCE, None),
             "memory_budget": BYTES,
             "append_size": (*FLAG, "linear"),
             "largest_size": (-1, 2.5, True, "3", nan, torch.tensor(3)),
@@ -696,7 +699,7 @@ if find_spec("torch_geometric"):
             "orderings": ORDERINGS[1:],
             "orderings_eval": ORDERINGS[1:],
             "evaluate": (*CHOICE, None, *EVALUATORS),
-            "reduce": (*CHOICE, None),
+            "reduce": (*REDUCE, None),
         },
     )
     # An x or a ptr that is no tensor, and a dim that x lacks, torch_geometric's Aggregation refuses before our forward.
@@ -749,7 +752,7 @@ DOORS |= {
     ),
 }
 
-UNTRIED = {"RobbinsMonro": {"last_epoch"}}
+UNTRIED = {"RobbinsMonro": {"last_epoch"}, "TupleMLP": {"device", "dtype"}}
 """Arguments that torch checks."""
 
 CASES = [

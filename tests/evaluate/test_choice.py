@@ -194,12 +194,11 @@ class FromOutside(nn.Module):
         return Alternating()
 
 
+FOR_ANY_F = ("gather", "distinct", "elementwise")
 ANY = [Tuples(2), Combinations(2), AllPermutations(), Canonical(), Sampled(2, seed=0), Sampled(2, exact_last=1, seed=0)]
 
 
-@pytest.mark.parametrize(
-    "evaluator", [each for each in EVALUATORS if each.name not in ("gather", "distinct")], ids=lambda e: e.name
-)
+@pytest.mark.parametrize("evaluator", [each for each in EVALUATORS if each.name not in FOR_ANY_F], ids=lambda e: e.name)
 def test_a_fourth_structure_is_refused_by_those_that_do_not_know_it(evaluator):
     reasons = [evaluator.why_not_applicable(Problem(FromOutside(), orderings, SETS)) for orderings in ANY]
     assert None not in reasons

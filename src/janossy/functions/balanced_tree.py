@@ -33,8 +33,8 @@ class BalancedTree(nn.Module):
         real elements, gives zero.
     Cost: L embeddings and L − 1 applications of m a row, in ⌈log₂ L⌉ + 1 steps. The default m takes
         16·hidden_features² flops, and backward keeps about 10·hidden_features numbers for it.
-    Raises: ValueError for a width below 1, rows or a mask of another shape, a mask with padding before elements, a
-        combine that does not return (…, hidden_features), or export with a dynamic L.
+    Raises: ValueError for a width below 1, rows or a mask of another shape, a mask on the CPU with padding before
+        elements, a combine that does not return (…, hidden_features), or export with a dynamic L.
 
     Example:
         >>> f = BalancedTree(3, 8)
@@ -75,8 +75,8 @@ class BalancedTree(nn.Module):
         if mask is None:
             return
         check_mask(self, x, mask)
-        # torch.compile cannot branch on values.
-        if not torch.compiler.is_compiling() and (mask[:, 1:] & ~mask[:, :-1]).any():
+        # torch.compile cannot branch on values, and on CUDA a look at them would wait for the device.
+        if not (torch.compiler.is_compiling() or mask.is_cuda) and (mask[:, 1:] & ~mask[:, :-1]).any():
             raise ValueError(
                 "this BalancedTree expects a mask with padding only behind the real elements; got an element behind "
                 "padding. Move the elements to the front."
