@@ -295,3 +295,32 @@ def test_hostile_states(name):
     with pytest.raises(ValueError, match=message) as raised:
         TableEncoder.from_state(changed(place, value))
     assert len(str(raised.value)) < 400
+
+
+def test_a_category_that_no_saved_model_holds_is_refused():
+    """A model that is saved must load: at the limit it does, and beyond it the fit says so."""
+    for length in (2**20, 2**20 + 1):
+        sets = as_sets([["a", "b" * length], ["a"]])
+        if length <= 2**20:
+            state = TableEncoder().fit(sets).state()
+            assert TableEncoder.from_state(state).state() == state
+        else:
+            with pytest.raises(ValueError, match=r"at most 1,048,576 characters.*got one of 1,048,577"):
+                TableEncoder().fit(sets)
+
+
+def test_a_value_is_far_beyond_the_width_of_the_range():
+    """Against the definition, for elements and sets, with missing values, booleans and dates."""
+    days = np.array(["2024-01-01", "2024-01-03"], "datetime64[s]")
+    training = as_sets({"x": [[0.0, 4.0], [1.0]], "day": days, "c": [7.0, 7.0]})
+    encoder = TableEncoder().fit(training)
+    days = np.array(["2024-01-05", "2024-01-06"], "datetime64[s]")
+    found = encoder.far_values(as_sets({"x": [[-4.0, -4.1, np.nan], [8.0, 8.1]], "day": days, "c": [7.0, 99.0]}))
+    assert {name: far.tolist() for name, far in found.items()} == {
+        "x": [False, True, False, False, True],
+        "day": [False, True],
+    }
+    state = encoder.state()
+    for code in (*state["elements"], *state["context"]):
+        del code["low"], code["high"]  # as earlier versions wrote it
+    assert TableEncoder.from_state(state).far_values(as_sets({"x": [[1e9]], "day": days[:1], "c": [7.0]})) == {}

@@ -18,6 +18,9 @@ FORMAT, VERSION = "janossy.TableEncoder", 1
 MAX_CODES = 2**24
 """Codes are whole numbers in float32, which holds them exactly up to this."""
 
+MAX_CATEGORY = 2**20
+"""Characters of a category."""
+
 TURNS = ((-np.pi, np.pi), (0.0, 2 * np.pi), (-180.0, 180.0), (0.0, 360.0))
 """The ranges of angles."""
 
@@ -163,6 +166,12 @@ class Categories:
         occur = np.bincount(column.values.astype(np.int64) + 1, minlength=len(column.categories) + 1) > 0
         categories = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
         categories.sort(key=lambda x: (isinstance(x, str), x))
+        longest = max((len(x) for x in categories if isinstance(x, str)), default=0)
+        if longest > MAX_CATEGORY:
+            raise ValueError(
+                f"column {name!r} expects categories of at most {MAX_CATEGORY:,} characters, as saved models have; got "
+                f"one of {longest:,}. Leave the column out, or shorten it."
+            )
         if len(categories) + 2 > MAX_CODES:
             raise ValueError(f"column {name!r} expects at most {MAX_CODES - 2:,} categories; got {len(categories):,}.")
         return cls(name, tuple(categories), bool(occur[0]))
@@ -226,7 +235,7 @@ class CategoriesState(Struct, forbid_unknown_fields=True):
 
     name: Name
     kind: Literal["categorical"]
-    categories: list[Annotated[str, Meta(max_length=2**20)] | bool | int | float]
+    categories: list[Annotated[str, Meta(max_length=MAX_CATEGORY)] | bool | int | float]
     missing: bool
 
 

@@ -11,6 +11,9 @@ from janossy.tables import Column, SetTable
 SHOWN = 4
 """Categories that are named."""
 
+MAX_NAME = 40
+"""Characters of a category that are shown."""
+
 FEW = 20
 """So few different whole numbers may be codes, or classes."""
 
@@ -71,6 +74,10 @@ def _spelled(column: Column) -> str:
 MOSTLY = 0.9
 
 
+def _shortened(name: str) -> str:
+    return name if len(name) <= MAX_NAME else name[:MAX_NAME] + "…"
+
+
 def values_of(column: Column) -> str:
     """Says in a few words which values a column has."""
     there = column[~column.missing()]
@@ -78,7 +85,7 @@ def values_of(column: Column) -> str:
         return "all missing"
     if column.kind == "categorical":
         counts = np.bincount(there.values, minlength=len(column.categories))
-        names = [str(column.categories[code]) for code in np.argsort(-counts, kind="stable")[:SHOWN]]
+        names = [_shortened(str(column.categories[code])) for code in np.argsort(-counts, kind="stable")[:SHOWN]]
         more = ", …" if (counts > 0).sum() > SHOWN else ""
         return f"{(counts > 0).sum():,} different: {', '.join(names)}{more}"
     if column.kind == "boolean":
