@@ -23,7 +23,7 @@ def progress(epoch: int, planned: int, seconds: float, left: float, trial: Trial
     return Progress("k2", 0, 0, 1, Epoch(epoch, planned, 0.5, 0.6), seconds, left, trial)
 
 
-@pytest.mark.parametrize(("left", "expected"), [(100.0, 1), (59 * 30.0, 0)], ids=["short", "enough"])
+@pytest.mark.parametrize(("left", "expected"), [(100.0, 1), (61 * 30.0, 0)], ids=["short", "enough"])
 def test_a_slow_candidate_is_told_of_after_an_epoch(left, expected):
     slow = "k2: an epoch takes 0:30, so that the time suffices for 4 of 60 at most."
     lines = said(progress(1, 60, 30.0, left), progress(2, 60, 60.0, left - 30), progress(1, 60, 90.0, left - 60))
