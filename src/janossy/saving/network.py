@@ -320,9 +320,9 @@ class _Builder:
             raise SavedModelError(f"a saved network expects at most {MAX_PARTS} parts; got more.")
         if not isinstance(name, str) or name not in KINDS:
             raise SavedModelError(
-                f"a saved network expects parts of these names: {', '.join(KINDS)}; got {str(name)[:60]!r}. Was it "
-                "written by a later version of janossy? A part of your own is registered before it is loaded, by "
-                "janossy.saving.register."
+                f"a saved network expects parts of these names: {', '.join(list(KINDS)[:20])} and others; got "
+                f"{str(name)[:60]!r}. Was it written by a later version of janossy? A part of your own is registered "
+                "before it is loaded, by janossy.saving.register."
             )
         for argument, most in (("k", MAX_K), ("max_rows", MAX_ROWS), ("num", MAX_ROWS), ("num_permutations", MAX_ROWS)):
             number = given.get(argument)
