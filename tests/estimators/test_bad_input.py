@@ -12,6 +12,7 @@ import torch
 from scipy.sparse import csr_array, dok_matrix
 
 from janossy import Ragged
+from janossy.estimators import SetClassifier
 from janossy.tables import as_sets
 
 LONG = {"id": [1, 1, 2], "x": [0.5, 1.0, 2.0], "store": ["a", "b", "a"], "label": [0, 1, 1]}
@@ -195,3 +196,12 @@ def test_errors(name):
         bad()
     text = str(raised.value)
     assert "\n" not in text and len(text) < 400
+
+
+def test_a_list_of_words_is_no_set():
+    """It would name files; the error says how to write sets of words."""
+    model = SetClassifier("k1", max_epochs=1).fit([["tea"], ["milk", "tea"]] * 5, [0, 1] * 5)
+    for use in (model.predict, lambda words: model.fit(words, "y")):
+        with pytest.raises(FileNotFoundError, match=r"sets of words are lists: \[\['tea'\]\]"):
+            use(["tea", "milk"])
+    assert len(model.predict([["tea"]])) == 1

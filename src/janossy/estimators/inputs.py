@@ -37,7 +37,14 @@ def stream_of(
     for name, given in list(beside.items())[1:]:
         if given is not None and not isinstance(given, str):
             raise ValueError(f"sets in files expect {name} as the name of a column; got {type(given).__name__}.")
-    return SetStream(listed, y, sample_weight=sample_weight, groups=groups, **columns)
+    try:
+        return SetStream(listed, y, sample_weight=sample_weight, groups=groups, **columns)
+    except FileNotFoundError as error:
+        if isinstance(X, str | PathLike):
+            raise
+        raise FileNotFoundError(
+            f"{error} A list of text names files; sets of words are lists: {[listed[:1]]}."
+        ) from None
 
 
 def stream_like(path: str | PathLike[str], encoder: TableEncoder, columns: Mapping[str, Any]) -> SetStream:
