@@ -262,6 +262,8 @@ def test_too_little_time_is_an_error(janossy):
     write("orders.csv", orders())
     code, _, stderr = janossy(*FIT, "--time-budget", "0.001s", "--out", "model")
     assert code == 2 and "--time-budget was over before the first step" in stderr and not Path("model").exists()
+    code, stdout, stderr = janossy(*FIT, "--strategy", "auto", "--time-budget", "0.001s", "--out", "model")
+    assert (code, stderr) == (0, "") and "linear, after" in stdout and Path("model/report.html").exists()
 
 
 @pytest.mark.parametrize(("when", "left"), [("save", ["orders.csv"]), ("report", ["model", "orders.csv"])])

@@ -252,6 +252,21 @@ def test_if_no_part_of_the_time_is_enough_for_a_step_one_has_it_all():
                 assert sum(found.weights) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("num_folds", [0.25, 3])
+def test_a_learner_without_steps_needs_no_time(num_folds):
+    found = search(Limits(seconds=1e-6), num_folds).run(candidates("auto"))
+    assert [trial.strategy for trial in found.trials if trial.weight] == ["linear"] and len(found.networks) == 1
+
+
+def test_learners_without_steps_are_averaged_with_networks():
+    tried = search(Limits(max_epochs=2), 3)
+    found = tried.run([Candidate("linear"), Candidate("forest"), *MORE[4:]])
+    assert [len(trial.history) for trial in found.trials if trial.weight] == [3] * len(found.folds[0].networks)
+    for fold in found.folds:
+        expected = [outputs_by_draw(network, tried.examples[fold.sets], 4) for network in fold.networks]
+        assert all(map(torch.equal, fold.outputs, expected))
+
+
 def test_few_candidates_are_trained_to_the_end_at_once():
     reports = []
     search(Limits(max_epochs=3), tell=reports.append).run(MORE[:FEW])

@@ -79,20 +79,20 @@ NAMES = (*LEARNERS, *STRATEGIES)
 AUTO = (
     Candidate("linear"),
     Candidate("trees"),
-    Candidate("forest"),
-    Candidate("forest", {"extra": True}),
     Candidate("k1"),
-    Candidate("sum"),
-    Candidate("max"),
     Candidate("attention"),
+    Candidate("k2+features"),
+    Candidate("forest"),
+    Candidate("max"),
+    Candidate("sum"),
     Candidate("k1", {"width": 128, "depth": 3, "readout_depth": 2}),
     Candidate("k2"),
-    Candidate("k2+features"),
+    Candidate("forest", {"extra": True}),
     Candidate("k2+features", {"width": 128, "depth": 3}),
     Candidate("gru"),
     Candidate("k3"),
 )
-"""The candidates of ``strategy="auto"``, the cheap first."""
+"""The candidates of ``strategy="auto"``: first what takes a second or two, then what is the most often good."""
 
 
 def candidates(strategy: Any) -> list[Candidate]:

@@ -335,7 +335,6 @@ class Search:
             deadline=deadline,
             interrupted=lambda: self.interrupts.came,
         )
-        run.training = None
 
     def _start(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run:
         """Returns a new network, with its training still to be done."""
@@ -343,6 +342,10 @@ class Search:
         seed = self._seed_of(contender, split)
         torch.manual_seed(seed)
         network = contender.candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
+        nothing = self.targets.new_zeros(0)
+        untrained = Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0)
+        if isinstance(network, ClassicalLearner):
+            return Run(network, None, untrained, nothing, nothing)
         patience = self.limits.patience or max(10, epochs // 3)
         plan = replace(self._plan(split, 1.0), epochs=epochs, patience=patience, deadline=deadline)
 
@@ -361,8 +364,7 @@ class Search:
             checkpoint=self.checkpoint,
             stage=f"training-0-{contender.index}-{split}",
         )
-        nothing = self.targets.new_zeros(0)
-        return Run(network, paused, Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0), nothing, nothing)
+        return Run(network, paused, untrained, nothing, nothing)
 
     def _extend(self, contender: Contender, run: Run, split: int, epochs: int, deadline: float) -> None:
         """Plans further epochs of a network."""
