@@ -62,7 +62,7 @@ class Limits:
 
     def plan(self, num_sets: int, part: float) -> Plan:
         """Plans how to train on that many sets, for a part of a full training."""
-        batch_size = self.batch_size or int(min(1024, max(32, 2 ** round(np.log2(num_sets**0.5)))))
+        batch_size = self.batch_size or int(min(1024, max(32, 2 ** round(np.log2(1.5 * num_sets**0.5)))))
         full = self.max_epochs or max(10, round(400 / num_sets**0.25))
         fewest = min(full, ceil(FEWEST_STEPS / num_batches(num_sets, batch_size)))
         epochs = max(fewest, round(full * part))
