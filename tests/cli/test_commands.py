@@ -272,7 +272,8 @@ def test_a_full_disk_leaves_nothing_or_a_model_without_report(when, left, janoss
         raise OSError(28, "No space left on device")
 
     write("orders.csv", orders())
-    monkeypatch.setattr(f"janossy.cli.workflow.fitting.{when}", full)
+    owner = "report" if when == "report" else "fitting"
+    monkeypatch.setattr(f"janossy.cli.workflow.{owner}.{when}", full)
     code, _, stderr = janossy(*FIT, "--max-epochs", "1", "--out", "model")
     assert code == 1 and "No space left on device" in stderr and stderr.count("\n") == 1
     assert sorted(path.name for path in Path().iterdir()) == left

@@ -26,7 +26,7 @@ PLACES = {
     "calibration": ("janossy.estimators.classifier", "temperature"),
     "judging": ("janossy.cli.workflow.fitting", "evaluate"),
     "saving": ("janossy.cli.workflow.fitting", "save"),
-    "report": ("janossy.cli.workflow.fitting", "report"),
+    "report": ("janossy.cli.workflow.report", "report"),
 }
 COMMAND = "from janossy.cli import main; main()"
 QUICK = ("--strategy", "k1,max", "--validation", "0.3")

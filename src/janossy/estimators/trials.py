@@ -45,6 +45,11 @@ class Trial:
     candidate: int = 0
     """The candidate's place among those that were searched: two functions may have one name."""
 
+    def __str__(self) -> str:
+        """Names the candidate: its strategy, and the settings in which it differs from that."""
+        settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        return f"{self.strategy} ({settings})" if settings else self.strategy
+
 
 @dataclass(frozen=True)
 class Progress:

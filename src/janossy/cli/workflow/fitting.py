@@ -27,7 +27,6 @@ from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show
 from janossy.cli.workflow.evaluation import Model, evaluate, scores
 from janossy.cli.workflow.recipe import Read, sets_to_fit, stream_to_fit
 from janossy.cli.workflow.record import NAME, Recipe, Record, TaskName, in_words
-from janossy.cli.workflow.report import report, str_of
 from janossy.cli.workflow.values import is_text, taken_as
 from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
@@ -145,6 +144,8 @@ def _written(
     record = replace(record, model=digest(folder))
     write_whole(folder / NAME, record.to_json())
     try:
+        from janossy.cli.workflow.report import report  # it imports plots, for which no fit has to wait
+
         by = "SIGTERM" if interrupts.number == signal.SIGTERM else "Ctrl-C"
         metadata = {"ended": f"by {by}, with the best so far"} if interrupts.came else {}
         write_whole(
@@ -261,7 +262,7 @@ def _trained(
         except (TypeError, ValueError) as error:
             raise BadArgument(str(error)) from error
     model.set_params(progress=None)
-    used = [str_of(trial) for trial in model.trials_ if trial.weight]
+    used = [str(trial) for trial in model.trials_ if trial.weight]
     say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")
     return model, monotonic() - began
 

@@ -46,7 +46,7 @@ def report(
         "sizes": sizes_of(sets),
         "columns": list(describe(sets, reasons)),
         "trials": [_trial_line(trial) for trial in sorted(model.trials_, key=_place)],
-        "used": [str_of(trial) for trial in model.trials_ if trial.weight],
+        "used": [str(trial) for trial in model.trials_ if trial.weight],
         "classes": _classes(model.classes_, evaluation) if isinstance(model, SetClassifier) else [],
         "target": "" if isinstance(model, SetClassifier) else _ranges(evaluation.targets, record.recipe.target),
         "wrong": list(worst_predictions(model, sets, evaluation, record.recipe.target)),
@@ -57,12 +57,6 @@ def report(
         "metadata": metadata,
     }
     return fill(__package__, "report.html.j2", context)
-
-
-def str_of(trial: Trial) -> str:
-    """A candidate in words: its strategy, and the settings in which it differs from that."""
-    settings = ", ".join(f"{name}={value}" for name, value in trial.settings.items())
-    return f"{trial.strategy} ({settings})" if settings else trial.strategy
 
 
 def _plots(
@@ -94,7 +88,7 @@ def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
     tried = [trial for trial in trials if trial.epochs]
     chosen = sorted(tried, key=lambda trial: (-trial.weight, trial.loss))[:MAX_CURVES]
     return [
-        figures.Curve(str_of(trial), [row["train_loss"] for row in history], [row["valid_loss"] for row in history])
+        figures.Curve(str(trial), [row["train_loss"] for row in history], [row["valid_loss"] for row in history])
         for trial in chosen
         for history in trial.history
         if history
@@ -171,7 +165,7 @@ def _place(trial: Trial) -> tuple[float, float, float]:
 def _trial_line(trial: Trial) -> dict[str, str]:
     tried = trial.epochs > 0
     return {
-        "name": str_of(trial),
+        "name": str(trial),
         "round": str(trial.rung + 1),
         "epochs": str(trial.epochs) if tried else "–",
         "seconds": f"{trial.seconds:.1f}" if tried else "–",
