@@ -49,6 +49,9 @@ PREDICTING = 0.05
 FEWEST_STEPS = 200
 """No candidate is evaluated after fewer steps of training, unless all of it has fewer."""
 
+FEW_SETS = 500
+"""From so many training sets on a batch has 64 or more: two thirds of the time of 32, for the same loss."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -62,10 +65,11 @@ class Limits:
 
     def plan(self, num_sets: int, part: float) -> Plan:
         """Plans how to train on that many sets, for a part of a full training."""
-        batch_size = self.batch_size or int(min(1024, max(32, 2 ** round(np.log2(1.5 * num_sets**0.5)))))
+        fewest = 32 if num_sets < FEW_SETS else 64
+        batch_size = self.batch_size or int(min(1024, max(fewest, 2 ** round(np.log2(num_sets**0.5)))))
         full = self.max_epochs or max(10, round(400 / num_sets**0.25))
-        fewest = min(full, ceil(FEWEST_STEPS / num_batches(num_sets, batch_size)))
-        epochs = max(fewest, round(full * part))
+        fewest_epochs = min(full, ceil(FEWEST_STEPS / num_batches(num_sets, batch_size)))
+        epochs = max(fewest_epochs, round(full * part))
         return Plan(epochs, batch_size, self.learning_rate or 1e-2, self.patience or max(10, epochs // 3))
 
     def parts(self, num_candidates: int) -> Sequence[float]:
