@@ -9,7 +9,7 @@ REPRODUCE_OUT := results/arithmetic-quick
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help reproduce test test-studies test-all test-triton test-cuda docs test-docs lint-and-kernels lint format bench bench-cuda plan constraints clean check-python
+.PHONY: help announce reproduce test test-studies test-all test-triton test-cuda docs test-docs lint-and-kernels lint format bench bench-cuda plan constraints clean check-python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,14 +20,22 @@ reproduce: $(VENV)/.installed-cli  ## The paper's arithmetic tasks, quick preset
 # pytest's workers would each compile the kernels; --dist=worksteal keeps both at work to the end.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
 
-test: lint-and-kernels test-triton  ## Lint, types, import rules, and a covering of the tests of the library and its commands
-	$(PYTEST) --ignore=tests/studies --ignore=tests/site
+# In two parts: what tests import stays in the memory of pytest's workers to their end.
+OF_TABLES := tests/batch tests/cli tests/estimators tests/graph tests/tables tests/test_bench_cuda.py tests/test_benchmarks.py
+
+test: announce lint-and-kernels test-triton  ## Lint, types, import rules, and a covering of the tests of the library and its commands
+	$(PYTEST) $(addprefix --ignore=,$(OF_TABLES) tests/site tests/studies)
+	$(PYTEST) $(OF_TABLES)
+
+announce:
+	@echo "About 6 minutes on two idle cores. The first time about 12, as packages are installed and kernels compiled."
 
 test-studies: $(VENV)/.installed-dev  ## The tests of studies/
 	$(PYTEST) tests/studies
 
 test-all: lint-and-kernels test-triton  ## Every case of every test, as CI does nightly
-	$(PYTEST) --all --ignore=tests/site
+	$(PYTEST) --all $(addprefix --ignore=,$(OF_TABLES) tests/site)
+	$(PYTEST) --all $(OF_TABLES)
 
 # A process of its own: Triton reads once whether it is to interpret kernels.
 test-triton: $(VENV)/.installed-dev  ## The kernels for CUDA, on the CPU in Triton's interpreter

@@ -33,6 +33,8 @@ from janossy.kernels.expansions import EXPANSIONS
 
 DTYPES = (torch.float64, torch.float32)
 FEW_IN_FLOAT32 = ("tanh", "relu", "gelu", "sine")
+EVERY = 10.0
+"""Seconds between two lines of progress."""
 
 
 def layers() -> Iterator[tuple[JanossyPooling, torch.dtype, int]]:
@@ -85,9 +87,13 @@ def main() -> None:
     if load() is None:
         return  # without numba the tests run in torch operations
     start, num, num_stacks = time.monotonic(), len(list(layers())), len(list(stacks()))
+    told = start
     with ProcessPoolExecutor(2) as pool:
         done = pool.map(compile_one, range(num)), pool.map(compile_stack, range(num_stacks))
-        list(chain(*done))
+        for i, _ in enumerate(chain(*done), start=1):
+            if time.monotonic() - told > EVERY:
+                told = time.monotonic()
+                print(f"kernels: {i} of {num + num_stacks}", flush=True)
     print(
         f"compiled kernels, or found them compiled, for {num + num_stacks} layers in {time.monotonic() - start:.0f} s"
     )
