@@ -467,6 +467,11 @@ FAULTS = (
         "x.pin_memory().to(device, non_blocking=True)", "x.to(device)",
     ),
     _in(
+        "inference", "interaction.py", "inference/test_sensitivity",
+        "differences are multiplied by those of a corner that shares its elements",
+        "return cubes.flip(_axes(order))", "return cubes",
+    ),
+    _in(
         "inference", "draws.py", "inference/test_control inference/test_predict",
         "the known mean of the control variate has the wrong sign",
         "outputs - controls + self.exact[", "outputs - controls - self.exact[",

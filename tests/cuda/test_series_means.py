@@ -30,7 +30,7 @@ def few_rounds(monkeypatch):
 def parts(request, monkeypatch):
     """Elements in one segment and harmonics in one round, or three segments and rounds of the fewest harmonics."""
     num = 3 if request.param == "in parts" else 1
-    monkeypatch.setattr(module, "_splits", lambda *_: num)
+    monkeypatch.setattr(module, "splits", lambda *_: num)
     if num > 1:
         monkeypatch.setattr(module, "BYTES_OF_SUMS", 0)
         monkeypatch.setattr(module, "ARRAYS_OF_SUMS", 0)

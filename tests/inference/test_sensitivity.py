@@ -409,16 +409,13 @@ def test_known_cases(name, order):
         law_orders(result, torch.eye(4)[:, [order % 4]])
 
 
-def test_the_law_of_orders_can_fail(monkeypatch):
-    """For differences whose rests share elements, which see every higher order; and for a population of others."""
+def test_the_law_of_orders_can_fail():
+    """For a population of other elements."""
     powers = orders_by_definition(TARGETS["max"], VALUES, 4)
     run = partial(interaction_order, padded(TARGETS["max"]), num_elements=4, num_samples=4000)
     law_orders(run(VALUES), powers)
     with pytest.raises(AssertionError, match="off by"):
         law_orders(run(torch.tensor([-1.0, -1.0, 0.5, 2.0])), powers)
-    monkeypatch.setattr(interaction, "_opposite", lambda cubes, order: cubes)
-    with pytest.raises(AssertionError, match="off by"):
-        law_orders(run(VALUES), powers)
 
 
 @pytest.mark.statistical

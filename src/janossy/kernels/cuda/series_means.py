@@ -77,7 +77,7 @@ def _plan(
     e = EXPANSIONS[activation]
     (_, k, H), B = x.shape, len(offsets) - 1
     num_blocks = triton.cdiv(k * H, COLUMNS)
-    num_splits = _splits(x, B, num_blocks, FEWEST_ELEMENTS)
+    num_splits = splits(x, B, num_blocks, FEWEST_ELEMENTS)
     parts = empty(x, num_splits, B, 4, k, H)
     centres, periods, linear = empty(x, B, k, H), empty(x, B, H), empty(x, B, H)
     harmonics, wanted = x.new_empty(B, dtype=torch.int32), x.new_empty(B, dtype=torch.bool)
@@ -100,7 +100,7 @@ def _series(x: Tensor, plan: Plan, increasing: bool, activation: str, out: Tenso
     total, each = (1, 1) if e.family == TRIG else (MAX_HARMONICS, kernels.HARMONICS[k])
     num_sums = k * (k + 1) if increasing else 2 * (2**k - 1)
     num_blocks = triton.cdiv(H, WIDTH)
-    num_splits = _splits(x, B, num_blocks, FEWEST_ELEMENTS)
+    num_splits = splits(x, B, num_blocks, FEWEST_ELEMENTS)
     bytes_of_harmonic = 4 * B * (2 * num_sums * num_splits * num_blocks * WIDTH + H)
     may_take = max(BYTES_OF_SUMS, ARRAYS_OF_SUMS * 4 * N * k * H)
     while each > 1 and each * bytes_of_harmonic > may_take:  # of many small sets
@@ -136,13 +136,13 @@ def _series(x: Tensor, plan: Plan, increasing: bool, activation: str, out: Tenso
             )
         else:
             num_elements = kernels.ELEMENTS[k]
-            num_shares = _splits(x, B, num_blocks, num_elements)
+            num_shares = splits(x, B, num_blocks, num_elements)
             kernels.slopes_by_power_sums[(B * num_blocks * num_shares,)](
                 x, *known, high, sums, slopes, *at, num_shares, *rest, ELEMENTS=num_elements, CAST=is_cast, **constants
             )
 
 
-def _splits(x: Tensor, num_sets: int, num_blocks: int, fewest: int) -> int:
+def splits(x: Tensor, num_sets: int, num_blocks: int, fewest: int) -> int:
     """Counts the programs that share a set: enough for the device to be busy, and each with at least ``fewest``
     elements, were sets of sizes between all equal and all elements in one of them.
     """
