@@ -158,7 +158,13 @@ def test_an_undocumented_name_is_found():
             law_documented(thing, ("Shapes",))
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+EXPORTS = ("PaddedNetwork", "export_onnx")
+"""The examples that export a network, as tests/test_export.py does too."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.only_all) if name in EXPORTS else name for name in PUBLIC]
+)
 def test_the_examples_in_docstrings_run(name):
     thing = getattr(PUBLIC[name], name)
     names = {

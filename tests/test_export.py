@@ -343,11 +343,14 @@ def dynamic(*names):
 
 
 @float64
-def test_torch_export():
-    model = network(LSTM(3, 3, bidirectional=True), Canonical(root_key), append_size=True)
+@pytest.mark.parametrize(
+    ("f", "num_scans"), [(RNN(3, 3), 1), pytest.param(LSTM(3, 3, bidirectional=True), 2, marks=pytest.mark.only_all)]
+)
+def test_torch_export(f, num_scans):
+    model = network(f.double(), Canonical(root_key), append_size=True)
     padded = PaddedNetwork(model)
     program = torch.export.export(padded, padded_sets(2, 3), dynamic_shapes=dynamic("Bn", "Bn"))
-    assert sum(node.target is torch.ops.higher_order.scan for node in program.graph.nodes) == 2
+    assert sum(node.target is torch.ops.higher_order.scan for node in program.graph.nodes) == num_scans
     module = program.module()
     for sizes in SIZES:
         x, mask = padded_sets(*sizes)
@@ -421,8 +424,8 @@ ONNX_TOLERANCE = {"atol": 1e-5, "rtol": 0}
     [
         pytest.param(network(RNN(4, 8), h=nn.Embedding(9, 4)), None, marks=pytest.mark.only_all),  # as GRU
         (network(GRU(4, 8), Canonical(root_key), h=nn.Linear(2, 3), append_size=True), 2),
-        (network(MinGRU(2, 8, num_layers=2)), 2),
-        (
+        pytest.param(network(MinGRU(2, 8, num_layers=2)), 2, marks=pytest.mark.only_all),
+        pytest.param(
             network(
                 TupleMLP(3, 4, (8, 6)),
                 Combinations(3, key=root_key),
@@ -431,6 +434,7 @@ ONNX_TOLERANCE = {"atol": 1e-5, "rtol": 0}
                 largest_size=4,
             ),
             2,
+            marks=pytest.mark.only_all,
         ),
     ],
     ids=["rnn_of_embedding", "gru_by_a_key", "min_gru", "combinations"],
@@ -447,8 +451,11 @@ def test_onnx(model, features, tmp_path):
         close(run(x, mask), ragged(model, x, mask).detach(), **ONNX_TOLERANCE)
 
 
-def test_onnx_of_permutations(tmp_path):
-    model = network(LSTM(2, 8, num_layers=2, bidirectional=True), Sampled(2)).train()
+@pytest.mark.parametrize(
+    "f", [RNN(2, 8), pytest.param(LSTM(2, 8, num_layers=2, bidirectional=True), marks=pytest.mark.only_all)]
+)
+def test_onnx_of_permutations(f, tmp_path):
+    model = network(f, Sampled(2)).train()
     export_onnx(model, tmp_path / "model.onnx", example=padded_sets(1, 1))
     run = session(tmp_path / "model.onnx")
     assert all(module.training for module in model.modules())

@@ -43,6 +43,7 @@ import torch
 
 before = set(sys.modules)
 import janossy
+import janossy.graph
 
 assert len([getattr(janossy, name) for name in janossy.__all__]) > 20
 new = set(sys.modules) - before

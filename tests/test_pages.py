@@ -9,7 +9,10 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", ["layers", "ragged", "transforms", "encoders", "pyg", "exporting", "with-lightning"])
+EXPORTING = pytest.param("exporting", marks=pytest.mark.only_all)
+
+
+@pytest.mark.parametrize("page", ["layers", "ragged", "transforms", "encoders", "pyg", EXPORTING, "with-lightning"])
 def test_the_page_runs(page, tmp_path, monkeypatch):
     pytest.importorskip(
         {"pyg": "torch_geometric", "exporting": "onnx", "with-lightning": "lightning"}.get(page, "torch")

@@ -38,6 +38,7 @@ def law(folder):
     return predictor, str(folder / "sets"), check
 
 
+@pytest.mark.only_all  # an engine that takes long to start
 def test_ray(law, ray):
     predictor, sets, check = law
     found = batch.on_ray(ray.data.read_parquet(sets), predictor, batch_size=25)

@@ -1,5 +1,6 @@
 """The command line where it is not at home: other encodings, streams that are closed, packages that are not there."""
 
+import json
 import os
 import subprocess
 import sys
@@ -76,7 +77,7 @@ def test_an_output_that_is_full(arguments, model):
 
 
 BLOCKED = """
-import os, sys
+import json, os, sys
 from janossy.cli import main
 
 class Absent:
@@ -88,38 +89,33 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 import torch  # once for all of them
-for module in sys.argv.pop(1).split(","):
+for module, arguments in json.loads(sys.argv[1]):
     if os.fork() == 0:
         sys.meta_path.insert(0, Absent(module))
+        sys.argv[1:] = arguments
         main()
     print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
+FIT = ("fit", "table.csv", "--set-id", "id", "--target", "y", "--out", "model")
+GROUP = ("group", "table.csv", "--set-id", "id", "--out", "sets.parquet")
+BY_RAY = ("predict", ".", "table.csv", "--engine", "ray", "--out", "parts")
+LACKING = [("cli", "typer", FIT), ("cli", "duckdb", GROUP), ("estimators", "sklearn", FIT)]
+MORE = [("cli", module, FIT) for module in ("rich", "jinja2", "matplotlib", "duckdb")]
+MORE += [("estimators", module, FIT) for module in ("pyarrow", "safetensors", "msgspec")]
+MORE += [("ray", "ray", BY_RAY)]
 
 
-@pytest.mark.parametrize(
-    ("extra", "modules", "command"),
-    [
-        ("cli", ["typer"], "fit"),
-        ("estimators", ["sklearn"], "fit"),
-        ("cli", ["duckdb"], "group"),
-        ("ray", ["ray"], "predict"),
-        pytest.param("cli", ["rich", "jinja2", "matplotlib", "duckdb"], "fit", marks=pytest.mark.only_all),
-        pytest.param("estimators", ["pyarrow", "safetensors", "msgspec"], "fit", marks=pytest.mark.only_all),
-    ],
-)
-def test_without_an_extra_one_line_names_it(extra, modules, command, tmp_path):
+@pytest.mark.parametrize("lacking", [LACKING, pytest.param(MORE, marks=pytest.mark.only_all)], ids=["some", "more"])
+def test_without_an_extra_one_line_names_it(lacking, tmp_path):
     (tmp_path / "table.csv").write_text("id,x,y\n1,2,3\n")
-    who = "the command line" if extra == "cli" else "this command"
-    arguments = {
-        "fit": ["fit", tmp_path / "table.csv", "--set-id", "id", "--target", "y", "--out", tmp_path / "model"],
-        "group": ["group", tmp_path / "table.csv", "--set-id", "id", "--out", tmp_path / "sets.parquet"],
-        "predict": ["predict", tmp_path, tmp_path / "table.csv", "--engine", "ray", "--out", tmp_path / "parts"],
-    }[command]
-    command = [sys.executable, "-c", BLOCKED, ",".join(modules), *arguments]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert run.returncode == 0 and run.stdout == "1\n" * len(modules), run.stderr
+    told = json.dumps([(module, arguments) for _, module, arguments in lacking])
+    run = subprocess.run(
+        [sys.executable, "-c", BLOCKED, told], cwd=tmp_path, capture_output=True, text=True, timeout=240
+    )
+    assert run.returncode == 0 and run.stdout == "1\n" * len(lacking), run.stderr
     assert run.stderr.splitlines() == [
-        f"janossy: {who} needs the extra {extra}: pip install 'janossy[{extra}]' (No module named {module!r})"
-        for module in modules
+        f"janossy: {'the command line' if extra == 'cli' else 'this command'} needs the extra {extra}: "
+        f"pip install 'janossy[{extra}]' (No module named {module!r})"
+        for extra, module, _ in lacking
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]

@@ -111,7 +111,7 @@ def test_sigterm_ends_a_fit_as_ctrl_c_does(place, written, janossy, monkeypatch)
         assert "by SIGTERM, with the best so far" in Path("model/report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("num", [3, pytest.param(20, marks=pytest.mark.only_all)])
+@pytest.mark.parametrize("num", [1, pytest.param(20, marks=pytest.mark.only_all)])
 def test_a_signal_at_any_moment_leaves_a_whole_model_or_nothing(num, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("orders.csv", orders())

@@ -175,6 +175,7 @@ class Dying:
         return "alive"
 
 
+@pytest.mark.only_all
 def test_a_worker_of_ray_that_dies_takes_its_job_alone(ray):
     on_ray = import_module("janossy.batch.workers_on_ray")
     events = list(on_ray.work([Dying(1), Dying(0)], 1))

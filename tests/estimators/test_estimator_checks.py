@@ -28,9 +28,12 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-@parametrize_with_checks(
-    [SetClassifier(**CHEAP), SetRegressor(**CHEAP)],
-    expected_failed_checks=lambda estimator: CANNOT_APPLY,
-)
+@parametrize_with_checks([SetClassifier(**CHEAP)], expected_failed_checks=lambda estimator: CANNOT_APPLY)
 def test_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.only_all
+@parametrize_with_checks([SetRegressor(**CHEAP)], expected_failed_checks=lambda estimator: CANNOT_APPLY)
+def test_check_of_a_regressor(estimator, check):
     check(estimator)

@@ -81,7 +81,7 @@ def test_a_larger_set_counts_as_one_of_the_largest_of_training(strategy):
     random = np.random.default_rng(0)
     sets = [random.normal(size=(n, 2)) for n in random.integers(1, 7, 200)]
     largest = [x for x in sets if len(x) == 6]
-    settings = {"max_epochs": 2, "random_state": 0}
+    settings = {"max_epochs": 2, "random_state": 0, "validation": 0.2}
     held = SetRegressor(strategy, **settings).fit(sets, np.array([x[:, 0].mean() for x in sets]))
     np.testing.assert_allclose(held.predict(repeated(largest, 9)), held.predict(largest), atol=1e-5)
     model = SetRegressor(strategy, **settings).fit(sets, np.array([10.0 * len(x) for x in sets]))

@@ -81,6 +81,7 @@ def test_dropout_between_layers_only_in_training(ours, torchs, unrolled):
 
 @pytest.mark.parametrize("shape", [{}, {"num_layers": 2, "bidirectional": True}], ids=str)
 @pytest.mark.parametrize(("ours", "torchs"), KINDS)
+@pytest.mark.cover(1)
 def test_parametrized_weights_are_the_ones_used(ours, torchs, shape):
     class Halved(nn.Module):
         def forward(self, weight):

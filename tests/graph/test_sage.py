@@ -308,6 +308,7 @@ def test_gradients_reach_all_parameters(aggregation):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.cover(1)
 def test_dtypes(aggregation, dtype):
     model, hops = model_of(aggregation), hops_of()
     expected = model.of_hops(features(), hops)

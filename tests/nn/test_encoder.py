@@ -300,6 +300,7 @@ def test_torch_export():
         close(program.module()(*sets.to_padded()), net(sets))
 
 
+@pytest.mark.only_all
 def test_onnx(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     net = of_seeds().float().eval()

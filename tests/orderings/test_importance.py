@@ -119,6 +119,7 @@ def test_row_weights_are_those_of_brute_force(k, weights, uniform):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("k", [1, 2, 3, None])
+@pytest.mark.cover(1)
 def test_exactly_unbiased(k, n):
     law_exactly_unbiased(ImportanceSampled(60_000, k=k, weights=norm, uniform=0.1), n)
     if n > 1:
