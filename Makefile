@@ -21,7 +21,7 @@ reproduce: $(VENV)/.installed-cli  ## The paper's arithmetic tasks, quick preset
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist=worksteal --durations=15
 
 # In two parts: what tests import stays in the memory of pytest's workers to their end.
-OF_TABLES := tests/batch tests/cli tests/estimators tests/graph tests/tables tests/test_bench_cuda.py tests/test_benchmarks.py
+OF_TABLES := tests/batch tests/cli tests/estimators tests/graph tests/tables tests/test_bench_cuda.py tests/test_benchmarks.py tests/test_mutants.py
 
 test: announce lint-and-kernels test-triton  ## Lint, types, import rules, and a covering of the tests of the library and its commands
 	$(PYTEST) $(addprefix --ignore=,$(OF_TABLES) tests/site tests/studies)
