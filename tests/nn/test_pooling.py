@@ -174,11 +174,12 @@ def test_explain():
     sets = distinct_sets((4, 0, 3))
     first, *others = layer.explain(sets).split("\n")
     assert first == f"gather (as asked): 19 rows of 3 sets by {Tuples(2)}"
-    assert len(others) == 9 and all(
+    assert len(others) == 10 and all(
         re.fullmatch(r"  (gather|projected|fused|spectral|distinct): about \S+ flops, \S+ bytes, \S+ ms", line)
-        for line in others[:-4]
+        for line in others[:-5]
     )
-    assert others[-4:] == [
+    assert others[-5:] == [
+        "  elementwise: does not apply: it takes single elements, as Tuples(1) gives them",
         "  permanent: does not apply: TupleMLP declares no product structure",
         "  packed: does not apply: TupleMLP declares no recurrence",
         "  shared_prefixes: does not apply: TupleMLP declares no recurrence",

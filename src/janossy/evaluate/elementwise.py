@@ -45,7 +45,8 @@ class Elementwise:
         return cost_of_elements(problem, {1: as_float(len(problem.values))})
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
-        problem.check_rows()
+        if sum(max(n, 1) for n in problem.elements.sizes) > problem.orderings.max_rows:  # torch.compile knows no perm
+            problem.check_rows()
         results = _of_each(problem)
         sets, places = _places(problem, len(problem.values))
         each = Ragged(in_place(results, places), sets.offsets, sizes=sets.sizes)
