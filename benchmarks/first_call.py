@@ -1,0 +1,87 @@
+"""First calls: ``python -m benchmarks.first_call`` measures what a new process waits for.
+
+Every layer runs forward and backward once, in a process of its own: with an empty cache of compiled kernels ("cold"),
+and again with what that run has kept ("warm"). The import of torch and janossy is not counted.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import torch
+
+from benchmarks.harness import about_here
+from janossy import GRU, JanossyPooling, Ragged, Sampled, TupleMLP, Tuples
+
+RESULTS = Path(__file__).parent / "results"
+D, H = 8, 32
+
+LAYERS: dict[str, tuple[Callable[[], JanossyPooling], int]] = {
+    "k=1, TupleMLP": (lambda: JanossyPooling(TupleMLP(1, D, H), Tuples(1)), 20),
+    "k=1, TupleMLP of 2 layers": (lambda: JanossyPooling(TupleMLP(1, D, (H, H)), Tuples(1)), 20),
+    "pairs of 10, tanh": (lambda: JanossyPooling(TupleMLP(2, D, H), Tuples(2)), 10),
+    "pairs of 300, tanh": (lambda: JanossyPooling(TupleMLP(2, D, H), Tuples(2)), 300),
+    "GRU, Sampled(1)": (lambda: JanossyPooling(GRU(D, H), Sampled(1)), 20),
+}
+"""Each layer, and the size of the sets: 32 of them."""
+
+
+def main() -> None:
+    """Measure all layers, print the table and write it as results/first_call.json and .md."""
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(first_call(sys.argv[2])))
+        return
+    found = {}
+    for name in LAYERS:
+        with tempfile.TemporaryDirectory() as cache:
+            found[name] = [_in_a_process(name, cache) for _ in range(2)]
+            print(name, found[name], flush=True)
+    data = {"about": __doc__, "command": "python -m benchmarks.first_call", **about_here(), "seconds": found}
+    (RESULTS / "first_call.json").write_text(json.dumps(data, indent=1) + "\n")
+    (RESULTS / "first_call.md").write_text(table(data))
+    print(table(data))
+
+
+def first_call(name: str) -> list[float]:
+    """The seconds of a layer's first and second call, forward and backward."""
+    make, n = LAYERS[name]
+    layer, seconds = make(), []
+    sets = Ragged.from_sizes(torch.randn(32 * n, D), [n] * 32)
+    for _ in range(2):
+        start = perf_counter()
+        layer(sets).sum().backward()
+        seconds.append(perf_counter() - start)
+    return seconds
+
+
+def table(data: dict) -> str:
+    """A record as Markdown."""
+    versions = data["versions"]
+    lines = [
+        data["about"].strip(),
+        "",
+        f"`{data['command']}` on {data['machine']['cpu']}, {data['machine']['cores']} cores, "
+        f"Python {versions['python']}, torch {versions['torch']}, {data['finished'][:10]}. Seconds.",
+        "",
+        "| layer | cold, first call | cold, second call | warm, first call | warm, second call |",
+        "|---|---|---|---|---|",
+    ]
+    for name, (cold, warm) in data["seconds"].items():
+        lines.append(f"| {name} | {cold[0]:.2f} | {cold[1]:.3f} | {warm[0]:.2f} | {warm[1]:.3f} |")
+    return "\n".join(lines) + "\n"
+
+
+def _in_a_process(name: str, cache: str) -> list[float]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+    command = [sys.executable, "-m", "benchmarks.first_call", "--one", name]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()
