@@ -116,7 +116,8 @@ def _describe(cell: Cell, fitted: Fitted) -> None:
     elif isinstance(fitted, SetClassifier | SetRegressor):
         networks = fitted.ensemble_.networks
         cell.num_networks = len(networks)
-        cell.num_parameters = sum(weight.numel() for network in networks for weight in network.parameters())
+        tensors = [tensor for network in networks for tensor in (*network.parameters(),) or network.buffers()]
+        cell.num_parameters = sum(tensor.numel() for tensor in tensors)  # a classical learner has buffers alone
         for trial in fitted.trials_:
             if trial.weight:
                 cell.chosen[trial.strategy] = cell.chosen.get(trial.strategy, 0.0) + trial.weight
