@@ -61,6 +61,7 @@ from janossy.nn import (
     ConcatenatedElements,
     InducedAttention,
     Readout,
+    Relations,
     Residual,
     SeedAttention,
     SelfAttention,
@@ -268,6 +269,17 @@ DOORS = {
     "SeedAttention": Door(SeedAttention, lambda: {"in_features": 4}, {**HEADS, "num_seeds": COUNT}),
     "InducedAttention": Door(
         InducedAttention, lambda: {"in_features": 4}, {**HEADS, "num_points": COUNT, "inner": (*MODULE, seeds())}
+    ),
+    "Relations": Door(
+        Relations,
+        lambda: {"f": TupleMLP(2, D, 4)},
+        {
+            "f": (None, 3, "mlp", TupleMLP, GRU(D, 4)),
+            "k": (*COUNT[:-1], 3),
+            "reduce": (*CHOICE, None),
+            "evaluate": (*CHOICE, None, "permanent", Gather),
+            "memory_budget": BYTES,
+        },
     ),
     "ConcatenatedElements": Door(ConcatenatedElements, lambda: {"num_elements": 2}, {"num_elements": COUNT}),
     "BesidePooled": Door(

@@ -1,7 +1,8 @@
 """Layers from sets to sets: their definitions by brute force, and the laws of sets; networks with an encoder."""
 
 import copy
-from math import log1p
+from itertools import permutations
+from math import log, log1p
 
 import pytest
 import torch
@@ -26,6 +27,7 @@ from janossy import (
     predict,
 )
 from janossy import nn as layers
+from janossy.evaluate.tuples import relation_means
 from janossy.nn.encoder.padding import Padding
 from janossy.saving import describe, rebuild, weights
 from tests.examples import SET_LAYERS, SIZES, WIDTH, distinct_sets, generator, set_layer, tied_sets
@@ -34,7 +36,7 @@ from tests.laws import close, law_gradients, value_and_gradients
 pytestmark = pytest.mark.usefixtures("float64")
 
 LAYERS = [name for name in SET_LAYERS if name != "equivariant"]  # which has tests of its own
-PADDED = [name for name in LAYERS if name != "beside_pooled"]
+PADDED = [name for name in LAYERS if not name.startswith(("beside_pooled", "relations"))]
 
 
 # Definitions: of one set x (n, d), without a batch, a mask or torch's attention.
@@ -61,6 +63,24 @@ def attention(heads, queries, keys):
     return torch.stack(rows) if rows else queries
 
 
+def relations(layer, x):
+    """f of every tuple that begins with the element, filled up with zeros, and then reduced."""
+    reduce = {
+        "mean": lambda rows: rows.mean(0),
+        "sum": lambda rows: rows.sum(0),
+        "max": lambda rows: rows.amax(0),
+        "logmeanexp": lambda rows: rows.logsumexp(0) - log(len(rows)),
+    }[layer.reduce]
+    found, filled = [], nn.functional.pad(x, (0, 0, 0, layer.k))  # zeros behind the elements
+    for i in range(len(x)):
+        others = [j for j in range(len(x)) if j != i]
+        tuples = [
+            (i, *rest, *range(len(x), len(x) + layer.k)) for rest in permutations(others, min(layer.k, len(x)) - 1)
+        ]
+        found.append(reduce(layer.f(torch.stack([filled[list(each[: layer.k])] for each in tuples]))))
+    return torch.stack(found) if found else layer.f(filled[None, : layer.k])[:0]
+
+
 def defined(layer, x):
     """The layer's result for one set x (n, d)."""
     if isinstance(layer, layers.SelfAttention):
@@ -69,6 +89,8 @@ def defined(layer, x):
         return layer.seeds + attention(layer.heads, layer.seeds, x)
     if isinstance(layer, layers.InducedAttention):
         return attention(layer.heads, x, defined(layer.inner, defined(layer.points, x)))
+    if isinstance(layer, layers.Relations):
+        return relations(layer, x)
     if isinstance(layer, layers.SetNorm):
         return (x - x.mean()) / ((x - x.mean()).square().mean() + layer.eps).sqrt() * layer.weight + layer.bias
     if isinstance(layer, layers.Residual):
@@ -123,8 +145,9 @@ def test_definition(name, sets):
     pairs = zip(
         value_and_gradients(Undrawn(layer), sets), value_and_gradients(Defined(layer), sets), strict=True
     )  # an empty set's SetNorm has no statistics, and no elements
+    tolerance = {"atol": 1e-9, "rtol": 1e-9} if name.startswith("relations") else {}  # that of series is 1e-10
     for got, expected in pairs:
-        close(got, expected)
+        close(got, expected, **tolerance)
 
 
 @pytest.mark.parametrize("name", SET_LAYERS)
@@ -164,7 +187,7 @@ def test_sets_are_padded_and_come_back(sizes):
     ) + 2**14 * max(1, len(parts))
 
 
-@pytest.mark.parametrize("name", [name for name in LAYERS if not name.startswith("encoder")])
+@pytest.mark.parametrize("name", [name for name in LAYERS if not name.startswith(("encoder", "relations_max"))])
 def test_two_derivatives(name):
     """By torch's attention in plain operations."""
     with sdpa_kernel(SDPBackend.MATH):
@@ -178,6 +201,37 @@ def test_half_precision(name, dtype):
     found = set_layer(name).to(dtype)(sets.to(dtype)).values
     assert found.dtype == dtype
     close(found.double(), set_layer(name)(sets).values, atol=0.06, rtol=0.06)
+
+
+@pytest.mark.parametrize("name", ["relations", "relations_by_sorting", "relations_of_triples", "relations_of_products"])
+def test_relations_without_tuples_equal_those_of_rows(name):
+    """For sets that are not small, of numbers that reach far."""
+    layer, sets = set_layer(name), distinct_sets((9, 2, 12, 9), width=WIDTH)
+    by_rows = layers.Relations(layer.f, reduce=layer.reduce, evaluate="gather")
+    sets = sets.with_values(20 * sets.values)
+    pairs = zip(value_and_gradients(Undrawn(layer), sets), value_and_gradients(Undrawn(by_rows), sets), strict=True)
+    for got, expected in pairs:
+        close(got, expected, atol=1e-6 if name == "relations_of_products" else 3e-8, rtol=1e-9)
+
+
+def test_relations_without_kernels(monkeypatch):
+    layer, sets = set_layer("relations"), distinct_sets((5, 7, 1), width=WIDTH)
+    found = value_and_gradients(Undrawn(layer), sets)
+    monkeypatch.setattr(relation_means, "on_kernels_eagerly", lambda _: False)
+    for got, expected in zip(value_and_gradients(Undrawn(layer), sets), found, strict=True):
+        close(got, expected, atol=1e-9, rtol=1e-9)
+
+
+def test_relations_take_memory_linear_in_the_set():
+    """A hundred thousand pairs each, in float32: the tolerance holds, by a sample of elements."""
+    torch.manual_seed(0)
+    layer = layers.Relations(TupleMLP(2, 3, 8, activation="tanh")).float()
+    sets = Ragged.from_sets([torch.randn(20_000, 3, dtype=torch.float32)])
+    found = layer(sets).values
+    p = layer.f.structure().project(sets.values).double()
+    for i in (0, 77, 19_999):
+        pairs = (p[i, 0] + p[:, 1]).tanh()
+        close(found[i].double(), (pairs.sum(0) - pairs[i]) / 19_999, atol=1.1e-5, rtol=0)
 
 
 def test_set_norm_of_numbers_that_half_precision_cannot_sum():
@@ -348,6 +402,13 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
         (lambda: layers.Residual(nn.Linear(4, 3))(ELEMENTS), ValueError, r"keeps the width; got Linear from \(14, 4\)"),
         (lambda: layers.ConcatenatedElements(2)(ELEMENTS), ValueError, "sets of 2, as SeedAttention makes"),
         (lambda: layers.BesidePooled(nn.Linear(2, 2)), TypeError, "expects a JanossyPooling; got Linear"),
+        (lambda: layers.Relations(GRU(4, 3)), ValueError, "expects the k of f; got k=None and none. Give k="),
+        (lambda: layers.Relations(TupleMLP(2, 4, 3), k=3), ValueError, "got k=3 and f of k=2"),
+        (
+            lambda: layers.Relations(TupleMLP(2, 4, 3, activation="relu"), evaluate="spectral"),
+            ValueError,
+            "expects evaluate='spectral' for an f that it is for; got TupleMLP with reduce='mean', which takes 'fused'",
+        ),
         (lambda: layers.SetEncoder([]), ValueError, "at least one layer; got none"),
         (lambda: layers.SetEncoder([3]), TypeError, r"a list of modules; got \[3\]"),
         (

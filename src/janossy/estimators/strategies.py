@@ -16,6 +16,8 @@ from janossy.nn import (
     ConcatenatedElements,
     PooledNorm,
     Readout,
+    Relations,
+    Residual,
     SeedAttention,
     SetEncoder,
     attention_blocks,
@@ -51,7 +53,7 @@ class Settings:
     num_heads: int = 4
     """The number of attention heads."""
     num_blocks: int = 2
-    """Blocks of attention between the elements of a set, before they are pooled."""
+    """Blocks of attention or relations between the elements of a set, before they are pooled."""
     num_points: int = 16
     """Induced points, by which elements look at each other."""
     num_seeds: int = 1
@@ -76,7 +78,9 @@ def build_network(
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD;
     - "set-transformer": blocks of attention between the elements of a set, then pooling by seeds (``attention_blocks``,
       ``SeedAttention``), in time that grows with the square of a set's size;
-    - "induced": the same, by induced points, in time that grows with the size.
+    - "induced": the same, by induced points, in time that grows with the size;
+    - "relations": in the place of attention, the mean over all pairs with each element (``Relations``), in time that
+      grows with the size.
 
     f is told the logarithm of each set's size, which a mean forgets; of a larger set than ``largest_size`` of the
     layout, that one's, but by recurrences, which count by themselves. Pooled vectors are normalised over the batch, and
@@ -203,21 +207,38 @@ def _of_seeds(settings: Settings, layout: Layout, h: ColumnEmbedding) -> Janossy
     return JanossyPooling(f, Tuples(1))
 
 
-def _encoder(induced: bool) -> Callable[[Settings, Layout, ColumnEmbedding], SetEncoder]:
+def _encoder(
+    blocks: Callable[[Settings], list[nn.Module]],
+) -> Callable[[Settings, Layout, ColumnEmbedding], SetEncoder]:
     def build(settings: Settings, layout: Layout, h: ColumnEmbedding) -> SetEncoder:
-        blocks = attention_blocks(
-            settings.width,
-            num_blocks=settings.num_blocks,
-            num_heads=settings.num_heads,
-            num_points=settings.num_points if induced else None,
-            dropout=settings.dropout,
-        )
         size = AppendSize(largest_size=layout.largest_size)
         seeds = SeedAttention(settings.width, num_seeds=settings.num_seeds, num_heads=settings.num_heads)
         first = nn.Linear(h.out_features + 1, settings.width)
-        return SetEncoder([size, first, *blocks, seeds, ConcatenatedElements(settings.num_seeds)])
+        return SetEncoder([size, first, *blocks(settings), seeds, ConcatenatedElements(settings.num_seeds)])
 
     return build
+
+
+def _attention_blocks(settings: Settings, num_points: int | None = None) -> list[nn.Module]:
+    return attention_blocks(
+        settings.width,
+        num_blocks=settings.num_blocks,
+        num_heads=settings.num_heads,
+        num_points=num_points,
+        dropout=settings.dropout,
+    )
+
+
+def _relation_blocks(settings: Settings) -> list[nn.Module]:
+    width = settings.width
+    return [
+        Residual(
+            Relations(TupleMLP(2, width, width, out_features=width, activation="tanh")),
+            norm=nn.LayerNorm(width),
+            dropout=settings.dropout,
+        )
+        for _ in range(settings.num_blocks)
+    ]
 
 
 def _size(layout: Layout) -> dict[str, Any]:
@@ -273,9 +294,14 @@ STRATEGIES: dict[str, Build] = {
     "lstm": _recurrence(LSTM),
     "set-transformer": _of_seeds,
     "induced": _of_seeds,
+    "relations": _of_seeds,
 }
 
-ENCODERS = {"set-transformer": _encoder(induced=False), "induced": _encoder(induced=True)}
+ENCODERS = {
+    "set-transformer": _encoder(_attention_blocks),
+    "induced": _encoder(lambda settings: _attention_blocks(settings, settings.num_points)),
+    "relations": _encoder(_relation_blocks),
+}
 """The encoders of strategies in which elements look at each other before they are pooled."""
 
 OWN: dict[str, dict[str, Any]] = {
@@ -286,5 +312,6 @@ OWN: dict[str, dict[str, Any]] = {
     "lstm": {"depth": 1},
     "set-transformer": {"depth": 1},
     "induced": {"depth": 1},
+    "relations": {"depth": 1},
 }
 """The settings in which a strategy differs from ``Settings``."""

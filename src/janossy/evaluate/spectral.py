@@ -92,20 +92,25 @@ class Spectral:
 
     def cost(self, problem: Problem) -> Cost:
         structure = problem.declared(Additive)
-        options = structure.activation, self._tolerance(problem), self.enumerate_up_to
+        options = structure.activation, self.tolerance_for(problem.values.dtype), self.enumerate_up_to
         sizes = tuple(Counter(problem.elements.sizes).items())
         work = _activations(sizes, structure.k, is_increasing(problem), *options)
         return cost(problem, SERIES_MEANS, work, RATES, RATES_WITHOUT_KERNELS)
 
     def __call__(self, problem: Problem) -> Tensor:
         in_torch = partial(series_means, memory_budget=problem.memory_budget)
-        parameters = problem.declared(Additive).activation, self._tolerance(problem), self.enumerate_up_to
+        parameters = (
+            problem.declared(Additive).activation,
+            self.tolerance_for(problem.values.dtype),
+            self.enumerate_up_to,
+        )
         return pool_every_tuple(problem, SERIES_MEANS, in_torch, is_increasing(problem), *parameters)
 
-    def _tolerance(self, problem: Problem) -> float:
+    def tolerance_for(self, dtype: torch.dtype) -> float:
+        """Returns the tolerance of an average of elements in this precision."""
         if self.tolerance is not None:
             return self.tolerance
-        return TOLERANCE_IN_FLOAT64 if problem.values.dtype == torch.float64 else TOLERANCE
+        return TOLERANCE_IN_FLOAT64 if dtype == torch.float64 else TOLERANCE
 
 
 @constant_when_compiled  # which does nothing for an lru_cache itself

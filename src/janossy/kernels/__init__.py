@@ -15,6 +15,7 @@ class Kernels(NamedTuple):
     product_means: Callable[..., Any]
     logistic_means: Callable[..., Any]
     means_by_place: Callable[..., Any]
+    relation_means: Callable[..., Any]
     table_sums: Callable[..., Any]
     run_cells: Callable[..., Any]
     run_cells_back: Callable[..., Any]
@@ -46,6 +47,7 @@ def _load() -> Kernels | None:
         from janossy.kernels.cpu.place_means import means_by_place  # noqa: PLC0415
         from janossy.kernels.cpu.product_means import product_means  # noqa: PLC0415
         from janossy.kernels.cpu.recurrences import run_cells, run_cells_back, sum_by_element  # noqa: PLC0415
+        from janossy.kernels.cpu.relation_means import relation_means  # noqa: PLC0415
         from janossy.kernels.cpu.series_means import series_means  # noqa: PLC0415
         from janossy.kernels.cpu.table_sums import table_sums  # noqa: PLC0415
         from janossy.kernels.cpu.tuple_means import tuple_means  # noqa: PLC0415
@@ -58,7 +60,7 @@ def _load() -> Kernels | None:
         message = f"pooling runs in torch operations, which is slower: {why}; {remedy}."
         warnings.warn(message, RuntimeWarning, stacklevel=3)
         return None
-    means = tuple_means, series_means, product_means, logistic_means, means_by_place, table_sums
+    means = tuple_means, series_means, product_means, logistic_means, means_by_place, relation_means, table_sums
     cells = run_cells, run_cells_back, sum_by_element, step_rows, step_rows_back
     return Kernels(*means, *cells)
 

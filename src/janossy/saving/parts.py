@@ -63,6 +63,7 @@ OURS: tuple[type, ...] = (
     encoder.ConcatenatedElements,
     encoder.BesidePooled,
     encoder.AppendSize,
+    encoder.Relations,
     encoder.Residual,
     encoder.SetNorm,
     statistics.StatisticsNetwork,

@@ -46,12 +46,12 @@ def series_means(
         num_sets, n = x.shape[:2]
         if n in few or n == 0:
             return tuple_means(x.flatten(0, 1), (n,) * num_sets, increasing, activation, memory_budget)
-        return _Series(x.detach(), EXPANSIONS[activation], tolerance, increasing).mean(x, memory_budget)
+        return Series(x.detach(), EXPANSIONS[activation], tolerance, increasing).mean(x, memory_budget)
 
     return by_size(p, sizes, mean)
 
 
-class _Series:
+class Series:
     """The expansion for sets of one size, x (S, n, k, H), n ≥ k, with a bound for each set and hidden unit."""
 
     def __init__(self, x: Tensor, expansion: Expansion, tolerance: float, increasing: bool) -> None:
@@ -143,18 +143,32 @@ def _log_choose(n: Tensor, k: Tensor) -> Tensor:
 
 def _injective_mean(z: Tensor) -> Tensor:
     """The mean of Π_j z_j[i_j] over injective tuples, (S, n, k, …) -> (S, …): kernels/cpu/series_injective.py."""
+    return _mean_of_sums([product.sum(1) for product in _products(z)], *z.shape[1:3])
+
+
+def others_mean(z: Tensor) -> Tensor:
+    """The mean of Π_j z_j[i_j] over injective tuples of the others of each element, (S, n, k, …) -> (S, n, …)."""
     n, k = z.shape[1:3]
-    products = [torch.ones_like(z[:, :, 0])]  # of every set of positions, a bit each
-    for subset in range(1, 1 << k):
+    return _mean_of_sums([product.sum(1, keepdim=True) - product for product in _products(z)], n - 1, k)
+
+
+def _products(z: Tensor) -> list[Tensor]:
+    """Each element's Π_{j ∈ S} z_j for every set S of positions, a bit each, (S, n, …)."""
+    products = [torch.ones_like(z[:, :, 0])]
+    for subset in range(1, 1 << z.shape[2]):
         j = subset.bit_length() - 1
         products.append(products[subset ^ (1 << j)] * z[:, :, j])
-    sums = [products[0][:, 0]]
-    means = [products[0][:, 0]]
+    return products
+
+
+def _mean_of_sums(power_sums: list[Tensor], n: int, k: int) -> Tensor:
+    """The mean over injective tuples of n elements from the sums of their ``_products``."""
+    sums, means = [power_sums[0]], [torch.ones_like(power_sums[0])]
     for subset in range(1, 1 << k):
         weight = 1 / n
         for size in range(1, subset.bit_count()):
             weight *= -size / n
-        sums.append(products[subset].sum(1) * weight)
+        sums.append(power_sums[subset] * weight)
         lowest = subset & -subset
         others = block = subset ^ lowest
         total = sums[subset]

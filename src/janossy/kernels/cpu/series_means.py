@@ -51,7 +51,7 @@ def series_means(
         return out, slopes if with_slopes else slopes.reshape(-1)
 
     tuples = num_tuples(n, k, increasing)
-    low, high, finite = _extents(p, offsets, num_threads)
+    low, high, finite = extents(p, offsets, num_threads)
     with np.errstate(invalid="ignore", over="ignore"):  # infinities, and numbers with an infinite sum
         bounds = np.maximum(abs(low.sum(1)), abs(high.sum(1)))
         # Angles are within a turn as they are: less a large centre they would lose digits.
@@ -80,7 +80,7 @@ def series_means(
         tuple_means(p, offsets, increasing, activation, with_slopes, num_threads, sets, out, slopes)
     delta, cut = (0.0, 0.0) if e.family == TRIG else margins(e.family, tolerance)
     periods = e.kappa * bounds.max(1, initial=0.0) + delta
-    precise = (p.dtype == np.float64) | increasing | (_rounding(n, k, periods) > tolerance / 2)
+    precise = (p.dtype == np.float64) | increasing | (rounding(n, k, periods) > tolerance / 2)
     for work, of_this in (("float32", ~precise), ("float64", precise)):
         sets = np.flatnonzero(by_series & of_this)
         if len(sets) == 0:
@@ -99,7 +99,7 @@ def series_means(
     return out, slopes if with_slopes else slopes.reshape(-1)
 
 
-def _rounding(n: np.ndarray, k: int, period: np.ndarray) -> np.ndarray:
+def rounding(n: np.ndarray, k: int, period: np.ndarray) -> np.ndarray:
     """An estimate of the float32 kernel's own error: of phases, and of the inclusion–exclusion when n is near k."""
     cancelled = np.ones(len(n))
     for j in range(k):
@@ -107,7 +107,7 @@ def _rounding(n: np.ndarray, k: int, period: np.ndarray) -> np.ndarray:
     return 2.0**-24 * (2 + period) * cancelled
 
 
-def _extents(p: np.ndarray, offsets: np.ndarray, num_threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def extents(p: np.ndarray, offsets: np.ndarray, num_threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The least and greatest p of each set, position and unit, (B, k, H) float64; and which sets are finite, (B,)."""
     B = len(offsets) - 1
     low, high, finite = (np.zeros((B, *p.shape[1:]), p.dtype) for _ in range(3))

@@ -4,6 +4,7 @@ from janossy.nn.encoder.append_size import AppendSize
 from janossy.nn.encoder.beside_pooled import BesidePooled
 from janossy.nn.encoder.induced_attention import InducedAttention
 from janossy.nn.encoder.layer import SetLayer
+from janossy.nn.encoder.relations import Relations
 from janossy.nn.encoder.residual import Residual
 from janossy.nn.encoder.seed_attention import ConcatenatedElements, SeedAttention
 from janossy.nn.encoder.self_attention import SelfAttention
@@ -15,6 +16,7 @@ __all__ = [
     "BesidePooled",
     "ConcatenatedElements",
     "InducedAttention",
+    "Relations",
     "Residual",
     "SeedAttention",
     "SelfAttention",

@@ -1,0 +1,125 @@
+"""Means over the tuples of the others: for each element i, of what f gives for (i, i_2, …, i_k), none of it written.
+
+Every function maps numbers of elements (N, k, H), sets end to end and each of k elements or more, to (N, H).
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads
+from janossy.evaluate.tuples.series_means import Series, others_mean
+from janossy.kernels.expansions import EXPANSIONS
+from janossy.sets.transfer import upload
+
+
+def product_relations(factors: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Returns the means of z_1[i] Π_j z_j[i_j] over the tuples of the others, by power sums."""
+    return _by_size(factors, sizes, lambda z: z[:, :, 0] * others_mean(z[:, :, 1:]))
+
+
+def relu_relations(p: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Returns the means of relu(p_1[i] + p_2[j]) over the others j, by sorting."""
+    return _by_size(p, sizes, _relu_by_sorting)
+
+
+def series_relations(
+    p: Tensor, offsets: Tensor, sizes: Sequence[int], activation: str, tolerance: float, memory_budget: int
+) -> Tensor:
+    """Returns the means of σ(p_1[i] + Σ_j p_j[i_j]) over the tuples of the others, to within ``tolerance``.
+
+    For k = 2 on the compiled kernels; otherwise in torch operations, in chunks of harmonics that keep to the budget.
+    """
+
+    def in_torch(p: Tensor) -> Tensor:
+        return _by_size(p, sizes, lambda x: _by_series(x, activation, tolerance, memory_budget))
+
+    if p.shape[1] == 2 and on_kernels_eagerly(p):
+        return cast(Tensor, _OnKernels.apply(p, offsets, activation, tolerance, in_torch))  # type: ignore[no-untyped-call]
+    return in_torch(p)
+
+
+class _OnKernels(torch.autograd.Function):
+    """The compiled kernels' means; their gradient's own gradient is that of the same means in torch operations."""
+
+    @staticmethod
+    def forward(ctx: Any, p: Tensor, offsets: Tensor, activation: str, tolerance: float, in_torch: Any) -> Tensor:
+        ctx.save_for_backward(p, offsets)
+        ctx.parameters, ctx.in_torch = (activation, tolerance), in_torch
+        return _on_kernels(p, offsets, activation, tolerance, None)
+
+    @staticmethod
+    def backward(ctx: Any, by_means: Tensor) -> tuple[Tensor | None, ...]:
+        p, offsets = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return *torch.autograd.grad(ctx.in_torch(p), p, by_means, create_graph=True), None, None, None, None
+        return _on_kernels(p, offsets, *ctx.parameters, by_means), None, None, None, None
+
+
+def _on_kernels(p: Tensor, offsets: Tensor, activation: str, tolerance: float, weights: Tensor | None) -> Tensor:
+    of_means = None if weights is None else weights.detach().numpy()
+    arrays = p.detach().numpy(), offsets.numpy()
+    return torch.from_numpy(on_threads("relation_means", *arrays, activation, tolerance, of_means))
+
+
+def _by_series(x: Tensor, activation: str, tolerance: float, memory_budget: int) -> Tensor:
+    """The means for sets of one size, (S, n, k, H) -> (S, n, H), by the series of docs/spectral.md."""
+    num_sets, n, k, H = x.shape
+    lost = ~x.detach().flatten(1).isfinite().all(1)
+    x = x.masked_fill(lost[:, None, None, None], 0)
+    series = Series(x.detach(), EXPANSIONS[activation], tolerance, increasing=False)
+    e, wide = series.expansion, x.double()
+    result = e.alpha + e.gamma * series.constant()[:, None]
+    if e.beta:
+        others = wide[:, :, 1:]
+        linear = wide[:, :, 0] + ((others.sum(1, keepdim=True) - others) / (n - 1)).sum(2)
+        result = result + e.beta * linear
+    angles = (wide - series.centres[:, None]) * series.omega[:, None, None]
+    shift = series.centres.sum(1) * series.omega
+
+    def terms(angles: Tensor, harmonics: range) -> Tensor:
+        odd = torch.tensor([2 * m + 1 for m in harmonics], dtype=angles.dtype, device=angles.device)
+        z = torch.exp(1j * (angles[..., None] * odd))
+        mean = z[:, :, 0] * others_mean(z[:, :, 1:]) * torch.exp(1j * (shift[..., None] * odd))[:, None]
+        part = mean.imag if e.odd else mean.real
+        weights = series.coefficient(series.omega[..., None] * odd / e.kappa, series.period[..., None])
+        return e.gamma * (weights[:, None] * part).sum(-1)
+
+    step = max(1, memory_budget // (16 * num_sets * n * H * 2 ** (k + 1)))
+    for first in range(0, series.num, step):
+        harmonics = range(first, min(series.num, first + step))
+        result = result + checkpoint(terms, angles, harmonics, use_reentrant=False)
+    return result.masked_fill(lost[:, None, None], torch.nan).to(x.dtype)
+
+
+def _relu_by_sorting(x: Tensor) -> Tensor:
+    """The means for pairs of sets of one size, (S, n, 2, H) -> (S, n, H): the b above −a are a tail in sorted order."""
+    n = x.shape[1]
+    a, b = (each.mT.contiguous() for each in x.double().unbind(2))
+    ordered = b.sort(-1).values
+    sums = nn.functional.pad(ordered.cumsum(-1), (1, 0))
+    below = torch.searchsorted(ordered.detach(), -a.detach(), right=True)
+    above = sums[..., -1:] - sums.gather(-1, below)
+    total = (n - below) * a + above - (a + b).relu()
+    return (total / (n - 1)).mT.to(x.dtype)
+
+
+def _by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -> Tensor:
+    """``mean`` of the sets of each size, (S, n, k, H) -> (S, n, H), put together as (N, H)."""
+    distinct = sorted(set(sizes) - {0})
+    if not distinct:
+        return p[:, 0]
+    if len(distinct) == 1:
+        return mean(p.unflatten(0, (-1, distinct[0]))).flatten(0, 1)
+    starts = [0, *accumulate(sizes)]
+    places = [
+        torch.tensor([starts[b] for b, size in enumerate(sizes) if size == n])[:, None] + torch.arange(n)
+        for n in distinct
+    ]
+    results = [mean(p[upload(each, p.device)]).flatten(0, 1) for each in places]
+    order = torch.cat([each.flatten() for each in places]).argsort()
+    return torch.cat(results)[upload(order, p.device)]

@@ -1,0 +1,179 @@
+"""Relations: for each element, the mean of f over all tuples of that element and others of its set."""
+
+from math import perm
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from janossy.checks import check_integer
+from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Gather, Problem, Spectral
+from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.reduce import widened
+from janossy.evaluate.spectral import MAX_K
+from janossy.evaluate.tuples.relation_means import product_relations, relu_relations, series_relations
+from janossy.evaluate.validation import check_function, errors_explained
+from janossy.functions.structure import Additive, Product, structure
+from janossy.kernels.expansions import EXPANSIONS
+from janossy.nn.encoder.layer import SetLayer
+from janossy.orderings import Tuples
+from janossy.sets import Ragged
+
+FAST = ("fused", "spectral", "permanent")
+"""Evaluators that write no tuple."""
+
+
+class Relations(SetLayer):
+    """y_i = the mean of f(x_i, x_{j_2}, …, x_{j_k}) over all (k − 1)-tuples of the others of i's set.
+
+    It is k-ary pooling (Def. 2.2) with its first element held, one mean per element. A set of n < k elements has the
+    tuples of all of them, filled up with zero vectors.
+
+    No tuple is written where f allows it:
+
+    - "spectral", linear in n: a ``TupleMLP`` of one hidden layer with tanh, sigmoid, erf, softplus, SiLU, GELU, sine or
+      cosine. Each element's harmonics times the sums of the others' (docs/spectral.md).
+    - "fused", in O(n log n): the same with ReLU and k = 2, by sorting.
+    - "permanent", linear in n: a ``TupleProduct``, by power sums.
+    - "gather": any f, of all n!/(n − k)! tuples.
+
+    Args:
+        f: any module mapping rows (T, k, d) to (T, c).
+        k: None for the k that f says, as ``TupleMLP`` and ``TupleProduct`` do.
+        reduce: "mean", "sum", "max" or "logmeanexp". All but the first two take "gather".
+        evaluate: one of these names, ``Spectral(tolerance)``, or "auto" for the fast one that applies.
+        memory_budget: of what is held at once, in bytes.
+
+    Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets.
+    Invariance: equivariant, exactly. A set's results do not depend on its batch-mates.
+    Tolerance: "spectral" as ``Spectral``: 1e-5 for each mean of activations, 1e-10 in float64. Others are exact.
+    Cost: time as above, and 2^k times more for "spectral" and "permanent"; memory linear in n but for "gather". Pairs
+        by "spectral" run on compiled kernels; the others are torch operations.
+    Raises: TypeError or ValueError for arguments of another type or range, an evaluator that does not apply, or
+        elements that do not fit f.
+
+    Example:
+        >>> layer = Relations(TupleMLP(2, 3, 16, activation="tanh"))
+        >>> layer(Ragged.from_sets([torch.randn(1000, 3), torch.randn(0, 3)])).values.shape
+        torch.Size([1000, 16])
+    """
+
+    def __init__(
+        self,
+        f: nn.Module,
+        *,
+        k: int | None = None,
+        reduce: str = "mean",
+        evaluate: str | Spectral = "auto",
+        memory_budget: int = MEMORY_BUDGET,
+    ) -> None:
+        super().__init__()
+        check_function(f, "Relations", "(T, c)")
+        check_integer("Relations", "k", k, 1, optional=True)
+        declared = getattr(structure(f), "k", None)
+        if (k is None and declared is None) or (None not in (k, declared) and k != declared):
+            own = "none" if declared is None else f"f of k={declared}"
+            raise ValueError(f"Relations expects the k of f; got k={k} and {own}. Give k=, the elements of a row of f.")
+        if reduce not in [name for name in REDUCTIONS if name is not None]:
+            raise ValueError(f"Relations expects reduce among 'mean', 'sum', 'max', 'logmeanexp'; got {reduce!r}.")
+        if not isinstance(evaluate, Spectral) and evaluate not in ("auto", "gather", *FAST):
+            raise ValueError(
+                f"Relations expects evaluate as 'auto', 'gather', 'fused', 'spectral', 'permanent' or a Spectral; got "
+                f"{evaluate!r}."
+            )
+        check_memory_budget("Relations", memory_budget)
+        self.f = f
+        self.k = cast(int, declared if k is None else k)
+        self.reduce = reduce
+        self.evaluate = evaluate
+        self.memory_budget = memory_budget
+        asked = "spectral" if isinstance(evaluate, Spectral) else evaluate
+        if asked in FAST and asked != self._fast():
+            raise ValueError(
+                f"Relations expects evaluate={asked!r} for an f that it is for; got {type(f).__name__} with "
+                f"reduce={reduce!r}, which takes {self._fast() or 'gather'!r}. Use evaluate='auto'."
+            )
+
+    def forward(self, sets: Ragged) -> Ragged:
+        self.check(sets)
+        how = None if self.evaluate == "gather" else self._fast()
+        with errors_explained("f", self.f, sets.values, self.memory_budget):
+            if how is None:
+                return sets.with_values(self._by_rows(sets))
+            small = [b for b, n in enumerate(sets.sizes) if 0 < n < self.k]
+            if not small:
+                return sets.with_values(self._by_sums(sets, how))
+            large = [b for b, n in enumerate(sets.sizes) if n >= self.k]
+            found = torch.cat([self._by_rows(sets[small]), self._by_sums(sets[large], how)])
+            numbers = sets.with_values(torch.arange(len(sets.values), device=sets.device))
+            order = torch.cat([numbers[small].values, numbers[large].values]).argsort()
+            return sets.with_values(found[order])
+
+    def _fast(self) -> str | None:
+        """Returns the evaluator that writes no tuple; None if f or the reduction allows none."""
+        declared = structure(self.f)
+        if self.reduce not in ("mean", "sum") or not 2 <= self.k <= MAX_K:
+            return None
+        if isinstance(declared, Product):
+            return "permanent"
+        if not isinstance(declared, Additive) or not declared.rest_is_affine:
+            return None
+        if declared.activation in EXPANSIONS:
+            return "spectral"
+        return "fused" if declared.activation == "relu" and self.k == 2 else None
+
+    def _by_sums(self, sets: Ragged, how: str) -> Tensor:
+        """The results (N, c) for sets of at least k elements, or none."""
+        declared = structure(self.f)
+        if isinstance(declared, Product):
+            means = product_relations(widened(declared.factors(sets.values)), sets.sizes)
+        else:
+            assert isinstance(declared, Additive)
+            p = widened(declared.project(sets.values))
+            if how == "fused":
+                means = relu_relations(p, sets.sizes)
+            else:
+                spectral = self.evaluate if isinstance(self.evaluate, Spectral) else Spectral()
+                tolerance = spectral.tolerance_for(sets.dtype)
+                means = series_relations(
+                    p, sets.offsets, sets.sizes, declared.activation, tolerance, self.memory_budget
+                )
+        found = declared.rest(means.to(sets.dtype))
+        return found if self.reduce == "mean" else found * self._counts(sets).to(found.dtype)
+
+    def _by_rows(self, sets: Ragged) -> Tensor:
+        """The results (N, c) by all tuples, of which each element's own follow each other."""
+        problem = Problem(self.f, Tuples(self.k), sets, reduce=None, memory_budget=self.memory_budget)
+        rows = cast(Ragged, Gather()(problem))
+        counts = self._counts(sets)[:, 0].long()
+        empty = sets.offsets.diff() == 0  # whose row is f(0, …, 0)
+        values = rows.values[~empty[rows.to_index()[1]]]
+        owners = torch.arange(len(counts), device=sets.device).repeat_interleave(counts, output_size=len(values))
+        if self.reduce in ("max", "logmeanexp"):
+            index = owners[:, None].expand_as(values)
+            largest = values.new_full((len(counts), values.shape[1]), -torch.inf)
+            largest = largest.scatter_reduce(0, index, values, "amax", include_self=False)
+            if self.reduce == "max":
+                return largest
+            shift = widened(largest.detach())
+            values = (widened(values) - shift[owners]).exp()
+        total = values.new_zeros(len(counts), values.shape[1]).to(widened(values).dtype)
+        total = total.index_add(0, owners, widened(values))
+        if self.reduce != "sum":
+            total = total / counts[:, None]
+        if self.reduce == "logmeanexp":
+            total = total.log() + shift
+        return total.to(rows.dtype)
+
+    def _counts(self, sets: Ragged) -> Tensor:
+        """The tuples of each element, (N, 1)."""
+        counts = [perm(max(n - 1, 0), max(min(n, self.k) - 1, 0)) for n in sets.sizes]
+        return torch.tensor(counts, dtype=torch.float64, device=sets.device)[sets.to_index()[1], None]
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments that build it again."""
+        names = "f", "k", "reduce", "evaluate", "memory_budget"
+        return {name: getattr(self, name) for name in names}
+
+    def extra_repr(self) -> str:
+        return f"k={self.k}, reduce={self.reduce}, evaluate={self.evaluate}"
