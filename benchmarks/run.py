@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import (
+    attention,
     auto,
     density,
     distinct,
@@ -16,6 +17,7 @@ from benchmarks import (
     graph,
     rates,
     recurrent,
+    relations,
     sampling,
     sizes,
     spectral,
@@ -41,6 +43,8 @@ BENCHMARKS = {
     "stacks": stacks,
     "vocabulary": vocabulary,
     "density": density,
+    "attention": attention,
+    "relations": relations,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from benchmarks import step
+from benchmarks.attention import aggregation_row, block_row, nested_row, power_law
 from benchmarks.distinct import gradient_row
 from benchmarks.graph import cora_like, in_place_row, step_row, whole_row
 from benchmarks.harness import Row, measure, record, table
@@ -28,10 +29,14 @@ LARGE = (
 )
 LARGE += ("batch 1024", "2 threads", "100000 sets", "15 networks", "1000000 occurrences", "B=32 n=100", "n=20,000")
 LARGE += ("n=10,000 k=3 H=32, tolerance 1e-05", "13000 vertices", "all 5040 orders")
+LARGE += ("n=100,000", "n=10,000 over", "64 sets of power-law", "n=3,000", "16 sets of 500", "256 sets of 50")
 """Rows that take seconds. ``make test`` runs the same code on less, but for one that is ``gather`` against itself; silu
 needs kernels in float32 that no other test does. Of auto's rows it runs a fifth: the laws compare evaluators too."""
 
 LESS = {
+    "a block on 8 sets of power-law sizes": lambda: block_row("8 sets", power_law(8, 50)),
+    "a Set Transformer on 8 sets of power-law sizes": lambda: aggregation_row("8 sets", power_law(8, 50)),
+    "attention on 4 sets, nested": lambda: nested_row("4 sets", power_law(4, 50)),
     "LSTM on 50 sets, against PyG": lambda: power_law_row(as_pyg, 50),
     "LSTM on 50 sets, against packed sequences": lambda: power_law_row(as_packed, 50),
     "LSTM on 50 sets, gradients by the weights": lambda: power_law_row(as_packed, 50, by_elements=False),

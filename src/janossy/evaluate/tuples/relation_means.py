@@ -49,15 +49,17 @@ class _OnKernels(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, p: Tensor, offsets: Tensor, activation: str, tolerance: float, in_torch: Any) -> Tensor:
         ctx.save_for_backward(p, offsets)
-        ctx.parameters, ctx.in_torch = (activation, tolerance), in_torch
+        ctx.activation, ctx.tolerance, ctx.in_torch = activation, tolerance, in_torch
         return _on_kernels(p, offsets, activation, tolerance, None)
 
     @staticmethod
     def backward(ctx: Any, by_means: Tensor) -> tuple[Tensor | None, ...]:
         p, offsets = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return *torch.autograd.grad(ctx.in_torch(p), p, by_means, create_graph=True), None, None, None, None
-        return _on_kernels(p, offsets, *ctx.parameters, by_means), None, None, None, None
+            (gradient,) = torch.autograd.grad(ctx.in_torch(p), p, by_means, create_graph=True)
+        else:
+            gradient = _on_kernels(p, offsets, ctx.activation, ctx.tolerance, by_means)
+        return gradient, None, None, None, None
 
 
 def _on_kernels(p: Tensor, offsets: Tensor, activation: str, tolerance: float, weights: Tensor | None) -> Tensor:
