@@ -123,8 +123,12 @@ def test_no_setting_is_without_effect():
         "num_points": 5,
         "num_seeds": 3,
         "features": {"products": [2]},
+        "amounts": "log",
     }
     assert set(changes) == {setting.name for setting in fields(Settings)}
+    amounts = Layout((), 1, means=(1.0,), scales=(1.0,), smallest=(0.01,), periods=(0.0,))
+    raw, log = (build_network("k1", amounts, amounts, 1, amounts=changes.pop("amounts", "raw")) for _ in range(2))
+    assert repr(raw.h) != repr(log.h) and repr(raw.rho) != repr(log.rho)
     for name, value in changes.items():
         assert any(repr(built(strategy, **{name: value})) != repr(built(strategy)) for strategy in STRATEGIES), name
 
@@ -186,6 +190,7 @@ def test_pair_features_of_every_layout():
     [
         (lambda: built("k9"), ValueError, "strategy expects one of 'k1', .*; got 'k9'"),
         (lambda: built("k1", widht=3), ValueError, "settings are width, depth, .*; got widht"),
+        (lambda: built("k1", amounts="ln"), ValueError, "amounts among raw, log; got amounts='ln'"),
         (lambda: built("k1", depth=0), ValueError, "strategy 'k1' expects depth >= 1; got depth=0"),
         (lambda: built("k1", width="8"), TypeError, "strategy 'k1' expects width >= 1, an integer; got width='8'"),
         (lambda: built("k1", activation="no"), ValueError, "an activation among"),

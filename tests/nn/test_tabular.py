@@ -1,5 +1,7 @@
 """ColumnEmbedding, PooledNorm, Readout: by hand, and what they refuse."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -87,6 +89,25 @@ def test_numbers_alone_pass():
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_amounts_enter_with_their_logarithms():
+    """From standardised numbers, of which one was 0."""
+    mean, scale, unit = 3.0, 20.0, 0.01
+    x = torch.tensor([0.0, 0.01, 1.0, 100.0, -1.0], dtype=torch.float64)
+    rows = torch.stack([torch.zeros(5, dtype=torch.float64), (x - mean) / scale], 1)
+    embed = ColumnEmbedding([], num_numbers=2, amounts=[(1, mean, scale, unit)])
+    found = embed(rows)
+    assert found.shape == (5, 4) == (5, embed.out_features)
+    close(found[:, :2], rows)
+    close(found[:, 2], torch.asinh(x / unit) / math.asinh((mean + scale) / unit))
+    assert found[:, 3].tolist() == [1, 0, 0, 0, 0]
+    assert embed(rows.float())[:, 3].tolist() == [1, 0, 0, 0, 0]
+    again = ColumnEmbedding(**embed.config())
+    close(again(rows), found)
+    for wrong in [(2, mean, scale, unit), (1, mean, scale, 0.0), (1, math.nan, scale, unit), (1, mean)]:
+        with pytest.raises(ValueError, match="expects amounts as"):
+            ColumnEmbedding([], num_numbers=2, amounts=[wrong])
 
 
 @pytest.mark.parametrize("hidden", [(), 5, (5, 3)])

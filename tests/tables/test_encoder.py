@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from janossy.tables import Layout, TableEncoder, as_sets
+from janossy.tables.running_statistics import RunningStatistics
 
 TRAIN = {
     "pt": [[1.0, 2.0], [], [6.0]],
@@ -324,3 +325,26 @@ def test_a_value_is_far_beyond_the_width_of_the_range():
     for code in (*state["elements"], *state["context"]):
         del code["low"], code["high"]  # as earlier versions wrote it
     assert TableEncoder.from_state(state).far_values(as_sets({"x": [[1e9]], "day": days[:1], "c": [7.0]})) == {}
+
+
+def test_amounts_are_numbers_that_span_orders_of_magnitude():
+    """Shares and prices; no small counts, angles, or numbers of both signs. Pieces together find the same."""
+    source = np.random.default_rng(0)
+    columns = {
+        "share": 10 ** source.uniform(-4, 0, 300),
+        "price": np.where(source.random(300) < 0.5, 0.0, source.lognormal(3, 2, 300)),
+        "count": source.integers(1, 9, 300).astype(float),
+        "angle": source.uniform(0, 360, 300),
+        "change": source.normal(size=300),
+        "nothing": np.zeros(300),
+    }
+    table = as_sets(columns | {"set": np.arange(300) // 3}, set_id="set")
+    encoder = TableEncoder().fit(table)
+    found = encoder.element_layout.amounts
+    assert [encoder.element_names[j] for j, *_ in found] == ["share", "price"]
+    assert [unit for *_, unit in found] == [columns["share"].min(), columns["price"][columns["price"] > 0].min()]
+    assert TableEncoder.from_state(encoder.state()).element_layout == encoder.element_layout
+    running = RunningStatistics()
+    for some in (slice(0, 30), slice(30, 100)):
+        running.add(table[some], np.zeros(len(table[some])), False, "set {}".format)
+    assert running.encoder().element_layout.smallest == encoder.element_layout.smallest

@@ -44,6 +44,12 @@ class Candidate:
         least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3}
         return least.get(self.strategy, 1 if self.factory else 2)
 
+    def why_not(self, layout: Layout) -> str:
+        """Returns why it is no more than a simpler candidate for elements of these columns; "" if it is more."""
+        if self.settings.get("amounts") == "log" and not layout.amounts:
+            return "no column of numbers spans orders of magnitude"
+        return ""
+
     @property
     def variants(self) -> list["Candidate"]:
         """This one and, of exact pairs or triples, the one that predicts by draws, for where all take too long."""
@@ -80,6 +86,7 @@ AUTO = (
     Candidate("linear"),
     Candidate("trees"),
     Candidate("k1"),
+    Candidate("k1", {"amounts": "log"}),
     Candidate("attention"),
     Candidate("k2+features"),
     Candidate("forest"),

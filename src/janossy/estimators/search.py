@@ -252,6 +252,9 @@ class Search:
             if contender.candidate.least_size > largest:
                 contender.note = f"not tried: the largest set has {largest} elements"
                 continue
+            if why := contender.candidate.why_not(self.layouts[0]):
+                contender.note = f"not tried: {why}"
+                continue
             try:
                 found.append((contender, self._estimate(contender, part)))
             except ValueError as error:  # too many rows

@@ -27,6 +27,8 @@ from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Distinct, Sampled, Tuples
 from janossy.tables.layout import Layout
 
+AMOUNTS = ("raw", "log")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -58,6 +60,8 @@ class Settings:
     """Induced points, by which elements look at each other."""
     num_seeds: int = 1
     """Learned vectors that pool a set by attention."""
+    amounts: str = "raw"
+    """Form of numbers that span orders of magnitude: "raw", or "log" for their logarithms beside them."""
     features: Mapping[str, Any] | None = None
     """Arguments of ``TupleFeatures``, for pairs and triples, by columns of the layout, their names or their numbers; {}
     for ``pair_features``. Columns with a period or in a distance are in their own units, as they were before they were
@@ -103,6 +107,7 @@ def build_network(
         element_layout.vocabularies,
         num_numbers=element_layout.num_numbers,
         embedding_features=chosen.embedding_features,
+        amounts=element_layout.amounts if chosen.amounts == "log" else (),
     )
     pooling = STRATEGIES[strategy](chosen, element_layout, h)
     after: list[nn.Module] = (
@@ -115,6 +120,7 @@ def build_network(
             context_layout.vocabularies,
             num_numbers=context_layout.num_numbers,
             embedding_features=chosen.embedding_features,
+            amounts=context_layout.amounts if chosen.amounts == "log" else (),
         )
     rho = Readout(
         chosen.width,
@@ -142,6 +148,10 @@ def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
     settings = Settings(**{**OWN.get(strategy, {}), **given})
     for name, at_least in {"width": 1, "depth": 1, "readout_depth": 0, "num_blocks": 1, "num_seeds": 1}.items():
         check_integer(f"strategy {strategy!r}", name, getattr(settings, name), at_least)
+    if settings.amounts not in AMOUNTS:
+        raise ValueError(
+            f"strategy {strategy!r} expects amounts among {', '.join(AMOUNTS)}; got amounts={settings.amounts!r}."
+        )
     return settings
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from math import isfinite
+from numbers import Real
 from typing import Any, cast
 
 import torch
@@ -31,6 +33,9 @@ class ColumnEmbedding(nn.Module):
         num_numbers: how many columns of numbers follow.
         embedding_features: the width of each embedding; None for a width that grows with the vocabulary.
         scaled: multiply each column of numbers by a learned factor, which starts as 1.
+        amounts: columns of numbers that span orders of magnitude, as (column, mean, scale, unit). The column is counted
+            from the first number, and x = number · scale + mean is what it was before it was standardised. Two features
+            follow all others: asinh(x / unit), about a logarithm, divided by that of a typical x; and 1 where x is 0.
 
     Shapes: (N, num_columns) -> (N, out_features), the embeddings and the numbers; ``places`` says where each column's
         are.
@@ -50,6 +55,7 @@ class ColumnEmbedding(nn.Module):
         num_numbers: int,
         embedding_features: int | None = None,
         scaled: bool = False,
+        amounts: Sequence[Sequence[float]] = (),
     ) -> None:
         super().__init__()
         if isinstance(vocabularies, str) or not isinstance(vocabularies, Sequence):
@@ -66,13 +72,14 @@ class ColumnEmbedding(nn.Module):
         self.embedding_features = embedding_features
         widths = [embedding_features or embedding_width(num_codes) for num_codes in self.vocabularies]
         self.embeddings = nn.ModuleList(map(nn.Embedding, self.vocabularies, widths))
+        self.amounts = [_checked_amount(each, num_numbers) for each in amounts]
         self.scales = nn.Parameter(torch.empty(num_numbers)) if scaled else None
         self.reset_parameters()
         self.num_columns = len(self.vocabularies) + num_numbers
         ends = list(accumulate([*widths, *[1] * num_numbers], initial=0))
         self.places = [list(range(a, b)) for a, b in pairwise(ends)]
         """The features that each column becomes."""
-        self.out_features = ends[-1]
+        self.out_features = ends[-1] + 2 * len(self.amounts)
 
     def reset_parameters(self) -> None:
         """Draw the embeddings anew, those of the unknown as zero."""
@@ -88,8 +95,17 @@ class ColumnEmbedding(nn.Module):
         codes, numbers = x.split((len(self.vocabularies), self.num_numbers), dim=1)
         columns = codes.long().unbind(1)
         embedded = [embed(column) for embed, column in zip(self.embeddings, columns, strict=True)]
+        logarithms = [self._logarithms(numbers)] if self.amounts else []
         numbers = numbers if self.scales is None else numbers * self.scales
-        return torch.cat([*embedded, numbers], dim=1)
+        return torch.cat([*embedded, numbers, *logarithms], dim=1)
+
+    def _logarithms(self, numbers: Tensor) -> Tensor:
+        """Returns two features per amount, (N, 2 · amounts): its logarithm, and whether it is 0."""
+        columns, means, scales, units = zip(*self.amounts, strict=True)
+        mean, scale, unit = (numbers.new_tensor(each, dtype=torch.float64) for each in (means, scales, units))
+        x = numbers[:, list(columns)].double() * scale + mean
+        typical = torch.asinh((mean.abs() + scale) / unit)
+        return torch.cat([torch.asinh(x / unit) / typical, (x.abs() < unit / 2).double()], dim=1).to(numbers.dtype)
 
     def _check(self, x: Any) -> None:
         expected = f"this ColumnEmbedding expects rows (N, {self.num_columns}), codes and then numbers"
@@ -105,7 +121,21 @@ class ColumnEmbedding(nn.Module):
             "num_numbers": self.num_numbers,
             "embedding_features": self.embedding_features,
             "scaled": self.scales is not None,
+            "amounts": self.amounts,
         }
 
     def extra_repr(self) -> str:
-        return f"vocabularies={list(self.vocabularies)}, num_numbers={self.num_numbers}"
+        amounts = f", amounts={self.amounts}" if self.amounts else ""
+        return f"vocabularies={list(self.vocabularies)}, num_numbers={self.num_numbers}{amounts}"
+
+
+def _checked_amount(given: Any, num_numbers: int) -> tuple[int, float, float, float]:
+    """Returns (column, mean, scale, unit), or raises a ValueError."""
+    column, *rest = given
+    fits = len(rest) == 3 and all(isinstance(x, Real) and isfinite(x) for x in rest)
+    if not fits or not isinstance(column, int) or not 0 <= column < num_numbers or rest[1] < 0 or rest[2] <= 0:
+        raise ValueError(
+            f"ColumnEmbedding expects amounts as (column < {num_numbers}, mean, scale >= 0, unit > 0); got {given!r}."
+        )
+    mean, scale, unit = map(float, rest)
+    return column, mean, scale, unit

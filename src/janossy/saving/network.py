@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from inspect import signature
 from math import isfinite
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from threading import Lock, local
+from types import NoneType
 from typing import Any, cast
 
 import torch
@@ -230,12 +232,31 @@ def _renamed(value: Any, depth: int = 0) -> Any:
 
 
 def _is_alike(given: Any, expected: Any) -> bool:
-    """Returns True if a part that was built tells what was given, with no other argument."""
+    """Returns True if a part that was built tells what was given.
+
+    Arguments that a part has only since the file was written are not in it, and have their defaults.
+    """
     if isinstance(given, dict) and isinstance(expected, dict):
-        return given.keys() == expected.keys() and all(_is_alike(each, expected[name]) for name, each in given.items())
+        defaults = _defaults(expected["part"]) if "part" in expected else {}
+        return given.keys() <= expected.keys() and all(
+            _is_alike(given[name] if name in given else defaults.get(name, _NO_DEFAULT), each)
+            for name, each in expected.items()
+        )
     if isinstance(given, list) and isinstance(expected, list):
         return len(given) == len(expected) and all(map(_is_alike, given, expected))
     return type(given) is type(expected) and given == expected
+
+
+_NO_DEFAULT = object()
+
+
+def _defaults(part: str) -> dict[str, Any]:
+    """Returns the plain defaults of a part's arguments, as files have them."""
+    kind = KINDS[part]
+    parameters = signature(kind).parameters if isinstance(kind, type) else {}
+    defaults = {name: each.default for name, each in parameters.items()}
+    plain = (bool, int, float, str, tuple, NoneType)
+    return {name: _described(x, f"{part}.{name}") for name, x in defaults.items() if isinstance(x, plain)}
 
 
 def _check_k(network: JanossyNetwork) -> None:

@@ -41,7 +41,8 @@ class Number:
     ``scale`` is 0 for a column that is constant in training: it is encoded as 0 whatever it holds, as training says
     nothing of what it means. ``missing``: values were missing in training, and a second column is 1 where one is.
     ``period``: 2π or 360 where values lie all around a turn, in radians or degrees, else 0. ``low``, ``high``: the
-    range of training; equal if it is not known, or the column constant.
+    range of training; equal if it is not known, or the column constant. ``smallest``: the smallest positive number, in
+    whose units logarithms are taken; 0 without any, and -1 if there are negative numbers.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Number:
     period: float = 0.0
     low: float = 0.0
     high: float = 0.0
+    smallest: float = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,13 +70,14 @@ class Number:
         if largest == 0:
             return cls(name, column.kind, 0.0, 0.0, bool(missing.any()))
         low, high = float(there.min()), float(there.max())
+        smallest = _smallest(there) if column.kind == "numeric" else 0.0
         power = int(np.frexp(largest)[1])
         there = np.ldexp(there, -power)  # below 1, so that squares neither overflow nor vanish
         mean = there.mean()
         scale = np.sqrt(np.square(there - mean).mean())
         mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
         period = Turns.of(np.ldexp(there, power)).period if column.kind == "numeric" else 0.0
-        return cls(name, column.kind, mean, scale, bool(missing.any()), period, low, high)
+        return cls(name, column.kind, mean, scale, bool(missing.any()), period, low, high, smallest)
 
     def far(self, column: Column) -> np.ndarray:
         """Flags values (N,) that are farther outside the range of training than that is wide."""
@@ -98,6 +101,11 @@ class Number:
 
     def state(self) -> dict[str, Any]:
         return vars(self).copy()
+
+
+def _smallest(numbers: np.ndarray) -> float:
+    """Returns the smallest positive one of numbers that are not all 0, or -1 if there are negative ones."""
+    return -1.0 if (numbers < 0).any() else float(numbers[numbers > 0].min())
 
 
 @dataclass(frozen=True)
@@ -228,6 +236,7 @@ class NumberState(Struct, forbid_unknown_fields=True):
     period: Annotated[float, Meta(ge=0)]
     low: float = 0.0
     high: float = 0.0
+    smallest: Annotated[float, Meta(ge=-1)] = 0.0
 
 
 class CategoriesState(Struct, forbid_unknown_fields=True):
@@ -293,7 +302,7 @@ def code_from_state(state: Any) -> Code:
         return Categories(saved.name, tuple(saved.categories), saved.missing)
     number = typed(state, NumberState)
     fields = {name: getattr(number, name) for name in number.__struct_fields__}
-    for field in ("mean", "scale", "period", "low", "high"):
+    for field in ("mean", "scale", "period", "low", "high", "smallest"):
         _check_finite(field, fields[field])
     return Number(**fields)
 

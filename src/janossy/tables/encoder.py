@@ -187,6 +187,7 @@ def layout_of(codes: tuple[Code, ...]) -> Layout:
         names_of(codes),
         tuple(scale for code in numbers for scale in (code.scale, *[1.0] * code.missing)),
         tuple(period for code in numbers for period in (code.period, *[0.0] * code.missing)),
+        smallest=tuple(smallest for code in numbers for smallest in (code.smallest, *[0.0] * code.missing)),
         means=tuple(mean for code in numbers for mean in (code.mean, *[0.0] * code.missing)),
     )
 

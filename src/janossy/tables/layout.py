@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+SPAN = 20.0
+"""Numbers are amounts if their mean and standard deviation together are so many times the smallest of them."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -10,8 +13,9 @@ class Layout:
 
     ``vocabularies``: how many codes each categorical column has, 0, the unknown, included. Codes are whole numbers in
     float32, which holds them exactly up to 2^24. ``names``: of all columns. ``means`` and ``scales``: what was
-    subtracted from each column of numbers, and what it was divided by. ``periods``: per column of numbers, 2π or
-    360 if its values are angles, else 0. Each may be empty, where nothing is known. ``largest_size``: the size of a set
+    subtracted from each column of numbers, and what it was divided by. ``periods``: per column of numbers, 2π or 360
+    if its values are angles, else 0. Each may be empty, where nothing is known. ``smallest``: the smallest positive
+    number of each column, 0 without any, and -1 if there are negative ones. ``largest_size``: the size of a set
     that a network is to be told of larger ones too.
     """
 
@@ -22,6 +26,7 @@ class Layout:
     periods: tuple[float, ...] = ()
     largest_size: int | None = None
     means: tuple[float, ...] = ()
+    smallest: tuple[float, ...] = ()
 
     @property
     def num_columns(self) -> int:
@@ -40,6 +45,19 @@ class Layout:
             known = names or "known by number only"
             raise ValueError(f"features expects columns 0 … {self.num_columns - 1}, {known}; got {name!r}.")
         return int(name)
+
+    @property
+    def amounts(self) -> list[tuple[int, float, float, float]]:
+        """The columns of numbers that span orders of magnitude: each with its mean, its scale and its smallest number.
+
+        Columns are counted from the first number. Angles are not amounts.
+        """
+        known = zip(self.means, self.scales, self.smallest, self.periods, strict=True) if self.means else ()
+        return [
+            (j, mean, scale, smallest)
+            for j, (mean, scale, smallest, period) in enumerate(known)
+            if smallest > 0 and not period and abs(mean) + scale > SPAN * smallest
+        ]
 
     def scale(self, column: int) -> float:
         """Returns what a column of numbers was divided by, 1 if that is not known."""

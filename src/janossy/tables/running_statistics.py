@@ -45,6 +45,7 @@ class Numbers:
             missing=self.code.missing or other.code.missing,
             low=min((each.code.low for each in (self, other) if each.num), default=0.0),
             high=max((each.code.high for each in (self, other) if each.num), default=0.0),
+            smallest=min((x for x in (self.code.smallest, other.code.smallest) if x), default=0.0),  # -1 stays
         )
         return Numbers(code, num, max(self.largest, other.largest), self.turns.and_(other.turns))
 
