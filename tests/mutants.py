@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -221,7 +222,10 @@ class FirstFailure:
 
 
 def try_mutant(tree: Path, mutant: Mutant) -> Result:
-    """Plants a mutant in this copy, runs its tests in a process of their own, and takes the mutant out again."""
+    """Plants a mutant in this copy, runs its tests in a process of their own, and takes the mutant out again.
+
+    Raises: RuntimeError if the test that fails does so without the mutant too.
+    """
     path = tree / mutant.file
     before, content = path.stat(), path.read_bytes()
     path.write_bytes(content[: mutant.begin] + mutant.new.encode() + content[mutant.end :])
@@ -231,7 +235,15 @@ def try_mutant(tree: Path, mutant: Mutant) -> Result:
     finally:
         path.write_bytes(content)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if found and not passes_without(tree, found):
+        raise RuntimeError(f"{found} fails without {key(mutant)} too")
     return Result(mutant, found, time.monotonic() - start)
+
+
+@cache
+def passes_without(tree: Path, test: str) -> bool:
+    """Returns True if a test passes in this copy as it is. A process that ended and a file that fails to load count."""
+    return "::" not in test or first_failure(tree, [test]) is None
 
 
 def first_failure(tree: Path, tests: list[str]) -> str | None:
@@ -317,7 +329,11 @@ def main() -> None:
         for mutant in sampled(arguments.num, arguments.seed):
             if key(mutant) in known or time.monotonic() - start > 60 * arguments.minutes:
                 continue
-            result = try_mutant(tree, mutant)
+            try:
+                result = try_mutant(tree, mutant)
+            except RuntimeError as error:
+                print(f"not tried: {error}", flush=True)
+                continue
             results.append(result)
             with arguments.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(result)) + "\n")
