@@ -191,7 +191,7 @@ def test_what_is_told_may_interrupt(janossy, monkeypatch):
 
 
 def test_an_interrupt_before_anything_was_trained_leaves_nothing(janossy, monkeypatch):
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
     write("orders.csv", orders())

@@ -225,7 +225,7 @@ def test_weights_count(name):
 def test_the_clock_ends_a_fit(monkeypatch):
     """After the first step: something predicts, and its trial says why it is not more."""
     sets, y = baskets(60)
-    monkeypatch.setattr(learners, "now", iter(np.arange(0.0, 1e6, 1000.0)).__next__)
+    monkeypatch.setattr(learners, "now", iter(learners.now() + np.arange(0.0, 1e6, 1000.0)).__next__)
     for name in LEARNERS:
         model = SetRegressor(name, validation=2, time_budget=1.0, random_state=0)
         with pytest.warns(UserWarning, match="ended early"):

@@ -119,18 +119,15 @@ class TupleMLP(StatesItsMeaning):
         return nn.functional.dropout(x, self.dropout, self.training) if self.dropout else x
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again.
-
-        Files that were saved before dropout and norm were arguments do not name them: they are absent at their default.
-        """
-        regularised = {name: value for name, value in (("dropout", self.dropout), ("norm", self.norm)) if value}
+        """Returns the arguments that build it again."""
         return {
             "k": self.k,
             "in_features": self.in_features,
             "hidden_features": [getattr(layer, "out_features", 1) for layer in self.hidden],  # 1: a user's own
             "out_features": None if self.output is None else self.output.out_features,
             "activation": self.activation,
-            **regularised,
+            "dropout": self.dropout,
+            "norm": self.norm,
         }
 
     def extra_repr(self) -> str:
