@@ -315,6 +315,7 @@ DOORS = {
             "num_numbers": COUNT[1:],
             "embedding_features": COUNT[:-1],
             "scaled": FLAG,
+            "amounts": (3, [3], [[0, 0.0, 1.0]], [[2, 0.0, 1.0, 1.0]], [[0, 0.0, -1.0, 1.0]], [[0, nan, 1.0, 1.0]]),
         },
     ),
     "Readout": Door(

@@ -108,9 +108,9 @@ DESCRIPTIONS = {
         "momentum as a finite number or null; got True",
     ),
     "a part for a number": (with_rho(LINEAR | {"in_features": {"part": "ReLU"}}), "arguments that build its parts"),
-    "a part for a function": (
+    "an ordering for a key": (
         lambda given: given | {"network": given["network"] | {"pooling": given["network"]["pooling"] | {
-            "orderings": {"part": "Canonical", "key": {"part": "Identity"}, "max_rows": 10}}}},
+            "orderings": {"part": "Canonical", "key": {"part": "Tuples", "k": 2, "max_rows": 10}}}}},
         "as describe makes it|arguments that build",
     ),
     "an ordering for a module": (with_rho({"part": "Tuples", "k": 2, "max_rows": 10}), "arguments that build its p"),

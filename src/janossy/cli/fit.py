@@ -34,6 +34,7 @@ NETWORKS = (
     "attention",
     "set-transformer",
     "induced",
+    "relations",
     "gru",
     "lstm",
 )

@@ -72,7 +72,7 @@ class ColumnEmbedding(nn.Module):
         self.embedding_features = embedding_features
         widths = [embedding_features or embedding_width(num_codes) for num_codes in self.vocabularies]
         self.embeddings = nn.ModuleList(map(nn.Embedding, self.vocabularies, widths))
-        self.amounts = [_checked_amount(each, num_numbers) for each in amounts]
+        self.amounts = _checked_amounts(amounts, num_numbers)
         self.scales = nn.Parameter(torch.empty(num_numbers)) if scaled else None
         self.reset_parameters()
         self.num_columns = len(self.vocabularies) + num_numbers
@@ -129,13 +129,17 @@ class ColumnEmbedding(nn.Module):
         return f"vocabularies={list(self.vocabularies)}, num_numbers={self.num_numbers}{amounts}"
 
 
-def _checked_amount(given: Any, num_numbers: int) -> tuple[int, float, float, float]:
-    """Returns (column, mean, scale, unit), or raises a ValueError."""
-    column, *rest = given
-    fits = len(rest) == 3 and all(isinstance(x, Real) and isfinite(x) for x in rest)
-    if not fits or not isinstance(column, int) or not 0 <= column < num_numbers or rest[1] < 0 or rest[2] <= 0:
-        raise ValueError(
-            f"ColumnEmbedding expects amounts as (column < {num_numbers}, mean, scale >= 0, unit > 0); got {given!r}."
-        )
-    mean, scale, unit = map(float, rest)
-    return column, mean, scale, unit
+def _checked_amounts(given: Any, num_numbers: int) -> list[tuple[int, float, float, float]]:
+    """Returns each amount as (column, mean, scale, unit), or raises a ValueError."""
+    checked = []
+    for each in given if isinstance(given, Sequence) else (given,):
+        column, *rest = each if isinstance(each, Sequence) else (each,)
+        fits = len(rest) == 3 and all(isinstance(x, Real) and isfinite(x) for x in rest)
+        if not fits or not isinstance(column, int) or not 0 <= column < num_numbers or rest[1] < 0 or rest[2] <= 0:
+            raise ValueError(
+                f"ColumnEmbedding expects amounts as a list of (column < {num_numbers}, mean, scale >= 0, unit > 0); "
+                f"got {given!r}."
+            )
+        mean, scale, unit = map(float, rest)
+        checked.append((column, mean, scale, unit))
+    return checked
