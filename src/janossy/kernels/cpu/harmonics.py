@@ -67,6 +67,19 @@ def num_harmonics(family, kappa, bound, delta, cut):
     return 1 if family == TRIG else int(np.ceil(cut * 0.5 * (kappa * bound + delta) / np.pi))
 
 
+@njit
+def most_harmonics(family, kappa, bounds, delta, cut, lanes, first, last):
+    """The largest M among the hidden units of items ``first`` to ``last`` - 1, each a (set, block of ``lanes``)."""
+    H = bounds.shape[1]
+    num_blocks = (H + lanes - 1) // lanes
+    most = 1
+    for item in range(first, last):
+        s, h0 = item // num_blocks, (item % num_blocks) * lanes
+        for h in range(h0, min(H, h0 + lanes)):
+            most = max(most, num_harmonics(family, kappa, bounds[s, h], delta, cut))
+    return most
+
+
 @njit(inline="always")
 def _within_a_turn(x):
     """x less whole turns."""

@@ -10,8 +10,7 @@ from functools import cache, partial
 import numpy as np
 
 from janossy.kernels.cpu.compiled import Kernel
-from janossy.kernels.cpu.harmonics import TAYLOR, angles, first_harmonics, next_harmonics, plan
-from janossy.kernels.cpu.harmonics import num_harmonics as harmonics_of
+from janossy.kernels.cpu.harmonics import TAYLOR, angles, first_harmonics, most_harmonics, next_harmonics, plan
 from janossy.kernels.cpu.series_means import MAX_STATES, extents, rounding
 from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import EXPANSIONS, TRIG, margins, num_harmonics, rounded_up
@@ -80,11 +79,7 @@ def relation_kernel(activation):
     def relations(p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, out, first, last):
         H = p.shape[2]
         num_blocks = (H + lanes - 1) // lanes
-        most = 1
-        for item in range(first, last):
-            s = item // num_blocks
-            for h in range((item % num_blocks) * lanes, min(H, (item % num_blocks + 1) * lanes)):
-                most = max(most, harmonics_of(family, kappa, bounds[s, h], delta, cut))
+        most = most_harmonics(family, kappa, bounds, delta, cut, lanes, first, last)
         bound, omega, constants, lin = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
         centre, weights = np.zeros((2, lanes)), np.zeros(most * lanes)
         theta, z, turn = (
@@ -161,11 +156,7 @@ def relation_gradient_kernel(activation):
     ):
         H = p.shape[2]
         num_blocks = (H + lanes - 1) // lanes
-        most = 1
-        for item in range(first, last):
-            s = item // num_blocks
-            for h in range((item % num_blocks) * lanes, min(H, (item % num_blocks + 1) * lanes)):
-                most = max(most, harmonics_of(family, kappa, bounds[s, h], delta, cut))
+        most = most_harmonics(family, kappa, bounds, delta, cut, lanes, first, last)
         bound, omega, constants, lin = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
         centre, weights = np.zeros((2, lanes)), np.zeros(most * lanes)
         theta, z, turn = (

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel
-from janossy.kernels.cpu.harmonics import angles, first_harmonics, next_harmonics, num_harmonics, plan
+from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan
 from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import EXPANSIONS
 
@@ -54,11 +54,7 @@ def increasing_kernel(activation):
     def series_increasing(p, offsets, sets, centres, bounds, delta, cut, taylor, out, slopes, first, last):
         k, H = p.shape[1], p.shape[2]
         num_blocks = (H + LANES - 1) // LANES
-        most = 1
-        for item in range(first, last):
-            s = item // num_blocks
-            for h in range((item % num_blocks) * LANES, min(H, (item % num_blocks + 1) * LANES)):
-                most = max(most, num_harmonics(family, kappa, bounds[s, h], delta, cut))
+        most = most_harmonics(family, kappa, bounds, delta, cut, LANES, first, last)
         bound, omega, constants, lin = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
         centre, share, weights = np.zeros((k, LANES)), np.zeros(k), np.zeros(most * LANES)
         theta, gradient = np.zeros(k * LANES), np.zeros(k * LANES)

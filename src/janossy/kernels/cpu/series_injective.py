@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel
-from janossy.kernels.cpu.harmonics import angles, first_harmonics, next_harmonics, num_harmonics, plan
+from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan
 from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import EXPANSIONS
 
@@ -90,11 +90,7 @@ def injective_kernel(activation):
         k, H = p.shape[1], p.shape[2]
         num_blocks = (H + lanes - 1) // lanes
         size = 1 << k
-        most = 1
-        for item in range(first, last):
-            s = item // num_blocks
-            for h in range((item % num_blocks) * lanes, min(H, (item % num_blocks + 1) * lanes)):
-                most = max(most, num_harmonics(family, kappa, bounds[s, h], delta, cut))
+        most = most_harmonics(family, kappa, bounds, delta, cut, lanes, first, last)
         bound, omega, constants, lin = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
         centre = np.zeros((k, lanes))
         weights = np.zeros(most * lanes)
