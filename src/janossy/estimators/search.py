@@ -70,7 +70,11 @@ class Limits:
         full = self.max_epochs or max(10, round(400 / num_sets**0.25))
         fewest_epochs = min(full, ceil(FEWEST_STEPS / num_batches(num_sets, batch_size)))
         epochs = max(fewest_epochs, round(full * part))
-        return Plan(epochs, batch_size, self.learning_rate or 1e-2, self.patience or max(10, epochs // 3))
+        return Plan(epochs, batch_size, self.learning_rate or 1e-2, self.patience_of(epochs, 3))
+
+    def patience_of(self, epochs: int, share: int) -> int:
+        """Returns the patience that was set, or this share of the epochs, 10 at least."""
+        return self.patience or max(10, epochs // share)
 
     def parts(self, num_candidates: int) -> Sequence[float]:
         """Returns the part of a full training that a candidate has had after each round."""
@@ -237,6 +241,11 @@ class Search:
     def _plan(self, split: int, part: float) -> Plan:
         return self.limits.plan(len(self.splits[split][0]), part)
 
+    def _plan_epochs(self, split: int, epochs: int, share: int, deadline: float) -> Plan:
+        """Plans this many epochs, with the patience of ``Limits.patience_of``."""
+        patience = self.limits.patience_of(epochs, share)
+        return replace(self._plan(split, 1.0), epochs=epochs, patience=patience, deadline=deadline)
+
     def _worth_trying(self, part: float) -> list[tuple[Contender, float]]:
         """Returns contenders that these sets are large enough for, with the seconds of a first round.
 
@@ -353,8 +362,7 @@ class Search:
         untrained = Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0)
         if isinstance(network, ClassicalLearner):
             return Run(network, None, untrained, nothing, nothing)
-        patience = self.limits.patience or max(10, epochs // 3)
-        plan = replace(self._plan(split, 1.0), epochs=epochs, patience=patience, deadline=deadline)
+        plan = self._plan_epochs(split, epochs, 3, deadline)
 
         def tell(epoch: Epoch) -> None:  # of all rounds
             rung, num_networks = (len(contender.losses), 1) if split == 0 else (0, len(self.splits))
@@ -376,8 +384,7 @@ class Search:
     def _extend(self, contender: Contender, run: Run, split: int, epochs: int, deadline: float) -> None:
         """Plans further epochs of a network."""
         assert run.training is not None
-        patience = self.limits.patience or max(10, epochs // 2)
-        plan = replace(self._plan(split, 1.0), epochs=epochs, patience=patience, deadline=deadline)
+        plan = self._plan_epochs(split, epochs, 2, deadline)
         run.training.extend(plan, f"training-{len(contender.losses)}-{contender.index}-{split}")
 
     def _seed_of(self, contender: Contender, split: int) -> int:

@@ -81,7 +81,7 @@ class JanossyPooling(StatesItsMeaning):
         check_function(f, "JanossyPooling", "(T, c)")
         check_orderings(orderings, "JanossyPooling")
         reduce = tuple(reduce) if isinstance(reduce, list) else reduce
-        each_reduce = reduce if isinstance(reduce, tuple) else (reduce,)
+        each_reduce = _each(reduce)
         if not each_reduce or not all(isinstance(name, str) and name in OF_ROWS for name in each_reduce):
             kept = "; .rows(sets) keeps the rows" if reduce is None else ""
             raise ValueError(f"reduce expects one or several of {', '.join(map(repr, OF_ROWS))}; got {reduce!r}{kept}.")
@@ -205,14 +205,12 @@ class JanossyPooling(StatesItsMeaning):
         return self.reduce if self.reduce in REDUCTIONS else None
 
     def _reductions(self, rows: Ragged) -> Tensor:
-        names = self.reduce if isinstance(self.reduce, tuple) else (self.reduce,)
-        return torch.cat([reduce_segments(name, rows) for name in names], dim=1).to(rows.dtype)
+        return torch.cat([reduce_segments(name, rows) for name in _each(self.reduce)], dim=1).to(rows.dtype)
 
     def in_evaluation(self, orderings: Orderings) -> Orderings:
         """These orderings as evaluation takes them: as learned, and all of a set's where no more than are drawn."""
         orderings = orderings.in_prediction()
-        names = self.reduce if isinstance(self.reduce, tuple) else (self.reduce,)
-        return orderings.exhausting() if all(name in AVERAGES for name in names) else orderings
+        return orderings.exhausting() if all(name in AVERAGES for name in _each(self.reduce)) else orderings
 
     def meaning(self) -> dict[str, Any]:
         """The orderings whose mean it is, and the reduction; how many are drawn, and how, is another matter."""
@@ -335,6 +333,11 @@ class JanossyPooling(StatesItsMeaning):
         if self.orderings_train is not None:
             size += f", orderings_train={self.orderings_train}"
         return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"
+
+
+def _each(reduce: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the names of one reduction, or of several."""
+    return reduce if isinstance(reduce, tuple) else (reduce,)
 
 
 def _check_k(f: Function, orderings: Orderings | None) -> None:
