@@ -72,9 +72,14 @@ class Interrupts:
         if self.outer is not None:
             self.outer.inner = None
 
+    @property
+    def ends(self) -> bool:
+        """True once a signal has raised a KeyboardInterrupt, which a library may have caught or turned into another."""
+        return self.insisted or (self.came and not self.patient)
+
     def check(self) -> None:
-        """Raise a KeyboardInterrupt after a second Ctrl-C, which something may have caught."""
-        if self.insisted:
+        """Raise the KeyboardInterrupt again, if there was one."""
+        if self.ends:
             raise KeyboardInterrupt
 
     def _hear(self, number: int, frame: FrameType | None) -> None:

@@ -5,7 +5,7 @@ import lzma
 import zipfile
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, lookup
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,17 @@ LONGEST = 2**21
 """Bytes of a line that DuckDB takes by default."""
 
 BATCH = 2**16
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raises the KeyboardInterrupt that DuckDB turns into an error of its own."""
+    try:
+        yield
+    except (RuntimeError, duckdb.Error) as error:
+        if str(error) == "Query interrupted" or "KeyboardInterrupt" in str(error):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _expanded(codec: str, file: Path) -> Any:
@@ -166,7 +177,7 @@ class CsvFile:
         for attempt in range(3):
             given = False
             try:
-                with duckdb.connect() as connection:
+                with interruptible(), duckdb.connect() as connection:
                     reader = connection.sql(self._query(path, options)).to_arrow_reader(BATCH)
                     for batch in reader:
                         given = True

@@ -77,6 +77,7 @@ def fit(request: Request) -> None:
     with interrupts, _exit_by(interrupts), _place(request.out, rank == 0) as part:
         read, targets, task = _read(request, console)
         request = replace(request, recipe=read.recipe)
+        interrupts.check()
         interrupts.patient = True
         written = _written(request, read, targets, task, part, console, interrupts, rank == 0)
     if written is None:
@@ -94,8 +95,10 @@ def _exit_by(interrupts: Interrupts) -> Iterator[None]:
     """Ends with the exit code of the signal that ended the work."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise typer.Exit(128 + interrupts.number) from None
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, KeyboardInterrupt) or interrupts.ends:
+            raise typer.Exit(128 + interrupts.number) from None
+        raise
 
 
 def _written(

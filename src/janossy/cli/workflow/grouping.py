@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from janossy.cli.errors import BadArgument
-from janossy.cli.workflow.delimited import ANY, Dialect, open_csv
+from janossy.cli.workflow.delimited import ANY, Dialect, interruptible, open_csv
 from janossy.files.atomic import beside
 from janossy.tables.files import COMPRESSED, FORMATS, Files, check_alike, ending_of, found_files, open_files
 from janossy.tables.sorted_ids import begins
@@ -109,7 +109,8 @@ def _group(
         try:
             if memory is not None:
                 connection.execute(f"SET memory_limit = {_quoted(memory, mark=chr(39))}")
-            num_sets = _write(connection, rows, set_id, set_columns, part)
+            with interruptible():
+                num_sets = _write(connection, rows, set_id, set_columns, part)
         except duckdb.Error as error:
             raise BadArgument(f"DuckDB cannot sort the rows: {str(error).splitlines()[0]}") from error
         part.rename(out)
