@@ -22,22 +22,24 @@ from janossy.batch import SetPredictor
 from janossy.estimators import GroupRows, SetClassifier, SetRegressor, save
 from janossy.tables import SetStream, TableEncoder, as_sets
 from tests.tables.forms import values_of
-from tests.tables.fuzz import check
+from tests.tables.fuzz import check, one_database
 
 LARGE = 10**18
 IDS = [LARGE + row // 3 for row in range(300)]
 
 
 def test_random_tables_are_those_of_plain_python(tmp_path):
-    for seed in range(200):
-        check(seed, tmp_path)
+    with one_database():
+        for seed in range(100):
+            check(seed, tmp_path)
 
 
 @pytest.mark.only_all
 @pytest.mark.timeout(3600)
 def test_many_random_tables_are_those_of_plain_python(tmp_path):
-    for seed in range(1000, 20_000):
-        check(seed, tmp_path)
+    with one_database():
+        for seed in range(1000, 20_000):
+            check(seed, tmp_path)
 
 
 LARGE_IDS = {
