@@ -150,7 +150,7 @@ def check_sets(sets: SetTable, expected: dict[tuple, list[int]], values: list[An
 
 
 def frames(table: pa.Table) -> dict[str, Callable[[], Any]]:
-    """What makes the table in the forms that hold its types."""
+    """The table in the forms that hold its types, made when called."""
     half = len(table) // 2
     found: dict[str, Callable[[], Any]] = {
         "Arrow": lambda: table,
