@@ -20,7 +20,6 @@ from statistics import median
 import torch
 
 from benchmarks.run import BENCHMARKS, RESULTS
-from studies.experiments.record import about_here
 
 HERE = Path(__file__).parent.parent
 SLOW = 1.0
@@ -51,6 +50,8 @@ def main() -> None:
 
 def compare(before: Path, name: str, rounds: int, seconds: float) -> dict:
     """The record of one benchmark, run ``rounds`` times on each side."""
+    from studies.experiments.record import about_here  # noqa: PLC0415 (an older checkout, on one side, has no such module)
+
     times: Times = defaultdict(lambda: defaultdict(list))
     for round_ in range(rounds):
         sides = [("before", before), ("after", HERE)]
