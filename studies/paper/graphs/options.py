@@ -39,7 +39,7 @@ def graphs(
         from studies.paper.graphs.study import trials
 
     try:
-        found = trials(some, some_rows, seeds, preset, data, precision)
+        found = trials(some, some_rows, seeds, preset, data, precision, out / "checkpoints")
     except ValueError as error:
         raise typer.TyperException(str(error)) from None
     return Request(found, out, resume, workers)

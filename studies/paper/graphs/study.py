@@ -19,6 +19,7 @@ def trials(
     preset: Preset,
     folder: Path,
     precision: Precision | None = None,
+    checkpoints: Path | None = None,
 ) -> list[Trial]:
     """All data sets by all rows, from so many seeds. Raises: ValueError, OSError if a data set cannot be had."""
     found = []
@@ -26,7 +27,7 @@ def trials(
         num = num_seeds or (NUM_RUNS[name] if preset == "full" else 1)
         for row in rows:
             settings = settings_for(name, Row.named(row), preset, precision)
-            found += [Trial(name, row, seed, settings, folder) for seed in range(num)]
+            found += [Trial(name, row, seed, settings, folder, checkpoints) for seed in range(num)]
         load(name, folder)  # here once, before workers all fetch it
     return found
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import asdict, replace
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.batch.workers import Progress
+from janossy.files.atomic import beside
 from janossy.graph.neighbourhoods import two_hops
 from janossy.graph.sage import GraphSAGE
 from studies.adam import Adam
@@ -24,9 +26,17 @@ THRESHOLDS = tuple(i / 50 for i in range(1, 50))
 MEMORY_BUDGET = 2**33
 """A step that reads 100 neighbours on PPI keeps 7.6 GB for backward by the estimate. Its process has 6 GB in truth."""
 
+STATE = ("losses", "num_vertices", "best", "seconds")
+"""Numbers in a checkpoint, beside weights and moments."""
 
-def train_row(data: VertexData, name: str, seed: int, settings: Settings, progress: Progress) -> dict[str, Any]:
-    """Train by π-SGD, as the paper does, and score the mean probabilities of passes over the test vertices."""
+
+def train_row(
+    data: VertexData, name: str, seed: int, settings: Settings, progress: Progress, checkpoint: Path | None = None
+) -> dict[str, Any]:
+    """Train by π-SGD, as the paper does, and score the mean probabilities of passes over the test vertices.
+
+    ``checkpoint`` is a file that is written after each epoch. If it is there, training goes on from it.
+    """
     torch.manual_seed(np.random.SeedSequence((seed, *f"{data.name} {name}".encode())).generate_state(1)[0].item())
     aggregation = Row.named(name).aggregation
     model = GraphSAGE(
@@ -37,7 +47,8 @@ def train_row(data: VertexData, name: str, seed: int, settings: Settings, progre
         memory_budget=MEMORY_BUDGET,
     )
     start = time.perf_counter()
-    losses, num_vertices = fit(model, data, settings, progress)
+    losses, num_vertices, seconds_before = fit(model, data, settings, progress, checkpoint)
+    start -= seconds_before
     trained = time.perf_counter()
     found = curves(model, data, settings)
     return {
@@ -111,15 +122,32 @@ def loss_of(logits: Tensor, y: Tensor) -> Tensor:
     return nn.functional.binary_cross_entropy_with_logits(logits, y)
 
 
-def fit(model: GraphSAGE, data: VertexData, settings: Settings, progress: Progress) -> tuple[list[float], int]:
-    """Train in place; return the mean losses of each tenth of the batches, and how many vertices were trained on."""
+def fit(
+    model: GraphSAGE, data: VertexData, settings: Settings, progress: Progress, checkpoint: Path | None = None
+) -> tuple[list[float], int, float]:
+    """Train in place, from a checkpoint if it is there.
+
+    Returns:
+        The mean losses of each tenth of the batches, the number of vertices trained on, and the seconds that training
+        took up to the checkpoint.
+    """
     optimizer = Adam(model.parameters(), lr=settings.learning_rate)
-    losses, num_vertices, best = [], 0, -1.0
+    losses, num_vertices, best, seconds_before = [], 0, -1.0, 0.0
     total = num_batches(len(data.train), settings)
     tenths = np.array_split(np.arange(total), min(10, total))
     looks = {int(tenth[-1]) for tenth in tenths} if settings.keep == "best" else set()
     kept = model.state_dict()
-    for i, batch in enumerate(_batches(data.train, settings)):
+    if checkpoint is not None and checkpoint.exists():
+        saved = torch.load(checkpoint, weights_only=True)
+        if saved["settings"] == asdict(settings):
+            model.load_state_dict(saved["model"])
+            optimizer.load_state_dict(saved["optimizer"])
+            torch.set_rng_state(saved["random"])
+            losses, num_vertices, best, seconds_before = (saved[name] for name in STATE)
+            kept = saved["kept"] if settings.keep == "best" else model.state_dict()
+            progress(len(losses))
+    start, batches = time.perf_counter(), -(-len(data.train) // settings.batch_size)
+    for i, batch in enumerate(_batches(data.train, settings, len(losses) // batches), len(losses)):
         hops = two_hops(data.graph, batch, k_1=settings.k_1, k_2=settings.k_2)
         with autocast(settings):
             loss = loss_of(model.of_hops(data.x, hops), data.y[batch])
@@ -131,8 +159,18 @@ def fit(model: GraphSAGE, data: VertexData, settings: Settings, progress: Progre
         progress(1)
         if i in looks and (score := _look(model, data, settings)) > best:
             best, kept = score, deepcopy(model.state_dict())
+        if checkpoint is not None and settings.num_batches is None and (i + 1) % batches == 0:
+            seconds = seconds_before + time.perf_counter() - start
+            state = dict(zip(STATE, (losses, num_vertices, best, seconds), strict=True))
+            state |= {"settings": asdict(settings), "model": model.state_dict()}
+            state |= {"optimizer": optimizer.state_dict(), "random": torch.get_rng_state()}
+            state |= {"kept": kept} if settings.keep == "best" else {}
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            with beside(checkpoint) as part:
+                torch.save(state, part)
+                part.rename(checkpoint)
     model.load_state_dict(kept)
-    return [round(fmean(losses[i] for i in tenth), 6) for tenth in tenths], num_vertices
+    return [round(fmean(losses[i] for i in tenth), 6) for tenth in tenths], num_vertices, seconds_before
 
 
 def autocast(settings: Settings) -> torch.autocast:
@@ -151,10 +189,10 @@ def _look(model: GraphSAGE, data: VertexData, settings: Settings) -> float:
     return micro_f1(probabilities, data.y[vertices])
 
 
-def _batches(vertices: Tensor, settings: Settings) -> Iterator[Tensor]:
-    """Random subsets, drawn anew each time, or the parts of shuffled epochs."""
+def _batches(vertices: Tensor, settings: Settings, epoch: int) -> Iterator[Tensor]:
+    """Random subsets, drawn anew each time, or the parts of shuffled epochs, from this one on."""
     for _ in range(settings.num_batches or 0):
         yield vertices[torch.randperm(len(vertices))[: settings.batch_size]]
     if settings.num_batches is None:
-        for _ in range(settings.epochs or 0):
+        for _ in range(epoch, settings.epochs or 0):
             yield from vertices[torch.randperm(len(vertices))].split(settings.batch_size)

@@ -19,13 +19,17 @@ MEAN_DEGREE = 10
 
 @dataclass(frozen=True)
 class Trial:
-    """Names of a data set and a row, a seed, the settings, and the folder of the data. Progress counts batches."""
+    """Names of a data set and a row, a seed, the settings, and the folder of the data. Progress counts batches.
+
+    ``checkpoints`` is a folder. A run that was killed goes on there from its last epoch.
+    """
 
     dataset: str
     row: str
     seed: int
     settings: Settings
     folder: Path
+    checkpoints: Path | None = None
 
     numbered: ClassVar[str] = "seed"
 
@@ -46,7 +50,13 @@ class Trial:
 
     def run(self, progress: Progress) -> dict[str, Any]:
         keep_freed_memory()
-        return train_row(load(self.dataset, self.folder, self.seed), self.row, self.seed, self.settings, progress)
+        data = load(self.dataset, self.folder, self.seed)
+        if self.checkpoints is None:
+            return train_row(data, self.row, self.seed, self.settings, progress)
+        checkpoint = self.checkpoints / f"{self.dataset}-{self.row}-seed{self.seed}.pt"
+        result = train_row(data, self.row, self.seed, self.settings, progress, checkpoint)
+        checkpoint.unlink(missing_ok=True)
+        return result
 
     def score(self, result: dict[str, Any]) -> str:
         return f"micro-F1 {result['scores']['test']:.3f} with {self.settings.num_permutations} permutations"

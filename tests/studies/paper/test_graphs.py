@@ -310,7 +310,7 @@ def test_the_weights_that_are_best_at_a_look_are_kept(keep, num_batches, monkeyp
     data, settings = random_data("pubmed"), replace(TINY, num_batches=num_batches, keep=keep)
     torch.manual_seed(0)
     model = GraphSAGE(data.x.shape[1], data.num_classes, aggregation="mean", hidden_features=8)
-    losses, _ = train.fit(model, data, settings, steps.append)
+    losses, _, _ = train.fit(model, data, settings, steps.append)
     assert len(steps) == num_batches and len(losses) == min(num_batches, 10)
     if keep == "last":
         assert looks == []
@@ -401,6 +401,29 @@ def test_progress_adds_up(dataset, changes, monkeypatch):
     result = one.run(steps.append)
     assert sum(steps) == one.units > 0
     assert one.score(result) == f"micro-F1 {result['scores']['test']:.3f} with 1 permutations"
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_a_run_that_was_killed_goes_on_from_its_last_epoch(keep, tmp_path):
+    data, checkpoint, steps = random_data("ppi"), tmp_path / "folder" / "run.pt", []
+    settings = replace(TINY, num_batches=None, epochs=4, keep=keep)
+
+    def killed(num):
+        steps.append(num)
+        if len(steps) == 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_row(data, "lstm-3-3", 0, settings, killed, checkpoint)
+    assert [path.name for path in checkpoint.parent.iterdir()] == ["run.pt"]
+    steps = []
+    again = train_row(data, "lstm-3-3", 0, settings, steps.append, checkpoint)
+    assert steps[0] in (3, 6) and sum(steps) == 12  # three batches per epoch
+    times = {"seconds": 0, "vertices_per_second": 0}
+    assert again | times == trained(data, "lstm-3-3", settings=settings) | times
+    other = replace(settings, learning_rate=1.0)  # its checkpoint would be another's
+    expected = trained(data, "lstm-3-3", settings=other) | times
+    assert train_row(data, "lstm-3-3", 0, other, steps.append, checkpoint) | times == expected
 
 
 def test_results_are_written_resumed_and_not_mixed(cora, tmp_path):
