@@ -8,7 +8,8 @@ from torch import nn
 
 from janossy.estimators.classical.learners import LEARNERS, ClassicalLearner, classical_settings
 from janossy.estimators.networks import check_set_network, drawn_in_training, seconds_of
-from janossy.estimators.strategies import STRATEGIES, build_network, settings_of
+from janossy.estimators.strategies import STRATEGIES, Settings, build_network, settings_of
+from janossy.estimators.suited import suited
 from janossy.nn.modes import untouched
 from janossy.orderings.contract import Orderings
 from janossy.sets import Ragged
@@ -41,7 +42,8 @@ class Candidate:
     @property
     def least_size(self) -> int:
         """Returns how many elements a set needs, for this to be more than a simpler strategy."""
-        least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3}
+        num_points = self.settings.get("num_points", Settings.num_points)
+        least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3, "induced": num_points + 1}
         return least.get(self.strategy, 1 if self.factory else 2)
 
     def why_not(self, layout: Layout) -> str:
@@ -55,6 +57,12 @@ class Candidate:
         """This one and, of exact pairs or triples, the one that predicts by draws, for where all take too long."""
         drawn = self.strategy in DRAWN and "exact" not in self.settings
         return [self, replace(self, settings={**self.settings, "exact": False})] if drawn else [self]
+
+    def suited(self, num_sets: int, mean_size: float) -> "Candidate":
+        """This one, with the settings that follow from the number and the mean size of the sets it is to learn."""
+        if self.factory is not None or self.classical:
+            return self
+        return replace(self, settings=suited(self.strategy, self.settings, num_sets, mean_size))
 
     def build(self, element_layout: Layout, context_layout: Layout, num_outputs: int) -> nn.Module:
         """A network with random weights, or a classical learner that waits for its fit."""
@@ -90,9 +98,12 @@ AUTO = (
     Candidate("attention"),
     Candidate("k2+features"),
     Candidate("forest"),
+    Candidate("set-transformer"),
     Candidate("max"),
     Candidate("sum"),
     Candidate("k1", {"width": 128, "depth": 3, "readout_depth": 2}),
+    Candidate("induced"),
+    Candidate("relations"),
     Candidate("k2"),
     Candidate("forest", {"extra": True}),
     Candidate("k2+features", {"width": 128, "depth": 3}),

@@ -175,7 +175,7 @@ def seconds_of(network: nn.Module, sets: Ragged, orderings: Orderings | None = N
     Raises: ValueError where the evaluator refuses, as there are too many rows.
     """
     if isinstance(network, JanossyNetwork):
-        return network.pooling.cost(network.elements(sets), orderings, keys=sets).seconds
+        return network.seconds(sets, orderings)
     return 0.0
 
 

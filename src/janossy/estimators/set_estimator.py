@@ -176,6 +176,7 @@ class SetEstimator(TransformerMixin, FitSettings):
             targets,
             torch.from_numpy(weights / weights.mean()).float(),
         )
+        tried = [each.suited(len(sizes), float(sizes.double().mean())) for each in tried]
         prepared, checkpoint = self._prepared(tried, examples, groups)
         seed = prepared["seed"]
         examples = examples.to(self.device)

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from janossy.checks import check_generator
-from janossy.evaluate import MEMORY_BUDGET, Function, Problem
+from janossy.evaluate import MEMORY_BUDGET, Function, Gather, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.per_element import per_element
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
@@ -75,6 +75,11 @@ class JanossyEquivariant(SetLayer):
         )
         with errors_explained("f", self.f, sets.values):
             return sets.with_values(per_element(problem))
+
+    def seconds(self, sets: Ragged) -> float:
+        problem = Problem(self.f, self.orderings, sets, reduce=None, memory_budget=self.memory_budget)
+        problem.check_rows()
+        return Gather().cost(problem).seconds
 
     def extra_repr(self) -> str:
         return f"orderings={self.orderings}"

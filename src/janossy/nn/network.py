@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from janossy.evaluate.lookup import looked_up
 from janossy.evaluate.validation import check_context, check_sets, errors_explained
+from janossy.nn.encoder.cost import outline
 from janossy.nn.encoder.layer import SetLayer, apply
 from janossy.nn.modes import untouched
 from janossy.nn.pooling import JanossyPooling
@@ -148,6 +149,21 @@ class JanossyNetwork(nn.Module):
             lookup = looked_up(self.h, sets)
             elements = sets.with_values(self.h(sets.values)) if lookup is None else lookup
         return elements if self.encoder is None else apply(self.encoder, elements)
+
+    def seconds(self, sets: Ragged, orderings: Orderings | None = None) -> float:
+        """Estimates the time of a forward and a backward pass of the encoder and the pooling, in the network's mode.
+
+        ``orderings``: others than the pooling's own. The encoder is not applied: its cost follows from sizes.
+        Raises: ValueError where an evaluator refuses, as there are too many rows.
+        """
+        if self.encoder is None:
+            return self.pooling.cost(self.elements(sets), orderings, keys=sets).seconds
+        with untouched(self):
+            of_none = sets[:0]
+            read = outline(of_none.with_values(self.h(of_none.values)), sets.sizes)
+            elements = outline(self.elements(of_none), self.encoder.sizes_of(sets.sizes))
+        cost = self.pooling.cost(elements, orderings, keys=self._keys(sets, elements, orderings))
+        return self.encoder.seconds(read) + cost.seconds
 
     def config(self) -> dict[str, Any]:
         """Returns the arguments that build it again."""

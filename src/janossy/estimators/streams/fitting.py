@@ -109,6 +109,8 @@ def fit_stream(
     largest = largest_size(examples.targets, examples.sets.offsets.diff(), scanned.largest)
     layouts = replace(encoder.element_layout, largest_size=largest), encoder.context_layout
     tell = request.tell if processes.rank == 0 else _say_nothing
+    mean_size = sum(examples.sets.sizes) / len(examples)
+    request = replace(request, tried=[each.suited(len(stream), mean_size) for each in request.tried])
     if "candidate" not in prepared:
         chosen: tuple[int, dict[str, Any]] = (0, {})
         trials = list[Trial]()

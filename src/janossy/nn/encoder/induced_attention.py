@@ -2,8 +2,9 @@
 
 from torch import Tensor, nn
 
+from janossy.nn.encoder.cost import outline, seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend
-from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes
+from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, seconds
 from janossy.nn.encoder.padding import Padding
 from janossy.nn.encoder.seed_attention import SeedAttention
 from janossy.sets import Ragged
@@ -59,6 +60,12 @@ class InducedAttention(SetLayer):
         points, _ = apply_padded(self.inner, *self.points.padded(x, mask))
         found = attend(self.heads.queries(x), *self.heads.keys_and_values(points).unbind(2))
         return self.heads.out(found), mask
+
+    def seconds(self, sets: Ragged) -> float:
+        points = outline(sets[:0], self.points.sizes_of(sets.sizes))
+        weights = seconds_by_weights(self.heads, sets) / 2 + seconds_by_weights(self.heads, points) / 2
+        attended = seconds_of_attention(sets, self.num_points * len(sets.values), self.num_heads)
+        return self.points.seconds(sets) + seconds(self.inner, points) + weights + attended
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, num_points={self.num_points}, num_heads={self.num_heads}"

@@ -6,6 +6,7 @@ from typing import cast
 from torch import Tensor, nn
 
 from janossy.evaluate.validation import check_sets, errors_explained
+from janossy.nn.encoder.cost import seconds_by_weights
 from janossy.sets import Ragged, check_ragged
 
 
@@ -39,6 +40,17 @@ class SetLayer(nn.Module):
             "Give it a method padded(x, mask), or use Ragged sets."
         )
 
+    def seconds(self, sets: Ragged) -> float:
+        """Estimates the time of a forward and a backward pass over sets of these sizes; their values do not count.
+
+        By default every weight is used once per element.
+        """
+        return seconds_by_weights(self, sets)
+
+    def sizes_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """Returns the sizes of the sets that it makes of sets of these sizes."""
+        return sizes
+
     def check(self, sets: Ragged) -> None:
         """Raises a TypeError if these are no sets, and a ValueError unless they hold vectors (N, in_features)."""
         check_sets(sets, type(self).__name__)
@@ -69,6 +81,11 @@ def apply_padded(module: nn.Module, x: Tensor, mask: Tensor) -> tuple[Tensor, Te
     if isinstance(module, SetLayer):
         return module.padded(x, mask)
     return module(x.flatten(0, 1)).unflatten(0, mask.shape), mask
+
+
+def seconds(module: nn.Module, sets: Ragged) -> float:
+    """Returns the estimated time of a layer, or of any other module on each element."""
+    return module.seconds(sets) if isinstance(module, SetLayer) else seconds_by_weights(module, sets)
 
 
 def keeps_sizes(module: nn.Module | None) -> bool:

@@ -14,13 +14,21 @@ from janossy.evaluate.spectral import MAX_K
 from janossy.evaluate.tuples.relation_means import product_relations, relu_relations, series_relations
 from janossy.evaluate.validation import check_function, errors_explained
 from janossy.functions.structure import Additive, Product, structure
-from janossy.kernels.expansions import EXPANSIONS
+from janossy.kernels.expansions import EXPANSIONS, num_harmonics
+from janossy.nn.encoder.cost import seconds_by_weights, seconds_of
 from janossy.nn.encoder.layer import SetLayer
 from janossy.orderings import Tuples
 from janossy.sets import Ragged
 
 FAST = ("fused", "spectral", "permanent")
 """Evaluators that write no tuple."""
+
+TYPICAL_BOUND = 4.0
+"""Pre-activations reach so far, as a norm before the layer has it."""
+
+KERNEL_COST, KERNEL_SET_COST, TORCH_COST, SORTED_COST, PRODUCT_COST = 2.3, 47.0, 2.0, 65.0, 10.0
+"""The cost of a harmonic of an element, of a set, and of an element in torch operations; of an element that is sorted;
+and of a power sum: in activations, forward and backward."""
 
 
 class Relations(SetLayer):
@@ -169,6 +177,28 @@ class Relations(SetLayer):
         """The tuples of each element, (N, 1)."""
         counts = [perm(max(n - 1, 0), max(min(n, self.k) - 1, 0)) for n in sets.sizes]
         return torch.tensor(counts, dtype=torch.float64, device=sets.device)[sets.to_index()[1], None]
+
+    def seconds(self, sets: Ragged) -> float:
+        how = None if self.evaluate == "gather" else self._fast()
+        if how is None:
+            problem = Problem(self.f, Tuples(self.k), sets, reduce=None, memory_budget=self.memory_budget)
+            problem.check_rows()
+            return Gather().cost(problem).seconds
+        return seconds_by_weights(self.f, sets) + seconds_of(sets, activations=self._activations(sets, how))
+
+    def _activations(self, sets: Ragged, how: str) -> float:
+        """The work of the sums, in activations."""
+        num, num_sets, declared = len(sets.values), len(sets), structure(self.f)
+        if isinstance(declared, Product):
+            return PRODUCT_COST * 2**self.k * num * declared.factors(sets.values[:0]).shape[-1]
+        assert isinstance(declared, Additive)
+        units = int(declared.project(sets.values[:0]).shape[-1])
+        if how == "fused":
+            return SORTED_COST * num * units
+        spectral = self.evaluate if isinstance(self.evaluate, Spectral) else Spectral()
+        harmonics = float(num_harmonics(declared.activation, spectral.tolerance_for(sets.dtype), TYPICAL_BOUND))
+        each, of_a_set = (KERNEL_COST, KERNEL_SET_COST) if self.k == 2 else (TORCH_COST * 2**self.k, 0.0)
+        return harmonics * units * (each * num + of_a_set * num_sets)
 
     def config(self) -> dict[str, Any]:
         """Returns the arguments that build it again."""

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_dropout
-from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes
+from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, seconds
 from janossy.sets import Ragged
 
 
@@ -48,6 +48,9 @@ class Residual(SetLayer):
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         found, _ = apply_padded(self.layer, *apply_padded(self.norm, x, mask))
         return self._added(x, found), mask
+
+    def seconds(self, sets: Ragged) -> float:
+        return seconds(self.norm, sets) + seconds(self.layer, sets)
 
     def _added(self, x: Tensor, found: Tensor) -> Tensor:
         if found.shape != x.shape:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_widths
+from janossy.nn.encoder.cost import seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend, of_padded
 from janossy.nn.encoder.layer import SetLayer
 from janossy.nn.encoder.padding import Padding
@@ -60,6 +61,13 @@ class SeedAttention(SetLayer):
         found = found.masked_fill(~mask.any(1)[:, None, None], 0)
         return self.seeds + self.heads.out(found), mask.new_ones(x.shape[0], self.num_seeds)
 
+    def seconds(self, sets: Ragged) -> float:
+        pairs = self.num_seeds * len(sets.values)
+        return seconds_by_weights(self.heads, sets) / 2 + seconds_of_attention(sets, pairs, self.num_heads)
+
+    def sizes_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        return (self.num_seeds,) * len(sizes)
+
     def extra_repr(self) -> str:
         return f"{self.in_features}, num_seeds={self.num_seeds}, num_heads={self.num_heads}"
 
@@ -96,6 +104,9 @@ class ConcatenatedElements(SetLayer):
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         return x.flatten(1)[:, None], mask[:, :1]
+
+    def sizes_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        return (1,) * len(sizes)
 
     def extra_repr(self) -> str:
         return f"{self.num_elements}"

@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from janossy.nn.encoder.cost import seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend, of_padded
 from janossy.nn.encoder.layer import SetLayer
 from janossy.nn.encoder.padding import Padding
@@ -45,6 +46,10 @@ class SelfAttention(SetLayer):
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         return self.heads.out(attend(*self.heads.all_of(x).unbind(2), mask=of_padded(mask))), mask
+
+    def seconds(self, sets: Ragged) -> float:
+        pairs = sum(n * n for n in sets.sizes)
+        return seconds_by_weights(self.heads, sets) + seconds_of_attention(sets, pairs, self.num_heads)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, num_heads={self.num_heads}"

@@ -5,10 +5,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from janossy.nn.encoder.cost import outline
 from janossy.nn.encoder.induced_attention import InducedAttention
-from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes
+from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, seconds
 from janossy.nn.encoder.residual import Residual
 from janossy.nn.encoder.self_attention import SelfAttention
+from janossy.nn.modes import untouched
 from janossy.orderings.contract import Orderings
 from janossy.sets import Ragged
 
@@ -63,6 +65,20 @@ class SetEncoder(SetLayer):
         for layer in self.layers:
             x, mask = apply_padded(layer, x, mask)
         return x, mask
+
+    def seconds(self, sets: Ragged) -> float:
+        total = 0.0
+        with untouched(self):
+            for layer in self.layers:
+                total += seconds(layer, sets)
+                sizes = layer.sizes_of(sets.sizes) if isinstance(layer, SetLayer) else sets.sizes
+                sets = outline(apply(layer, sets[:0]), sizes)
+        return total
+
+    def sizes_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        for layer in self.layers:
+            sizes = layer.sizes_of(sizes) if isinstance(layer, SetLayer) else sizes
+        return sizes
 
     def config(self) -> dict[str, Any]:
         """Returns the arguments that build it again."""
