@@ -238,6 +238,9 @@ def feed_forward() -> nn.Module:
 SET_LAYERS: dict[str, Callable[[], layers.SetLayer]] = {
     "self_attention": lambda: layers.SelfAttention(WIDTH, num_heads=2),
     "self_attention_of_one_head": lambda: layers.SelfAttention(WIDTH, num_heads=1),
+    "self_attention_biased": lambda: layers.SelfAttention(
+        WIDTH, num_heads=2, bias=TupleMLP(2, WIDTH, 3, out_features=2)
+    ),
     "induced_attention": lambda: layers.InducedAttention(WIDTH, num_points=3, num_heads=2),
     "induced_attention_inner": lambda: layers.InducedAttention(
         WIDTH, num_points=2, num_heads=4, inner=layers.Residual(feed_forward())
@@ -258,6 +261,13 @@ SET_LAYERS: dict[str, Callable[[], layers.SetLayer]] = {
     ),
     "encoder": lambda: layers.SetEncoder(
         [layers.AppendSize(), nn.Linear(WIDTH + 1, WIDTH), *layers.attention_blocks(WIDTH, num_blocks=2, num_points=2)]
+    ),
+    "encoder_biased": lambda: layers.SetEncoder(
+        [
+            nn.Linear(WIDTH, 4),
+            *layers.attention_blocks(4, num_heads=2, bias=lambda: TupleMLP(2, WIDTH, 3, out_features=2)),
+            nn.Linear(4, WIDTH),
+        ]
     ),
     "encoder_of_seeds": lambda: layers.SetEncoder(
         [

@@ -324,6 +324,26 @@ FAULTS = (
         "attend(*part.unbind(2), mask=mask) for part", "attend(*part.unbind(2), mask=None) for part",
     ),
     _in(
+        "nn/encoder", "pair_bias.py", "nn/test_encoder",
+        "a bias is of pairs of the first set",
+        "flat[of_set * n + j]", "flat[j]",
+    ),
+    _in(
+        "nn/encoder", "self_attention.py", "nn/test_encoder",
+        "a bias undoes the mask",
+        "return bias if mask is None else bias.masked_fill(~mask, -torch.inf)", "return bias",
+    ),
+    _in(
+        "nn/encoder", "residual.py", "nn/test_encoder",
+        "a bias reads what blocks before it have made",
+        "apply(self.layer, apply(self.norm, sets), inputs)", "apply(self.layer, apply(self.norm, sets), sets)",
+    ),
+    _in(
+        "nn/encoder", "set_encoder.py", "nn/test_encoder_seconds",
+        "the last layer of an encoder alone is counted",
+        "total += seconds(layer, sets)", "total = seconds(layer, sets)",
+    ),
+    _in(
         "nn/encoder", "seed_attention.py", "nn/test_encoder",
         "seeds look at padding too",
         "*part.unbind(2), mask=mask) for part", "*part.unbind(2), mask=None) for part",

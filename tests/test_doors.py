@@ -265,7 +265,9 @@ DOORS = {
     "a MonotoneLattice's call": Door(
         lambda x: MonotoneLattice(2 * D, 2)(x), lambda: {"x": torch.ones(5, 2, D)}, {"x": ROWS}
     ),
-    "SelfAttention": Door(SelfAttention, lambda: {"in_features": 4}, HEADS),
+    "SelfAttention": Door(
+        SelfAttention, lambda: {"in_features": 4}, {**HEADS, "bias": (*MODULE, TupleMLP(3, D, 4), TupleFeatures)}
+    ),
     "SeedAttention": Door(SeedAttention, lambda: {"in_features": 4}, {**HEADS, "num_seeds": COUNT}),
     "InducedAttention": Door(
         InducedAttention, lambda: {"in_features": 4}, {**HEADS, "num_points": COUNT, "inner": (*MODULE, seeds())}

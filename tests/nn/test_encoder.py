@@ -28,6 +28,7 @@ from janossy import (
 )
 from janossy import nn as layers
 from janossy.evaluate.tuples import relation_means
+from janossy.nn.encoder import pair_bias
 from janossy.nn.encoder.padding import Padding
 from janossy.saving import describe, rebuild, weights
 from tests.examples import SET_LAYERS, SIZES, WIDTH, distinct_sets, generator, set_layer, tied_sets
@@ -42,8 +43,8 @@ PADDED = [name for name in LAYERS if not name.startswith(("beside_pooled", "rela
 # Definitions: of one set x (n, d), without a batch, a mask or torch's attention.
 
 
-def attention(heads, queries, keys):
-    """Each query's mean of the values, weighed by softmax(q·k/√c), head by head; zero over no keys."""
+def attention(heads, queries, keys, bias=None):
+    """Each query's mean of the values, weighed by softmax(q·k/√c + bias), head by head; zero over no keys."""
     q, k, v = (
         nn.functional.linear(x, *part)
         for x, *part in zip(
@@ -52,11 +53,12 @@ def attention(heads, queries, keys):
     )
     width = heads.in_features // heads.num_heads
     rows = []
-    for query in q:
+    for i, query in enumerate(q):
         of_heads = []
         for h in range(heads.num_heads):
             part = slice(h * width, (h + 1) * width)
-            scores = [(query[part] @ key[part] / width**0.5).exp() for key in k]
+            of_pairs = [0.0] * len(k) if bias is None else [bias(i, j)[h] for j in range(len(k))]
+            scores = [(query[part] @ k[j][part] / width**0.5 + of_pairs[j]).exp() for j in range(len(k))]
             weighted = [s / sum(scores) * value[part] for s, value in zip(scores, v, strict=True)]
             of_heads.append(sum(weighted, torch.zeros(width)))
         rows.append(heads.out(torch.cat(of_heads)))
@@ -81,8 +83,11 @@ def relations(layer, x):
     return torch.stack(found) if found else layer.f(filled[None, : layer.k])[:0]
 
 
-def defined(layer, x):
-    """The layer's result for one set x (n, d)."""
+def defined(layer, x, inputs=None):
+    """The layer's result for one set x (n, d), in an encoder that was given ``inputs`` for it."""
+    inputs = x if inputs is None else inputs
+    if isinstance(layer, layers.SelfAttention) and layer.bias is not None:
+        return attention(layer.heads, x, x, lambda i, j: layer.bias(inputs[[i, j]][None])[0])
     if isinstance(layer, layers.SelfAttention):
         return attention(layer.heads, x, x)
     if isinstance(layer, layers.SeedAttention):
@@ -94,7 +99,7 @@ def defined(layer, x):
     if isinstance(layer, layers.SetNorm):
         return (x - x.mean()) / ((x - x.mean()).square().mean() + layer.eps).sqrt() * layer.weight + layer.bias
     if isinstance(layer, layers.Residual):
-        return x + defined(layer.layer, defined(layer.norm, x))
+        return x + defined(layer.layer, defined(layer.norm, x), inputs)
     if isinstance(layer, layers.AppendSize):
         size = len(x) if layer.largest_size is None else min(len(x), layer.largest_size)
         return torch.cat((x, torch.full((len(x), 1), log1p(size))), 1)
@@ -106,7 +111,7 @@ def defined(layer, x):
         return x.flatten()[None]
     if isinstance(layer, layers.SetEncoder):
         for each in layer.layers:
-            x = defined(each, x)
+            x = defined(each, x, inputs)
         return x
     return layer(x)
 
@@ -232,6 +237,24 @@ def test_relations_take_memory_linear_in_the_set():
     for i in (0, 77, 19_999):
         pairs = (p[i, 0] + p[:, 1]).tanh()
         close(found[i].double(), (pairs.sum(0) - pairs[i]) / 19_999, atol=1.1e-5, rtol=0)
+
+
+def test_a_bias_is_computed_in_pieces(monkeypatch):
+    """With the same value and gradients, for sets of unlike sizes; and its cost counts."""
+    layer, sets = set_layer("self_attention_biased"), distinct_sets((7, 0, 3, 6, 1), width=WIDTH)
+    expected = value_and_gradients(Undrawn(layer), sets)
+    called, forward = [], TupleMLP.forward
+
+    def spy(self, x):
+        called.append(len(x))
+        return forward(self, x)
+
+    monkeypatch.setattr(TupleMLP, "forward", spy)
+    monkeypatch.setattr(pair_bias, "MEMORY_BUDGET", 4000)
+    for got, wanted in zip(value_and_gradients(Undrawn(layer), sets), expected, strict=True):
+        close(got, wanted)
+    assert len(called) > 10 and max(called) < 12
+    assert layer.seconds(sets) > set_layer("self_attention").seconds(sets)
 
 
 def test_set_norm_of_numbers_that_half_precision_cannot_sum():
@@ -408,6 +431,22 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
             lambda: layers.Relations(TupleMLP(2, 4, 3, activation="relu"), evaluate="spectral"),
             ValueError,
             "expects evaluate='spectral' for an f that it is for; got TupleMLP with reduce='mean', which takes 'fused'",
+        ),
+        (lambda: layers.SelfAttention(4, bias=TupleMLP(3, 4, 4)), ValueError, "reads pairs; got TupleMLP of k=3"),
+        (
+            lambda: layers.SelfAttention(4, bias=TupleMLP(2, 4, 3))(ELEMENTS),
+            ValueError,
+            r"one number per head, \(T, 4\); got \(\d+, 3\)",
+        ),
+        (
+            lambda: layers.attention_blocks(4, num_points=2, bias=lambda: TupleMLP(2, 4, 4)),
+            ValueError,
+            "as induced points are no elements",
+        ),
+        (
+            lambda: layers.SetEncoder([SEEDS, layers.Residual(layers.SelfAttention(4, bias=TupleMLP(2, 4, 4)))]),
+            ValueError,
+            "before those that make other sets; got Residual behind one",
         ),
         (lambda: layers.SetEncoder([]), ValueError, "at least one layer; got none"),
         (lambda: layers.SetEncoder([3]), TypeError, r"a list of modules; got \[3\]"),

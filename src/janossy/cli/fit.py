@@ -33,6 +33,7 @@ NETWORKS = (
     "max",
     "attention",
     "set-transformer",
+    "set-transformer+features",
     "induced",
     "relations",
     "gru",

@@ -42,7 +42,7 @@ class Candidate:
     @property
     def least_size(self) -> int:
         """Returns how many elements a set needs, for this to be more than a simpler strategy."""
-        num_points = self.settings.get("num_points", Settings.num_points)
+        num_points: int = self.settings.get("num_points", Settings.num_points)
         least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3, "induced": num_points + 1}
         return least.get(self.strategy, 1 if self.factory else 2)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -63,9 +64,9 @@ class Settings:
     amounts: str = "raw"
     """Form of numbers that span orders of magnitude: "raw", or "log" for their logarithms beside them."""
     features: Mapping[str, Any] | None = None
-    """Arguments of ``TupleFeatures``, for pairs and triples, by columns of the layout, their names or their numbers; {}
-    for ``pair_features``. Columns with a period or in a distance are in their own units, as they were before they were
-    standardised, where ``units`` says nothing else."""
+    """Arguments of ``TupleFeatures``, for pairs, triples and the scores of attention, by columns of the layout, their
+    names or their numbers; {} for ``pair_features``. Columns with a period or in a distance are in their own units, as
+    they were before they were standardised, where ``units`` says nothing else."""
 
 
 def build_network(
@@ -82,6 +83,8 @@ def build_network(
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD;
     - "set-transformer": blocks of attention between the elements of a set, then pooling by seeds (``attention_blocks``,
       ``SeedAttention``), in time that grows with the square of a set's size;
+    - "set-transformer+features": the same, whose scores also take a function of differences and equalities of pairs, as
+      the Particle Transformer has it (``SelfAttention(bias=…)``);
     - "induced": the same, by induced points, in time that grows with the size;
     - "relations": in the place of attention, the mean over all pairs with each element (``Relations``), in time that
       grows with the size.
@@ -218,28 +221,49 @@ def _of_seeds(settings: Settings, layout: Layout, h: ColumnEmbedding) -> Janossy
 
 
 def _encoder(
-    blocks: Callable[[Settings], list[nn.Module]],
+    blocks: Callable[[Settings, Layout, ColumnEmbedding], list[nn.Module]],
 ) -> Callable[[Settings, Layout, ColumnEmbedding], SetEncoder]:
     def build(settings: Settings, layout: Layout, h: ColumnEmbedding) -> SetEncoder:
         size = AppendSize(largest_size=layout.largest_size)
         seeds = SeedAttention(settings.width, num_seeds=settings.num_seeds, num_heads=settings.num_heads)
         first = nn.Linear(h.out_features + 1, settings.width)
-        return SetEncoder([size, first, *blocks(settings), seeds, ConcatenatedElements(settings.num_seeds)])
+        return SetEncoder([size, first, *blocks(settings, layout, h), seeds, ConcatenatedElements(settings.num_seeds)])
 
     return build
 
 
-def _attention_blocks(settings: Settings, num_points: int | None = None) -> list[nn.Module]:
+def _attention_blocks(settings: Settings, layout: Layout, h: ColumnEmbedding) -> list[nn.Module]:
     return attention_blocks(
         settings.width,
         num_blocks=settings.num_blocks,
         num_heads=settings.num_heads,
-        num_points=num_points,
+        dropout=settings.dropout,
+        bias=None if settings.features is None else partial(_bias, settings, layout, h),
+    )
+
+
+def _bias(settings: Settings, layout: Layout, h: ColumnEmbedding) -> FeaturedMLP:
+    return FeaturedMLP(
+        2,
+        h.out_features,
+        max(2, settings.width // 2),
+        features=_features(2, h.out_features, settings, layout, h),
+        out_features=settings.num_heads,
+        activation=settings.activation,
+    )
+
+
+def _induced_blocks(settings: Settings, layout: Layout, h: ColumnEmbedding) -> list[nn.Module]:
+    return attention_blocks(
+        settings.width,
+        num_blocks=settings.num_blocks,
+        num_heads=settings.num_heads,
+        num_points=settings.num_points,
         dropout=settings.dropout,
     )
 
 
-def _relation_blocks(settings: Settings) -> list[nn.Module]:
+def _relation_blocks(settings: Settings, layout: Layout, h: ColumnEmbedding) -> list[nn.Module]:
     width = settings.width
     return [
         Residual(
@@ -260,9 +284,13 @@ def _mlp(k: int, settings: Settings, layout: Layout, h: ColumnEmbedding) -> Tupl
     in_features, hidden = h.out_features + 1, (settings.width,) * settings.depth  # and the size of the set
     if settings.features is None or k == 1:
         return TupleMLP(k, in_features, hidden, activation=settings.activation)
-    given = _by_feature(settings.features or pair_features(layout), layout, h.places)
-    features = TupleFeatures(k, in_features, **given)
+    features = _features(k, in_features, settings, layout, h)
     return FeaturedMLP(k, in_features, hidden, features=features, activation=settings.activation)
+
+
+def _features(k: int, in_features: int, settings: Settings, layout: Layout, h: ColumnEmbedding) -> TupleFeatures:
+    given = _by_feature(settings.features or pair_features(layout), layout, h.places)
+    return TupleFeatures(k, in_features, **given)
 
 
 def _by_feature(given: Mapping[str, Any], layout: Layout, places: Sequence[Sequence[int]]) -> dict[str, Any]:
@@ -303,13 +331,15 @@ STRATEGIES: dict[str, Build] = {
     "gru": _recurrence(GRU),
     "lstm": _recurrence(LSTM),
     "set-transformer": _of_seeds,
+    "set-transformer+features": _of_seeds,
     "induced": _of_seeds,
     "relations": _of_seeds,
 }
 
 ENCODERS = {
     "set-transformer": _encoder(_attention_blocks),
-    "induced": _encoder(lambda settings: _attention_blocks(settings, settings.num_points)),
+    "set-transformer+features": _encoder(_attention_blocks),
+    "induced": _encoder(_induced_blocks),
     "relations": _encoder(_relation_blocks),
 }
 """The encoders of strategies in which elements look at each other before they are pooled."""
@@ -321,6 +351,7 @@ OWN: dict[str, dict[str, Any]] = {
     "gru": {"depth": 1},
     "lstm": {"depth": 1},
     "set-transformer": {"depth": 1},
+    "set-transformer+features": {"depth": 1, "features": {}},
     "induced": {"depth": 1},
     "relations": {"depth": 1},
 }

@@ -1,7 +1,7 @@
 """SetLayer: the contract of layers from sets to sets, and the application of any module to the elements of sets."""
 
 from abc import abstractmethod
-from typing import cast
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -19,12 +19,14 @@ class SetLayer(nn.Module):
     Attributes:
         in_features: the width of the elements that it takes; None for any.
         keeps_sizes: False if the sets that it returns have other sizes, or elements in another order.
+        reads_inputs: True if ``forward`` and ``padded`` take what its ``SetEncoder`` was given, ``inputs=``, too.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets unless ``keeps_sizes`` is False.
     """
 
     in_features: int | None = None
     keeps_sizes: bool = True
+    reads_inputs: bool = False
 
     @abstractmethod
     def forward(self, sets: Ragged) -> Ragged: ...
@@ -66,18 +68,24 @@ class SetLayer(nn.Module):
             )
 
 
-def apply(module: nn.Module, sets: Ragged) -> Ragged:
-    """Returns the module's result for sets: of whole sets by a ``SetLayer``, of each element by any other."""
+def apply(module: nn.Module, sets: Ragged, inputs: Ragged | None = None) -> Ragged:
+    """Returns the module's result for sets: of whole sets by a ``SetLayer``, of each element by any other.
+
+    ``inputs``: what the encoder was given, for a layer that reads them.
+    """
     with errors_explained("the encoder", module, sets.values):
         if not isinstance(module, SetLayer):
             return sets.with_values(module(sets.values))
-        found = module(sets)
+        found = module(sets, inputs=inputs) if module.reads_inputs else module(sets)
     check_ragged(found, f"an encoder, of {type(module).__name__},")
     return cast(Ragged, found)
 
 
-def apply_padded(module: nn.Module, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+def apply_padded(module: nn.Module, x: Tensor, mask: Tensor, inputs: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Returns the same for padded sets x (B, n, d) with their mask (B, n)."""
+    if reads_inputs(module):
+        padded: Any = cast(SetLayer, module).padded
+        return cast(tuple[Tensor, Tensor], padded(x, mask, inputs=inputs))
     if isinstance(module, SetLayer):
         return module.padded(x, mask)
     return module(x.flatten(0, 1)).unflatten(0, mask.shape), mask
@@ -91,6 +99,11 @@ def seconds(module: nn.Module, sets: Ragged) -> float:
 def keeps_sizes(module: nn.Module | None) -> bool:
     """Returns True if the module gives every element of a set its own result."""
     return not isinstance(module, SetLayer) or module.keeps_sizes
+
+
+def reads_inputs(module: nn.Module | None) -> bool:
+    """Returns True if the module takes what its encoder was given, too."""
+    return isinstance(module, SetLayer) and module.reads_inputs
 
 
 def called(given: object) -> str:

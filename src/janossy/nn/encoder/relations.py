@@ -190,7 +190,8 @@ class Relations(SetLayer):
         """The work of the sums, in activations."""
         num, num_sets, declared = len(sets.values), len(sets), structure(self.f)
         if isinstance(declared, Product):
-            return PRODUCT_COST * 2**self.k * num * declared.factors(sets.values[:0]).shape[-1]
+            width: int = declared.factors(sets.values[:0]).shape[-1]
+            return PRODUCT_COST * float(2**self.k * num * width)
         assert isinstance(declared, Additive)
         units = int(declared.project(sets.values[:0]).shape[-1])
         if how == "fused":

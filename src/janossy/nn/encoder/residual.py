@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_dropout
-from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, seconds
+from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, reads_inputs, seconds
 from janossy.sets import Ragged
 
 
@@ -40,13 +40,15 @@ class Residual(SetLayer):
         self.layer = layer
         self.norm = nn.Identity() if norm is None else norm
         self.dropout = dropout
+        self.reads_inputs = reads_inputs(layer)
 
-    def forward(self, sets: Ragged) -> Ragged:
+    def forward(self, sets: Ragged, *, inputs: Ragged | None = None) -> Ragged:
         self.check(sets)
-        return sets.with_values(self._added(sets.values, apply(self.layer, apply(self.norm, sets)).values))
+        inputs = sets if inputs is None else inputs
+        return sets.with_values(self._added(sets.values, apply(self.layer, apply(self.norm, sets), inputs).values))
 
-    def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        found, _ = apply_padded(self.layer, *apply_padded(self.norm, x, mask))
+    def padded(self, x: Tensor, mask: Tensor, *, inputs: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        found, _ = apply_padded(self.layer, *apply_padded(self.norm, x, mask), x if inputs is None else inputs)
         return self._added(x, found), mask
 
     def seconds(self, sets: Ragged) -> float:

@@ -1,55 +1,91 @@
 """SelfAttention: each element looks at all elements of its own set."""
 
-from torch import Tensor
+from typing import cast
 
-from janossy.nn.encoder.cost import seconds_by_weights, seconds_of_attention
+import torch
+from torch import Tensor, nn
+
+from janossy.evaluate.cost import Work
+from janossy.nn.encoder.cost import seconds_by_weights, seconds_of, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend, of_padded
 from janossy.nn.encoder.layer import SetLayer
 from janossy.nn.encoder.padding import Padding
+from janossy.nn.encoder.pair_bias import bias_of_padded, bias_of_pairs, check_bias
 from janossy.sets import Ragged
 
 
 class SelfAttention(SetLayer):
-    """y_i = W·[softmax_j(q_h(x_i)·k_h(x_j)/√c) v_h(x_j)]_h + b: multi-head attention over each set by itself.
+    """y_i = W·[softmax_j(q_h(x_i)·k_h(x_j)/√c + β_h) v_h(x_j)]_h + b: multi-head attention over each set by itself.
 
     j runs over all elements of the set, i itself included (Vaswani et al., 2017, Sec. 3.2.2; Lee et al., 2019, Eq. 6
     without the residual). ``Residual(SelfAttention(d))`` adds x.
 
     Args:
         num_heads: H, which divides in_features; c = in_features / H.
+        bias: a module from rows (T, 2, e) to (T, H), which gives β = bias(z_i, z_j) of each pair, as the Particle
+            Transformer has it (Qu et al., 2022, Eq. 3). z are the elements that the ``SetEncoder`` around it was given,
+            or the ``Residual``; without either they are x. None for β = 0.
 
     Shapes: sets.values (N, in_features) -> Ragged of values (N, in_features), the same sets.
     Invariance: equivariant, exactly. A set's results do not depend on its batch-mates.
     Cost: time n² for a set of n; memory linear in n by torch's fused kernel. Sets of like sizes are computed together,
-        padded by 15 % at most. The fused kernel is differentiated once; under
+        padded by 15 % at most. A bias takes H·n² numbers, and reads rows in pieces of 1 GiB. The fused kernel is
+        differentiated once; under
         ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`` any number of times, with n² numbers per head.
     Raises: TypeError or ValueError for sizes that are not integers >= 1, a num_heads that does not divide in_features,
-        or elements of another width.
+        elements of another width, a bias that is no module or reads other than pairs or gives other than H numbers.
 
     Example:
         >>> SelfAttention(8, num_heads=2)(Ragged.from_sets([torch.randn(3, 8), torch.randn(0, 8)])).sizes
         (3, 0)
+        >>> distances = FeaturedMLP(2, 8, 16, features=TupleFeatures(2, 8, distances=[[0, 1]]), out_features=2)
+        >>> SelfAttention(8, num_heads=2, bias=distances)(Ragged.from_sets([torch.randn(3, 8)])).sizes
+        (3,)
     """
 
-    def __init__(self, in_features: int, *, num_heads: int = 4) -> None:
+    def __init__(self, in_features: int, *, num_heads: int = 4, bias: nn.Module | None = None) -> None:
         super().__init__()
         self.heads = Heads(self, in_features, num_heads)
         self.in_features = in_features
         self.num_heads = num_heads
+        check_bias("SelfAttention", bias)
+        self.bias = bias
+        self.reads_inputs = bias is not None
 
-    def forward(self, sets: Ragged) -> Ragged:
+    def forward(self, sets: Ragged, *, inputs: Ragged | None = None) -> Ragged:
         self.check(sets)
         padding = Padding.of(sets)
-        parts = zip(padding.pad(self.heads.all_of(sets.values)), padding.masks(), strict=True)
+        masks = padding.masks()
+        if self.bias is not None:
+            read = padding.pad((sets if inputs is None else inputs).values)
+            masks = [self._masked(self._of_pairs(part), mask) for part, mask in zip(read, masks, strict=True)]
+        parts = zip(padding.pad(self.heads.all_of(sets.values)), masks, strict=True)
         found = padding.unpad([attend(*part.unbind(2), mask=mask) for part, mask in parts])
+        if self.bias is not None and len(found) == 0:
+            found = found + cast(Tensor, masks[0]).sum()  # 0, through which gradients reach the bias
         return sets.with_values(self.heads.out(found))
 
-    def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        return self.heads.out(attend(*self.heads.all_of(x).unbind(2), mask=of_padded(mask))), mask
+    def padded(self, x: Tensor, mask: Tensor, *, inputs: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        scores = of_padded(mask)
+        if self.bias is not None:
+            of_pairs = bias_of_padded(self.bias, x if inputs is None else inputs, self.num_heads)
+            scores = self._masked(of_pairs, scores)
+        return self.heads.out(attend(*self.heads.all_of(x).unbind(2), mask=scores)), mask
 
     def seconds(self, sets: Ragged) -> float:
         pairs = sum(n * n for n in sets.sizes)
-        return seconds_by_weights(self.heads, sets) + seconds_of_attention(sets, pairs, self.num_heads)
+        found = seconds_by_weights(self.heads, sets) + seconds_of_attention(sets, pairs, self.num_heads)
+        if self.bias is None:
+            return found
+        work = Work.of(self.bias, whole_rows=True)
+        return found + seconds_of(sets, flops=float(pairs * work.flops(1)), activations=float(pairs * work.outputs))
+
+    def _of_pairs(self, x: Tensor) -> Tensor:
+        return bias_of_pairs(cast(nn.Module, self.bias), x, self.num_heads)
+
+    def _masked(self, bias: Tensor, mask: Tensor | None) -> Tensor:
+        """Returns the bias, and −∞ where a key is padding."""
+        return bias if mask is None else bias.masked_fill(~mask, -torch.inf)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, num_heads={self.num_heads}"

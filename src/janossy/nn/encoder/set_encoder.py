@@ -1,13 +1,13 @@
 """SetEncoder: layers from sets to sets, one after the other; and blocks of attention for it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor, nn
 
 from janossy.nn.encoder.cost import outline
 from janossy.nn.encoder.induced_attention import InducedAttention
-from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, seconds
+from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, reads_inputs, seconds
 from janossy.nn.encoder.residual import Residual
 from janossy.nn.encoder.self_attention import SelfAttention
 from janossy.nn.modes import untouched
@@ -51,28 +51,38 @@ class SetEncoder(SetLayer):
                         f"SetEncoder expects orderings that draw nothing, as error bars do not see its draws; got "
                         f"{orderings} in a {type(module).__name__}. Use AllPermutations, Tuples or Canonical there."
                     )
+        changed = False
+        for layer in given:
+            if changed and reads_inputs(layer):
+                raise ValueError(
+                    f"SetEncoder expects layers whose bias reads the encoder's own elements before those that make "
+                    f"other sets; got {type(layer).__name__} behind one. Put it before the seeds, or leave out bias=."
+                )
+            changed = changed or not keeps_sizes(layer)
         self.in_features = getattr(given[0], "in_features", None) if isinstance(given[0], SetLayer) else None
         self.keeps_sizes = all(map(keeps_sizes, given))
 
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)
+        inputs = sets
         for layer in self.layers:
-            sets = apply(layer, sets)
+            sets = apply(layer, sets, inputs)
         return sets
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         self.check_values(x)
+        inputs = x
         for layer in self.layers:
-            x, mask = apply_padded(layer, x, mask)
+            x, mask = apply_padded(layer, x, mask, inputs)
         return x, mask
 
     def seconds(self, sets: Ragged) -> float:
-        total = 0.0
+        total, inputs = 0.0, sets[:0]
         with untouched(self):
             for layer in self.layers:
                 total += seconds(layer, sets)
                 sizes = layer.sizes_of(sets.sizes) if isinstance(layer, SetLayer) else sets.sizes
-                sets = outline(apply(layer, sets[:0]), sizes)
+                sets = outline(apply(layer, sets[:0], inputs), sizes)
         return total
 
     def sizes_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -94,6 +104,7 @@ def attention_blocks(
     hidden_features: int | None = None,
     norm: type[nn.Module] | None = nn.LayerNorm,
     dropout: float = 0.0,
+    bias: Callable[[], nn.Module] | None = None,
 ) -> list[nn.Module]:
     """Returns the layers of residual blocks of attention, with the norm before each layer, for a ``SetEncoder``.
 
@@ -105,9 +116,10 @@ def attention_blocks(
         hidden_features: the width within the feed-forward layers; None for 2·in_features.
         norm: a class of norms, called with in_features; None for none.
         dropout: of what each layer adds, in training.
+        bias: makes the bias of each block's ``SelfAttention``; None for none.
 
     Shapes: layers from sets.values (N, in_features) to (N, in_features).
-    Raises: TypeError or ValueError as the layers.
+    Raises: TypeError or ValueError as the layers; ValueError for a bias of induced attention.
 
     Example:
         >>> SetEncoder(attention_blocks(8, num_points=4, norm=SetNorm))(Ragged.from_sets([torch.randn(3, 8)])).sizes
@@ -115,8 +127,14 @@ def attention_blocks(
     """
     hidden = 2 * in_features if hidden_features is None else hidden_features
     encoder: list[nn.Module] = []
+    if num_points is not None and bias is not None:
+        raise ValueError(
+            f"attention_blocks expects a bias for self-attention, as induced points are no elements; got "
+            f"num_points={num_points} and a bias. Leave one of them out."
+        )
     for _ in range(num_blocks):
-        attention: nn.Module = SelfAttention(in_features, num_heads=num_heads)
+        made = None if bias is None else bias()
+        attention: nn.Module = SelfAttention(in_features, num_heads=num_heads, bias=made)
         if num_points is not None:
             points = Residual(_feed_forward(in_features, hidden), norm=_normed(norm, in_features))
             attention = InducedAttention(in_features, num_points=num_points, num_heads=num_heads, inner=points)
