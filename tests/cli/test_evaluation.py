@@ -95,7 +95,7 @@ def test_classes_are_judged_by_networks_that_had_not_seen_the_set(models):
     assert evaluation.predictions[order].tolist() == [bool(p[1] > p[0]) for p in expected]
     assert evaluation.targets[order].tolist() == RETURNED.tolist()
     lacks = [1 - p[int(true)] for p, true in zip(expected, RETURNED, strict=True)]
-    assert np.allclose(evaluation.losses(model.classes_)[order], lacks, atol=1e-6)
+    assert np.allclose(evaluation.losses()[order], lacks, atol=1e-6)
     found = scores(evaluation.targets, evaluation.predictions, "classification")
     assert found["accuracy"] == np.mean([(p[1] > p[0]) == true for p, true in zip(expected, RETURNED, strict=True)])
 
@@ -109,7 +109,7 @@ def test_numbers_are_judged_by_networks_that_had_not_seen_the_set(models):
     assert np.allclose(evaluation.predictions[order], expected, rtol=1e-5)
     assert np.array_equal(evaluation.targets[order], TOTALS[sets])
     errors = np.abs(expected - TOTALS[sets]) / TOTALS[sets].std(0)
-    assert np.allclose(evaluation.losses(None)[order], errors.max(1), rtol=1e-5)
+    assert np.allclose(evaluation.losses()[order], errors.max(1), rtol=1e-5)
 
 
 def test_the_whole_is_the_mean_of_models_of_new_sets(models):
@@ -157,9 +157,9 @@ def test_a_fit_predicts_each_validation_set_once_per_network(janossy, monkeypatc
 
 def test_what_is_most_wrong_is_named_with_what_mattered(models):
     _, model, _ = models
-    evaluation = evaluate(model, TOTALS)
+    evaluation = evaluate(model, TOTALS, ("total", "hour"))
     errors = np.abs(evaluation.predictions - evaluation.targets) / evaluation.targets.std(0)
-    wrong = list(worst_predictions(model, SETS, evaluation, ["total", "hour"]))
+    wrong = list(worst_predictions(model, SETS, evaluation))
     worst = int(errors.max(1).argmax())
     assert wrong[0].name == f"set {evaluation.sets[worst]}" and wrong[0].of == ("total", "hour")[errors[worst].argmax()]
     assert wrong[0].target == f"total {evaluation.targets[worst, 0]:.5g}, hour {evaluation.targets[worst, 1]:.5g}"

@@ -80,7 +80,7 @@ def test_an_error_bar_of_several_networks_is_the_spread_over_seeds(strategies, m
 def test_the_temperature_is_that_of_sets_one_by_one(strategy):
     """Sets of a few orders have fewer draws than others, and of many pairs some are drawn."""
     sizes = [1, 2, 3, 4, 5, 8, 12, 0] * 12
-    sets, task = sets_of(sizes), Classification(2)
+    sets, task = sets_of(sizes), Classification((2,))
     net = network("gru") if strategy == "gru" else limited(strategy)
     labels = torch.randint(2, (len(sizes),), generator=torch.Generator().manual_seed(1))
     examples = Examples(sets, None, labels, torch.ones(len(sizes)))

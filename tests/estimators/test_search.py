@@ -39,7 +39,7 @@ def search(limits: Limits, num_folds: int | float = 0.25, tell=lambda progress: 
     data = examples()
     parts = splits(data.targets, num_folds, np.random.default_rng(0))
     layouts = Layout((), 2), Layout()
-    return Search(data, parts, Classification(2), layouts, limits, num_permutations=4, seed=0, tell=tell)
+    return Search(data, parts, Classification((2,)), layouts, limits, num_permutations=4, seed=0, tell=tell)
 
 
 # Splits

@@ -14,7 +14,7 @@ import pyarrow as pa
 from janossy.checks import check_integer
 from janossy.estimators import SetClassifier, SetRegressor, load
 from janossy.estimators.networks import SEED
-from janossy.estimators.predictions import beside_ids, prediction_schema, predictions
+from janossy.estimators.predictions import beside_ids, num_target_names, prediction_schema, predictions
 from janossy.saving import SavedModelError, digest
 from janossy.tables import as_sets
 from janossy.tables.lists import holds_lists, leaf_names
@@ -78,9 +78,10 @@ class SetPredictor:
         object.__setattr__(self, "model", str(Path(self.model).absolute()))
         object.__setattr__(self, "digest", _digest(str(self.model)))
         loaded = self._loaded
-        if self.targets and (isinstance(loaded, SetClassifier) or len(self.targets) != len(loaded.y_mean_)):
+        if self.targets and len(self.targets) != num_target_names(loaded):
             raise ValueError(
-                f"SetPredictor expects a name for each of a regressor's targets; got {self.targets}. Leave them out."
+                f"SetPredictor expects a name for each of {num_target_names(loaded)} targets; got {self.targets}. "
+                "Leave them out."
             )
 
     def __call__(self, table: pa.Table | pa.RecordBatch) -> pa.Table:

@@ -59,7 +59,9 @@ def fit(
     target: Annotated[
         list[str],
         typer.Option(
-            metavar="COL", help="The column to predict: one value per set. Repeat the option for several numbers."
+            metavar="COL",
+            help="The column to predict: one value per set, or a list of labels. Repeat the option for several "
+            "numbers, or, with --task classification, several classes.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder that is written; it must not be there yet.")],
@@ -93,9 +95,18 @@ def fit(
         typer.Option(help="The kind of the target, if its values suggest another."),
     ] = None,
     loss: Annotated[
-        Literal["squared_error", "huber", "poisson", "gamma", "quantile"] | None,
+        Literal["squared_error", "huber", "poisson", "gamma", "quantile", "cox"] | None,
         typer.Option(
-            help="The loss of a target that is a number: huber for outliers, poisson for counts, gamma for amounts."
+            help="The loss of a target that is a number: huber for outliers, poisson for counts, gamma for amounts, "
+            "cox for a time with --event."
+        ),
+    ] = None,
+    event: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="The target is a time: the column that says if an event came then, 1, or observation ended, 0.",
+            show_default=False,
         ),
     ] = None,
     quantiles: Annotated[
@@ -133,6 +144,7 @@ def fit(
         ),
     ] = None,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh all classes alike, however rare.")] = False,
+    ordinal: Annotated[bool, typer.Option("--ordinal", help="The classes ascend, as grades do.")] = False,
     stream: Annotated[
         bool,
         typer.Option(
@@ -178,12 +190,19 @@ def fit(
         "checkpoint": checkpoint,
         "num_threads": threads,
     }
-    if balanced and task == "regression":
-        raise BadArgument("--balanced is of classes; leave it out of a regression.")
+    for option, given in {"--balanced": balanced, "--ordinal": ordinal}.items():
+        if given and task == "regression":
+            raise BadArgument(f"{option} is of classes; leave it out of a regression.")
+    if (event is None and loss == "cox") or (event is not None and loss not in (None, "cox")):
+        raise BadArgument("--loss cox and --event COL go together: a time as --target, and its event.")
+    if event is not None:
+        loss = "cox"
+        if len(target) > 1:
+            raise BadArgument(f"--event is of one --target, a time; got {', '.join(target)}.")
     of_numbers: dict[str, Any] = {}
     if loss is not None or quantiles is not None:
-        if task == "classification" or balanced:
-            raise BadArgument("--loss and --quantiles are of numbers; leave them out of a classification.")
+        if task == "classification" or balanced or ordinal:
+            raise BadArgument("--loss, --event and --quantiles are of numbers; leave them out of a classification.")
         if quantiles is not None and loss not in (None, "quantile"):
             raise BadArgument(f"--quantiles are of --loss quantile; got --loss {loss}.")
         task, of_numbers = "regression", {"loss": loss or "quantile"}
@@ -197,8 +216,10 @@ def fit(
     else:
         check_tables(tables)
     check_new(out)
-    if len(target) > 1 and (task == "classification" or balanced):
-        raise BadArgument("several targets are numbers, one regression; classes are one --target.")
+    if len(target) > 1 and ordinal:
+        raise BadArgument("--ordinal is of one --target; fit several one by one.")
+    if ordinal:
+        task = "classification"
     columns = [tuple(dict.fromkeys(each)) for each in (set_id, target)]
     columns += [names(each) for each in (set_columns, numeric, categorical, drop)]
     with loading():
@@ -207,8 +228,8 @@ def fit(
 
     how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator)
     columns.append(how.spelling.null_values)
-    recipe = Recipe(*columns, *((() if name is None else (name,)) for name in (weight, groups)))
-    fit(Request(tuple(tables), recipe, out, task, balanced, settings, stream, how, drop_ids, of_numbers))
+    recipe = Recipe(*columns, *((() if name is None else (name,)) for name in (weight, groups, event)))
+    fit(Request(tuple(tables), recipe, out, task, balanced, settings, stream, how, drop_ids, of_numbers, ordinal))
 
 
 def _strategy(text: str) -> str | list[str]:

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d, compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from janossy.estimators.batches import Examples
+from janossy.estimators.class_targets import EXPECTED, ClassTargets
 from janossy.estimators.ensemble import temperature
 from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
@@ -23,7 +23,6 @@ from janossy.estimators.streams.scan import Scan
 from janossy.estimators.tasks import Classification
 from janossy.estimators.trials import Progress
 from janossy.tables.forms import Names
-from janossy.tables.targets import check_none_missing
 
 
 class SetClassifier(ClassifierMixin, SetEstimator):
@@ -56,6 +55,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         num_permutations: random orders that a prediction averages over, for strategies that draw them.
         numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
+        ordinal: True if the classes ascend, as grades do: then cumulative logits are learnt, by networks alone.
         checkpoint: a folder to which a fit is saved now and then, and from which the same fit goes on after it was
             killed, to the same result; None for none.
         num_threads: threads of torch in training; None for one if batches are small, else all that torch has. Another
@@ -66,7 +66,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         progress: a function that is called with a ``Progress`` after every epoch and trial.
 
     Attributes:
-        classes_: the labels, in the order of ``predict_proba``'s columns.
+        classes_: the labels, in the order of ``predict_proba``'s columns; a list of arrays for several columns.
         trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
         sensitivity_: how much single orders of validation sets matter to the main network that draws orders
             (``janossy.inference.Sensitivity``); None if none does.
@@ -76,7 +76,12 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         temperature_: what logits are divided by.
         n_features_in_, feature_names_in_: of tables and matrices, as in scikit-learn.
 
-    Shapes: B sets, y (B,) -> labels (B,), probabilities (B, classes).
+    y may also be an array (B, t), of a class in each of t columns, or hold a collection of labels for each set. Such a
+    fit learns from all of them at once, by networks alone.
+
+    Shapes: B sets, y (B,) -> labels (B,), probabilities (B, classes). y (B, t) -> labels (B, t), and a list of t
+        arrays of probabilities, or, if all columns hold 0 and 1, the probabilities of 1 (B, t). Collections of L labels
+        in all -> tuples of labels (B,), an object array, and their probabilities (B, L).
     Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
         training diverges, or a prediction is not finite; KeyboardInterrupt after Ctrl-C before there is anything to
         keep.
@@ -89,8 +94,9 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         (3, 2)
     """
 
-    classes_: np.ndarray
+    classes_: Any
     temperature_: float
+    _class_targets: ClassTargets
 
     def __init__(
         self,
@@ -107,6 +113,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         categorical: Names = (),
         set_columns: Names | None = None,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+        ordinal: bool = False,
         checkpoint: str | PathLike[str] | None = None,
         num_threads: int | None = None,
         device: str = "cpu",
@@ -134,42 +141,41 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             progress=progress,
         )
         self.class_weight = class_weight
+        self.ordinal = ordinal
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Learns to predict the class y (B,) of each set of X.
+        """Learns to predict the class y (B,) of each set of X, or several, y (B, t), or a collection of labels.
 
         ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both
         learnt from and in validation. Of files both are names of columns.
         """
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
+            if stream.y is not None and not isinstance(stream.y, str):
+                raise ValueError(
+                    f"SetClassifier expects one column y of sets in files; got {list(stream.y)}. Read them into memory."
+                )
             self._fit_stream(stream, True, self._targets)
             return self
         check_targets_given(y, self)
         sets = self._sets(X, reset=True)
-        y = column_or_1d(y, warn=True)
-        check_none_missing(y)
-        check_classification_targets(y)
-        check_consistent_length(sets, y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"SetClassifier expects two classes or more in y; got one class, {self.classes_[0]!r}. Is y the column "
-                "that is to be predicted?"
-            )
-        weights = weights_of(sample_weight, len(y))
+        known, given, codes = ClassTargets.of(y)
+        check_consistent_length(sets, codes)
+        task = known.task(self.ordinal)
+        weights = weights_of(sample_weight, len(codes))
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y)
-        numbers = groups_of(groups, len(y))
-        self._fit(sets, torch.from_numpy(codes.astype(np.int64)), weights, numbers, Classification(len(self.classes_)))
+            weights = weights * compute_sample_weight(self.class_weight, given)
+        self._use(known)
+        self._fit(sets, codes, weights, groups_of(groups, len(codes)), task)
         return self
 
+    def _use(self, known: ClassTargets) -> None:
+        self._class_targets, self.classes_ = known, known.public
+
     def _targets(self, scan: Scan) -> Targets:
-        self.classes_ = np.array(scan.labels)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"SetClassifier expects two classes or more in y; got one class, {self.classes_[0]!r}. Is y the column "
-                "that is to be predicted?"
-            )
+        classes = np.array(scan.labels)
+        if len(classes) < 2:
+            raise ValueError(f"{EXPECTED}; got one class, {classes[0]!r}. Is y the column that is to be predicted?")
+        self._use(ClassTargets("one", [classes]))
         counts, given = np.array(scan.counts), self.class_weight
         each = 1 / counts if given == "balanced" else np.array([(given or {}).get(label, 1.0) for label in scan.labels])
         weights = torch.from_numpy(each * counts.sum() / (each * counts).sum()).float()
@@ -178,7 +184,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             codes = np.searchsorted(self.classes_, targets.astype(self.classes_.dtype))
             return torch.from_numpy(codes.astype(np.int64))
 
-        return Targets(Classification(len(self.classes_)), encode, lambda codes: weights[codes])
+        return Targets(self._class_targets.task(self.ordinal), encode, lambda codes: weights[codes])
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
@@ -187,44 +193,66 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """The most probable class of each set (B,).
+        """The most probable class of each set (B,); of several columns (B, t); of labels, those more probable than not.
 
-        ``return_std``: also the standard error (B,) of its probability over random orders: how far other orders would
-        move it. 0 where none are drawn.
+        ``return_std``: also the standard errors of their probabilities over random orders, (B,), (B, t) or (B, L): how
+        far other orders would move them. 0 where none are drawn.
         """
-        outcome = self._outcome(X)
-        codes = outcome.mean.argmax(1)
-        labels = self.classes_[codes.numpy()]
-        return (labels, outcome.standard_error.gather(1, codes[:, None])[:, 0].numpy()) if return_std else labels
+        outcome, task = self._outcome(X), self.task_
+        codes = task.codes(outcome.mean)
+        labels = self._class_targets.decoded(codes.numpy())
+        if not return_std:
+            return labels
+        errors = task.chosen(outcome.standard_error, codes).numpy()
+        return labels, errors[:, 0] if self._class_targets.kind == "one" else errors
 
     @overload
-    def predict_proba(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
+    def predict_proba(self, X: Any, return_std: Literal[False] = False) -> Any: ...
 
     @overload
-    def predict_proba(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict_proba(self, X: Any, return_std: Literal[True]) -> tuple[Any, Any]: ...
 
-    def predict_proba(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    def predict_proba(self, X: Any, return_std: bool = False) -> Any:
         """The probability of each class (B, C), in the order of ``classes_``.
 
-        ``return_std``: also its standard error (B, C) over random orders.
+        Of several columns it is a list of such arrays, or (B, t) for 0 and 1; of labels (B, L).
+        ``return_std``: also its standard error over random orders, in the same form.
         """
-        outcome = self._outcome(X)
-        probabilities = outcome.mean.numpy()
-        return (probabilities, outcome.standard_error.numpy()) if return_std else probabilities
+        outcome, arranged = self._outcome(X), self._class_targets.arranged
+        probabilities = arranged(outcome.mean)
+        return (probabilities, arranged(outcome.standard_error)) if return_std else probabilities
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The part of the sets whose class is right; of several classes or labels, whose classes are all right."""
+        check_is_fitted(self)
+        if self._class_targets.kind == "one":
+            return float(super().score(X, y, sample_weight))
+        said = self.predict(X)
+        if self._class_targets.kind == "labels":
+            right = np.array([set(each) == set(labels) for each, labels in zip(y, said, strict=True)])
+        else:
+            right = (np.asarray(y) == said).all(1)
+        return float(np.average(right, weights=sample_weight))
 
     def change_probability(self, X: Any) -> np.ndarray:
         """Returns the probability that averaging over more orders would give another class, (B,): 0 if none are drawn.
 
-        This is about the order alone, and not the probability that the class is wrong.
+        This is about the order alone, and not the probability that the class is wrong. Raises: AttributeError for
+        several classes per set.
         """
+        check_is_fitted(self)
+        if self._class_targets.kind != "one":
+            raise AttributeError("change_probability expects one class per set; got several. See return_std=True.")
         return self._outcome(X).change_probability.numpy()
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
-        codes = whole.argmax(1, keepdim=True)
-        of_set = whole.gather(1, codes).repeat_interleave(sizes, 0)
-        return (of_set - without.gather(1, codes.repeat_interleave(sizes, 0)))[:, 0]
+        task = self.task_
+        codes = task.codes(whole)
+        of_set = task.chosen(whole, codes).repeat_interleave(sizes, 0)
+        changes = of_set - task.chosen(without, codes.repeat_interleave(sizes, 0))
+        return changes[:, 0] if self._class_targets.kind == "one" else changes
 
-    def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, Any]:
         """Returns what the networks that left out a set in training say of it, as kept from ``fit``.
 
         They would say it of new sets, but that the choice among candidates, and the temperature, have looked at it.
@@ -233,13 +261,17 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         Args:
             num_permutations: how many of the orders that were drawn count. None for all.
 
-        Shapes: the numbers of the sets in X (V,), and probabilities (V, C).
+        Shapes: the numbers of the sets in X (V,), and probabilities (V, C), or as ``predict_proba`` gives several.
         Raises: NotFittedError before fit, and of a model that was loaded.
         """
         sets, means = self._validation_means(num_permutations)
-        return sets, means.numpy()
+        return sets, self._class_targets.arranged(means)
+
+    @property
+    def task_(self) -> Classification:
+        """The task of the fitted networks."""
+        return cast(Classification, self.ensemble_.task)
 
     def _calibrate(self, folds: Sequence[Fold], examples: Examples) -> None:
-        task = Classification(len(self.classes_))
-        self.temperature_ = temperature(folds, examples, task)
+        self.temperature_ = temperature(folds, examples, self.task_)
         self.ensemble_.temperature = self.temperature_

@@ -20,8 +20,11 @@ MAX_LABEL = 10_000
 MAX_LABELS_BYTES = 2**26
 """The bytes of all labels in an array of text, whose entries are all as long as the longest."""
 
-LossName = Literal["squared_error", "huber", "poisson", "gamma", "quantile"]
+LossName = Literal["squared_error", "huber", "poisson", "gamma", "quantile", "cox"]
 """The losses of regressors, as ``tasks`` has them, which needs torch."""
+
+ClassKind = Literal["one", "columns", "labels"]
+"""The kinds of a classifier's targets, as ``class_targets`` has them, which needs torch."""
 
 Positive = Annotated[float, Meta(gt=0)]
 Level = Annotated[float, Meta(gt=0, lt=1)]
@@ -54,8 +57,15 @@ class FittedClassifier(Struct):
 
     n_features_in_: int
     temperature_: Positive
-    classes_: Labels
+    classes_: Labels | list[Labels]
     feature_names_in_: list[str] | None = None
+    kind: ClassKind = "one"
+    ordinal: bool = False
+
+    @property
+    def columns(self) -> list[Labels]:
+        """The classes of each column, or the labels alone."""
+        return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
 
 
 class FittedRegressor(Struct):
@@ -101,7 +111,8 @@ class SavedClassifier(_Saved, tag_field="estimator", tag="SetClassifier"):
 
     @property
     def num_outputs(self) -> int:
-        return len(self.fitted.classes_.values)
+        sizes = [len(labels.values) for labels in self.fitted.columns]
+        return sum(sizes) * (2 if self.fitted.kind == "labels" else 1) - self.fitted.ordinal
 
 
 class SavedRegressor(_Saved, tag_field="estimator", tag="SetRegressor"):
@@ -140,6 +151,8 @@ def checked(description: Mapping[str, Any], path: str | PathLike[str]) -> Saved:
         _check_weights(saved.weights, len(saved.networks))
         if isinstance(saved, SavedRegressor):
             _check_targets(saved.fitted)
+        else:
+            _check_classes(saved.fitted)
     except ValueError as error:
         raise SavedModelError(f"{path} expects an estimator as save describes it; {error}. Was it edited?") from None
     return saved
@@ -165,6 +178,13 @@ def _check_weights(weights: list[float], num_networks: int) -> None:
         raise ValueError(f"weights: one for each of {num_networks} networks is expected; got {len(weights)}")
     if not isclose(sum(weights), 1, abs_tol=1e-6):
         raise ValueError(f"weights: a sum of 1 is expected; got {sum(weights):.6g}")
+
+
+def _check_classes(fitted: FittedClassifier) -> None:
+    if isinstance(fitted.classes_, list) != (fitted.kind == "columns") or not fitted.columns:
+        raise ValueError(f"fitted.classes_: classes of the kind {fitted.kind!r} are expected; got others")
+    if fitted.ordinal and fitted.kind != "one":
+        raise ValueError("fitted.ordinal: one class per set is expected; got several")
 
 
 def _check_targets(fitted: FittedRegressor) -> None:

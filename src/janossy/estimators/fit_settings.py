@@ -87,17 +87,23 @@ class FitSettings(BaseEstimator):
             self.patience,
         )
 
-    def _candidates(self) -> list[Candidate]:
-        """Returns what the strategy stands for, without classical learners if they do not minimise the loss."""
-        tried = candidates(self.strategy)
-        loss = self.get_params().get("loss", "squared_error")
-        if loss == "squared_error":
+    def _candidates(self, several: bool = False) -> list[Candidate]:
+        """Returns what the strategy stands for, without classical learners if they do not minimise the loss.
+
+        ``several``: True for several classes per set.
+        """
+        tried, settings = candidates(self.strategy), self.get_params(deep=False)
+        loss = settings.get("loss", "squared_error")
+        reasons = {f"loss={loss!r}": loss != "squared_error", "ordinal=True": settings.get("ordinal", False)}
+        why = next((name for name, applies in reasons.items() if applies), "several classes per set" * several)
+        if not why:
             return tried
         networks = [each for each in tried if not each.classical]
         if not networks:
+            minimised = "one cross-entropy of unordered classes" if "ordinal" in settings else "squared errors"
             raise ValueError(
-                f"loss={loss!r} expects networks in strategy, as {tried[0].strategy!r} minimises squared errors. Give "
-                "'auto', or the name of a network."
+                f"{why} expects networks in strategy, as {tried[0].strategy!r} minimises {minimised}. Give 'auto', or "
+                "the name of a network."
             )
         return networks
 

@@ -1,21 +1,28 @@
 """The predictions of a fitted estimator, as a table: of the same columns and types whatever the sets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from janossy.estimators.classifier import SetClassifier
+from janossy.estimators.ensemble import Outcome
 from janossy.estimators.networks import SEED
 from janossy.estimators.regressor import SetRegressor
 from janossy.tables.table import SetTable
 
 
+def num_target_names(model: SetClassifier | SetRegressor) -> int:
+    """Returns how many names of targets the columns of predictions have: none for one class or for labels."""
+    if isinstance(model, SetRegressor):
+        return len(model.y_mean_)
+    return len(model._class_targets.classes) if model._class_targets.kind == "columns" else 0
+
+
 def prediction_schema(model: SetClassifier | SetRegressor, targets: Sequence[str] = ()) -> pa.Schema:
     """The columns of ``predictions``."""
     if isinstance(model, SetClassifier):
-        names = [f"probability_{name}" for name in model.classes_] + ["standard_error", "change_probability"]
-        return pa.schema({"prediction": pa.array(model.classes_).type} | dict.fromkeys(names, pa.float32()))
+        return pa.schema([field for field, _ in _of_classes(model, targets, None)])
     names = [""] if model._flat else [f"_{name}" for name in targets or range(len(model.y_mean_))]
     kinds = ["prediction", "standard_error", *(f"quantile_{level:g}" for level in model.task_.quantiles)]
     return pa.schema({f"{kind}{name}": pa.float64() for name in names for kind in kinds})
@@ -25,20 +32,54 @@ def predictions(
     model: SetClassifier | SetRegressor, sets: SetTable, targets: Sequence[str] = (), seed: int = SEED
 ) -> pa.Table:
     """The predictions, one row per set. ``targets``: the names of several; ``seed``: of the orders that are drawn."""
-    schema = prediction_schema(model, targets)
     if isinstance(model, SetClassifier):
-        outcome = model._outcome(sets, seed)
-        probabilities, errors = outcome.mean.numpy(), outcome.standard_error.numpy()
-        best = probabilities.argmax(1)
-        of_best = errors[np.arange(len(best)), best]
-        columns = [model.classes_[best], *probabilities.T, of_best, outcome.change_probability.numpy()]
-    else:
-        means, errors = model._in_units(sets, seed)
-        middle, columns = model.task_.middle, []
-        for j in range(means.shape[1]):
-            columns += [means[:, j, middle], errors[:, j, middle], *(means[:, j].T if model.task_.quantiles else ())]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+        found = list(_of_classes(model, targets, model._outcome(sets, seed)))
+        arrays = [pa.array(values, field.type) for field, values in found]
+        return pa.Table.from_arrays(arrays, schema=pa.schema([field for field, _ in found]))
+    means, errors = model._in_units(sets, seed)
+    middle, columns = model.task_.middle, []
+    for j in range(means.shape[1]):
+        columns += [means[:, j, middle], errors[:, j, middle], *(means[:, j].T if model.task_.quantiles else ())]
+    arrays = [pa.array(column, pa.float64()) for column in columns]
+    return pa.Table.from_arrays(arrays, schema=prediction_schema(model, targets))
+
+
+def _of_classes(
+    model: SetClassifier, targets: Sequence[str], outcome: Outcome | None
+) -> Iterator[tuple[pa.Field, np.ndarray | None]]:
+    """The columns of a classifier's predictions, with their values if there is an outcome.
+
+    - One class: the class, all probabilities, and the standard error and probability of change of the class.
+    - Several columns: the class, all probabilities, and the standard error, of each.
+    - Labels: the list of those that are more probable than not, and the probability and standard error of each.
+    """
+    known, task = model._class_targets, model.task_
+    single, labels = known.kind == "one", known.kind == "labels"
+    codes = means = errors = None
+    if outcome is not None:
+        codes = task.codes(outcome.mean)
+        errors = task.chosen(outcome.standard_error, codes).numpy()
+        means = [part.numpy() for part in task.parts(outcome.mean)]
+    decoded = None if codes is None else known.decoded(codes.numpy())
+
+    def number(name: str, values: np.ndarray | None) -> tuple[pa.Field, np.ndarray | None]:
+        return pa.field(name, pa.float32()), values
+
+    if labels:
+        yield pa.field("prediction", pa.list_(pa.array(known.classes[0]).type)), decoded
+        for j, label in enumerate(known.classes[0]):
+            yield number(f"probability_{label}", None if means is None else means[j][:, 1])
+            yield number(f"standard_error_{label}", None if errors is None else errors[:, j])
+        return
+    suffixes = [""] if single else [f"_{name}" for name in targets or range(len(known.classes))]
+    for j, (suffix, classes) in enumerate(zip(suffixes, known.classes, strict=True)):
+        kind = pa.array(classes).type
+        yield pa.field(f"prediction{suffix}", kind), None if codes is None else classes[codes[:, j].numpy()]
+        for c, label in enumerate(classes):
+            yield number(f"probability{suffix}_{label}", None if means is None else means[j][:, c])
+        yield number(f"standard_error{suffix}", None if errors is None else errors[:, j])
+    if single:
+        yield number("change_probability", None if outcome is None else outcome.change_probability.numpy())
 
 
 def beside_ids(ids: pa.Schema, predicted: pa.Schema) -> pa.Schema:

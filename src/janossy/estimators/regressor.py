@@ -19,6 +19,7 @@ from janossy.estimators.networks import SEED
 from janossy.estimators.set_estimator import SetEstimator
 from janossy.estimators.streams.fitting import Targets
 from janossy.estimators.streams.scan import Scan
+from janossy.estimators.survival import concordance
 from janossy.estimators.tasks import LOSSES, Regression
 from janossy.estimators.trials import Progress
 from janossy.tables.forms import Names
@@ -36,9 +37,13 @@ class SetRegressor(RegressorMixin, SetEstimator):
 
     Args:
         loss: "squared_error"; "huber", which outliers move less; "poisson", of counts, and "gamma", of amounts above
-            0, which predict means; "quantile".
+            0, which predict means; "quantile"; "cox", of survival.
         quantiles: the levels that "quantile" predicts, ascending, between 0 and 1. ``predict`` gives the one nearest
             to the median, and ``predict_quantiles`` all of them: 0.05 and 0.95 are an interval of 90 %.
+
+    Of "cox" y (B, 2) has a time, and 1 for an event at that time or 0 where the observation ended before one.
+    Predictions (B,) are logarithms of hazards, relative to the mean set's: the higher, the earlier is the event (Cox,
+    1972). Each event is compared with the sets of its batch that are still at risk. ``score`` is the concordance.
 
     Shapes: B sets, y (B,) or (B, t) -> predictions, and their standard errors, like y.
     Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
@@ -120,20 +125,22 @@ class SetRegressor(RegressorMixin, SetEstimator):
         weights = weights_of(sample_weight, len(y))
         columns = y[:, None] if y.ndim == 1 else y
         part = (weights / max(weights.sum(), np.finfo(float).tiny))[:, None]
-        self._flat = y.ndim == 1
+        self._flat = y.ndim == 1 or self.loss == "cox"
         _check_range(columns, self.loss)
         self.y_mean_ = (part * columns).sum(0)
         self.y_scale_ = _scales(columns, self.y_mean_, part)
         self._use_units(columns, weights)
+        if self.loss == "cox":  # ranks, which float32 holds
+            columns = np.stack([np.unique(columns[:, 0], return_inverse=True)[1], columns[:, 1]], 1)
         targets = torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
-        self._fit(sets, targets, weights, groups_of(groups, len(y)), self._task(columns.shape[1]))
+        self._fit(sets, targets, weights, groups_of(groups, len(y)), self._task(len(self.y_scale_)))
         return self
 
     def _targets(self, stream: SetStream, scan: Scan) -> Targets:
-        self._flat = scan.flat
+        self._flat = scan.flat or self.loss == "cox"
         self.y_mean_ = np.array(scan.means)
         scales = np.array(scan.scales)
-        self.y_scale_ = np.where(scales > 0, scales, 1.0)
+        self.y_scale_ = scales = np.where(scales > 0, scales, 1.0)
         part = stream.part(scan.validation_sets)
         assert part.targets is not None
         self._use_units(part.targets.reshape(len(part.targets), -1).astype(np.float64), np.ones(len(part.targets)))
@@ -141,9 +148,11 @@ class SetRegressor(RegressorMixin, SetEstimator):
         def encode(targets: np.ndarray) -> Tensor:
             columns = targets.reshape(len(targets), -1)
             _check_range(columns, self.loss)
+            if self.loss == "cox":
+                columns = np.stack([(columns[:, 0] - scan.means[0]) / scales[0], columns[:, 1]], 1)
             return torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
 
-        return Targets(self._task(len(scales)), encode, lambda targets: torch.ones(len(targets)))
+        return Targets(self._task(len(self.y_scale_)), encode, lambda targets: torch.ones(len(targets)))
 
     def _check_loss(self) -> None:
         """Raises a ValueError for settings that are no loss."""
@@ -162,6 +171,8 @@ class SetRegressor(RegressorMixin, SetEstimator):
         if self.loss in ("poisson", "gamma"):  # multiples of the mean
             self.y_scale_ = np.where(self.y_mean_ > 0, self.y_mean_, 1.0)
             self.y_mean_ = np.zeros_like(self.y_mean_)
+        elif self.loss == "cox":  # only the order of times counts
+            self.y_mean_, self.y_scale_ = np.zeros(1), np.ones(1)
         elif self.loss in ("huber", "quantile"):  # those that outliers do not move
             low, middle, high = (_weighted_quantile(targets, weights, level) for level in (0.25, 0.5, 0.75))
             scales = (high - low) / NORMAL_QUARTILES
@@ -193,6 +204,15 @@ class SetRegressor(RegressorMixin, SetEstimator):
         self._check_quantiles()
         quantiles = self._in_units(X)[0]
         return quantiles[:, 0] if self._flat else quantiles
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R², or for the loss "cox" the concordance: the part of comparable pairs in the right order."""
+        check_is_fitted(self)
+        if self.task_.loss != "cox":
+            return float(super().score(X, y, sample_weight))
+        targets = torch.from_numpy(check_array(y, dtype=np.float64, input_name="y", estimator=self))
+        weights = torch.from_numpy(weights_of(sample_weight, len(targets)))
+        return concordance(torch.from_numpy(self.predict(X)), targets, weights)
 
     def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns what the networks that left out a set in training say of it, as kept from ``fit``.
@@ -260,11 +280,17 @@ class SetRegressor(RegressorMixin, SetEstimator):
 
 
 def _check_range(targets: np.ndarray, loss: LossName) -> None:
-    """Raises a ValueError for targets that a loss cannot explain."""
+    """Raises a ValueError for targets (B, t) that a loss cannot explain."""
     least = float(targets.min())
     if (loss == "poisson" and least < 0) or (loss == "gamma" and least <= 0):
         expected = "numbers above 0" if loss == "gamma" else "no number below 0"
         raise ValueError(f"loss={loss!r} expects {expected} in y; got {least:.6g}. Take another loss.")
+    if loss == "cox":
+        if targets.shape[1] != 2:
+            raise ValueError(f"loss='cox' expects y of shape (B, 2), a time and an event; got {targets.shape}.")
+        events = targets[:, 1]
+        if other := set(np.unique(events)[:9].tolist()) - {0.0, 1.0}:
+            raise ValueError(f"loss='cox' expects events that are 0 or 1 in the second column of y; got {min(other)}.")
 
 
 def _weighted_quantile(targets: np.ndarray, weights: np.ndarray, level: float) -> np.ndarray:

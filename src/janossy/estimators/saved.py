@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.classifier import SetClassifier
 from janossy.estimators.description import NUMBERS, Saved, SavedClassifier, SavedTrial, check_lengths, checked
 from janossy.estimators.ensemble import Ensemble
@@ -58,7 +59,14 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
     if hasattr(estimator, "feature_names_in_"):
         fitted["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
     if isinstance(estimator, SetClassifier):
-        fitted |= {"temperature_": estimator.temperature_, "classes_": _labels(estimator.classes_)}
+        known = estimator._class_targets
+        labels = [_labels(each) for each in known.classes]
+        fitted |= {
+            "temperature_": estimator.temperature_,
+            "classes_": labels if known.kind == "columns" else labels[0],
+            "kind": known.kind,
+            "ordinal": estimator.task_.ordinal,
+        }
     else:
         fitted |= {
             "y_mean_": estimator.y_mean_.tolist(),
@@ -118,9 +126,9 @@ def _estimator(saved: Saved, tensors: Mapping[str, Tensor]) -> SetClassifier | S
     estimator: SetClassifier | SetRegressor
     if isinstance(saved, SavedClassifier):
         estimator = SetClassifier(**_settings(saved, SetClassifier))
-        estimator.classes_ = saved.fitted.classes_.array()
+        estimator._use(ClassTargets(saved.fitted.kind, [labels.array() for labels in saved.fitted.columns]))
         estimator.temperature_ = temperature = saved.fitted.temperature_
-        task: Classification | Regression = Classification(len(estimator.classes_))
+        task: Classification | Regression = estimator._class_targets.task(saved.fitted.ordinal)
     else:
         estimator = SetRegressor(**_settings(saved, SetRegressor))
         estimator.y_mean_, estimator.y_scale_ = np.array(saved.fitted.y_mean_), np.array(saved.fitted.y_scale_)

@@ -38,7 +38,7 @@ from janossy.estimators.size_extrapolation import largest_size
 from janossy.estimators.splits import splits
 from janossy.estimators.streams.fitting import FitRequest, Fitted, Targets, fit_stream
 from janossy.estimators.streams.scan import Scan
-from janossy.estimators.tasks import Task
+from janossy.estimators.tasks import Classification, Task
 from janossy.estimators.threads import Threads
 from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
@@ -154,7 +154,8 @@ class SetEstimator(TransformerMixin, FitSettings):
 
     def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, groups: np.ndarray | None, task: Task) -> None:
         """Train on sets, targets (B,) or (B, t), weights, of which some may be 0, and the numbers of their groups."""
-        limits, tried = self._limits(), self._candidates()
+        several = isinstance(task, Classification) and len(task.sizes) > 1
+        limits, tried = self._limits(), self._candidates(several)
         if hasattr(self, "ensemble_"):
             del self.ensemble_
         used = np.flatnonzero(weights)

@@ -1,14 +1,15 @@
-"""The tasks: a class or numbers per set, and the loss of a wrong prediction."""
+"""The tasks: classes or numbers per set, and the loss of a wrong prediction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, cast, get_args
+from typing import Protocol, cast, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import huber_loss
+from torch.nn.functional import cross_entropy, huber_loss, logsigmoid, softplus
 
 from janossy.estimators.description import LossName
+from janossy.estimators.survival import concordance, partial_likelihood_losses
 from janossy.inference.prediction import Link
 
 LEAST_PROBABILITY = 1e-12
@@ -36,27 +37,96 @@ class Task(Protocol):
     def score(self, mean: Tensor, targets: Tensor, weights: Tensor) -> float: ...
 
 
+class ClassLoss(nn.Module):
+    """Cross-entropy of outputs before the link, the mean over the classifications of a set.
+
+    Shapes: (B, out), (B,) or (B, t) -> (B,).
+    """
+
+    def __init__(self, task: "Classification") -> None:
+        super().__init__()
+        self.task = task
+
+    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        if self.task.ordinal:
+            return -_ordinal_log_probabilities(outputs).gather(1, targets[:, None])[:, 0]
+        columns = targets.reshape(len(targets), -1).T
+        parts = self.task.parts(outputs)
+        each = [cross_entropy(part, of, reduction="none") for part, of in zip(parts, columns, strict=True)]
+        return torch.stack(each, 1).mean(1)
+
+
+def _ordinal_log_probabilities(outputs: Tensor) -> Tensor:
+    """Returns the logarithms of the probabilities of K classes, from K - 1 outputs: (…, K - 1) -> (…, K).
+
+    The first output is the logit of a class above the lowest. Each further one lowers the logit of the next class.
+    """
+    gaps = softplus(outputs[..., 1:])
+    above = torch.cat([outputs[..., :1], outputs[..., :1] - gaps.cumsum(-1)], -1)
+    # sigmoid(a) - sigmoid(b) is sigmoid(a) sigmoid(-b) (1 - exp(b - a)).
+    none = torch.zeros_like(outputs[..., :1])
+    left = torch.cat([none, logsigmoid(above)], -1)
+    right = torch.cat([logsigmoid(-above), none], -1)
+    between = torch.cat([none, (-torch.expm1(-gaps)).log(), none], -1)
+    return left + right + between
+
+
 @dataclass(frozen=True)
 class Classification:
-    """One of several classes, by cross-entropy; the score is the accuracy."""
+    """One or several classifications of a set, by cross-entropy; the score is the accuracy. Both are means over these.
 
-    num_outputs: int
-    criterion: ClassVar[nn.Module] = nn.CrossEntropyLoss(reduction="none")
+    ``sizes``: the number of classes of each, whose probabilities stand side by side. ``ordinal``: the classes of a
+    single one ascend. Its outputs are cumulative logits (McCullagh, 1980), whose distances depend on the set too.
+
+    Shapes: targets (B,) of one, (B, t) of several, int64; mean (B, sum of sizes).
+    """
+
+    sizes: tuple[int, ...]
+    ordinal: bool = False
+
+    @property
+    def num_outputs(self) -> int:
+        return sum(self.sizes) - self.ordinal
+
+    @property
+    def criterion(self) -> nn.Module:
+        return ClassLoss(self)
 
     def link(self, temperature: float) -> Link:
-        return lambda outputs: torch.softmax(outputs / temperature, -1)
+        if self.ordinal:
+            return lambda outputs: _ordinal_log_probabilities(outputs / temperature).exp()
+        return lambda outputs: torch.cat([part.softmax(-1) for part in self.parts(outputs / temperature)], -1)
+
+    def parts(self, mean: Tensor) -> tuple[Tensor, ...]:
+        """Returns the columns of each classification."""
+        return mean.split(self.sizes, -1)
+
+    def chosen(self, mean: Tensor, targets: Tensor) -> Tensor:
+        """Returns the entries (B, t) of the classes in the targets."""
+        columns = targets.reshape(len(targets), -1)
+        each = [part.gather(1, columns[:, j : j + 1]) for j, part in enumerate(self.parts(mean))]
+        return torch.cat(each, 1)
+
+    def codes(self, mean: Tensor) -> Tensor:
+        """Returns the most probable classes, (B, t)."""
+        return torch.stack([part.argmax(1) for part in self.parts(mean)], 1)
 
     def losses(self, mean: Tensor, targets: Tensor) -> Tensor:
-        return -mean.gather(1, targets[:, None])[:, 0].clamp_min(LEAST_PROBABILITY).log()
+        return -self.chosen(mean, targets).clamp_min(LEAST_PROBABILITY).log().mean(1)
 
     def score(self, mean: Tensor, targets: Tensor, weights: Tensor) -> float:
-        return float(((mean.argmax(1) == targets) * weights).sum() / weights.sum())
+        right = (self.codes(mean) == targets.reshape(len(targets), -1)).to(weights).mean(1)
+        return float((right * weights).sum() / weights.sum())
 
 
 LOSSES: tuple[LossName, ...] = get_args(LossName)
 
 HUBER = 1.345
 """Standard deviations beyond which Huber's loss is linear: of normal errors it keeps 95 % of the efficiency."""
+
+
+ANCHOR = 0.1
+"""The weight of the squared mean of a batch's logarithms of hazards: networks that are averaged then have one zero."""
 
 
 class RegressionLoss(nn.Module):
@@ -66,7 +136,9 @@ class RegressionLoss(nn.Module):
     - "poisson" and "gamma": their negative log-likelihoods less what depends on the targets alone. Outputs are the
       logarithms of means;
     - "quantile": the mean over quantiles of the pinball loss (Koenker and Bassett, 1978). The q outputs of a target
-      stand side by side.
+      stand side by side;
+    - "cox": the negative partial likelihood, whose targets are a time and an event (``survival``). The mean logarithm
+      of hazards is held near 0, which the likelihood leaves open.
     """
 
     def __init__(self, loss: LossName = "squared_error", quantiles: Sequence[float] = ()) -> None:
@@ -74,6 +146,9 @@ class RegressionLoss(nn.Module):
         self.loss, self.quantiles = loss, tuple(quantiles)
 
     def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        if self.loss == "cox":
+            risks = outputs[:, 0]
+            return partial_likelihood_losses(risks, targets) + ANCHOR * risks.mean().square()
         if self.loss == "squared_error":
             each = (outputs - targets).square()
         elif self.loss == "huber":
@@ -93,7 +168,8 @@ class RegressionLoss(nn.Module):
 class Regression:
     """Numbers, in units of their scale, by a loss by name; the score is R², averaged over them.
 
-    Of quantiles the score is of the one nearest to the median.
+    Of quantiles the score is of the one nearest to the median. Of "cox" it is the concordance, and its targets (B, 2)
+    are a time and an event.
     """
 
     num_targets: int
@@ -123,6 +199,8 @@ class Regression:
     def losses(self, mean: Tensor, targets: Tensor) -> Tensor:
         if self.loss in ("poisson", "gamma"):
             mean = mean.clamp_min(torch.finfo(mean.dtype).tiny).log()
+        if self.loss == "cox":
+            return partial_likelihood_losses(mean[:, 0], targets)
         return cast(Tensor, self.criterion(mean, targets))
 
     def points(self, mean: Tensor) -> Tensor:
@@ -131,6 +209,8 @@ class Regression:
 
     def score(self, mean: Tensor, targets: Tensor, weights: Tensor) -> float:
         mean = self.points(mean)
+        if self.loss == "cox":
+            return concordance(mean[:, 0], targets, weights)
         weights = weights[:, None] / weights.sum()
         left = (weights * (targets - mean).square()).sum(0)
         there = (weights * (targets - (weights * targets).sum(0)).square()).sum(0)

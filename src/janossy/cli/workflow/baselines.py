@@ -27,7 +27,8 @@ class Baseline:
 
 def score_name(model: Model, record: Record) -> str:
     """Returns the score that trials have too: with balanced classes it is the balanced accuracy."""
-    balanced = isinstance(model, SetClassifier) and model.class_weight == "balanced"
+    several = "balanced accuracy" not in record.scores
+    balanced = isinstance(model, SetClassifier) and model.class_weight == "balanced" and not several
     return "balanced accuracy" if balanced else next(iter(record.scores))
 
 
@@ -58,12 +59,16 @@ def ahead(found: list[Baseline], score: str) -> str:
 
 
 def _constant(model: Model, evaluation: Evaluation, record: Record) -> Baseline:
+    if evaluation.are_times:
+        return Baseline("always the same hazard", 0.5)
     if not isinstance(model, SetClassifier):
         return Baseline("always the mean", 0.0)
-    names, counts = np.unique(evaluation.targets, return_counts=True)
+    counted = [np.unique(np.array(true.tolist()), return_counts=True) for _, true, _ in evaluation.columns]
     balanced = score_name(model, record) == "balanced accuracy"
-    score = 1 / len(names) if balanced else counts.max() / counts.sum()
-    return Baseline(f"always {names[counts.argmax()]!s}", float(score))
+    score = np.mean([1 / len(names) if balanced else counts.max() / counts.sum() for names, counts in counted])
+    names, counts = counted[0]
+    often = f"always {names[counts.argmax()]!s}" if len(counted) == 1 else "always the most frequent class of each"
+    return Baseline(often, float(score))
 
 
 def _extra(trial: Trial) -> str:

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import torch
 from sklearn.metrics import mean_absolute_error, r2_score, recall_score, root_mean_squared_error
 
 from janossy.cli.workflow.record import TaskName
 from janossy.estimators import SetClassifier, SetRegressor
+from janossy.estimators.survival import concordance
 from janossy.tables import Column, SetTable
 
 Model = SetClassifier | SetRegressor
@@ -29,9 +31,12 @@ SHOWN_COLUMNS = 5
 class Evaluation:
     """V sets, each predicted by networks that left it out in training.
 
-    Shapes: sets (V,), their numbers; targets and predictions (V,): labels, or numbers, or (V, t) of several targets;
+    Shapes: sets (V,), their numbers; targets and predictions (V,): classes, or numbers, or (V, t) of several targets;
     probabilities (V, C) of the classes, None of numbers; quantiles (V, q) or (V, t, q) at ``levels`` (q,), if the model
     predicts them.
+
+    Labels are as many targets, 0 or 1, by their ``names``. Times (V, 2) have events beside them, and predictions (V,).
+    ``classes``: those of each target, whose probabilities stand side by side.
     """
 
     sets: np.ndarray
@@ -40,6 +45,20 @@ class Evaluation:
     probabilities: np.ndarray | None
     quantiles: np.ndarray | None = None
     levels: tuple[float, ...] = ()
+    names: tuple[str, ...] = ()
+    classes: tuple[np.ndarray, ...] = ()
+
+    @property
+    def are_times(self) -> bool:
+        """Returns True for times with events, of which predictions are hazards."""
+        return self.targets.ndim > self.predictions.ndim
+
+    @property
+    def columns(self) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """Returns the name, the targets (V,) and the predictions (V,) of each target."""
+        targets, predictions = (x.reshape(len(self.sets), -1).T for x in (self.targets, self.predictions))
+        names = self.names if len(self.names) == len(targets) else ("",) * len(targets)
+        return list(zip(names, targets, predictions, strict=True))
 
     def coverage(self) -> dict[str, float]:
         """The part of the targets between the outermost quantiles, by a name for it; empty without several."""
@@ -50,21 +69,24 @@ class Evaluation:
 
     @property
     def right(self) -> np.ndarray:
-        """Returns True for sets whose class is right, (V,)."""
-        return cast(np.ndarray, self.predictions == self.targets)
+        """Returns True for sets whose class is right, or all of several, (V,)."""
+        right = self.predictions == self.targets
+        return cast(np.ndarray, right.all(1) if right.ndim == 2 else right)
 
-    def losses(self, classes: np.ndarray | None) -> np.ndarray:
-        """Returns the size of each error, (V,): what the true class lacks in probability, or the distance of numbers.
+    def losses(self) -> np.ndarray:
+        """Returns the size of each error, (V,): what true classes lack in probability, or the distance of numbers.
 
-        Of several targets the size of the largest error, in standard deviations of its target.
+        Of several targets it is the largest: of numbers, in standard deviations of their target.
         """
-        if self.probabilities is None:
-            return cast(np.ndarray, self.errors().max(1))
-        assert classes is not None
-        return 1 - self.probabilities[np.arange(len(self.sets)), np.searchsorted(classes, self.targets)]
+        return cast(np.ndarray, self.errors().max(1))
 
     def errors(self) -> np.ndarray:
-        """The size of the error of each number, (V, t), in standard deviations where there are several."""
+        """The size of each error, (V, t): what a class lacks, or of a number, in standard deviations of several."""
+        if self.probabilities is not None:
+            parts = np.split(self.probabilities, np.cumsum([len(each) for each in self.classes])[:-1], axis=1)
+            rows, columns = np.arange(len(self.sets)), self.targets.reshape(len(self.sets), -1).T
+            each = zip(parts, self.classes, columns, strict=True)
+            return np.stack([1 - part[rows, places(classes, values)] for part, classes, values in each], 1)
         errors = np.abs(self.predictions - self.targets).reshape(len(self.sets), -1)
         if errors.shape[1] == 1:
             return cast(np.ndarray, errors)
@@ -95,29 +117,59 @@ def task_of(model: Model) -> TaskName:
     return "classification" if isinstance(model, SetClassifier) else "regression"
 
 
-def evaluate(model: Model, targets: np.ndarray) -> Evaluation:
-    """Returns the predictions of the validation sets, each by the networks that did not learn from it."""
-    sets, predicted = model.validation_predictions()
+def evaluate(model: Model, targets: np.ndarray, names: Sequence[str] = ()) -> Evaluation:
+    """Returns the predictions of the validation sets, each by the networks that did not learn from it.
+
+    ``names``: those of the targets.
+    """
+    sets, means = model._validation_means(None)
     if isinstance(model, SetClassifier):
-        return Evaluation(sets, targets[sets], model.classes_[predicted.argmax(1)], predicted)
+        known, codes = model._class_targets, model.task_.codes(means).numpy()
+        found = means.numpy()
+        if known.kind == "labels":
+            labels = [str(label) for label in known.classes[0]]
+            flags = (np.array([0, 1]),) * len(labels)
+            true = label_flags(known.classes[0], targets[sets])
+            return Evaluation(sets, true, codes, found, names=tuple(labels), classes=flags)
+        said = known.decoded(codes)
+        return Evaluation(sets, targets[sets], said, found, names=tuple(names), classes=tuple(known.classes))
+    sets, predicted = model.validation_predictions()
     levels = model.task_.quantiles
     quantiles = model.validation_quantiles()[1] if levels else None
-    return Evaluation(sets, targets[sets], predicted, None, quantiles, levels)
+    return Evaluation(sets, targets[sets], predicted, None, quantiles, levels, tuple(names))
+
+
+def places(classes: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Returns the place of each value among classes, which ascend."""
+    return np.searchsorted(classes, np.array(values.tolist()).astype(classes.dtype))
+
+
+def label_flags(classes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Returns 0 or 1 for each set and label, (V, L). Labels that are not among the classes are left out."""
+    return np.array([[label in each for label in classes.tolist()] for each in labels], np.int64)
 
 
 def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: Sequence[str] = ()) -> dict[str, float]:
     """Scores by name, the main one first. Classes weigh alike in the balanced accuracy, however rare.
 
-    Of several targets, called ``names``: the mean of their R², and the scores of each.
+    Of several targets, called ``names``: the mean of their R² or accuracy, and the scores of each. Of times with events
+    (V, 2): the concordance of the predicted hazards (V,).
     """
+    if targets.ndim > predictions.ndim:
+        risks, times = torch.from_numpy(predictions.astype(np.float64)), torch.from_numpy(targets.astype(np.float64))
+        return {"concordance": concordance(risks, times, torch.ones(len(risks)))}
     if targets.ndim == 2:
         each = {
             name: scores(targets[:, j], predictions[:, j], task)
             for j, name in enumerate(names or map(str, range(targets.shape[1])))
         }
-        mean = {"R²": float(np.mean([found["R²"] for found in each.values()]))}
+        main = "accuracy" if task == "classification" else "R²"
+        mean = {main: float(np.mean([found[main] for found in each.values()]))}
+        if task == "classification":
+            mean["all right"] = float((targets == predictions).all(1).mean())
         return mean | {f"{score} of {name}": value for name, found in each.items() for score, value in found.items()}
     if task == "classification":
+        targets, predictions = (np.array(values.tolist()) for values in (targets, predictions))
         recall = recall_score(targets, predictions, labels=np.unique(targets), average="macro", zero_division=0)
         return {"accuracy": float((targets == predictions).mean()), "balanced accuracy": float(recall)}
     return {
@@ -136,40 +188,42 @@ def by_permutations(model: Model, targets: np.ndarray) -> list[tuple[int, float]
         return []
     found = []
     for num in sorted({*(num for num in NUMBERS if num < model.num_permutations), model.num_permutations}):
-        sets, predicted = model.validation_predictions(num)
-        if isinstance(model, SetClassifier):
-            predicted = model.classes_[predicted.argmax(1)]
+        sets, means = model._validation_means(num)
+        if not isinstance(model, SetClassifier):
+            predicted = model.validation_predictions(num)[1]
+        elif model._class_targets.kind == "labels":
+            predicted = model.task_.codes(means).numpy()
+        else:
+            predicted = model._class_targets.decoded(model.task_.codes(means).numpy())
         found.append((num, next(iter(scores(targets[sets], predicted, task_of(model)).values()))))
     return found
 
 
-def worst_predictions(
-    model: Model, sets: SetTable, evaluation: Evaluation, targets: Sequence[str]
-) -> Iterator[Misprediction]:
+def worst_predictions(model: Model, sets: SetTable, evaluation: Evaluation) -> Iterator[Misprediction]:
     """The sets that the model got most wrong, and which of their elements mattered to what it said.
 
-    ``targets``: what they are called, of which only several are named.
+    Of times with events there are none, as no single set has an error. Several targets are named.
     """
-    classes = model.classes_ if isinstance(model, SetClassifier) else None
-    losses = evaluation.losses(classes)
+    if evaluation.are_times:
+        return
+    errors = evaluation.errors()
+    losses = errors.max(1)
     wrong = losses > 0 if evaluation.probabilities is None else ~evaluation.right
     order = np.argsort(-losses, kind="stable")
     chosen = [int(v) for v in order[:MAX_WORST] if wrong[v]]
     parts = list(model.as_of_new_sets())
+    names = evaluation.names
     for v in chosen:
         b = int(evaluation.sets[v])
         one = sets[[b]]
-        said, true = (
-            _numbers(values[v], targets) if evaluation.probabilities is None else str(values[v])
-            for values in (evaluation.predictions, evaluation.targets)
-        )
-        if evaluation.probabilities is not None:
+        said, true = (_shown(values[v], evaluation) for values in (evaluation.predictions, evaluation.targets))
+        if evaluation.probabilities is not None and errors.shape[1] == 1:
             said += f" ({evaluation.probabilities[v].max():.2f})"
         fields = {"name": sets.place_of_set(b), "target": true, "prediction": said}
         size, worst = one.num_elements, 0
-        if evaluation.probabilities is None and len(targets) > 1:
-            worst = int(evaluation.errors()[v].argmax())
-            fields["of"] = targets[worst]
+        if errors.shape[1] > 1:
+            worst = int(errors[v].argmax())
+            fields["of"] = names[worst]
         if size > MAX_ELEMENTS:
             yield Misprediction(
                 **fields, elements=[], largest=0, num_elements=size, note=f"more than {MAX_ELEMENTS} elements"
@@ -194,11 +248,13 @@ def _value(column: Column, i: int) -> str:
     return "missing" if column.missing()[i] else _number(column.decoded()[i])
 
 
-def _numbers(values: np.ndarray, names: Sequence[str]) -> str:
-    """The number, or several with their names."""
-    if values.ndim == 0:
-        return _number(values[()])
-    return ", ".join(f"{name} {_number(value)}" for name, value in zip(names, values, strict=True))
+def _shown(values: np.ndarray, evaluation: Evaluation) -> str:
+    """A class or number, several with their names, or the labels that are there."""
+    if np.ndim(values) == 0:
+        return _number(values[()] if isinstance(values, np.generic | np.ndarray) else values)
+    if evaluation.probabilities is not None and all(np.array_equal(each, [0, 1]) for each in evaluation.classes):
+        return ", ".join(name for name, there in zip(evaluation.names, values, strict=True) if there) or "nothing"
+    return ", ".join(f"{name} {_number(value)}" for name, value in zip(evaluation.names, values, strict=True))
 
 
 def _number(value: object) -> str:

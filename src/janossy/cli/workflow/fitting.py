@@ -13,7 +13,7 @@ from itertools import count
 from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -60,6 +60,8 @@ class Request:
     """True if columns that only tell rows or sets apart are left out."""
     of_numbers: Mapping[str, Any] = field(default_factory=dict)
     """Settings of a regressor alone: its loss."""
+    ordinal: bool = False
+    """True if the classes ascend."""
 
 
 def fit(request: Request) -> None:
@@ -128,8 +130,8 @@ def _written(
     interrupts.came = interrupts.came or model.interrupted_
     if interrupts.came:
         say(console, "Stopped; the best so far is being written. Ctrl-C again leaves at once.")
-    evaluation = evaluate(model, targets)
-    found = scores(evaluation.targets, evaluation.predictions, task, request.recipe.target) | evaluation.coverage()
+    evaluation = evaluate(model, targets, request.recipe.target)
+    found = scores(evaluation.targets, evaluation.predictions, task, evaluation.names) | evaluation.coverage()
     record = Record(
         request.recipe,
         task,
@@ -191,7 +193,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
         read = stream_to_fit(request.files, request.recipe)
     else:
         read = sets_to_fit(request.files, request.recipe, request.task, request.dialect, request.drop_ids)
-    names, files = request.recipe.target, ", ".join(map(str, request.files))
+    names, files = request.recipe.targets, ", ".join(map(str, request.files))
     targets, task = read.targets, request.task
     assert targets is not None
     if read.sets.num_elements == 0:
@@ -212,23 +214,32 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
     task = task or taken.task
     columns = dict(zip(names, targets.reshape(len(targets), -1).T, strict=True))
     for name, values in columns.items():
-        if read.stream is None and (values == values[0]).all():
+        if read.stream is None and name not in request.recipe.event and (values == values[0]).all():
             raise BadArgument(f"{files}: the target {name!r} has one value only, {values[0]}. Is it the right column?")
-    if task == "regression" and request.balanced:
-        raise BadArgument(f"--balanced is of classes, and the target {names[0]!r} is taken as numbers, {reason}.")
+    for option, given in {"--balanced": request.balanced, "--ordinal": request.ordinal}.items():
+        if task == "regression" and given:
+            raise BadArgument(f"{option} is of classes, and the target {names[0]!r} is taken as numbers, {reason}.")
     _check_enough(request.settings.get("validation"), len(read.sets), files)
     if task == "classification":
-        different, counts = np.unique(targets, return_counts=True)
-        say(console, f"target {names[0]}: {len(different)} classes, {reason}")
-        rare = [str(each) for each, count in zip(different, counts, strict=True) if count < FOLDS]
-        if rare:
-            say(console, f"  fewer than {FOLDS} sets are of {', '.join(rare[:10])}", style="yellow")
+        for name, values in columns.items():
+            _show_classes(console, name, values, reason)
         return read, targets, task
     for name, values in columns.items():
         if (largest := np.abs(values.astype(np.float64)).max()) > LARGEST:
             raise BadArgument(f"{files}: the target {name!r} has values as large as {largest:.3g}. Divide them.")
         say(console, f"target {name}: numbers from {values.min():.6g} to {values.max():.6g}, {reason}")
     return read, targets.astype(np.float64), task
+
+
+def _show_classes(console: Console, name: str, values: np.ndarray, reason: str) -> None:
+    """Prints how many classes, or labels, a target has, and which are rare."""
+    are_labels = isinstance(values[0], frozenset)
+    everything = [label for each in values for label in each] if are_labels else values
+    different, counts = np.unique(np.array(everything), return_counts=True)
+    say(console, f"target {name}: {len(different)} {'labels' if are_labels else 'classes'}, {reason}")
+    rare = [str(each) for each, count in zip(different, counts, strict=True) if count < FOLDS]
+    if rare:
+        say(console, f"  fewer than {FOLDS} sets are of {', '.join(rare[:10])}", style="yellow")
 
 
 def _check_device(name: str) -> None:
@@ -249,11 +260,12 @@ def _trained(
 ) -> tuple[Model, float]:
     model: Model
     if task == "classification":
-        model = SetClassifier(**request.settings, class_weight="balanced" if request.balanced else None)
+        weight: Literal["balanced"] | None = "balanced" if request.balanced else None
+        model = SetClassifier(**request.settings, class_weight=weight, ordinal=request.ordinal)
     else:
         model = SetRegressor(**request.settings, **request.of_numbers)
     began = monotonic()
-    with warnings_said(console), FitDisplay(console, "accuracy" if task == "classification" else "R²") as display:
+    with warnings_said(console), FitDisplay(console, _score_name(request, task)) as display:
         model.set_params(progress=display)
         try:
             if read.stream is None:
@@ -268,6 +280,12 @@ def _trained(
     used = [str(trial) for trial in model.trials_ if trial.weight]
     say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")
     return model, monotonic() - began
+
+
+def _score_name(request: Request, task: TaskName) -> str:
+    if task == "classification":
+        return "accuracy"
+    return "concordance" if request.of_numbers.get("loss") == "cox" else "R²"
 
 
 def _metadata(model: Model) -> dict[str, str]:

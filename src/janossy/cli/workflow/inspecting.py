@@ -25,7 +25,8 @@ def inspect(folder: Path) -> None:
     try:
         saved, contents = read_estimator(folder)
         if isinstance(saved, SavedClassifier):
-            saved.fitted.classes_.array()
+            for labels in saved.fitted.columns:
+                labels.array()
         lines = [*_reads(saved), *_is(saved, contents)]
     except (SavedModelError, FileNotFoundError) as error:
         raise BadArgument(str(error)) from None
@@ -51,13 +52,21 @@ def _predicts(saved: Saved, record: Record | None, folder: Path) -> list[tuple[s
     classes = isinstance(saved, SavedClassifier)
     lines = [("model", f"{folder}: {'classification' if classes else 'regression'}{of}")]
     if isinstance(saved, SavedClassifier):
-        lines.append(("classes", _some([str(name) for name in saved.fitted.classes_.values])))
+        for j, labels in enumerate(saved.fitted.columns):
+            title = "labels" if saved.fitted.kind == "labels" else "classes"
+            of = f" of {_target(record, j)}" if saved.fitted.kind == "columns" else ""
+            lines.append((f"{title}{of}", _some([str(name) for name in labels.values])))
     if record is not None:
         ends = dict.fromkeys((f"{record.smallest:,}", f"{record.largest:,}"))
         sizes = f"{' to '.join(ends)} elements, {record.num_elements:,} in all"
         lines.append(("trained on", f"{record.num_sets:,} sets of {sizes}: {_some(list(record.files))}"))
         lines.append(("set id", ", ".join(record.recipe.set_id) or "none: one row per set"))
     return lines
+
+
+def _target(record: Record | None, number: int) -> str:
+    known = record is not None and number < len(record.recipe.target)
+    return record.recipe.target[number] if record is not None and known else str(number)
 
 
 def _reads(saved: Saved) -> list[tuple[str, str]]:

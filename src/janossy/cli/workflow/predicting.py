@@ -10,7 +10,7 @@ from pyarrow import csv, feather, parquet
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.display import say, screen, warnings_said
-from janossy.cli.workflow.evaluation import Model, scores, task_of
+from janossy.cli.workflow.evaluation import Model, label_flags, scores, task_of
 from janossy.cli.workflow.recipe import sets_to_predict
 from janossy.cli.workflow.record import Recipe, Record, in_words
 from janossy.estimators import SetClassifier, SetRegressor, load
@@ -74,8 +74,9 @@ def predict(
     if read.targets is not None:
         names = " and ".join(map(repr, recipe.target))
         several = "s" if len(recipe.target) > 1 else ""
-        columns_of = [columns[name].to_numpy() for name in columns.column_names if name.startswith("prediction")]
-        predicted = columns_of[0] if read.targets.ndim == 1 else np.stack(columns_of, 1)
+        columns_of = [columns[name] for name in columns.column_names if name.startswith("prediction")]
+        predicted = np.stack([column.to_numpy() for column in columns_of], 1)
+        predicted = predicted[:, 0] if len(columns_of) == 1 else predicted
         of = ""
         if read.labelled is not None:
             predicted = predicted[read.labelled]
@@ -86,11 +87,19 @@ def predict(
 
 def _are_text(model: Model) -> bool:
     """Returns True for classes that are text, as those of a CSV file are then too."""
-    return isinstance(model, SetClassifier) and model.classes_.dtype.kind in "OU"
+    return isinstance(model, SetClassifier) and all(
+        classes.dtype.kind in "OU" for classes in model._class_targets.classes
+    )
 
 
 def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: Recipe) -> str:
     """The scores, or the reason for having no scores."""
+    if isinstance(model, SetClassifier) and model._class_targets.kind == "labels":
+        if not isinstance(targets[0], frozenset):
+            return f"it holds no lists of labels, as in training, but {targets[0]!s}"
+        known = model._class_targets.classes[0]
+        flags = [label_flags(known, values) for values in (targets, predicted)]
+        return in_words(scores(*flags, task_of(model), [str(label) for label in known]))
     like, kinds = (targets.dtype.kind, predicted.dtype.kind), ("biuf", "OU")
     if not any(set(like) <= set(kind) for kind in kinds):
         return f"it holds other values than in training, as {targets[0]!s}"

@@ -30,7 +30,7 @@ TOGETHER = (
 )
 """Options that may name the same column."""
 
-OF_COLUMNS = ("set_id", "target", "drop", "weight", "groups")
+OF_COLUMNS = ("set_id", "target", "drop", "weight", "groups", "event")
 """Options that name columns of the table, and no fields within them."""
 
 
@@ -71,17 +71,17 @@ def sets_to_fit(
     classes = task == "classification" or any(name in recipe.categorical for name in recipe.target)
     numeric = recipe.numeric if task != "regression" else (*recipe.numeric, *recipe.target)
     roles = roles_of((*recipe.set_id, *recipe.groups), (), recipe.categorical, (*numeric, *recipe.weight), (), False)
-    targets = {name: "class" if classes else roles.get(name, "target") for name in recipe.target}
-    rows = read_tables(files, {**roles_of((), targets=recipe.target), **roles, **targets}, dialect)
+    targets = {name: "class" if classes else roles.get(name, "target") for name in recipe.targets}
+    rows = read_tables(files, {**roles_of((), targets=recipe.targets), **roles, **targets}, dialect)
     known = rows.table.column_names
     leaves = [leaf for each in rows.table.schema for leaf in leaf_names(each, _all(named)) if leaf not in known]
     for option, names in named.items():
         for name in names:
             _check_known(name, known if option in OF_COLUMNS else known + leaves, option, files[0])
-    if len(recipe.target) > 1:
-        check_numbers(rows, recipe.target)
+    if len(recipe.targets) > 1 and not classes:
+        check_numbers(rows, recipe.targets)
     anything = (*recipe.categorical, *recipe.drop, *recipe.set_id, *(recipe.target if classes else ()))
-    check_values(rows, (*recipe.numeric, *recipe.weight), (*anything, *recipe.groups), recipe.target)
+    check_values(rows, (*recipe.numeric, *recipe.weight), (*anything, *recipe.groups), recipe.targets)
     notes = list(rows.notes)
     used = {*recipe.set_id, *recipe.beside, *recipe.drop}
     counting = id_like(
@@ -119,10 +119,10 @@ def _as_numbers(rows: Rows, recipe: Recipe, targets: np.ndarray) -> np.ndarray:
 
 def _with_targets(rows: Rows, recipe: Recipe) -> tuple[Rows, int]:
     """The rows of sets that have a target in some row, and how many sets have none."""
-    there = _there(rows.table, recipe.target)
+    there = _there(rows.table, recipe.targets)
     if there.all() or not there.any():
         return rows, 0
-    if recipe.set_id and not _has_lists(rows.table.drop_columns(list(recipe.target))):
+    if recipe.set_id and not _has_lists(rows.table.drop_columns(list(recipe.targets))):
         group = _grouped(rows, recipe.set_id)
         in_order = np.add.reduceat(there[group.order].astype(np.int64), group.offsets[:-1]) > 0
         of_set = np.empty(len(there), bool)
@@ -162,7 +162,7 @@ def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
     try:
         stream = SetStream(
             paths,
-            recipe.target[0] if len(recipe.target) == 1 else recipe.target,
+            recipe.target[0] if len(recipe.targets) == 1 else recipe.targets,
             sample_weight=next(iter(recipe.weight), None),
             groups=next(iter(recipe.groups), None),
             set_id=recipe.set_id,
@@ -201,7 +201,7 @@ def sets_to_predict(
     Raises: BadArgument, naming file, column and row, for what is wrong in them.
     """
     roles = model_roles(encoder)
-    roles |= roles_of(set_id or recipe.set_id, text_ids, targets=recipe.target, classes=classes)
+    roles |= roles_of(set_id or recipe.set_id, text_ids, targets=recipe.targets, classes=classes)
     if recipe.null_values and not dialect.spelling.null_values:
         dialect = replace(dialect, spelling=replace(dialect.spelling, null_values=recipe.null_values))
     rows = read_tables(files, roles, dialect)
@@ -216,24 +216,26 @@ def sets_to_predict(
         set_id = recipe.set_id
     for name in set_id:
         _check_known(name, known, "set_id", files[0])
-    has_targets = bool(recipe.target) and all(name in known for name in recipe.target)
-    has_targets = has_targets and bool(_there(rows.table, recipe.target).any())
+    has_targets = bool(recipe.target) and all(name in known for name in recipe.targets)
+    has_targets = has_targets and bool(_there(rows.table, recipe.targets).any())
     recipe = Recipe(
         set_id,
         recipe.target if has_targets else (),
         tuple(code.name for code in encoder.context),
         tuple(name for name, kind in kinds.items() if kind == "numeric"),
         tuple(name for name, kind in kinds.items() if kind == "categorical"),
+        event=recipe.event if has_targets else (),
     )
-    names = [*(field.name for field in fields), *recipe.set_id, *recipe.target]
+    names = [*(field.name for field in fields), *recipe.set_id, *recipe.targets]
     rows = replace(rows, table=rows.table.select(list(dict.fromkeys(names))))
-    check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.set_id, *recipe.target), of_model=True)
+    check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.set_id, *recipe.targets), of_model=True)
     for name, kind in kinds.items():
         _check_of_model(rows, name, kind)
     if has_targets:
         labelled, num_skipped = _with_targets(rows, recipe)
         if num_skipped:
-            read = _sets(replace(rows, table=rows.table.drop_columns(list(recipe.target))), replace(recipe, target=()))
+            without = replace(rows, table=rows.table.drop_columns(list(recipe.targets)))
+            read = _sets(without, replace(recipe, target=(), event=()))
             with_target = _sets(labelled, recipe)
             return replace(read, targets=with_target.targets, labelled=_labelled(rows, recipe), notes=rows.notes)
     return replace(_sets(rows, recipe), notes=rows.notes)
@@ -241,8 +243,8 @@ def sets_to_predict(
 
 def _labelled(rows: Rows, recipe: Recipe) -> np.ndarray:
     """The sets that have a target, bool (B,)."""
-    there = _there(rows.table, recipe.target)
-    if not recipe.set_id or _has_lists(rows.table.drop_columns(list(recipe.target))):
+    there = _there(rows.table, recipe.targets)
+    if not recipe.set_id or _has_lists(rows.table.drop_columns(list(recipe.targets))):
         return there
     group = _grouped(rows, recipe.set_id)
     return np.add.reduceat(there[group.order].astype(np.int64), group.offsets[:-1]) > 0
@@ -294,16 +296,12 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
             f"{rows.files[0]} has no column of the elements: options name all that it has, "
             f"{', '.join(rows.table.column_names)}."
         )
-    for name in recipe.target:
-        if holds_lists(rows.table.schema.field(name).type):
-            raise BadArgument(
-                f"{rows.files[0]}: the target {name!r} holds lists, and expects one value per set. If janossy group "
-                f"has made them, give it --set-columns {name}."
-            )
+    labels = next((name for name in recipe.targets if holds_lists(rows.table.schema.field(name).type)), None)
+    group = _grouped(rows, recipe.set_id) if recipe.set_id and not has_lists else None
     try:
         sets = as_sets(
             table,
-            rows.table.select(recipe.target) if recipe.target else None,
+            rows.table.select(recipe.targets) if recipe.target and labels is None else None,
             set_id=recipe.set_id,
             # Beside lists, all other columns are of the set unless told otherwise.
             set_columns=recipe.set_columns if recipe.set_columns or not has_lists else None,
@@ -314,12 +312,41 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
         )
     except (TypeError, ValueError) as error:
         raise BadArgument(str(error)) from error
-    group = _grouped(rows, recipe.set_id) if recipe.set_id and not has_lists else None
     if group is not None:  # in the order in which they appear first, as sets are
         ids = ids.take(pa.array(np.arange(len(ids))[group.order][group.offsets[:-1]]))
     sets, targets = sets if isinstance(sets, tuple) else (sets, None)
+    if labels is not None:
+        targets = _labels(rows, recipe, labels, group)
     weights, groups = _weights_and_groups(rows, recipe, group)
     return Read(sets, targets, ids, weights=weights, groups=groups)
+
+
+def _labels(rows: Rows, recipe: Recipe, name: str, group: Grouping | None) -> np.ndarray:
+    """The labels of each set, frozensets (B,), of a target that holds lists.
+
+    Raises: BadArgument for lists that janossy group has made of a column of the sets, for labels that differ in a set,
+        or beside another target.
+    """
+    if len(recipe.targets) > 1:
+        raise BadArgument(f"{rows.files[0]}: the target {name!r} holds lists of labels, and is to be the only target.")
+    lists = rows.table[name].to_pylist()
+    if all(each is None or len(set(each)) <= 1 for each in lists) and max(len(each or ()) for each in lists) > 1:
+        raise BadArgument(
+            f"{rows.files[0]}: the target {name!r} holds lists of one value each, and expects one value per set. If "
+            f"janossy group has made them, give it --set-columns {name}."
+        )
+    labels = np.empty(len(lists), object)
+    labels[:] = [frozenset(each or ()) for each in lists]
+    if any(label is None for each in labels for label in each):
+        raise BadArgument(f"{rows.files[0]}: the target {name!r} has a missing label in a list. Correct it.")
+    if group is None:
+        return labels
+    order = np.arange(len(labels))[group.order]
+    first = labels[order[group.offsets[:-1]]]
+    wrong = np.flatnonzero(labels[order] != np.repeat(first, group.sizes))
+    if len(wrong):
+        raise BadArgument(f"{rows.place(int(order[wrong[0]]))}: the target {name!r} differs within a set.")
+    return first
 
 
 def _weights_and_groups(

@@ -34,11 +34,17 @@ class Recipe:
     null_values: tuple[str, ...] = ()
     weight: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    event: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns of what is predicted: a time has an event beside it."""
+        return (*self.target, *self.event)
 
     @property
     def beside(self) -> tuple[str, ...]:
         """Columns that are neither of elements nor of sets: what a fit reads beside them."""
-        return (*self.target, *self.weight, *(name for name in self.groups if name not in self.set_id))
+        return (*self.targets, *self.weight, *(name for name in self.groups if name not in self.set_id))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The report of a fit: one self-contained page."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from janossy.cli.pages import Plot, data_uris, fill
 from janossy.cli.workflow import figures
 from janossy.cli.workflow.baselines import ahead, baselines, score_name
 from janossy.cli.workflow.describing import describe, sizes_of
-from janossy.cli.workflow.evaluation import Evaluation, Model, by_permutations, task_of, worst_predictions
+from janossy.cli.workflow.evaluation import Evaluation, Model, by_permutations, places, task_of, worst_predictions
 from janossy.cli.workflow.record import Record, shown
 from janossy.estimators import SetClassifier, Trial
 from janossy.tables import SetTable
@@ -47,9 +48,10 @@ def report(
         "columns": list(describe(sets, reasons)),
         "trials": [_trial_line(trial) for trial in sorted(model.trials_, key=_place)],
         "used": [str(trial) for trial in model.trials_ if trial.weight],
-        "classes": _classes(model.classes_, evaluation) if isinstance(model, SetClassifier) else [],
-        "target": "" if isinstance(model, SetClassifier) else _ranges(evaluation.targets, record.recipe.target),
-        "wrong": list(worst_predictions(model, sets, evaluation, record.recipe.target)),
+        "classes": _classes(evaluation),
+        "target": "" if isinstance(model, SetClassifier) else _ranges(evaluation.targets, record.recipe.targets),
+        "are_times": evaluation.are_times,
+        "wrong": list(worst_predictions(model, sets, evaluation)),
         "sensitivity": model.sensitivity_,
         "numbers": numbers,
         "images": {name: data_uris(plot) for name, plot in plots.items()},
@@ -66,15 +68,12 @@ def _plots(
     if curves:
         yield "curves", partial(figures.learning_curves, curves)
     if isinstance(model, SetClassifier):
-        counts = _confusion(model.classes_, evaluation)
-        yield "confusion", partial(figures.confusion, counts, [str(name) for name in model.classes_])
-        if len(evaluation.sets) >= FEW_RIGHT and evaluation.probabilities is not None:
+        for (suffix, *of), classes in _confused(evaluation):
+            yield f"confusion{suffix}", partial(figures.confusion, _confusion(classes, *of), list(map(str, classes)))
+        if len(evaluation.sets) >= FEW_RIGHT and evaluation.probabilities is not None and evaluation.targets.ndim == 1:
             yield "calibration", partial(figures.confidence, evaluation.probabilities.max(1), evaluation.right)
-    else:
-        for j, suffix in enumerate(_of_targets(record.recipe.target)):
-            said, true = (
-                x.reshape(len(evaluation.sets), -1)[:, j] for x in (evaluation.predictions, evaluation.targets)
-            )
+    elif not evaluation.are_times:
+        for suffix, true, said in _columns(evaluation):
             yield f"residuals{suffix}", partial(figures.residuals, said, true)
             if len(evaluation.sets) >= FEW_RIGHT:
                 yield f"calibration{suffix}", partial(figures.means, said, true)
@@ -95,19 +94,57 @@ def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
     ]
 
 
-def _confusion(classes: np.ndarray, evaluation: Evaluation) -> np.ndarray:
+def _columns(evaluation: Evaluation) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Returns what tells the figures of each target apart, its targets (V,) and its predictions (V,)."""
+    columns = evaluation.columns
+    return [(f" of {name}" if len(columns) > 1 else "", true, said) for name, true, said in columns]
+
+
+def _confused(
+    evaluation: Evaluation,
+) -> list[tuple[tuple[str, np.ndarray, np.ndarray], np.ndarray]]:
+    """Returns the columns with classes of their own, and these: of flags there is one table, and no matrix."""
+    if evaluation.probabilities is None or _are_flags(evaluation):
+        return []
+    return list(zip(_columns(evaluation), evaluation.classes, strict=True))
+
+
+def _are_flags(evaluation: Evaluation) -> bool:
+    """Returns True for several targets of 0 and 1, as labels are."""
+    several = evaluation.targets.ndim == 2
+    return several and all(np.array_equal(classes, [0, 1]) for classes in evaluation.classes)
+
+
+def _confusion(classes: np.ndarray, targets: np.ndarray, predictions: np.ndarray) -> np.ndarray:
     counts = np.zeros((len(classes), len(classes)), np.int64)
-    np.add.at(
-        counts, (np.searchsorted(classes, evaluation.targets), np.searchsorted(classes, evaluation.predictions)), 1
-    )
+    np.add.at(counts, (places(classes, targets), places(classes, predictions)), 1)
     return counts
 
 
-def _classes(classes: np.ndarray, evaluation: Evaluation) -> list[tuple[str, int, str, str]]:
+@dataclass(frozen=True)
+class ClassTable:
+    """A table of the classes of a target: per class its name, its sets, how many are found, how many are right."""
+
+    of: str
+    rows: list[tuple[str, int, str, str]]
+
+
+def _classes(evaluation: Evaluation) -> list[ClassTable]:
+    """Returns a table per target. Of flags it is one table of all, with the ones of each."""
+    if evaluation.probabilities is not None and _are_flags(evaluation):
+        rows = [_class_rows(np.array([0, 1]), true, said)[1] for _, true, said in evaluation.columns]
+        named = [(name, *row[1:]) for (name, _, _), row in zip(evaluation.columns, rows, strict=True)]
+        return [ClassTable("", named)]
+    return [
+        ClassTable(suffix, _class_rows(classes, true, said)) for (suffix, true, said), classes in _confused(evaluation)
+    ]
+
+
+def _class_rows(classes: np.ndarray, targets: np.ndarray, predictions: np.ndarray) -> list[tuple[str, int, str, str]]:
     """Returns, per class, its name, its sets, the share of them that is found, and the share of its predictions that is
     right.
     """
-    counts = _confusion(classes, evaluation)
+    counts = _confusion(classes, targets, predictions)
     true, said, found = counts.sum(1), counts.sum(0), counts.diagonal()
     return [
         (str(name), int(true[c]), _share(found[c], true[c]), _share(found[c], said[c]))
@@ -123,6 +160,17 @@ def _lead(evaluation: Evaluation, record: Record) -> str:
     """Says in a sentence how good it is, beside the best constant prediction."""
     num = len(evaluation.sets)
     of = f"on {num:,} sets, each predicted by networks that it is new to"
+    if evaluation.are_times:
+        main = next(iter(record.scores.values()))
+        return (
+            f"Concordance {shown(main or 0.0)} {of}: the part of pairs whose order of events is right; chance has 0.5."
+        )
+    if record.task == "classification" and evaluation.targets.ndim == 2:
+        main, num_targets = next(iter(record.scores.values())), evaluation.targets.shape[1]
+        all_right = evaluation.right.mean()
+        return (
+            f"Accuracy {shown(main or 0.0)}, the mean of {num_targets} targets, {of}; all are right in {all_right:.1%}."
+        )
     if record.task == "classification":
         accuracy = evaluation.right.mean()
         error = (accuracy * (1 - accuracy) / num) ** 0.5

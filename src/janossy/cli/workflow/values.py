@@ -24,7 +24,7 @@ MAX_CLASSES = 20
 FLOAT_WHOLE = 2**53
 """From here on every float64 is a whole number, and scikit-learn takes none for a class from 2**63 on."""
 
-NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
 
 MOSTLY = 0.9
 """A column of text in which so many values, but not all, are numbers was meant to hold numbers."""
@@ -66,8 +66,7 @@ def check_numbers(rows: Rows, targets: Collection[str]) -> None:
         if not any(is_it(kind) for is_it in NUMBERS):
             raise BadArgument(
                 f"{rows.files[0]}: several targets are to be numbers, and {name!r} holds "
-                f"{str(kind).removeprefix('large_')}. Fit classes one by "
-                "one, each with --target and the others in --drop."
+                f"{str(kind).removeprefix('large_')}. --task classification takes several targets as classes."
             )
 
 
@@ -139,6 +138,8 @@ def taken_as(targets: np.ndarray) -> TakenTarget:
     """
     if targets.ndim == 2:
         return TakenTarget("regression", "as several targets are")
+    if isinstance(targets[0], frozenset):
+        return TakenTarget("classification", "as it holds lists of labels")
     if targets.dtype.kind in "OUb":
         return TakenTarget("classification", "as it is text" if targets.dtype.kind != "b" else "as it is true or false")
     if targets.dtype.kind == "M":

@@ -1,0 +1,153 @@
+"""Targets that are classes: one per set, one in each of several columns, or any number of labels per set."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from janossy.estimators.description import ClassKind
+from janossy.estimators.tasks import Classification
+from janossy.tables.targets import check_none_missing
+
+EXPECTED = "SetClassifier expects two classes or more in y"
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTargets:
+    """The classes of a fit, and their codes.
+
+    - "one": one class per set; ``classes`` has one array.
+    - "columns": one class per set in each of t columns, with an array each.
+    - "labels": any number of labels per set; ``classes`` has one array, of L labels, each there or not.
+    """
+
+    kind: ClassKind
+    classes: list[np.ndarray]
+
+    @staticmethod
+    def of(y: Any) -> "tuple[ClassTargets, np.ndarray, Tensor]":
+        """Returns the classes of targets in any form; the targets, (B,) or (B, t); and their codes, int64.
+
+        Raises: ValueError for one class only, missing targets, or lists that may be columns or labels.
+        """
+        y = y.to_pylist() if hasattr(y, "to_pylist") else y
+        if (labels := _labels_of(y)) is not None:
+            known = _sorted({label for each in labels for label in each})
+            if len(known) < 2:
+                raise ValueError(f"SetClassifier expects two labels or more in y; got {known.tolist()}.")
+            places = {label: place for place, label in enumerate(known.tolist())}
+            codes = np.zeros((len(labels), len(known)), np.int64)
+            for row, each in enumerate(labels):
+                codes[row, [places[label] for label in each]] = 1
+            return ClassTargets("labels", [known]), codes, torch.from_numpy(codes)
+        table = np.asarray(y) if getattr(y, "ndim", 1) == 2 or _are_flags(y) else np.zeros(0)
+        if table.ndim == 2 and table.shape[1] != 1:
+            columns = [np.array(column.tolist()) if table.dtype == object else column for column in table.T]
+            found = [_coded(column, f", column {j}") for j, column in enumerate(columns)]
+            codes = np.stack([each for _, each in found], 1)
+            return ClassTargets("columns", [classes for classes, _ in found]), table, torch.from_numpy(codes)
+        y = column_or_1d(y, warn=True)
+        classes, codes = _coded(y)
+        return ClassTargets("one", [classes]), y, torch.from_numpy(codes)
+
+    @property
+    def public(self) -> np.ndarray | list[np.ndarray]:
+        """The attribute ``classes_``."""
+        return self.classes if self.kind == "columns" else self.classes[0]
+
+    def task(self, ordinal: bool) -> Classification:
+        """The task. Raises: ValueError for several classifications of ordered classes."""
+        if self.kind == "labels":
+            sizes: tuple[int, ...] = (2,) * len(self.classes[0])
+        else:
+            sizes = tuple(map(len, self.classes))
+        if ordinal and self.kind != "one":
+            raise ValueError("SetClassifier expects one class per set if ordinal=True; got several. Fit one by one.")
+        return Classification(sizes, ordinal)
+
+    @property
+    def are_flags(self) -> bool:
+        """True if each classification is of 0 and 1, so that one probability says all."""
+        return self.kind == "labels" or (
+            self.kind == "columns" and all(np.array_equal(each, [0, 1]) for each in self.classes)
+        )
+
+    def decoded(self, codes: np.ndarray) -> np.ndarray:
+        """Returns the classes (B,) or (B, t) of codes (B, t), or tuples of labels (B,)."""
+        if self.kind == "one":
+            return cast(np.ndarray, self.classes[0][codes[:, 0]])
+        if self.kind == "columns":
+            columns = [classes[codes[:, j]] for j, classes in enumerate(self.classes)]
+            if len({column.dtype.kind for column in columns}) > 1:
+                columns = [column.astype(object) for column in columns]
+            return np.stack(columns, 1)
+        found = np.empty(len(codes), object)
+        for row, each in enumerate(codes):
+            found[row] = tuple(self.classes[0][each > 0].tolist())
+        return found
+
+    def arranged(self, columns: Tensor) -> np.ndarray | list[np.ndarray]:
+        """Returns the columns of all probabilities as ``predict_proba`` gives them."""
+        numbers = columns.numpy()
+        if self.kind == "one":
+            return numbers
+        sizes = self.task(False).sizes
+        parts = np.split(numbers, np.cumsum(sizes)[:-1], axis=1)
+        return np.stack([part[:, 1] for part in parts], 1) if self.are_flags else parts
+
+
+def _labels_of(y: Any) -> list[list[Any]] | None:
+    """Returns the labels of each set, if y holds collections of them; None for anything else.
+
+    Raises: ValueError if lists of one length may be rows of columns.
+    """
+    if isinstance(y, np.ndarray) and y.dtype != object:
+        return None
+    if getattr(y, "ndim", 1) == 2:
+        return None
+    values = y.tolist() if hasattr(y, "tolist") else list(y) if isinstance(y, Sequence) else None
+    if not values or not all(isinstance(each, list | tuple | np.ndarray | AbstractSet) for each in values):
+        return None
+    if _are_flags(values):
+        return None
+    labels = [list(each) for each in values]
+    if len({len(each) for each in labels}) == 1 and not all(isinstance(each, AbstractSet) for each in values):
+        raise ValueError(
+            "y of lists of one length may be columns or labels; got such lists. Give an array (B, t) of columns, or a "
+            "Python set of labels for each set."
+        )
+    return labels
+
+
+def _are_flags(y: Any) -> bool:
+    """Returns True for a sequence of lists of one length that hold 0 and 1 alone."""
+    if not isinstance(y, list | tuple) or not all(isinstance(each, list | tuple) for each in y):
+        return False
+    return len({len(each) for each in y}) == 1 and all(
+        isinstance(flag, bool | int | np.integer) and flag in (0, 1) for each in y for flag in each
+    )
+
+
+def _coded(y: np.ndarray, where: str = "") -> tuple[np.ndarray, np.ndarray]:
+    """Returns the classes of one column, ascending, and its codes (B,)."""
+    check_none_missing(y)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the column that is to be predicted?")
+    return classes, codes.astype(np.int64)
+
+
+def _sorted(labels: set[Any]) -> np.ndarray:
+    """Returns labels as an array, ascending. Raises: ValueError for labels that cannot be compared."""
+    try:
+        return np.array(sorted(labels))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(f"y expects labels of one type; got {', '.join(kinds)}. Make text of them.") from None

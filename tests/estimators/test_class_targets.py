@@ -1,0 +1,184 @@
+"""Several classes per set, labels and ordered classes: losses against plain sums, and fits that find what is there."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.utils.multiclass import type_of_target
+
+from janossy.estimators import SetClassifier, load, save
+from janossy.estimators.class_targets import ClassTargets
+from janossy.estimators.predictions import prediction_schema, predictions
+from janossy.estimators.tasks import Classification
+from janossy.tables import as_sets
+
+QUICK = {"max_epochs": 12, "validation": 0.2, "random_state": 0}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(2, 5), min_size=1, max_size=4), st.integers(0, 999))
+def test_a_loss_is_the_mean_of_those_of_each(sizes, seed):
+    generator = torch.Generator().manual_seed(seed)
+    outputs = torch.randn(7, sum(sizes), dtype=torch.float64, generator=generator)
+    targets = torch.stack([torch.randint(size, (7,), generator=generator) for size in sizes], 1)
+    task = Classification(tuple(sizes))
+    given_as = targets[:, 0] if len(sizes) == 1 else targets
+    expected, right, begin = torch.zeros(7, dtype=torch.float64), 0.0, 0
+    for j, size in enumerate(sizes):
+        some = outputs[:, begin : begin + size]
+        begin += size
+        expected += torch.nn.functional.cross_entropy(some, targets[:, j], reduction="none") / len(sizes)
+        right += float((some.argmax(1) == targets[:, j]).double().mean()) / len(sizes)
+    mean = task.link(1.0)(outputs)
+    assert torch.allclose(task.criterion(outputs, given_as), expected)
+    assert torch.allclose(task.losses(mean, given_as), expected)
+    assert task.score(mean, given_as, torch.ones(7)) == pytest.approx(right)
+    assert torch.equal(
+        torch.stack([part.sum(1) for part in task.parts(mean)]).round(decimals=9), torch.ones(len(sizes), 7)
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 6), st.floats(0.5, 20.0), st.integers(0, 999))
+def test_ordinal_probabilities_are_differences_of_cumulative_ones(num, width, seed):
+    outputs = width * torch.randn(5, num - 1, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    task = Classification((num,), ordinal=True)
+    assert task.num_outputs == num - 1
+    numbers, found = outputs.numpy(), task.link(1.0)(outputs).numpy()
+    above = numbers[:, :1] - np.concatenate([np.zeros((5, 1)), np.logaddexp(0, numbers[:, 1:]).cumsum(1)], 1)
+    at_least = np.concatenate([np.ones((5, 1)), expit(above), np.zeros((5, 1))], 1)
+    assert found == pytest.approx(at_least[:, :-1] - at_least[:, 1:], abs=1e-12)
+    assert (found >= 0).all()
+    targets = torch.arange(5) % num
+    outputs.requires_grad_()
+    loss = task.criterion(outputs, targets)
+    assert loss.isfinite().all() and torch.autograd.grad(loss.sum(), outputs)[0].isfinite().all()
+    assert torch.allclose(loss.exp(), 1 / task.link(1.0)(outputs)[torch.arange(5), targets], rtol=1e-6)
+
+
+def bags(num: int = 240) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """Sets (n, 2), the sum of column 0 of each, and that of column 1."""
+    rng = np.random.default_rng(0)
+    sets = [rng.normal(size=(n, 2)) for n in rng.integers(1, 5, num)]
+    return sets, *np.array([each.sum(0) for each in sets]).T
+
+
+def table_of(model: SetClassifier, sets: list[np.ndarray], names: tuple[str, ...] = ()) -> pa.Table:
+    table = predictions(model, as_sets(sets), names)
+    assert table.schema == prediction_schema(model, names)
+    return table
+
+
+def test_columns_of_classes(tmp_path):
+    sets, a, b = bags()
+    y = pd.DataFrame({"sign": np.where(a > 0, "plus", "minus"), "third": np.digitize(b, [-0.5, 0.5])})
+    model = SetClassifier("k1", **QUICK).fit(sets, y)
+    said, (sign, third) = model.predict(sets), model.predict_proba(sets)
+    assert [each.tolist() for each in model.classes_] == [["minus", "plus"], [0, 1, 2]]
+    assert said.shape == (240, 2) and sign.shape == (240, 2) and third.shape == (240, 3)
+    assert (said[:, 1] == third.argmax(1)).all() and (said[:, 0] == model.classes_[0][sign.argmax(1)]).all()
+    right = said == y.to_numpy()
+    assert right.mean() > 0.85 and model.score(sets, y) == pytest.approx(right.all(1).mean())
+    assert model.predict(sets[:3], return_std=True)[1].shape == (3, 2)
+    assert model.element_importance(sets[:2])[0].shape == (len(sets[0]), 2)
+    table = table_of(model, sets[:4], ("sign", "third"))
+    assert table.column_names[:4] == [
+        "prediction_sign",
+        "probability_sign_minus",
+        "probability_sign_plus",
+        "standard_error_sign",
+    ]
+    assert table["prediction_third"].to_pylist() == said[:4, 1].tolist()
+    again = load(save(model, tmp_path / "model"))
+    assert (again.predict(sets) == said).all() and again.task_ == model.task_
+    with pytest.raises(AttributeError, match="one class per set"):
+        model.change_probability(sets)
+
+
+def test_flags_are_those_of_scikit_learn(tmp_path):
+    sets, a, b = bags()
+    y = np.stack([a > 0, b > 0, a + b > 1], 1).astype(int)
+    model = SetClassifier("k1", class_weight="balanced", **QUICK).fit(sets, y, sample_weight=np.ones(240))
+    said, probabilities = model.predict(sets), model.predict_proba(sets)
+    assert type_of_target(said) == "multilabel-indicator" and probabilities.shape == (240, 3)
+    assert ((probabilities > 0.5) == said).all() and (said == y).mean() > 0.85
+    sets_of, out_of_fold = model.validation_predictions()
+    assert out_of_fold.shape == (len(sets_of), 3) and 0 < len(sets_of) < 240
+
+
+FORMS = {
+    "sets": list,
+    "lists": lambda labels: [sorted(each) for each in labels],
+    "Arrow": lambda labels: pa.array([sorted(each) for each in labels]),
+    "objects": lambda labels: pd.Series([tuple(each) for each in labels]),
+    "tensors": lambda labels: [np.array(sorted(each)) for each in labels],
+}
+
+
+def test_labels_in_any_form_are_the_same():
+    rng = np.random.default_rng(0)
+    labels = [set(rng.choice(list("abcd"), rng.integers(0, 4)).tolist()) for _ in range(30)]
+    for form, make in FORMS.items():
+        known, _, codes = ClassTargets.of(make(labels))
+        assert known.kind == "labels" and known.classes[0].tolist() == list("abcd"), form
+        assert [set(each) for each in known.decoded(codes.numpy())] == labels, form
+    flags = ClassTargets.of(codes.tolist())
+    assert flags[0].kind == "columns" and flags[0].are_flags and torch.equal(flags[2], codes)
+
+
+@pytest.mark.parametrize("strategy", ["k1", "gru"])
+def test_labels(tmp_path, strategy):
+    sets, a, b = bags()
+    labels = [
+        {name for name, there in zip("abc", row, strict=True) if there} for row in np.stack([a > 0, b > 0, a > b], 1)
+    ]
+    model = SetClassifier(strategy, **QUICK | ({"max_epochs": 4} if strategy == "gru" else {})).fit(sets, labels)
+    said, probabilities = model.predict(sets), model.predict_proba(sets)
+    assert model.classes_.tolist() == ["a", "b", "c"] and probabilities.shape == (240, 3)
+    assert [set(each) for each in said] == [set(model.classes_[row > 0.5]) for row in probabilities]
+    assert model.score(sets, labels) == np.mean([set(one) == two for one, two in zip(said, labels, strict=True)]) > 0.5
+    table = table_of(model, sets[:4])
+    assert table.column_names[:3] == ["prediction", "probability_a", "standard_error_a"]
+    assert [tuple(each) for each in table["prediction"].to_pylist()] == said[:4].tolist()
+    again = load(save(model, tmp_path / "model"))
+    assert (again.predict(sets) == said).all() and (again.predict_proba(sets) == probabilities).all()
+
+
+def test_ordinal_classes(tmp_path):
+    sets, a, _ = bags()
+    y = np.digitize(a, [-1.5, -0.5, 0.5, 1.5]) + 1
+    model = SetClassifier("k1", ordinal=True, **QUICK).fit(sets, y)
+    probabilities = model.predict_proba(sets)
+    assert probabilities.shape == (240, 5) and probabilities.sum(1) == pytest.approx(np.ones(240), abs=1e-5)
+    assert model.score(sets, y) > 0.7 and abs(model.predict(sets) - y).max() <= 2
+    again = load(save(model, tmp_path / "model"))
+    assert (again.predict_proba(sets) == probabilities).all() and again.task_.ordinal
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "message"),
+    [
+        ({}, [["a", "b"], ["b", "c"]], "may be columns or labels"),
+        ({}, [{"a"}, {"a"}], "two labels or more"),
+        ({}, [{"a"}, {1}], "labels of one type; got int, str"),
+        ({}, np.array([["a", "x"], ["b", "x"]]), "two classes or more in y, column 1; got one class"),
+        ({"ordinal": True}, [{"a"}, {"b"}], "one class per set if ordinal=True"),
+        ({"ordinal": True, "strategy": "linear"}, [1, 2], "ordinal=True expects networks"),
+        ({"strategy": "trees"}, np.array([[0, 1], [1, 0]]), "several classes per set expects networks"),
+    ],
+)
+def test_other_targets(options, y, message):
+    y = np.concatenate([y] * 5) if isinstance(y, np.ndarray) else y * 5
+    with pytest.raises(ValueError, match=message):
+        SetClassifier(**{"strategy": "k1", "max_epochs": 1, **options}).fit([[1.0], [2.0]] * 5, y)
+
+
+def test_what_is_one_column_stays_one():
+    """A column (B, 1) is one class, as scikit-learn has it, with its warning."""
+    with pytest.warns(UserWarning, match="column-vector"):
+        known, _, codes = ClassTargets.of(np.array([["a"], ["b"]]))
+    assert known.kind == "one" and codes.tolist() == [0, 1]
