@@ -1,7 +1,7 @@
 """Peers at the learning rate that suits them: ours were built for one, and others' need not like it."""
 
 from collections.abc import Callable
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 
@@ -46,9 +46,9 @@ class BestRate:
     def predict_proba(self, sets: SetTable) -> np.ndarray:
         """Predicts probabilities by the best, if it is a classifier."""
         assert isinstance(self.best, SetClassifier)
-        return self.best.predict_proba(sets)
+        return cast(np.ndarray, self.best.predict_proba(sets))
 
     @property
     def classes_(self) -> np.ndarray:
         assert isinstance(self.best, SetClassifier)
-        return self.best.classes_
+        return cast(np.ndarray, self.best.classes_)

@@ -46,8 +46,8 @@ class ClassTargets:
             for row, each in enumerate(labels):
                 codes[row, [places[label] for label in each]] = 1
             return ClassTargets("labels", [known]), codes, torch.from_numpy(codes)
-        table = np.asarray(y) if getattr(y, "ndim", 1) == 2 or _are_flags(y) else np.zeros(0)
-        if table.ndim == 2 and table.shape[1] != 1:
+        table: Any = np.asarray(y) if getattr(y, "ndim", 1) == 2 or _are_flags(y) else None
+        if table is not None and table.shape[1] != 1:
             columns = [np.array(column.tolist()) if table.dtype == object else column for column in table.T]
             found = [_coded(column, f", column {j}") for j, column in enumerate(columns)]
             codes = np.stack([each for _, each in found], 1)

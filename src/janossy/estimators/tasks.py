@@ -99,7 +99,7 @@ class Classification:
 
     def parts(self, mean: Tensor) -> tuple[Tensor, ...]:
         """Returns the columns of each classification."""
-        return mean.split(self.sizes, -1)
+        return cast("tuple[Tensor, ...]", mean.split(self.sizes, -1))
 
     def chosen(self, mean: Tensor, targets: Tensor) -> Tensor:
         """Returns the entries (B, t) of the classes in the targets."""

@@ -202,7 +202,7 @@ def by_permutations(model: Model, targets: np.ndarray) -> list[tuple[int, float]
 def worst_predictions(model: Model, sets: SetTable, evaluation: Evaluation) -> Iterator[Misprediction]:
     """The sets that the model got most wrong, and which of their elements mattered to what it said.
 
-    Of times with events there are none, as no single set has an error. Several targets are named.
+    Times with events have no such sets, as no single set has an error. Several targets are named.
     """
     if evaluation.are_times:
         return

@@ -98,8 +98,8 @@ def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: 
         if not isinstance(targets[0], frozenset):
             return f"it holds no lists of labels, as in training, but {targets[0]!s}"
         known = model._class_targets.classes[0]
-        flags = [label_flags(known, values) for values in (targets, predicted)]
-        return in_words(scores(*flags, task_of(model), [str(label) for label in known]))
+        true, said = (label_flags(known, values) for values in (targets, predicted))
+        return in_words(scores(true, said, task_of(model), [str(label) for label in known]))
     like, kinds = (targets.dtype.kind, predicted.dtype.kind), ("biuf", "OU")
     if not any(set(like) <= set(kind) for kind in kinds):
         return f"it holds other values than in training, as {targets[0]!s}"

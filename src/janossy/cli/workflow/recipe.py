@@ -342,7 +342,7 @@ def _labels(rows: Rows, recipe: Recipe, name: str, group: Grouping | None) -> np
     if group is None:
         return labels
     order = np.arange(len(labels))[group.order]
-    first = labels[order[group.offsets[:-1]]]
+    first: np.ndarray = labels[order[group.offsets[:-1]]]
     wrong = np.flatnonzero(labels[order] != np.repeat(first, group.sizes))
     if len(wrong):
         raise BadArgument(f"{rows.place(int(order[wrong[0]]))}: the target {name!r} differs within a set.")
