@@ -18,6 +18,7 @@ from rich.text import Text
 
 from janossy.cli.workflow.describing import Described
 from janossy.cli.workflow.record import shown
+from janossy.cli.workflow.wording import in_options
 from janossy.estimators import Progress
 
 
@@ -54,7 +55,7 @@ def warnings_said(console: Console) -> Iterator[None]:
             yield
         finally:
             for text in dict.fromkeys(str(w.message) for w in raised if issubclass(w.category, UserWarning)):
-                say(console, text, style="yellow")
+                say(console, in_options(text), style="yellow")
 
 
 class _TimeLeft(ProgressColumn):

@@ -28,6 +28,7 @@ from janossy.cli.workflow.evaluation import Model, evaluate, scores
 from janossy.cli.workflow.recipe import Read, sets_to_fit, stream_to_fit
 from janossy.cli.workflow.record import NAME, Recipe, Record, TaskName, in_words
 from janossy.cli.workflow.values import is_text, taken_as
+from janossy.cli.workflow.wording import in_options
 from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
@@ -222,6 +223,11 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
     _check_enough(request.settings.get("validation"), len(read.sets), files)
     if task == "classification":
         for name, values in columns.items():
+            if values.dtype.kind == "f" and (values != np.round(values)).any():
+                raise BadArgument(
+                    f"{files}: the target {name!r} holds numbers such as {values[values != np.round(values)][0]:.6g}, "
+                    "which are no classes. Leave --task out, or round them."
+                )
             _show_classes(console, name, values, reason)
         return read, targets, task
     for name, values in columns.items():
@@ -275,7 +281,9 @@ def _trained(
         except NothingTrained:
             raise BadArgument("--time-budget was over before the first step of training. Give more.") from None
         except (TypeError, ValueError) as error:
-            raise BadArgument(str(error)) from error
+            raise BadArgument(in_options(error)) from error
+        except FloatingPointError as error:
+            raise FloatingPointError(in_options(error)) from error
     model.set_params(progress=None)
     used = [str(trial) for trial in model.trials_ if trial.weight]
     say(console, f"{' and '.join(used)}, after {duration(monotonic() - began)}")

@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect, interruptible, open_csv
+from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside
 from janossy.tables.files import COMPRESSED, FORMATS, Files, check_alike, ending_of, found_files, open_files
 from janossy.tables.sorted_ids import begins
@@ -59,7 +60,7 @@ def group(
         try:
             files = _open(paths, set_id, dialect, kept, tell)
         except (ValueError, FileNotFoundError) as error:
-            raise BadArgument(str(error)) from error
+            raise BadArgument(in_options(error)) from error
         return _group(files, set_id, set_columns, out, memory, tell)
 
 

@@ -13,6 +13,7 @@ from janossy.cli.workflow.display import say, screen, warnings_said
 from janossy.cli.workflow.evaluation import Model, label_flags, scores, task_of
 from janossy.cli.workflow.recipe import sets_to_predict
 from janossy.cli.workflow.record import Recipe, Record, in_words
+from janossy.cli.workflow.wording import in_options
 from janossy.estimators import SetClassifier, SetRegressor, load
 from janossy.estimators.predictions import beside_ids, predictions
 from janossy.files.atomic import beside
@@ -62,7 +63,7 @@ def predict(
             if mark_far:
                 columns = columns.append_column("far_values", pa.array(model.far_values(read.sets)))
         except ValueError as error:
-            raise BadArgument(f"{', '.join(map(str, files))}: {error}") from error
+            raise BadArgument(f"{', '.join(map(str, files))}: {in_options(error)}") from error
     for note in read.notes:
         say(console, note, style="yellow")
     ids = read.ids if read.ids.num_columns else pa.table({"set": np.arange(len(read.sets))})

@@ -17,6 +17,7 @@ from janossy.batch.workers import Event
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.display import say, screen
 from janossy.cli.workflow.record import Record
+from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside, write_whole
 from janossy.saving import SavedModelError
 from janossy.tables.files import Files, open_files
@@ -75,7 +76,7 @@ class Part:
                 yield self.predictor(batch)
                 row += len(batch)
         except (TypeError, ValueError, pa.ArrowException) as error:
-            raise ValueError(f"{self.fragment.path}, after row {row:,}: {error}") from error
+            raise ValueError(f"{self.fragment.path}, after row {row:,}: {in_options(error)}") from error
 
 
 def parts(files: Files, predictor: SetPredictor, out: Path) -> list[Part]:
@@ -174,7 +175,7 @@ def predict_parts(
         files = open_files([path.absolute() for path in paths])  # workers stand elsewhere
         schema = predictor.schema(files.schema)
     except (SavedModelError, ValueError, FileNotFoundError) as error:
-        raise BadArgument(str(error)) from error
+        raise BadArgument(in_options(error)) from error
     planned = parts(files, predictor, out.absolute())
     if not planned:
         raise BadArgument(f"{', '.join(files.names)}: there are columns, and no row.")

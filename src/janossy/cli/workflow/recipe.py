@@ -16,6 +16,7 @@ from janossy.cli.workflow.reading import Rows, read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.text_types import Role, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
+from janossy.cli.workflow.wording import in_options
 from janossy.tables import Column, SetStream, SetTable, TableEncoder, as_sets
 from janossy.tables.codes import Categories
 from janossy.tables.grouping import Grouping, group_numbers
@@ -150,7 +151,7 @@ def _grouped(rows: Rows, set_id: Sequence[str]) -> Grouping:
     try:
         return Grouping.by({n: c for n, c in columns.items() if not isinstance(c, Lists)}, rows.place)
     except ValueError as error:
-        raise BadArgument(str(error)) from None
+        raise BadArgument(in_options(error)) from None
 
 
 def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
@@ -173,7 +174,7 @@ def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
         )
         first = stream.read(0)
     except (TypeError, ValueError, FileNotFoundError) as error:
-        raise BadArgument(str(error)) from error
+        raise BadArgument(in_options(error)) from error
     return Read(first.sets, first.targets, pa.table({}), stream, recipe=recipe)
 
 
@@ -311,7 +312,7 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
             where=rows.place,
         )
     except (TypeError, ValueError) as error:
-        raise BadArgument(str(error)) from error
+        raise BadArgument(in_options(error)) from error
     if group is not None:  # in the order in which they appear first, as sets are
         ids = ids.take(pa.array(np.arange(len(ids))[group.order][group.offsets[:-1]]))
     sets, targets = sets if isinstance(sets, tuple) else (sets, None)
@@ -367,7 +368,7 @@ def _weights_and_groups(
                     column = Column("numeric", checked_weights(column, rows.place))
                 found[option] = column if group is None else group.one_a_set(column, name, rows.place)
     except ValueError as error:
-        raise BadArgument(str(error)) from None
+        raise BadArgument(in_options(error)) from None
     weights = found["weight"].values if "weight" in found else None
     return weights, group_numbers([found["groups"]]) if "groups" in found else None
 
