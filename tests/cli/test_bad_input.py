@@ -126,7 +126,7 @@ TABLES = {
     "a null id in CSV": (
         [lambda: write_text("t.csv", "order,item,returned\n1,a,0\nNA,b,1\n,c,1\n")],
         ["t.csv"],
-        "set_id='order' expects an id in every row; got none in t.csv, row 3.",
+        "--set-id order expects an id in every row; got none in t.csv, row 3.",
     ),
     "no element in any list": (
         [lambda: write("t.parquet", {"price": [[]] * 20, "returned": [True, False] * 10})],
@@ -168,12 +168,12 @@ TABLES = {
     "no set id": (
         [lambda: write("t.parquet", changed(GOOD, "order", 6, None))],
         ["t.parquet"],
-        "set_id='order' expects an id in every row; got none in t.parquet, row 7.",
+        "--set-id order expects an id in every row; got none in t.parquet, row 7.",
     ),
     "no target": (
         [lambda: write("a.parquet", GOOD), lambda: write("b.parquet", changed(GOOD, "returned", 5, None))],
         ["a.parquet", "b.parquet"],
-        f"y expects a target for every set; got none for set {GOOD['order'][5]}, in b.parquet, row 6.",
+        f"--target expects a target for every set; got none for set {GOOD['order'][5]}, in b.parquet, row 6.",
     ),
     "target differs": (
         [lambda: write("t.csv", changed(changed(GOOD, "order", 1, 0), "returned", 1, not GOOD["returned"][0]))],

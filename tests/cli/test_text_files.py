@@ -352,7 +352,7 @@ def test_sets_without_a_target_are_left_out_of_a_fit_and_of_a_score(janossy):
     if columns["order"][1] == columns["order"][0]:
         write("one.csv", {**columns, "returned": one})
         code, _, err = janossy("fit", "one.csv", *FIT[2:], "--out", "another")
-        assert code == 2 and "y expects a target for every set; got none for set 0, in one.csv, row 1." in err
+        assert code == 2 and "--target expects a target for every set; got none for set 0, in one.csv, row 1." in err
 
 
 # The commands
