@@ -56,7 +56,12 @@ def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -
 
 
 def computed_again(run: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns run(*arguments), of which backward keeps the arguments, and computes all else again."""
+    """Returns run(*arguments), of which backward keeps the arguments, and computes all else again.
+
+    The first call with gradients imports torch's compiler, as torch's checkpoint needs it.
+    """
+    if not torch.is_grad_enabled():  # no backward: torch's checkpoint would only import its compiler, 140 MiB
+        return run(*arguments)
     if torch.compiler.is_compiling():  # which traces no contexts of ours
         return checkpoint(run, *arguments, use_reentrant=False)
     return checkpoint(run, *arguments, use_reentrant=False, context_fn=_contexts)
