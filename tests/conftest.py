@@ -2,6 +2,7 @@
 here.
 """
 
+import os
 from collections import defaultdict
 
 import hypothesis
@@ -9,6 +10,9 @@ import pytest
 import torch
 
 from tests.thinning import STRENGTH, covering
+
+# Also for the processes that tests start: what they compare must not depend on how long a compiler takes.
+os.environ.setdefault("JANOSSY_KERNELS", "wait")
 
 # derandomize: every run draws the same examples, so that more of them are more sizes, not more luck.
 hypothesis.settings.register_profile("covering", deadline=None, max_examples=10, derandomize=True, database=None)

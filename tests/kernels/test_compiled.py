@@ -38,7 +38,8 @@ def test_every_item_once(costs, num_threads):
 def test_several_parts_are_made_of_costs_worth_it(monkeypatch):
     parts = []
     kernel = compiled.Kernel(lambda seen, first, last: None, "unused")
-    monkeypatch.setattr(kernel, "_timed", lambda function, *arguments: parts.append(arguments))
+    for name in ("_serial", "_parallel"):
+        monkeypatch.setitem(vars(kernel), name, lambda *arguments: parts.append(arguments))
     kernel(10, lambda: np.full(10, compiled.WORTH_A_THREAD / 100), 2, "seen")
     kernel(10, lambda: pytest.fail("one thread asks for no costs"), 1, "seen")
     assert parts == [("seen", 0, 10), ("seen", 0, 10)]

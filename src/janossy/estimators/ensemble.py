@@ -15,6 +15,7 @@ from janossy.estimators.out_of_fold import Fold
 from janossy.estimators.tasks import Classification, Task
 from janossy.inference import Prediction
 from janossy.inference.error_bars import Sample
+from janossy.kernels.compilation import waiting
 from janossy.sets import Ragged
 
 PICKS = 20
@@ -75,6 +76,7 @@ class Ensemble:
             network.to(device)
         return self
 
+    @waiting()
     def predict(self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int = SEED) -> Outcome:
         """Returns the mean over ``num_permutations`` orders of each set.
 

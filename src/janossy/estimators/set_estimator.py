@@ -43,6 +43,7 @@ from janossy.estimators.threads import Threads
 from janossy.estimators.training import Ending
 from janossy.estimators.trials import NothingTrained, Progress, Trial, UnfinishedTraining
 from janossy.inference import Sensitivity, sensitivity
+from janossy.kernels.compilation import waiting
 from janossy.sets import Ragged
 from janossy.tables.encoder import TableEncoder
 from janossy.tables.forms import as_sets
@@ -152,6 +153,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         """Returns the changes, from predictions of whole sets (B, out) and of those without an element (N, out)."""
         raise NotImplementedError
 
+    @waiting()
     def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, groups: np.ndarray | None, task: Task) -> None:
         """Train on sets, targets (B,) or (B, t), weights, of which some may be 0, and the numbers of their groups."""
         several = isinstance(task, Classification) and len(task.sizes) > 1
@@ -256,6 +258,7 @@ class SetEstimator(TransformerMixin, FitSettings):
             stacklevel=4,
         )
 
+    @waiting()
     def _fit_stream(self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], Targets]) -> None:
         """Learn from sets in files, of which memory holds a few at a time."""
         owner = type(self).__name__

@@ -1,6 +1,7 @@
 """The conditions under which compiled kernels take numbers here and now, and the calls of them."""
 
 import warnings
+from contextlib import nullcontext
 from functools import cache
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.functions.structure import Recurrent
 from janossy.kernels import KernelsOnCuda, load
+from janossy.kernels.compilation import waiting
 from janossy.kernels.limits import CELL_KINDS, LANES, LEAST_CAPABILITY, MAX_POSITIONS_ON_CUDA, NUMBERS_KEPT
 from janossy.sets.transfer import constant_when_compiled
 
@@ -100,9 +102,13 @@ def _is_new_enough(device: int) -> bool:
 
 
 def on_threads(name: str, *arguments: Any) -> Any:
-    """The kernels' function of that name, on as many threads as torch has."""
+    """The kernels' function of that name, on as many threads as torch has.
+
+    Raises: NotCompiled while another process compiles it, unless torch is to be deterministic.
+    """
     num_threads = torch.get_num_threads()
-    result = getattr(load(), name)(*arguments, num_threads)
+    with waiting() if torch.are_deterministic_algorithms_enabled() else nullcontext():
+        result = getattr(load(), name)(*arguments, num_threads)
     if torch.get_num_threads() != num_threads:  # numba's OpenMP may be torch's, and sets it as it starts
         torch.set_num_threads(num_threads)
     return result

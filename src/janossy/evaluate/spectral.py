@@ -17,7 +17,7 @@ from janossy.evaluate.tuples.every_tuple import is_increasing
 from janossy.evaluate.tuples.operators import SERIES_MEANS
 from janossy.evaluate.tuples.series_means import series_means
 from janossy.functions.structure import Additive
-from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, num_harmonics
+from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, TYPICAL_BOUND, num_harmonics
 from janossy.kernels.limits import enumerated, num_tuples, series_cost
 from janossy.sets.transfer import constant_when_compiled
 
@@ -25,9 +25,6 @@ MAX_K = 6
 
 TOLERANCE, TOLERANCE_IN_FLOAT64 = 1e-5, 1e-10
 """The default tolerances of an average: for elements in float32, and in float64."""
-
-TYPICAL_BOUND = 8.0
-"""Pre-activations are assumed to reach so far where their number of harmonics has to be guessed."""
 
 # Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/auto.py.
 RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=4e9, overhead=3.8e-4)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from janossy.kernels.compilation import choice
+
 
 class Kernels(NamedTuple):
     """The functions on arrays that operators call."""
@@ -39,6 +41,8 @@ def load(device: Literal["cpu", "cuda"] = "cpu") -> Any:
 
 
 def _load() -> Kernels | None:
+    if choice() == "off":
+        return None
     try:
         # numba is an optional extra, and takes half a second to import.
         from janossy.kernels.cpu.cell_rows import step_rows, step_rows_back  # noqa: PLC0415

@@ -106,6 +106,9 @@ EXPANSIONS = {
 SMALLEST_BOUND = 2.0**-3
 """Pre-activations are taken to reach at least so far: below it the number of harmonics hardly changes."""
 
+TYPICAL_BOUND = 8.0
+"""Pre-activations are assumed to reach so far where their number of harmonics has to be guessed."""
+
 
 def num_harmonics(activation: str, tolerance: float, bound: Any) -> Any:
     """M for pre-activations within ±bound, a number or an array."""

@@ -1,12 +1,16 @@
 """Cells of R networks, depth by depth: one batched product and one compiled step for all their rows, or torch's."""
 
+from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.on_kernels import lanes, numbers_kept, on_threads, takes_cells
+from janossy.evaluate.rows.recompute import gradients_again
 from janossy.functions.structure import Recurrent
+from janossy.kernels.compilation import NotCompiled
 from janossy.sets.transfer import upload
 from janossy.stack.schedule import Schedule
 
@@ -20,10 +24,11 @@ def run(
     of the gate that stays apart.
     """
     compiled = takes_cells(structure, inputs) and inputs.dtype == weight.dtype and weight.shape[2] >= lanes(inputs)
-    if not compiled:
-        return _in_torch(structure, schedule, elements, inputs, weight, bias)
-    keep = torch.is_grad_enabled() and any(x.requires_grad for x in (inputs, weight, bias))
-    return cast(Tensor, _Cells.apply(structure, schedule, elements, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
+    if compiled:
+        keep = torch.is_grad_enabled() and any(x.requires_grad for x in (inputs, weight, bias))
+        with suppress(NotCompiled):
+            return cast(Tensor, _Cells.apply(structure, schedule, elements, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
+    return _in_torch(structure, schedule, elements, inputs, weight, bias)
 
 
 def _in_torch(
@@ -82,14 +87,17 @@ class _Cells(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        if not torch.is_grad_enabled():
+            with suppress(NotCompiled):
+                return _Cells._backward_on_kernels(ctx, gradient)
+        elements, *inputs = ctx.saved_tensors[:4]
+        again = partial(_in_torch, ctx.structure, ctx.schedule, elements)
+        return *(None,) * 4, *gradients_again(again, inputs, ctx.needs_input_grad[4:], gradient)
+
+    @staticmethod
+    def _backward_on_kernels(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         elements, inputs, weight, bias, states, kept = ctx.saved_tensors
-        structure, schedule, needed = ctx.structure, ctx.schedule, ctx.needs_input_grad[4:]
-        if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
-            inputs, weight, bias = (x.view_as(x) for x in (inputs, weight, bias))  # the gradient stops here
-            out = _in_torch(structure, schedule, elements, inputs, weight, bias)
-            wanted = [x for x, needs in zip((inputs, weight, bias), needed, strict=True) if needs]
-            gradients = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
-            return *(None,) * 4, *(next(gradients) if needs else None for needs in needed)
+        structure, schedule = ctx.structure, ctx.schedule
         R, num_units, H = weight.shape
         by_inputs, by_weight, by_bias = torch.zeros_like(inputs), torch.zeros_like(weight), torch.zeros_like(bias)
         widest = R * max(schedule.active, default=0)

@@ -1,5 +1,6 @@
 """One layer of cells in one direction: its projections, and its steps, compiled or in torch operations."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,9 @@ from torch import Tensor, nn
 
 from janossy.evaluate.cells.forest import Shape
 from janossy.evaluate.on_kernels import on_threads
+from janossy.evaluate.rows.recompute import gradients_again
 from janossy.functions.structure import Recurrent
+from janossy.kernels.compilation import NotCompiled
 from janossy.kernels.limits import CELL_KINDS
 
 
@@ -134,16 +137,21 @@ class Cells(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        elements, inputs, weight, bias, whole, states, gates = ctx.saved_tensors
-        needed = ctx.needs_input_grad[5:]
-        if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
-            inputs, weight = inputs.view_as(inputs), weight.view_as(weight)  # the gradient stops here
-            bias = None if bias is None else bias.view_as(bias)
-            real = unfilled(inputs, *weight.shape)
-            out = in_torch(ctx.structure, real, weight, bias, elements, ctx.shape, ctx.every_state)
-            wanted = [x for x, needs in zip((inputs, weight, bias), needed, strict=True) if needs]
-            by_wanted = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
-            return *(None,) * 5, *(next(by_wanted) if needs else None for needs in needed)
+        if not torch.is_grad_enabled():
+            with suppress(NotCompiled):
+                return Cells._backward_on_kernels(ctx, gradient)
+        elements, inputs, weight, bias, *_ = ctx.saved_tensors
+        structure, shape, every_state = ctx.structure, ctx.shape, ctx.every_state
+
+        def again(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+            read = unfilled(inputs, *weight.shape)
+            return in_torch(structure, read, weight, bias, elements, shape, every_state)
+
+        return *(None,) * 5, *gradients_again(again, (inputs, weight, bias), ctx.needs_input_grad[5:], gradient)
+
+    @staticmethod
+    def _backward_on_kernels(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        elements, inputs, weight, _, whole, states, gates = ctx.saved_tensors
         shape, cells, (width, H) = ctx.shape, elements.numpy(), whole.shape
         if gradient.shape[1] < H:
             gradient = nn.functional.pad(gradient, (0, H - gradient.shape[1]))

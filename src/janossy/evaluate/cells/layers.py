@@ -1,5 +1,6 @@
 """Layers of a recurrence over a forest of cells, compiled or in torch operations."""
 
+from contextlib import suppress
 from typing import cast
 
 import torch
@@ -12,6 +13,7 @@ from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
 from janossy.functions.checks import check_dtype
 from janossy.functions.structure import Direction, Recurrent, recurrent
+from janossy.kernels.compilation import NotCompiled
 
 
 def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]:
@@ -72,7 +74,8 @@ def _run_layer(
         bias = widened(direction.bias_hh)[-structure.num_apart * weight.shape[1] :]
     num_gates = len(weight) // weight.shape[1]
     wide_enough = inputs.shape[1] >= num_gates * lanes(inputs)
-    if not (wide_enough and takes_cells(structure, inputs) and weight.dtype == inputs.dtype):
-        return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)
-    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
-    return cast(Tensor, Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
+    if wide_enough and takes_cells(structure, inputs) and weight.dtype == inputs.dtype:
+        keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
+        with suppress(NotCompiled):
+            return cast(Tensor, Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
+    return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)

@@ -1,6 +1,6 @@
 """f as it was in forward, when backward computes it again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from typing import Any, cast
@@ -82,3 +82,22 @@ class _ComputingAgain(AbstractContextManager[None]):
 
     def __exit__(self, *error: object) -> None:
         _again.reset(self.before.pop())
+
+
+def gradients_again(
+    compute: Callable[..., Tensor], inputs: Sequence[Tensor | None], needed: Sequence[bool], gradient: Tensor
+) -> list[Tensor | None]:
+    """Returns the gradients by the inputs that need one, of ``compute(*inputs)``, which is computed once more.
+
+    They can be differentiated again if grad mode is on.
+    """
+    twice = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # The gradient stops at these.
+        here = [
+            x if x is None else x.view_as(x) if twice else x.detach().requires_grad_(needs)
+            for x, needs in zip(inputs, needed, strict=True)
+        ]
+        wanted = [x for x, needs in zip(here, needed, strict=True) if x is not None and needs]
+        computed = iter(torch.autograd.grad(compute(*here), wanted, gradient, create_graph=twice))
+    return [next(computed) if needs else None for needs in needed]

@@ -8,6 +8,7 @@ kernel, the slopes' own derivatives among it, is done by the same means in torch
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter, Signature
 from typing import Any, cast
 
@@ -22,6 +23,15 @@ from janossy.evaluate.tuples.logistic_means import logistic_means
 from janossy.evaluate.tuples.product_means import product_means
 from janossy.evaluate.tuples.series_means import series_means
 from janossy.evaluate.tuples.tuple_means import tuple_means
+from janossy.kernels.compilation import NotCompiled, waiting
+from janossy.kernels.expansions import TYPICAL_BOUND, num_harmonics
+from janossy.kernels.limits import num_tuples, series_cost
+
+CHUNK = 2**27
+"""Bytes of tuples, or of harmonics, that torch operations write at once while a kernel is being compiled."""
+
+MOST_IN_TORCH = 1.5e8
+"""Activations that torch operations compute, in three seconds, while a kernel is being compiled. More wait for it."""
 
 
 def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor, of_one_size: bool | None = None) -> Tensor:
@@ -46,6 +56,8 @@ class Operator:
     """The name of its kernel's function."""
     kernel: Callable[..., tuple[Tensor, Tensor]]
     """(p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without); unknown to autograd."""
+    in_torch: Callable[..., tuple[Tensor, Tensor]]
+    """The same in torch operations."""
     means: Callable[..., Tensor]
     """(p, offsets, *parameters) -> means."""
 
@@ -56,23 +68,50 @@ class Operator:
 
         The slopes may be of more hidden units, which are to be left out.
         """
-        if self is TUPLE_MEANS and (result := logistic_means(p, places, offsets, sizes, *rest)) is not None:
-            return result
+        if self is TUPLE_MEANS:
+            try:
+                result = logistic_means(p, places, offsets, sizes, *rest)
+            except NotCompiled:
+                result = self.in_torch(in_place(p, places), offsets, *rest)
+            if result is not None:
+                return result
         return self.kernel(in_place(p, places), offsets, *rest)
 
 
-def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operator:
+def _operator(
+    name: str,
+    parameters: str,
+    mean: Callable[..., Tensor],
+    in_chunks: Callable[..., Tensor],
+    activations: Callable[..., float],
+) -> Operator:
     """Register ``janossy::name``, (p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without).
 
     Its kernel is the function ``name``s of ``kernels.load()``, (p, offsets, *parameters, with_slopes, num_threads) on
     arrays, and that of ``kernels.load("cuda")`` on tensors, without the threads; ``mean(p, sizes, *parameters)`` is the
-    same in torch operations, differentiable any number of times.
+    same in torch operations, differentiable any number of times. While the kernel is being compiled, ``in_chunks`` is
+    the same in chunks, if its ``activations(sizes, k, *parameters)`` are few.
     """
     differentiable: Any
     schema = f"(Tensor p, Tensor offsets, {parameters}, bool with_slopes) -> (Tensor, Tensor)"
 
     def on_tensors(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-        return means_and_slopes(f"{name}s", p, offsets, *rest)
+        with waiting():
+            return means_and_slopes(f"{name}s", p, offsets, *rest)
+
+    def eagerly(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+        try:
+            return means_and_slopes(f"{name}s", p, offsets, *rest)
+        except NotCompiled:
+            few = activations(offsets.diff().numpy(), p.shape[1], *rest[:-1]) * p.shape[2] <= MOST_IN_TORCH
+            return in_torch(p, offsets, *rest) if few else on_tensors(p, offsets, *rest)
+
+    def in_torch(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+        p, (*settings, with_slopes) = p.detach().requires_grad_(rest[-1]), rest
+        with torch.set_grad_enabled(with_slopes):
+            means = in_chunks(p, tuple(offsets.diff().tolist()), *settings)
+            slopes = torch.autograd.grad(means.sum(), p)[0] if with_slopes else p.new_empty(0)
+        return means.detach(), slopes
 
     operator = torch.library.custom_op(
         f"janossy::{name}", on_tensors, mutates_args=(), schema=schema, device_types=("cpu", "cuda")
@@ -85,7 +124,7 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
 
     def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
         # An operator's own bookkeeping takes as long as the kernel on a small batch; modes and tracers need it.
-        return operator(*inputs) if is_in_torch_dispatch_mode() else on_tensors(*inputs)
+        return operator(*inputs) if is_in_torch_dispatch_mode() else eagerly(*inputs)
 
     # torch asks for it in every call, and making it takes longer than the rest of the call.
     forward.__signature__ = Signature([Parameter("inputs", Parameter.VAR_POSITIONAL)])  # type: ignore[attr-defined]
@@ -158,11 +197,29 @@ def _operator(name: str, parameters: str, mean: Callable[..., Tensor]) -> Operat
         apply = operator if torch.compiler.is_compiling() else differentiable.apply
         return cast(Tensor, apply(p, offsets, *parameters, torch.is_grad_enabled() and p.requires_grad)[0])
 
-    return Operator(f"{name}s", on_tensors, means)
+    return Operator(f"{name}s", eagerly, in_torch, means)
 
 
-TUPLE_MEANS = _operator("tuple_mean", "bool increasing, str activation", tuple_means)
-SERIES_MEANS = _operator(
-    "series_mean", "bool increasing, str activation, float tolerance, int enumerate_up_to", series_means
+TUPLE_MEANS = _operator(
+    "tuple_mean",
+    "bool increasing, str activation",
+    tuple_means,
+    partial(tuple_means, memory_budget=CHUNK),
+    lambda sizes, k, increasing, activation: num_tuples(sizes, k, increasing).sum(),
 )
-PRODUCT_MEANS = _operator("product_mean", "bool increasing", product_means)
+SERIES_MEANS = _operator(
+    "series_mean",
+    "bool increasing, str activation, float tolerance, int enumerate_up_to",
+    series_means,
+    partial(series_means, memory_budget=CHUNK),
+    lambda sizes, k, increasing, activation, tolerance, enumerate_up_to: series_cost(
+        sizes, k, increasing, num_harmonics(activation, tolerance, TYPICAL_BOUND)
+    ).sum(),
+)
+PRODUCT_MEANS = _operator(
+    "product_mean",
+    "bool increasing",
+    product_means,
+    product_means,
+    lambda sizes, k, increasing: 3.0**k * sizes.sum(),
+)

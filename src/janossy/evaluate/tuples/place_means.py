@@ -1,14 +1,18 @@
 """Means by projection: over positions, and, for k = 1, over the sets that look a row of a table up."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads
+from janossy.evaluate.rows.recompute import gradients_again
 from janossy.evaluate.tuples.operators import times_by_set
 from janossy.functions.structure import ACTIVATIONS, project
+from janossy.kernels.compilation import NotCompiled
 
 
 def by_inputs(
@@ -33,13 +37,6 @@ def by_inputs(
     return by_values, by_weight, by_bias
 
 
-def gradients(means: Tensor, inputs: Sequence[Tensor], needed: Sequence[bool], gradient: Tensor) -> list[Tensor | None]:
-    """Returns the gradients by the inputs that need one, to be differentiated again."""
-    wanted = [x for x, needs in zip(inputs, needed, strict=True) if needs]
-    computed = iter(torch.autograd.grad(means, wanted, gradient, create_graph=True))
-    return [next(computed) if needs else None for needs in needed]
-
-
 SLOPES = {"tanh": torch.ops.aten.tanh_backward, "sigmoid": torch.ops.aten.sigmoid_backward}
 """(gradient, σ(p)) -> the gradient by p, of activations whose slope is known from their value."""
 
@@ -51,7 +48,18 @@ def place_means(
 
     ``weight`` and ``bias`` as ``project`` takes them, for one network or several.
     """
-    return cast(Tensor, _PlaceMeans.apply(activation, places, offsets, table, weight, bias))  # type: ignore[no-untyped-call]
+    with suppress(NotCompiled):
+        return cast(Tensor, _PlaceMeans.apply(activation, places, offsets, table, weight, bias))  # type: ignore[no-untyped-call]
+    return _in_torch(activation, places, offsets, table, weight, bias)
+
+
+def _in_torch(
+    activation: str, places: Tensor, offsets: Tensor, table: Tensor, weight: Tensor, bias: Tensor | None
+) -> Tensor:
+    y = ACTIVATIONS[activation](project(1, table, weight, bias)[0].squeeze(1)).index_select(0, places)
+    sizes = offsets.diff()
+    owners = torch.arange(len(sizes)).repeat_interleave(sizes)
+    return y.new_zeros(len(sizes), y.shape[1]).index_add(0, owners, y) / sizes.clamp_min(1)[:, None]
 
 
 def sums_by_place(
@@ -62,9 +70,10 @@ def sums_by_place(
     Shapes: slopes (N, k, H or more), or None for k = 1 and those of a mean; factors (B, H), each set's.
     """
     if on_kernels_eagerly(factors):
-        slopes = factors.new_empty(0) if slopes is None else slopes
-        arrays = (x.numpy() for x in (slopes, factors, offsets, places))
-        return torch.from_numpy(on_threads("table_sums", *arrays, num_rows, num_networks))
+        given = factors.new_empty(0) if slopes is None else slopes
+        arrays = (x.numpy() for x in (given, factors, offsets, places))
+        with suppress(NotCompiled):
+            return torch.from_numpy(on_threads("table_sums", *arrays, num_rows, num_networks))
     if slopes is None:
         sizes = offsets.diff()
         slopes = (1 / sizes.to(factors.dtype)).repeat_interleave(sizes).view(-1, 1, 1)
@@ -95,12 +104,8 @@ class _PlaceMeans(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (places, offsets, kept, *inputs), needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
         if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
-            inputs = [x if x is None else x.view_as(x) for x in inputs]  # the gradient stops here
-            y = ACTIVATIONS[ctx.activation](project(1, *inputs)[0].squeeze(1)).index_select(0, places)
-            sizes = offsets.diff()
-            owners = torch.arange(len(sizes)).repeat_interleave(sizes)
-            means = torch.zeros_like(gradient).index_add(0, owners, y) / sizes.clamp_min(1)[:, None]
-            return *(None,) * 3, *gradients(means, inputs, needed, gradient)
+            again = partial(_in_torch, ctx.activation, places, offsets)
+            return *(None,) * 3, *gradients_again(again, inputs, needed, gradient)
         networks = len(inputs[1]) if inputs[1].dim() == 3 else 1
         by_y = sums_by_place(None, gradient, places, offsets, len(inputs[0]), networks).squeeze(1)
         if ctx.activation in SLOPES:

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from janossy.evaluate.on_kernels import on_kernels_eagerly
 from janossy.evaluate.problem import Problem
+from janossy.evaluate.rows.recompute import gradients_again
 from janossy.evaluate.tuples.every_tuple import in_place
 from janossy.evaluate.tuples.operators import Operator, times_by_set
-from janossy.evaluate.tuples.place_means import by_inputs, gradients, sums_by_place
+from janossy.evaluate.tuples.place_means import by_inputs, sums_by_place
 from janossy.functions.structure import project
 
 
@@ -70,9 +71,12 @@ class _ProjectedMeans(torch.autograd.Function):
         places, offsets, slopes, stacked, *inputs = ctx.saved_tensors
         needed = ctx.needs_input_grad[3:]
         if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
-            inputs = [x if x is None else x.view_as(x) for x in inputs]  # the gradient stops here
-            means = ctx.operator.means(in_place(project(ctx.k, *inputs)[0], places), offsets, *ctx.parameters)
-            return *(None,) * 3, *gradients(means, inputs, needed, gradient)
+
+            def again(*inputs: Tensor) -> Tensor:
+                projections = in_place(project(ctx.k, *inputs)[0], places)
+                return cast(Tensor, ctx.operator.means(projections, offsets, *ctx.parameters))
+
+            return *(None,) * 3, *gradients_again(again, inputs, needed, gradient)
         values, weight = inputs[:2]
         if places is None:
             by_projection = times_by_set(slopes[..., : gradient.shape[1]], gradient, offsets, ctx.of_one_size)

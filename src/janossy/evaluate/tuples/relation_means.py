@@ -4,6 +4,7 @@ Every function maps numbers of elements (N, k, H), sets end to end and each of k
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, cast
 
@@ -12,7 +13,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads
+from janossy.evaluate.rows.recompute import gradients_again
 from janossy.evaluate.tuples.series_means import Series, others_mean
+from janossy.kernels.compilation import NotCompiled
 from janossy.kernels.expansions import EXPANSIONS
 from janossy.sets.transfer import upload
 
@@ -39,7 +42,8 @@ def series_relations(
         return _by_size(p, sizes, lambda x: _by_series(x, activation, tolerance, memory_budget))
 
     if p.shape[1] == 2 and on_kernels_eagerly(p):
-        return cast(Tensor, _OnKernels.apply(p, offsets, activation, tolerance, in_torch))  # type: ignore[no-untyped-call]
+        with suppress(NotCompiled):
+            return cast(Tensor, _OnKernels.apply(p, offsets, activation, tolerance, in_torch))  # type: ignore[no-untyped-call]
     return in_torch(p)
 
 
@@ -55,11 +59,10 @@ class _OnKernels(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, by_means: Tensor) -> tuple[Tensor | None, ...]:
         p, offsets = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            (gradient,) = torch.autograd.grad(ctx.in_torch(p), p, by_means, create_graph=True)
-        else:
-            gradient = _on_kernels(p, offsets, ctx.activation, ctx.tolerance, by_means)
-        return gradient, None, None, None, None
+        if not torch.is_grad_enabled():
+            with suppress(NotCompiled):
+                return _on_kernels(p, offsets, ctx.activation, ctx.tolerance, by_means), *(None,) * 4
+        return *gradients_again(ctx.in_torch, (p,), (True,), by_means), *(None,) * 4
 
 
 def _on_kernels(p: Tensor, offsets: Tensor, activation: str, tolerance: float, weights: Tensor | None) -> Tensor:

@@ -5,13 +5,13 @@ depth, within it network by network, and the rows that go on are always a networ
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, at_most_once, step, step_back
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.vector import load, load_first, num_lanes, store, store_first
 from janossy.kernels.limits import CELL_KINDS
 
@@ -71,7 +71,7 @@ def _costs(R: int, m: int, code: int, H: int) -> Callable[[], np.ndarray]:
     return partial(np.full, R, m * NUM_GATES[code] * float(H))
 
 
-@cache
+@kernel_maker
 def _forward(kind: int) -> Kernel:
     num_gates, num_states, num_kept = NUM_GATES[kind], NUM_STATES[kind], NUM_KEPT[kind]
 
@@ -108,7 +108,7 @@ def _add(x, at, y, from_, num):
         store_first(x, at + whole, more, num - whole)
 
 
-@cache
+@kernel_maker
 def _backward(kind: int) -> Kernel:
     num_gates, num_states = NUM_GATES[kind], NUM_STATES[kind]
     num_kept, num_changes = NUM_KEPT[kind], NUM_CHANGES[kind]

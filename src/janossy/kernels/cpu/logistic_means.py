@@ -8,12 +8,12 @@ distinct element.
 Errors are those of sums in the working precision, of at most MAX_ELEMENTS³ terms, partial sums first.
 """
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
 from janossy.kernels.cpu.activations import exponential
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.vector import all_within, load, load_first, num_lanes, quotient, store, store_first
 from janossy.kernels.limits import LANES, num_tuples
 
@@ -53,7 +53,7 @@ def logistic_means(
     return out, slopes
 
 
-@cache
+@kernel_maker
 def _exponentials() -> Kernel:
     def exponentials(p, e, is_far, k, H, factor, far, first, last):
         """e^(s·p), each row filled up to whole vectors by ones."""
@@ -70,7 +70,7 @@ def _exponentials() -> Kernel:
     return Kernel(exponentials, "exponentials")
 
 
-@cache
+@kernel_maker
 def _kernel(k: int, with_slopes: bool) -> Kernel:
     """(e, places, offsets, increasing, H, factor, out, slopes, first, last), over items (set, block of units)."""
 

@@ -3,11 +3,11 @@
 Networks have sets and rows of their own, so they are what threads share.
 """
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.vector import load, load_first, num_lanes, store_first
 
 
@@ -26,7 +26,7 @@ def means_by_place(
     return out
 
 
-@cache
+@kernel_maker
 def _means() -> Kernel:
     def means(x, places, offsets, H, num_sets, out, first, last):
         lanes = num_lanes(x)

@@ -18,12 +18,10 @@ Cost: n·k·2^(k−1) products (increasing: n·k) of 8 columns at once, four tim
 of 8 columns, 2·2^k·√n vectors.
 """
 
-from functools import cache
-
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.vector import load, load_first_float64, store, store_first_float64
 from janossy.kernels.limits import LANES
 
@@ -115,7 +113,7 @@ def _copy(source, at, target, there, num_states):
         store(target, (there + s) * _LANES, load(source, (at + s) * _LANES))
 
 
-@cache
+@kernel_maker
 def _kernel(k, increasing):
     """(z, offsets, with_slopes, means, slopes, first, last) over items (set, 8 columns)."""
     num_states = k + 1 if increasing else 1 << k

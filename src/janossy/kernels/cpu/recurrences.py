@@ -9,13 +9,13 @@ never falling within a level; rows (C,), the row that a cell is the end of, or -
 begins among the cells; trees (G + 1,), where each tree begins among the levels.
 """
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.cells import NUM_CHANGES, NUM_GATES, NUM_KEPT, NUM_STATES, at_most_once, step, step_back
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.denormals import flush_denormals, restore
 from janossy.kernels.cpu.row_matmul import ROWS, add_row_products, panels
 from janossy.kernels.cpu.vector import load, num_lanes, store
@@ -118,7 +118,7 @@ def _widest(levels, trees, first, last):
     return widest
 
 
-@cache
+@kernel_maker
 def _forward(kind: int) -> Kernel:
     num_gates, num_states, num_kept = NUM_GATES[kind], NUM_STATES[kind], NUM_KEPT[kind]
 
@@ -161,7 +161,7 @@ def _forward(kind: int) -> Kernel:
     return Kernel(forward, f"cells_{kind}")
 
 
-@cache
+@kernel_maker
 def _backward(kind: int) -> Kernel:
     num_gates, num_states = NUM_GATES[kind], NUM_STATES[kind]
     num_kept, num_changes = NUM_KEPT[kind], NUM_CHANGES[kind]
@@ -239,7 +239,7 @@ def _sorted_by_element(elements, num_elements):
     return starts, order
 
 
-@cache
+@kernel_maker
 def _sums() -> Kernel:
     def sums(x, stride, order, starts, total, width, first, last):
         for e in range(first, last):

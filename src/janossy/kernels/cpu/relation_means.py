@@ -5,11 +5,11 @@ S_m = Σ_j z_2[j]: one pass over the elements for the sums, and one that reads t
 sums of g_i z_1[i] beside them. docs/spectral.md has the series and its bounds.
 """
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.harmonics import TAYLOR, angles, first_harmonics, most_harmonics, next_harmonics, plan
 from janossy.kernels.cpu.series_means import MAX_STATES, extents, rounding
 from janossy.kernels.cpu.vector import load, store
@@ -69,7 +69,7 @@ def relation_means(
     return out
 
 
-@cache
+@kernel_maker
 def relation_kernel(activation):
     """(p, offsets, sets, centres, bounds, delta, cut, taylor, lanes, work, out, first, last) over (set, block)."""
     e = EXPANSIONS[activation]
@@ -144,7 +144,7 @@ def relation_kernel(activation):
     return Kernel(relations, f"relations_{activation}")
 
 
-@cache
+@kernel_maker
 def relation_gradient_kernel(activation):
     """(p, …, work, weights, out, first, last): the gradient, with the arguments of ``relation_kernel``."""
     e = EXPANSIONS[activation]

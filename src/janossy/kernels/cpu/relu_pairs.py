@@ -8,12 +8,10 @@ subtracted, and the counts over the number of pairs are the slopes.
 Cost: n log n for each set and hidden unit; memory O(n) a thread.
 """
 
-from functools import cache
-
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 
 SORTING_COST = {"float32": 150.0, "float64": 75.0}
 """The cost of one element, times log2 n, for one hidden unit: in activations of the enumeration, as measured on an AMD
@@ -58,7 +56,7 @@ def _in_order(x):
     return x if x == x else np.inf
 
 
-@cache
+@kernel_maker
 def relu_pair_kernel() -> Kernel:
     """(p, offsets, increasing, sets, out, slopes, with_slopes, first, last), over items (position in sets, unit)."""
 

@@ -5,12 +5,10 @@ slope needs the prefix before each element and the suffix behind it: a second pa
 suffixes and taking the prefixes back by the same steps. |z| = 1, so that loses no more than a rounding each step.
 """
 
-from functools import cache
-
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan
 from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import EXPANSIONS
@@ -42,7 +40,7 @@ def shares(k, n, i, share):
             share[j] *= i / (i - j) * max(0.0, (n - i - (k - 1 - j)) / (n - i))
 
 
-@cache
+@kernel_maker
 def increasing_kernel(activation):
     """The kernel for an activation of ``EXPANSIONS``: (p, offsets, sets, centres, bounds, delta, cut, taylor, out,
     slopes, first, last) over items (set, block of LANES hidden units); every set has n ≥ k.

@@ -3,12 +3,10 @@
 docs/spectral.md tells why this way, and what the subtraction loses.
 """
 
-from functools import cache
-
 import numpy as np
 from numba import njit
 
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan
 from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import EXPANSIONS
@@ -77,7 +75,7 @@ def injective_slopes(seed, k, mu, F, A, adjoint, W):
         W[S] *= mu[S]
 
 
-@cache
+@kernel_maker
 def injective_kernel(activation):
     """The kernel for an activation of ``EXPANSIONS``: (p, offsets, sets, centres, bounds, delta, cut, taylor, lanes,
     work, out, slopes, first, last) over items (set, block of ``lanes`` hidden units); every set has n ≥ k.

@@ -1,10 +1,10 @@
 """Means over all k-tuples by the spectral kernels where they are cheaper, and by enumeration where that is."""
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.harmonics import TAYLOR
 from janossy.kernels.cpu.series_increasing import LANES as INCREASING_LANES
 from janossy.kernels.cpu.series_increasing import increasing_kernel
@@ -119,7 +119,7 @@ def extents(p: np.ndarray, offsets: np.ndarray, num_threads: int) -> tuple[np.nd
     return low.astype(np.float64), high.astype(np.float64), (finite == 0).all((1, 2))
 
 
-@cache
+@kernel_maker
 def _extents_kernel() -> Kernel:
     def extents(p, offsets, lanes, low, high, finite, first, last):
         width = p.shape[1] * p.shape[2]

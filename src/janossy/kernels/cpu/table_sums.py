@@ -4,11 +4,11 @@ Networks have sets and rows of their own, one network's after the other's. One i
 of as many hidden units as a vector has lanes: no two items add to one number.
 """
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.vector import LANES, load, load_first, num_lanes, store, store_first
 
 ADDING = 0.25
@@ -39,7 +39,7 @@ def table_sums(
     return out
 
 
-@cache
+@kernel_maker
 def _kernel(by_slopes: bool) -> Kernel:
     def sums(slopes, factors, offsets, places, out, k, width, num_networks, first, last):
         H, lanes = factors.shape[1], num_lanes(slopes)

@@ -9,13 +9,13 @@ Sums of more than a few dozen terms are carried to float64, so that float32 keep
 tuples. Cost: tuples · H activations; memory O(n·k) vectors a thread.
 """
 
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.activations import CODES, reduce_angles, value, value_and_slope
-from janossy.kernels.cpu.compiled import Kernel
+from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 from janossy.kernels.cpu.relu_pairs import SORTING_COST, relu_pair_kernel
 from janossy.kernels.cpu.vector import (
     LANES,
@@ -111,7 +111,7 @@ def _carry(wide, at, x, scratch):
         store(wide, at + half, total)
 
 
-@cache
+@kernel_maker
 def tuple_kernel(activation: str, with_slopes: bool) -> Kernel:
     """(p, offsets, increasing, sets, out, slopes, first, last), over items (position in sets, block of units)."""
     code = CODES[activation]
