@@ -213,7 +213,7 @@ DOORS = {
         TupleMLP,
         lambda: {"k": 2, "in_features": D, "hidden_features": 4},
         {
-            "k": COUNT,
+            "k": COUNT[:-1],
             "in_features": COUNT,
             "hidden_features": (0, -1, 2.5, True, "3", None, (), (4, 0), (4, 2.5)),
             "out_features": COUNT[:-1],
@@ -337,7 +337,7 @@ DOORS = {
         TupleProduct,
         lambda: {"k": 2, "in_features": D, "rank": 4},
         {
-            "k": COUNT,
+            "k": COUNT[:-1],
             "in_features": COUNT,
             "rank": COUNT,
             "out_features": COUNT[:-1],

@@ -41,6 +41,8 @@ def check_flags(owner: Any, **flags: Any) -> None:
 
 def check_rows(module: Any, x: Any) -> None:
     """Raise a TypeError if x is no tensor, and a ValueError if it is not the (T, k, in_features) the module takes."""
+    if module.k is None:
+        raise ValueError(f"this {type(module).__name__} expects k; got none. Give k=, or JanossyPooling(f, Tuples(2)).")
     _check_tensor(module, x, f"rows of shape (T, {module.k}, {module.in_features})")
     _check_row_shape(module, tuple(x.shape))
 

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from janossy.functions.checks import check_dtype, check_rows, check_widths
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.functions.structure import ACTIVATIONS
+from janossy.functions.tuple_function import TupleFunction
 
 
-class FeaturedMLP(StatesItsMeaning):
+class FeaturedMLP(TupleFunction, StatesItsMeaning):
     """f(x_1 … x_k) = [MLP_1([x_1, …, x_k, φ]), MLP_2(φ)] with φ = features(x_1 … x_k), such as ``TupleFeatures``.
 
     Half of each layer reads the features alone. A mean of such units over pairs is a statistic of distances only, which

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from janossy.functions.checks import check_dropout, check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.functions.structure import ACTIVATIONS, Additive, hooked, overridden, project
+from janossy.functions.tuple_function import TupleFunction
 
 
-class TupleMLP(StatesItsMeaning):
+class TupleMLP(TupleFunction, StatesItsMeaning):
     """f(x_1 … x_k) = MLP([x_1, …, x_k]): a perceptron on k elements laid side by side (Section 2.2).
 
     ``hidden_features`` is one width or several. Without ``out_features`` f returns its last hidden activations, as
@@ -21,6 +22,7 @@ class TupleMLP(StatesItsMeaning):
     silu, softplus, sine, cosine, erf.
 
     Args:
+        k: the elements of a row. Without it f takes that of the orderings when it is pooled, and has no weights before.
         dropout: the probability with which each hidden activation is dropped in training. Evaluators that average
             activations, such as ``"spectral"``, then apply in evaluation only.
         norm: "layer" for an ``nn.LayerNorm`` of each hidden layer's activations, or None.
@@ -37,9 +39,9 @@ class TupleMLP(StatesItsMeaning):
 
     def __init__(
         self,
-        k: int,
-        in_features: int,
-        hidden_features: int | Sequence[int],
+        k: int | None = None,
+        in_features: int | None = None,
+        hidden_features: int | Sequence[int] | None = None,
         *,
         out_features: int | None = None,
         activation: str = "tanh",
@@ -51,24 +53,35 @@ class TupleMLP(StatesItsMeaning):
         super().__init__()
         if not isinstance(activation, str) or activation not in ACTIVATIONS:
             raise ValueError(f"TupleMLP expects an activation among {', '.join(ACTIVATIONS)}; got {activation!r}.")
-        outputs: dict[str, Any] = {} if out_features is None else {"out_features": out_features}
-        check_widths(
-            self, several="hidden_features", k=k, in_features=in_features, hidden_features=hidden_features, **outputs
-        )
+        given: dict[str, Any] = {
+            "k": k,
+            "in_features": in_features,
+            "hidden_features": hidden_features,
+            "out_features": out_features,
+        }
+        optional = [name for name in ("k", "out_features") if given[name] is None]
+        widths = {name: width for name, width in given.items() if name not in optional}
+        check_widths(self, several="hidden_features", **widths)
         check_dropout(self, dropout)
         if norm not in (None, "layer"):
             raise ValueError(f"TupleMLP expects norm as 'layer' or None; got {norm!r}.")
-        hidden = tuple(hidden_features) if isinstance(hidden_features, Sequence) else (hidden_features,)
-        self.k = k
-        self.in_features = in_features
+        self.k = cast(int, None)
+        self.in_features = cast(int, in_features)
         self.activation = activation
         self.dropout = dropout
         self.norm = norm
-        widths = [k * in_features, *hidden]
-        self.hidden = nn.ModuleList(nn.Linear(a, b, device=device, dtype=dtype) for a, b in pairwise(widths))
-        self.output = None if out_features is None else nn.Linear(hidden[-1], out_features, device=device, dtype=dtype)
-        if norm is not None:
-            self.norms = nn.ModuleList(nn.LayerNorm(width, device=device, dtype=dtype) for width in hidden)
+        self._to_build: Any = hidden_features, out_features, {"device": device, "dtype": dtype}
+        if k is not None:
+            self.take_k(k)
+
+    def build(self, k: int) -> None:
+        hidden_features, out_features, of_weights = self._to_build
+        hidden = tuple(hidden_features) if isinstance(hidden_features, Sequence) else (hidden_features,)
+        widths = [k * self.in_features, *hidden]
+        self.hidden = nn.ModuleList(nn.Linear(a, b, **of_weights) for a, b in pairwise(widths))
+        self.output = None if out_features is None else nn.Linear(hidden[-1], out_features, **of_weights)
+        if self.norm is not None:
+            self.norms = nn.ModuleList(nn.LayerNorm(width, **of_weights) for width in hidden)
 
     def reset_parameters(self) -> None:
         """Draws the weights anew, as torch draws those of its layers."""
@@ -86,6 +99,8 @@ class TupleMLP(StatesItsMeaning):
 
         Such code is a forward of a subclass, a hook, or a first layer that is more than ``nn.Linear``.
         """
+        if self.k is None:
+            return None
         first, output = self.hidden[0], self.output
         if not isinstance(first, nn.Linear) or overridden(first, nn.Linear.forward):
             return None

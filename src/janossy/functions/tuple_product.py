@@ -8,9 +8,10 @@ from torch import Tensor, nn
 
 from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.structure import Product, hooked, mixes_or_draws, overridden
+from janossy.functions.tuple_function import TupleFunction
 
 
-class TupleProduct(nn.Module):
+class TupleProduct(TupleFunction):
     """f(x_1 … x_k) = Σ_r v_r Π_j g_{j,r}(x_j) + v_0: products of one network a position, ``rank`` of them.
 
     It contains the product Π_j x_j with which the paper proves that k-ary functions are more than (k−1)-ary ones
@@ -23,6 +24,7 @@ class TupleProduct(nn.Module):
     With factors of mean 0, averages over the tuples of n elements would start at about n^(−k/2).
 
     Args:
+        k: the elements of a row. Without it f takes that of the orderings when it is pooled, and has no weights before.
         g: the networks, (N, in_features) -> (N, rank): a sequence of k modules, or a callable that makes one for each
             j = 0 … k − 1. They must treat each row alone. Evaluators apply them once to each element, forward to each
             position of each row; so a hook on g_j sees other batches, and while one drops out or normalises over its
@@ -39,21 +41,28 @@ class TupleProduct(nn.Module):
 
     def __init__(
         self,
-        k: int,
-        in_features: int,
-        rank: int,
+        k: int | None = None,
+        in_features: int | None = None,
+        rank: int | None = None,
         *,
         out_features: int | None = None,
         g: Callable[[int], nn.Module] | Sequence[nn.Module] | nn.ModuleList | None = None,
     ) -> None:
         super().__init__()
-        outputs: dict[str, Any] = {} if out_features is None else {"out_features": out_features}
-        check_widths(self, k=k, in_features=in_features, rank=rank, **outputs)
-        self.k = k
-        self.in_features = in_features
-        self.rank = rank
+        given: dict[str, Any] = {"k": k, "in_features": in_features, "rank": rank, "out_features": out_features}
+        optional = [name for name in ("k", "out_features") if given[name] is None]
+        check_widths(self, **{name: width for name, width in given.items() if name not in optional})
+        self.k = cast(int, None)
+        self.in_features = cast(int, in_features)
+        self.rank = cast(int, rank)
+        self._to_build = g, out_features
+        if k is not None:
+            self.take_k(k)
+
+    def build(self, k: int) -> None:
+        g, out_features = self._to_build
         if g is None:
-            networks: list[nn.Module] = [_AboutOne(in_features, rank, 1 / k) for _ in range(k)]
+            networks: list[nn.Module] = [_AboutOne(self.in_features, self.rank, 1 / k) for _ in range(k)]
         elif isinstance(g, Sequence | nn.ModuleList):
             networks = list(g)
         elif isinstance(g, nn.Module):
@@ -70,7 +79,7 @@ class TupleProduct(nn.Module):
                 f"got {names}."
             )
         self.g = nn.ModuleList(networks)
-        self.output = None if out_features is None else nn.Linear(rank, out_features)
+        self.output = None if out_features is None else nn.Linear(self.rank, out_features)
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)
@@ -86,7 +95,7 @@ class TupleProduct(nn.Module):
 
         That is a forward of a subclass's, a hook on f or on ``output``, or dropout and batch norm within g in training.
         """
-        if overridden(self, TupleProduct.forward) or _has_hooks(self):
+        if self.k is None or overridden(self, TupleProduct.forward) or _has_hooks(self):
             return None
         if self.output is not None and (overridden(self.output, nn.Linear.forward) or hooked(self.output)):
             return None

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate import Function
 from janossy.evaluate.validation import check_function, check_sets, errors_explained
+from janossy.functions.tuple_function import TupleFunction
 from janossy.orderings import Sampled
 from janossy.sets import Ragged
 
@@ -56,6 +57,8 @@ class CachedMean(nn.Module):
             "num_samples": num_samples,
         }.items():
             check_integer("CachedMean", name, number, 1)
+        if isinstance(f, TupleFunction):
+            f.take_k(1)
         self.f = f
         self.num_samples = num_samples
         self.register_buffer("history", torch.zeros(num_elements, out_features))

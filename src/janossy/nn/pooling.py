@@ -15,6 +15,7 @@ from janossy.evaluate.rows.pool import apply
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.functions.structure import Additive, Product, structure
+from janossy.functions.tuple_function import TupleFunction
 from janossy.nn.element_weights import check_weights, pool_by_weights
 from janossy.nn.modes import untouched
 from janossy.orderings.contract import Orderings, check_orderings, modules_of
@@ -30,7 +31,7 @@ class JanossyPooling(StatesItsMeaning):
 
     Args:
         f: WHAT is applied to a sequence: any module mapping rows (T, L, d) to (T, c). For k = 1 it may map them to
-            (T, 1, c), as ``nn.Linear`` does.
+            (T, 1, c), as ``nn.Linear`` does. A ``TupleMLP`` or ``TupleProduct`` without k takes that of the orderings.
         orderings: WHICH sequences are averaged: AllPermutations, Tuples, Combinations, Sampled, Canonical, ….
         evaluate: HOW: "auto" for the cheapest evaluator that applies, the name of one, or one, such as
             ``Spectral(tolerance=1e-7)``.
@@ -341,14 +342,23 @@ def _each(reduce: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _check_k(f: Function, orderings: Orderings | None) -> None:
-    """Raises a ValueError if f reads rows of another length than these orderings have."""
-    declared = structure(f)
-    if orderings is None or orderings.k is None or not isinstance(declared, Additive | Product):
+    """Gives f the orderings' k if it has none; raises a ValueError if it reads rows of another length."""
+    if orderings is None:
+        return
+    if isinstance(f, TupleFunction) and f.k is None:
+        if orderings.k is None:
+            raise ValueError(
+                f"JanossyPooling expects orderings of k elements for a {type(f).__name__} without k; got {orderings}. "
+                "Use Tuples(k), Combinations(k) or Sampled(num, k=k), or give f its k."
+            )
+        f.take_k(orderings.k)
+    declared = f if isinstance(f, TupleFunction) else structure(f)
+    if orderings.k is None or not isinstance(declared, Additive | Product | TupleFunction):
         return
     if declared.k != orderings.k:
         raise ValueError(
             f"JanossyPooling expects f and orderings of one k; got {type(f).__name__} of k={declared.k} over "
-            f"{orderings}, of k={orderings.k}. Give both the same k."
+            f"{orderings}, of k={orderings.k}. Give both the same k, or f none."
         )
 
 

@@ -14,6 +14,7 @@ from janossy.evaluate.spectral import MAX_K
 from janossy.evaluate.tuples.relation_means import product_relations, relu_relations, series_relations
 from janossy.evaluate.validation import check_function, errors_explained
 from janossy.functions.structure import Additive, Product, structure
+from janossy.functions.tuple_function import TupleFunction
 from janossy.kernels.expansions import EXPANSIONS, num_harmonics
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of
 from janossy.nn.encoder.layer import SetLayer
@@ -78,6 +79,8 @@ class Relations(SetLayer):
         super().__init__()
         check_function(f, "Relations", "(T, c)")
         check_integer("Relations", "k", k, 1, optional=True)
+        if k is not None and isinstance(f, TupleFunction):
+            f.take_k(k)
         declared = getattr(structure(f), "k", None)
         if (k is None and declared is None) or (None not in (k, declared) and k != declared):
             own = "none" if declared is None else f"f of k={declared}"
