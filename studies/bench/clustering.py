@@ -12,7 +12,7 @@ from janossy.inference import predict
 from janossy.nn.network import JanossyNetwork
 from janossy.sets import Ragged
 from janossy.tables import Layout, SetTable
-from studies.bench.mixtures import DIMENSIONS, NUM_OUTPUTS, Mixtures
+from studies.bench.mixtures import DIMENSIONS, NUM_COMPONENTS, NUM_OUTPUTS, Mixtures
 from studies.bench.peers.mixtures import WIDTH, InducedSetTransformer, MeanPooling
 
 BATCH, LEARNING_RATE = 10, 1e-3
@@ -86,6 +86,11 @@ def _points(sets: SetTable) -> Ragged:
     return Ragged(torch.stack(columns, dim=1), torch.from_numpy(sets.offsets), sizes=sets.sizes.tolist())
 
 
+def _encoder(name: str) -> Callable[[], nn.Module]:
+    settings = {"width": WIDTH, "num_heads": 8, "num_seeds": NUM_COMPONENTS, "readout_depth": 2, "norm": False}
+    return lambda: build_network(name, Layout((), DIMENSIONS), Layout(), NUM_OUTPUTS, **settings)
+
+
 def _strategy(name: str, depth: int = 3) -> Callable[[], nn.Module]:
     settings = {"width": WIDTH, "depth": depth, "readout_depth": 3, "num_tuples": NUM_TUPLES, "exact": False}
     return lambda: build_network(name, Layout((), DIMENSIONS), Layout(), NUM_OUTPUTS, **settings)
@@ -99,6 +104,9 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "max": _strategy("max"),
     "attention": _strategy("attention"),
     "gru": _strategy("gru", 1),
+    "self-attention": _encoder("set-transformer"),
+    "induced": _encoder("induced"),
+    "relations": _encoder("relations"),
     "deepsets": MeanPooling,
     "set-transformer-isab": InducedSetTransformer,
 }

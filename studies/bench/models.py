@@ -104,10 +104,13 @@ def _auto(task: Task) -> Fitted:
     return _estimator(task, AUTO, time_budget=task.settings.auto_seconds)
 
 
-def _attended(task: Task) -> Fitted:
-    if (largest := int(task.sets.sizes.max())) > task.settings.most_attended:
-        raise DoesNotApply(f"the largest set has {largest:,} elements, of which each would attend to each")
-    return _peer(networks.set_transformer)(task)
+def _attended(build: Callable[[Task], Fitted]) -> Callable[[Task], Fitted]:
+    def built(task: Task) -> Fitted:
+        if (largest := int(task.sets.sizes.max())) > task.settings.most_attended:
+            raise DoesNotApply(f"the largest set has {largest:,} elements, of which each would attend to each")
+        return build(task)
+
+    return built
 
 
 def _trees(task: Task) -> Fitted:
@@ -129,10 +132,22 @@ BUILT: dict[str, Model] = {
     "max": Model("on each element, and the maximum", _strategy("max")),
     "attention": Model("on each element, and a weighted mean", _strategy("attention")),
     "gru": Model("a recurrence on random permutations (π-SGD)", _strategy("gru")),
+    "self-attention": Model(
+        "blocks of attention between elements, pooled by seeds (the strategy set-transformer)",
+        _attended(_strategy("set-transformer")),
+    ),
+    "self-attention+features": Model(
+        "the same, whose scores also read differences and equalities of pairs",
+        _attended(_strategy("set-transformer+features")),
+    ),
+    "induced": Model("blocks of attention by induced points, pooled by seeds", _strategy("induced")),
+    "relations": Model("blocks of means over all pairs with each element, pooled by seeds", _strategy("relations")),
     "told": Model("pairs with the features that somebody who knows the data would name", _informed),
     "deepsets": Model("DeepSets: on each element, and the sum (Zaheer et al., 2017)", _peer(networks.deep_sets)),
     "abmil": Model("gated attention (Ilse et al., 2018)", _peer(networks.abmil)),
-    "set-transformer": Model("self-attention, pooled by attention (Lee et al., 2019)", _attended),
+    "set-transformer": Model(
+        "self-attention, pooled by attention (Lee et al., 2019)", _attended(_peer(networks.set_transformer))
+    ),
     "set-transformer-isab": Model("the same by way of 16 induced points (ISAB)", _peer(networks.set_transformer_isab)),
     "pyg-lstm": Model(
         "torch_geometric's LSTM, in the order in which elements stand; it also reads the padding behind shorter sets",

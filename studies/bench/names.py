@@ -5,7 +5,10 @@ DATA = (
     *("orders", "jets", "digits-sum", "digits-distinct", "freesolv", "clustering"),
 )
 
-SINGLE = ("k1", "k2", "k2+features", "k3", "sum", "max", "attention", "gru")
+SINGLE = (
+    *("k1", "k2", "k2+features", "k3", "sum", "max", "attention", "gru"),
+    *("self-attention", "self-attention+features", "induced", "relations"),
+)
 AUTO = "auto"
 OURS = (*SINGLE, "told", AUTO)
 PEERS = ("deepsets", "abmil", "set-transformer", "set-transformer-isab", "pyg-lstm", "trees", "trees-raw")
