@@ -19,12 +19,17 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from janossy.estimators import SetClassifier, SetRegressor, SetStatistics, load, save
-from janossy.estimators.classical import learners
+from janossy.estimators.batches import Examples
+from janossy.estimators.classical import cached, learners, paths
+from janossy.estimators.classical.choosing import choose_statistics, has_more_than_compact
 from janossy.estimators.classical.conversion import boosting, forest, linear_scores
-from janossy.estimators.classical.learners import LEARNERS
+from janossy.estimators.classical.paths import LEARNERS
+from janossy.estimators.interrupts import time_by
+from janossy.estimators.tasks import Regression
 from janossy.nn.statistics import TreeEnsemble
+from janossy.nn.statistics.names import ColumnNames
 from janossy.saving import SavedModelError
-from janossy.tables import as_sets
+from janossy.tables import TableEncoder, as_sets
 
 FEW = {"linear": {}, "trees": {"num_trees": 15}, "forest": {"num_trees": 8}, "extra": {"num_trees": 8, "extra": True}}
 
@@ -222,30 +227,76 @@ def test_weights_count(name):
     assert np.array_equal(one, other)
 
 
-def test_the_clock_ends_a_fit(monkeypatch):
+def test_the_clock_ends_a_fit():
     """After the first step: something predicts, and its trial says why it is not more."""
     sets, y = baskets(60)
-    monkeypatch.setattr(learners, "now", iter(learners.now() + np.arange(0.0, 1e6, 1000.0)).__next__)
     for name in LEARNERS:
         model = SetRegressor(name, validation=2, time_budget=1.0, random_state=0)
-        with pytest.warns(UserWarning, match="ended early"):
+        with time_by(itertools.count(0.0, 1000.0).__next__), pytest.warns(UserWarning, match="ended early"):
             model.fit(sets, y)
         assert model.trials_[0].note == "out of time"
         scores = model.ensemble_.networks[0].scores
-        assert not isinstance(scores, TreeEnsemble) or scores.num_trees == learners.TREES_PER_STEP
+        assert not isinstance(scores, TreeEnsemble) or scores.num_trees <= paths.TREES_PER_STEP
 
 
 def test_wide_statistics_are_fitted_sparse(monkeypatch):
     sets, y = baskets()
     dense = SetRegressor("linear", validation=2, random_state=0).fit(sets, y).predict(sets)
-    monkeypatch.setattr(learners, "WIDE", 1)
+    monkeypatch.setattr(paths, "WIDE", 1)
     sparse = SetRegressor("linear", validation=2, random_state=0).fit(sets, y).predict(sets)
     assert not np.array_equal(dense, sparse) and np.corrcoef(dense, sparse)[0, 1] > 0.99
 
 
+def test_splits_choose_together():
+    """One number of trees for all; were each to choose by its own 18 sets, they would differ."""
+    sets, y = baskets()
+    model = SetRegressor({"strategy": "trees", "num_trees": 60}, validation=5, random_state=0).fit(sets, y)
+    assert len({network.scores.num_trees for network in model.ensemble_.networks}) == 1
+    splits, task = [(torch.arange(9, 90), torch.arange(9)), (torch.arange(81), torch.arange(81, 90))], Regression(1)
+    encoder = model.encoder_
+    encoded = encoder.transform(sets)
+    targets = torch.from_numpy(y)[:, None].float()
+    examples = Examples(encoded.elements, encoded.context, targets, torch.ones(90))
+    layouts = encoder.element_layout, encoder.context_layout
+    learner = learners.ClassicalLearner("trees", layouts, 1, {"num_trees": 60})
+    statistics = cached.CachedStatistics(examples, layouts)
+
+    def losses(some):
+        found = learner.fit_splits(statistics, some, task, seeds=[0] * len(some), deadline=np.inf)
+        return [each.trained.last.valid_loss for each in found]
+
+    together, apart = losses(splits), [losses([split])[0] for split in splits]
+    assert all(np.array(together) >= np.array(apart) - 1e-9) and together != apart
+
+
+def test_statistics_that_are_not_kept_are_computed_again(monkeypatch):
+    sets, y = baskets()
+    kept = SetRegressor(few("forest"), validation=2, random_state=0).fit(sets, y).predict(sets)
+    monkeypatch.setattr(cached, "MAX_NUMBERS", 0)
+    again = SetRegressor(few("forest"), validation=2, random_state=0).fit(sets, y).predict(sets)
+    assert np.array_equal(kept, again)
+
+
+def test_compact_statistics_are_a_part_of_all():
+    """If all are compact anyway, the search is told so."""
+    sets, _ = baskets()
+    numbers = as_sets([np.random.default_rng(n).normal(size=(n, 7)).tolist() for n in range(1, 9)])
+    for some, has_more in ((sets, True), (numbers, False)):
+        encoder = TableEncoder().fit(some)
+        encoded = encoder.transform(some)
+        layouts = encoder.element_layout, encoder.context_layout
+        context = encoded.context if encoded.context.shape[1] else None
+        names = ColumnNames(encoder.element_names, encoder.context_names, num_codes=len(layouts[0].vocabularies))
+        compact, full = (
+            choose_statistics(encoded.elements, context, layouts, compact=each).names(names) for each in (True, False)
+        )
+        assert has_more_than_compact(layouts[0]) is has_more and set(compact) <= set(full)
+        assert (len(compact) < len(full)) is has_more
+
+
 def test_a_sample_of_many_sets_is_fitted(monkeypatch):
     sets, y = baskets()
-    monkeypatch.setattr(learners, "MAX_SETS", 30)
+    monkeypatch.setattr(cached, "MAX_SETS", 30)
     assert SetRegressor("linear", validation=2, random_state=0).fit(sets, y).score(sets, y) > 0.5
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from janossy.estimators.classical.learners import LEARNERS, ClassicalLearner, classical_settings
+from janossy.estimators.classical.choosing import has_more_than_compact
+from janossy.estimators.classical.learners import ClassicalLearner, classical_settings
+from janossy.estimators.classical.paths import LEARNERS
 from janossy.estimators.networks import check_set_network, drawn_in_training, seconds_of
 from janossy.estimators.strategies import STRATEGIES, Settings, build_network, settings_of
 from janossy.estimators.suited import suited
@@ -50,6 +52,8 @@ class Candidate:
         """Returns why it is no more than a simpler candidate for elements of these columns; "" if it is more."""
         if self.settings.get("amounts") == "log" and not layout.amounts:
             return "no column of numbers spans orders of magnitude"
+        if self.classical and self.settings.get("compact") and not has_more_than_compact(layout):
+            return "its statistics are compact anyway"
         return ""
 
     @property
@@ -92,8 +96,12 @@ NAMES = (*LEARNERS, *STRATEGIES)
 
 AUTO = (
     Candidate("linear"),
-    Candidate("trees"),
+    Candidate("forest", {"compact": True, "extra": True}),
+    Candidate("forest", {"compact": True}),
+    Candidate("trees", {"compact": True}),
+    Candidate("forest", {"extra": True}),
     Candidate("k1"),
+    Candidate("trees"),
     Candidate("k1", {"amounts": "log"}),
     Candidate("attention"),
     Candidate("k2+features"),
@@ -105,7 +113,6 @@ AUTO = (
     Candidate("induced"),
     Candidate("relations"),
     Candidate("k2"),
-    Candidate("forest", {"extra": True}),
     Candidate("k2+features", {"width": 128, "depth": 3}),
     Candidate("gru"),
     Candidate("k3"),

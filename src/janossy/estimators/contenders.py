@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -34,7 +35,7 @@ class Run:
 class Contender:
     """A candidate in a search. Its runs are on the first of the splits, in their order.
 
-    ``losses``: on the first split's validation sets, after each round. ``planned``: epochs of all rounds together.
+    ``losses``: on the validation sets of its splits, after each round. ``planned``: epochs of all rounds together.
     ``is_over``: True if further rounds would not help, or cannot be.
     """
 
@@ -52,8 +53,8 @@ class Contender:
         return self.runs[0].trained.seconds
 
     @property
-    def hoped_for(self) -> float:
-        """The loss after two further rounds, if each brings as much as the last one did.
+    def gain_hoped_for(self) -> float:
+        """The fall of the loss in two further rounds, if each brings as much as the last one did.
 
         The loss of a learning curve falls ever more slowly, so that hardly more than this is to be expected.
         """
@@ -62,7 +63,22 @@ class Contender:
         else:
             losses = [row["valid_loss"] for row in self.runs[0].trained.history]
             gain = min(losses[: (len(losses) + 1) // 2]) - min(losses)
-        return self.losses[-1] - 2 * max(0.0, gain)
+        return 2 * max(0.0, gain)
+
+    @property
+    def optimism(self) -> float:
+        """The part of the loss that is hidden, as each network was stopped by the very sets that judge it.
+
+        It is the mean difference between each split's validation loss at the epoch that is best for the other splits,
+        and at its own best epoch. 0 for one split, and for learners that are not stopped.
+        """
+        curves = [[row["valid_loss"] for row in run.trained.history] for run in self.runs]
+        num = min(map(len, curves), default=0)
+        if len(curves) < 2 or num < 2:
+            return 0.0
+        losses = np.array([curve[:num] for curve in curves])
+        chosen = (losses.sum(0) - losses).argmin(1)
+        return float((losses[np.arange(len(losses)), chosen] - losses.min(1)).mean())
 
     def predicted(self, num_splits: int) -> Tensor:
         """The predictions (V, out) of the validation sets of so many splits."""

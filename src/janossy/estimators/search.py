@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf
+from math import ceil, inf, isinf
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from janossy.estimators.batches import Examples, RandomBatches, num_batches
 from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.contenders import Contender, Run, linked, mean_loss
 from janossy.estimators.ensemble import picks
@@ -35,13 +36,13 @@ SURELY = 2
 """So many go on though no other round may make them the best: an average is better for what is unlike the best."""
 
 FIRST_ROUND = 0.3
-"""The part of the time after which no other candidate is begun, if three networks have been tried."""
+"""The part of a turn's time after which no other candidate is begun, if three networks have been tried in it."""
 
 FIRST_SPLIT = 0.6
-"""The part of the time after which the other splits are trained on, if there are several."""
+"""The part of a turn's time after which the other splits are trained on, if there are several."""
 
-CHEAP = 0.03
-"""A learner whose other splits take no more than this part of the time left is fitted on all of them at once."""
+CHEAP = 0.1
+"""A network whose other splits take no more than this part of the time left is trained on all of them at once."""
 
 PREDICTING = 0.05
 """The part of the time that a candidate's predictions of all pairs or triples may take; else they are drawn."""
@@ -96,6 +97,7 @@ class SearchResult:
 class Search:
     """Candidates are trained on the first split, by rounds; then the best are on the others too, and averaged.
 
+    That is a turn. Another follows while there is time, if the last one was too short for some candidates.
     Each round doubles the training of the few candidates whose learning curve may still matter. A network goes on from
     where it was. The average is that of Caruana et al. (2004). Rounds are of epochs, and not of time: as long as the
     time suffices, the result depends on the seed alone.
@@ -125,6 +127,8 @@ class Search:
         self.interrupts = interrupts or Interrupts()
         self.num_threads = (threads or Threads()).of(examples.sets, self._plan(0, 1.0).batch_size)
         self.contenders: list[Contender] = []
+        self.turn_began, self.was_short = self.began, False
+        self.statistics = CachedStatistics(examples, layouts)
 
     def run(self, candidates: Sequence[Candidate]) -> SearchResult:
         """Tries the candidates, and averages the best.
@@ -138,11 +142,18 @@ class Search:
         self.contenders = [Contender(i, candidate) for i, candidate in enumerate(candidates)]
         parts = self.limits.parts(len(candidates))
         with using_threads(self.num_threads):
-            self._first_round(parts[0])
-            for number, part in enumerate(parts[1:], 1):
-                if not self._further_round(number, part):
+            waiting, num_epochs = self._worth_trying(parts[0]), -1
+            while self._num_epochs() > num_epochs:
+                self.turn_began, self.was_short, num_epochs = now(), False, self._num_epochs()
+                waiting = self._first_round(waiting, parts[0])
+                for number, part in enumerate(parts[1:], 1):
+                    if not self._further_round(number, part):
+                        break
+                self._other_splits()
+                if self._has_ended() or not (waiting or self.was_short):
                     break
-            self._other_splits()
+            for contender, _ in waiting:
+                contender.note = "not tried: the time was for those that are promising"
         if self._trained():
             return self._result()
         diverged = [contender.note for contender in self.contenders if contender.is_over]
@@ -151,61 +162,78 @@ class Search:
             raise NothingTrained("before the first step of training was done")
         raise FloatingPointError(f"all candidates of the search failed, the last by: {notes[-1]}")
 
-    def _first_round(self, part: float) -> None:
-        """Trains each candidate that suits the sets and the time for a while, on the first split."""
-        waiting = self._worth_trying(part)
+    def _first_round(self, waiting: Sequence[tuple[Contender, float]], part: float) -> list[tuple[Contender, float]]:
+        """Trains candidates for a while, on the first split, and returns those that the time is too short for now.
+
+        Args:
+            waiting: contenders, with the seconds that they are estimated to take.
+        """
+        until, num_tried = now() + FIRST_ROUND * (self.deadline - now()), 0
         for place, (contender, seconds) in enumerate(waiting):
-            if self.interrupts.came or (self._has_ended() and self._trained()):
-                return
-            num_tried = sum(each.runs[0].training is not None for each in self._trained())
-            if num_tried >= FEW and now() > self.began + FIRST_ROUND * self.limits.seconds:
-                contender.note = "not tried: the time is for those that are promising"
-                continue
+            has_ended = self.interrupts.came or (self._has_ended() and self._trained())
+            if has_ended or (num_tried >= FEW and now() > until):
+                return list(waiting[place:])
             left = self.deadline - now()
             others = [each for _, each in waiting[place + 1 :]]
             if seconds > max(0.0, left) and (self._trained() or any(each < seconds for each in others)):
                 contender.note = f"not tried: it is estimated to take {seconds:.0f} seconds"
                 continue
             share = now() + max(left / (len(others) + 1), left / 4)
-            self._train_on_first(contender, part, min(share, self._end_of_first_split()))
-            if contender.runs and contender.runs[0].training is None:
-                needed = (len(self.splits) - 1) * contender.seconds
-                if needed <= CHEAP * (self.deadline - now()):
-                    self._train_other_splits([contender])
-        left_over = [each for each in waiting if not each[0].is_over]
+            if contender.candidate.classical:
+                self._fit(contender, share)
+                continue
+            share = min(share, self._end_of_first_split())
+            num_tried += 1
+            self._train_further(contender, part, share)
+            needed = (len(self.splits) - 1) * contender.seconds if contender.runs else inf
+            if needed <= CHEAP * (self.deadline - now()) and contender in self._promising():
+                self._train_other_splits([contender])
+        left_over = [each for each in waiting if not each[0].is_over and not each[0].note]
         if left_over and not self._trained() and not self._has_ended():  # no part of the time was enough for a step
             cheapest = min(left_over, key=lambda each: each[1])[0]
-            self._train_on_first(cheapest, part, self.deadline)
+            self._train_further(cheapest, part, self.deadline)
+        return []
 
     def _further_round(self, number: int, part: float) -> bool:
         """Trains those candidates further that may still matter; returns False if none does, or the time is over."""
         has_trained = False
         for contender in self._promising()[: GOING_ON[number - 1]]:
             epochs = self._plan(0, part).epochs - contender.planned
-            end = self._end_of_first_split()
+            end = self._end_of_first_split() if len(contender.runs) < len(self.splits) else self.deadline
             pace = contender.seconds / max(1, len(contender.runs[0].trained.history))
-            if self._has_ended() or epochs * pace > end - now():
+            if self._has_ended() or epochs * pace * len(contender.runs) > end - now():
+                self.was_short = True
                 continue
             if epochs > 0:
-                self._train_on_first(contender, part, end)
+                self._train_further(contender, part, end)
             has_trained = True
         return has_trained
 
     def _promising(self) -> list[Contender]:
         """Returns the contenders that may become the best or nearly so, the most promising first, but two at least.
 
-        Nearly is within the standard error of the difference of losses, as measured on the first split.
+        Nearly is within the standard error of the difference of losses. Contenders are compared with the best of those
+        on the most splits, by the splits that they have in common.
         """
         trained = self._trained()
         if not trained:
             return []
-        best = min(trained, key=lambda contender: contender.losses[-1])
-        losses = self._losses(best.predicted(1))
-        found: list[Contender] = []
-        for contender in sorted(trained, key=lambda contender: contender.hoped_for):
-            difference = self._losses(contender.predicted(1)) - losses
+        most = max(len(contender.runs) for contender in trained)
+        best = min(
+            (each for each in trained if len(each.runs) == most), key=lambda each: each.losses[-1] + each.optimism
+        )
+        behind = {}
+        for contender in trained:
+            num = len(contender.runs)
+            difference = self._losses(contender.predicted(num)) - self._losses(best.predicted(num))
+            difference = difference + contender.optimism - best.optimism
             error = float(difference.std()) / len(difference) ** 0.5 if len(difference) > 1 else inf
-            matters = contender.hoped_for <= best.losses[-1] + error
+            behind[contender] = float(difference.mean()), error
+        least = min(mean for mean, _ in behind.values())
+        found: list[Contender] = []
+        for contender in sorted(trained, key=lambda each: behind[each][0] - each.gain_hoped_for):
+            mean, error = behind[contender]
+            matters = mean - contender.gain_hoped_for <= least + error
             if not contender.is_over and (matters or len(found) < SURELY):
                 found.append(contender)
         return found
@@ -226,6 +254,7 @@ class Search:
                     self._train(contender, split, contender.planned, self.deadline)
         for contender, num in zip(contenders, trained_before, strict=True):
             if len(contender.runs) > num:
+                contender.losses[-1] = self._loss(contender)
                 last, rung = contender.runs[-1].trained.last, len(contender.losses) - 1
                 self._tell(contender, rung, len(contender.runs) - 1, len(self.splits), last, self._trial(contender))
 
@@ -233,7 +262,12 @@ class Search:
         return self.interrupts.came or now() > self.deadline
 
     def _end_of_first_split(self) -> float:
-        return self.began + self.limits.seconds * (FIRST_SPLIT if len(self.splits) > 1 else 1.0)
+        part = FIRST_SPLIT if len(self.splits) > 1 else 1.0
+        return self.deadline if isinf(self.deadline) else self.turn_began + part * (self.deadline - self.turn_began)
+
+    def _num_epochs(self) -> int:
+        """Returns the number of epochs of all networks together."""
+        return sum(len(run.trained.history) for contender in self.contenders for run in contender.runs)
 
     def _trained(self) -> list[Contender]:
         return [contender for contender in self.contenders if contender.runs]
@@ -294,17 +328,23 @@ class Search:
         contender.candidate = variant
         return seconds
 
-    def _train_on_first(self, contender: Contender, part: float, deadline: float) -> None:
-        """Trains a contender on the first split, from the start or further, up to a part of a full training."""
-        number = len(contender.losses)
-        run = self._train(contender, 0, self._plan(0, part).epochs, deadline)
-        if run is None:
+    def _train_further(self, contender: Contender, part: float, deadline: float) -> None:
+        """Trains a contender up to a part of a full training: on the splits that it has been on, or on the first."""
+        number, num_splits = len(contender.losses), max(1, len(contender.runs))
+        epochs = self._plan(0, part).epochs
+        for split in range(num_splits):
+            share = now() + (deadline - now()) / (num_splits - split)
+            if (split and self._has_ended()) or self._train(contender, split, epochs, share) is None:
+                break
+        if not contender.runs or contender.note:
             return
+        contender.planned = max(contender.planned, epochs)
         before = contender.losses[-1] if contender.losses else inf
-        contender.losses.append(float(self._losses(run.predicted).sum() / self._of_first(self.weights).sum()))
-        stopped = len(run.trained.history) < contender.planned and not run.trained.ending
-        contender.is_over = run.training is None or stopped or contender.losses[-1] >= before
-        self._tell(contender, number, 0, 1, run.trained.last, self._trial(contender))
+        contender.losses.append(self._loss(contender))
+        stopped = all(len(run.trained.history) < epochs and not run.trained.ending for run in contender.runs)
+        contender.is_over = stopped or contender.losses[-1] >= before
+        last = contender.runs[-1].trained.last
+        self._tell(contender, number, num_splits - 1, num_splits, last, self._trial(contender))
 
     def _train(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run | None:
         """Trains a contender's network of a split up to so many epochs in all; returns None if it learnt nothing.
@@ -314,43 +354,63 @@ class Search:
         goes_on = split < len(contender.runs)
         try:
             run = contender.runs[split] if goes_on else self._start(contender, split, epochs, deadline)
+            assert run.training is not None
             if goes_on:
                 self._extend(contender, run, split, epochs - contender.planned, deadline)
-            contender.planned = max(contender.planned, epochs)
-            if isinstance(run.network, ClassicalLearner):
-                self._fit(contender, run, split, deadline)
-            elif run.training is not None:
-                run.trained = run.training.run()
+            run.trained = run.training.run()
         except FloatingPointError as error:
             if len(self.contenders) == 1 and not contender.runs:
                 raise
             contender.note, contender.is_over = str(error), True
-            if goes_on and run.training is not None:  # what it was before the round stays
+            if goes_on and run.training is not None:
                 run.network.load_state_dict(run.training.best)
+                self._predict(run, split)
             return None
         if not run.trained.history:
             return None
         if self.interrupts.came:
             run.trained = replace(run.trained, ending=Ending.INTERRUPTED)
-        validation = self.examples[self.splits[split][1]]
-        run.outputs = outputs_by_draw(run.network.eval(), validation, self.num_permutations)
-        run.predicted = linked(run.outputs, self.task)
+        self._predict(run, split)
         if not goes_on:
             contender.runs.append(run)
         return run
 
-    def _fit(self, contender: Contender, run: Run, split: int, deadline: float) -> None:
-        """Fits a learner that takes no steps of training."""
-        assert isinstance(run.network, ClassicalLearner)
-        training, validation = (self.examples[part] for part in self.splits[split])
-        run.network, run.trained = run.network.fit(
-            training,
-            validation,
-            self.task,
-            seed=self._seed_of(contender, split),
-            deadline=deadline,
-            interrupted=lambda: self.interrupts.came,
-        )
+    def _predict(self, run: Run, split: int) -> None:
+        """Keeps a network's outputs for the validation sets of its split."""
+        validation = self.examples[self.splits[split][1]]
+        run.outputs = outputs_by_draw(run.network.eval(), validation, self.num_permutations)
+        run.predicted = linked(run.outputs, self.task)
+
+    def _fit(self, contender: Contender, deadline: float) -> None:
+        """Fits a classical learner on all splits, or if the time is over before, on the first of them.
+
+        Raises: FloatingPointError if a loss is not finite, and there is no other candidate.
+        """
+        learner = contender.candidate.build(*self.layouts, self.task.num_outputs)
+        assert isinstance(learner, ClassicalLearner)
+        try:
+            found = learner.fit_splits(
+                self.statistics,
+                self.splits,
+                self.task,
+                seeds=[self._seed_of(contender, split) for split in range(len(self.splits))],
+                deadline=deadline,
+                interrupted=lambda: self.interrupts.came,
+            )
+        except FloatingPointError as error:
+            if len(self.contenders) == 1:
+                raise
+            contender.note, contender.is_over = str(error), True
+            return
+        device = self.examples.sets.device
+        for each in found:
+            outputs, network, trained = each.outputs.to(device)[:, None], each.network.to(device), each.trained
+            if trained.ending is Ending.OUT_OF_TIME and now() < self.deadline:  # its share was planned
+                trained = replace(trained, ending=Ending.AS_PLANNED)
+            contender.runs.append(Run(network, None, trained, outputs, linked(outputs, self.task)))
+        contender.is_over = True
+        contender.losses.append(self._loss(contender))
+        self._tell(contender, 0, len(found) - 1, len(found), found[-1].trained.last, self._trial(contender))
 
     def _start(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run:
         """Returns a new network, with its training still to be done."""
@@ -360,8 +420,6 @@ class Search:
         network = contender.candidate.build(*self.layouts, self.task.num_outputs).to(self.examples.sets.device)
         nothing = self.targets.new_zeros(0)
         untrained = Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0)
-        if isinstance(network, ClassicalLearner):
-            return Run(network, None, untrained, nothing, nothing)
         plan = self._plan_epochs(split, epochs, 3, deadline)
 
         def tell(epoch: Epoch) -> None:  # of all rounds
@@ -390,13 +448,15 @@ class Search:
     def _seed_of(self, contender: Contender, split: int) -> int:
         return int(np.random.SeedSequence([self.seed, contender.index, split]).generate_state(1)[0])
 
-    def _of_first(self, values: Tensor) -> Tensor:
-        """Returns the values of the first split's validation sets."""
-        return values[: len(self.splits[0][1])]
-
     def _losses(self, predicted: Tensor) -> Tensor:
-        """Returns the weighted loss of each of the first split's validation sets, (V,)."""
-        return self.task.losses(predicted, self._of_first(self.targets)) * self._of_first(self.weights)
+        """Returns the weighted losses of predictions of the first V validation sets, (V,)."""
+        num = len(predicted)
+        return self.task.losses(predicted, self.targets[:num]) * self.weights[:num]
+
+    def _loss(self, contender: Contender) -> float:
+        """Returns the mean loss of a contender on the validation sets of its splits."""
+        predicted = contender.predicted(len(contender.runs))
+        return mean_loss(self.task, predicted, self.targets[: len(predicted)], self.weights[: len(predicted)])
 
     def _trial(self, contender: Contender, weight: float = 0.0) -> Trial:
         return contender.trial(self.task, self.targets, self.weights, weight)
@@ -418,18 +478,14 @@ class Search:
     def _counts(self, contenders: Sequence[Contender], num_splits: int) -> dict[Contender, int]:
         """Returns how often each contender counts in the best average on the validation sets of so many splits."""
         outputs = [contender.predicted(num_splits) for contender in contenders]
-        num = len(outputs[0])
-
-        def loss(predicted: Tensor) -> float:
-            return mean_loss(self.task, predicted, self.targets[:num], self.weights[:num])
-
-        return dict(zip(contenders, picks(outputs, loss), strict=True))
+        optimism = [contender.optimism for contender in contenders]
+        return dict(zip(contenders, picks(outputs, self._losses, optimism), strict=True))
 
     def _average(self) -> tuple[dict[Contender, int], int]:
         """Returns the best average: how often each contender counts, and on how many splits it was chosen.
 
         Averages of contenders that have been trained on more splits come first, as all sets choose and calibrate them.
-        One on fewer is taken if it is better on the first split by more than the standard error of the difference.
+        One on fewer is taken if it is better on the first split by more than two standard errors of the difference.
         """
         trained = self._trained()
         found = []
@@ -441,7 +497,7 @@ class Search:
 
         def is_as_good(losses: Tensor) -> bool:
             difference = losses - best
-            return bool(difference.mean() <= difference.std(correction=0) / len(difference) ** 0.5)
+            return bool(difference.mean() <= 2 * difference.std(correction=0) / len(difference) ** 0.5)
 
         return next((counts, num) for counts, num, losses in reversed(found) if is_as_good(losses))
 

@@ -65,6 +65,7 @@ def choose_statistics(
     *,
     most: Sizes | None = None,
     scheme: str = "fraction",
+    compact: bool = False,
     standardised: bool = True,
 ) -> PooledStatistics:
     """Returns statistics for sets of such columns, fitted to these sets; targets are not looked at.
@@ -72,6 +73,8 @@ def choose_statistics(
     Args:
         most: how many statistics of each kind.
         scheme: of bags of categories, as of ``CellCounts``.
+        compact: True for statistics of single columns alone, and of amounts by category: no bins, and nothing of
+            several columns or elements together. They suit forests, which choose among features at random.
         standardised: whether the layout's means were subtracted from numbers.
     """
     elements, of_sets = layouts
@@ -80,12 +83,17 @@ def choose_statistics(
     if standardised:
         statistics.offsets.copy_(_offsets(elements))
     seen = statistics.sorted(sets, context)
-    blocks = [SetSize(), *_blocks(seen, elements, most or Sizes(), scheme)]
+    blocks = [SetSize(), *_blocks(seen, elements, most or Sizes(), scheme, compact)]
     if of_sets.num_columns:
         blocks.append(ContextColumns(of_sets.vocabularies, num_numbers=of_sets.num_numbers))
     fitted = PooledStatistics(blocks, **columns)
     fitted.offsets.copy_(statistics.offsets)
     return fitted
+
+
+def has_more_than_compact(layout: Layout) -> bool:
+    """Returns True if the statistics of such elements may be more than the compact ones."""
+    return bool(layout.vocabularies) or layout.num_columns <= FEW_COLUMNS
 
 
 def _offsets(layout: Layout) -> Tensor:
@@ -97,33 +105,40 @@ def _offsets(layout: Layout) -> Tensor:
     return offsets.where(offsets.abs() <= MAX_OFFSET, 0.0)
 
 
-def _blocks(seen: SortedSets, layout: Layout, most: Sizes, scheme: str) -> Iterator[nn.Module]:
+def _blocks(seen: SortedSets, layout: Layout, most: Sizes, scheme: str, compact: bool) -> Iterator[nn.Module]:
     num_codes, num_numbers = len(layout.vocabularies), layout.num_numbers
     if num_numbers:
         yield NumberStatistics(num_numbers, quantiles=(0.25, 0.5, 0.75) if num_numbers <= FEW_NUMBERS else ())
     few = layout.num_columns <= FEW_COLUMNS
-    if few and num_numbers > 1:
+    if few and not compact and num_numbers > 1:
         yield OthersAtExtremes(num_numbers)
-    edges = [_edges(seen.numbers[:, j]) for j in range(num_numbers)] if few else []
+    amounts = [j for j in range(num_numbers) if few and _are_amounts(seen.numbers[:, j])]
+    edges = [_edges(seen.numbers[:, j]) for j in range(num_numbers)] if few and not compact else []
     values = {i: size for i, size in enumerate(layout.vocabularies)}
     values |= {num_codes + j: len(of_column) + 1 for j, of_column in enumerate(edges)}
-    amounts = [j for j in range(num_numbers) if few and _are_amounts(seen.numbers[:, j])]
     for i in range(num_codes):
         bag = _bag(seen, [i], values, edges, num_codes, most.cells, scheme=scheme, hashed=most.hashed)
         yield bag
         for j in amounts:
             yield _as(bag, "amount", j)
-        if len(seen.codes) <= SMALL_SETS * len(seen):
+        if not compact and len(seen.codes) <= SMALL_SETS * len(seen):
             yield from _pairs(seen, _as(bag, "count", None), most.pairs)
-    binned = [column for column in values if column >= num_codes and values[column] > 1]
-    for column in binned:
-        yield _bag(seen, [column], values, edges, num_codes, most.cells, scheme=scheme)
-    if few:
-        several = [column for column in values if values[column] > 1]
-        groups = [*combinations(several, 2), *([tuple(several)] if len(several) > 2 else [])]
-        for group in groups:
-            if prod(values[column] for column in group) < 2**62:
-                yield _bag(seen, group, values, edges, num_codes, most.combinations, scheme=scheme)
+    if few and not compact:
+        yield from _combinations(seen, values, edges, num_codes, most, scheme)
+
+
+def _combinations(
+    seen: SortedSets, values: dict[int, int], edges: list[Tensor], num_codes: int, most: Sizes, scheme: str
+) -> Iterator[CellCounts]:
+    """Yields bags of the bins of numbers, and of the values of two columns or of all together."""
+    for column in values:
+        if column >= num_codes and values[column] > 1:
+            yield _bag(seen, [column], values, edges, num_codes, most.cells, scheme=scheme)
+    several = [column for column in values if values[column] > 1]
+    groups = [*combinations(several, 2), *([tuple(several)] if len(several) > 2 else [])]
+    for group in groups:
+        if prod(values[column] for column in group) < 2**62:
+            yield _bag(seen, group, values, edges, num_codes, most.combinations, scheme=scheme)
 
 
 def _bag(

@@ -1,0 +1,79 @@
+"""The statistics of the sets of a fit, computed once for all learners that read the same ones."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from janossy.estimators.batches import Examples
+from janossy.estimators.classical.choosing import Sizes, choose_statistics
+from janossy.nn.statistics import PooledStatistics
+from janossy.tables.layout import Layout
+
+MAX_SETS = 100_000
+"""Statistics are chosen by a sample of more sets, and learners are fitted to one."""
+
+MAX_NUMBERS = 2**27
+"""The most numbers in a matrix of statistics that is kept: bags keep fewer cells of many sets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Statistics, and their vectors for the sets of a fit: kept if there is room, else computed when asked for."""
+
+    statistics: PooledStatistics
+    examples: Examples
+    kept: Tensor | None
+
+    def of(self, numbers: Tensor) -> Tensor:
+        """Returns the statistics of the sets with these numbers, (B, F) float32."""
+        if self.kept is not None:
+            return self.kept[numbers]
+        some = self.examples[numbers]
+        found: Tensor = self.statistics(some.sets, some.context)
+        return found
+
+
+class CachedStatistics:
+    """The statistics of the sets of a fit, by the arguments of ``choose_statistics``.
+
+    They are chosen by all sets, those of validation too, as the columns' codes are: targets are not looked at.
+
+    Args:
+        examples: the sets.
+        layouts: of elements and of context.
+    """
+
+    def __init__(self, examples: Examples, layouts: tuple[Layout, Layout]) -> None:
+        self._examples, self.layouts = examples, layouts
+        self._found: dict[tuple[Sizes, str, bool], Rows] = {}
+
+    @cached_property
+    def examples(self) -> Examples:
+        """The sets, on the CPU."""
+        return self._examples.to("cpu")
+
+    def rows(self, most: Sizes, scheme: str, compact: bool) -> Rows:
+        """Returns the statistics of these sizes, this scheme of bags and this extent, with their vectors."""
+        key = most, scheme, compact
+        if key not in self._found:
+            self._found[key] = self._rows(*key)
+        return self._found[key]
+
+    def _rows(self, most: Sizes, scheme: str, compact: bool) -> Rows:
+        examples = self.examples
+        some = examples
+        if len(examples) > MAX_SETS:
+            some = examples[torch.from_numpy(sample(np.arange(len(examples)), 0))]
+        statistics = choose_statistics(some.sets, some.context, self.layouts, most=most, scheme=scheme, compact=compact)
+        is_small = len(examples) * statistics.out_features <= MAX_NUMBERS
+        return Rows(statistics, examples, statistics(examples.sets, examples.context) if is_small else None)
+
+
+def sample(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """Returns at most ``MAX_SETS`` of these numbers, in their order."""
+    if len(numbers) <= MAX_SETS:
+        return numbers
+    return np.sort(np.random.default_rng(seed).choice(numbers, MAX_SETS, replace=False))

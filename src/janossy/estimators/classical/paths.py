@@ -1,0 +1,264 @@
+"""Paths of classical learners: fitted to one split step by step, with the validation loss of every point reached."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, Ridge
+from torch import Tensor, nn
+
+from janossy.estimators.classical.conversion import boosting, forest, linear_scores
+
+STRENGTHS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+"""Inverse strengths of regularisation that a linear learner tries: scikit-learn's C, or 1 / alpha."""
+
+TREES_PER_STEP = 20
+"""Trees of a forest between two looks at the clock, and iterations of boosting at first."""
+
+ITERATIONS_PER_POINT = 5
+"""Iterations of boosting between two looks at the validation sets."""
+
+WIDE = 1_000
+"""A linear learner of more statistics is fitted to a sparse matrix."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a classical learner: plain values."""
+
+    num_trees: int = 200
+    """Trees of a forest; for boosting, the most iterations."""
+    min_samples_leaf: int = 1
+    """The fewest samples in a leaf of a forest's trees."""
+    extra: bool = False
+    """True if a forest's splits are drawn at random (Geurts et al., 2006) and not searched (Breiman, 2001)."""
+    learning_rate: float = 0.1
+    """The learning rate of boosting."""
+    scheme: str = "fraction"
+    """The scheme of bags of categories, as in ``CellCounts``."""
+    compact: bool = False
+    """True for statistics of single columns, and of amounts by category, alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Statistics and targets of the training sets, statistics of the validation sets, and the loss there.
+
+    Shapes: x (B, F), valid_x (V, F) float32; y (B,) of classes, numbered from 0 within ``classes``, or (B, t); weights
+        (B,).
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    classes: np.ndarray | None
+    num_outputs: int
+    valid_x: Tensor
+    loss: Callable[[Tensor], float]
+    """The loss of scores (V, num_outputs) of the validation sets."""
+    train_loss: Callable[[Tensor], float]
+    """The loss of scores (B, num_outputs) of the training sets."""
+    seed: int
+
+    @property
+    def lacking(self) -> float:
+        """The score of a class that training lacks."""
+        return -float(np.log(len(self.y) + self.num_outputs))
+
+
+class Path(ABC):
+    """A learner on one split. Points on its way are numbers from 0, each with a loss.
+
+    ``ended``: True if there is no further step. ``chosen``: True if the best point is to be chosen by its loss, False
+    if the last is the best by nature.
+    """
+
+    chosen = True
+
+    def __init__(self, settings: Settings, data: Data) -> None:
+        self.settings, self.data = settings, data
+        self.losses: list[float] = []
+        self.ended = False
+        self._start()
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Prepares the first step."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """Goes on by a step, of a point or more."""
+
+    @abstractmethod
+    def module(self, point: int) -> nn.Module:
+        """Returns the module that predicts as the learner does at a point."""
+
+    @property
+    def has_one_class(self) -> bool:
+        return self.data.classes is not None and len(self.data.classes) == 1
+
+    def _constant(self) -> nn.Module:
+        """Returns the module that always gives the only class of training."""
+        biases = np.full(self.data.num_outputs, self.data.lacking)
+        biases[self.data.classes] = 0.0
+        return linear_scores(np.zeros((self.data.num_outputs, self.data.x.shape[1])), biases)
+
+
+class LinearPath(Path):
+    """Logistic or ridge regression on standardised statistics: one point per strength, the strongest first."""
+
+    def _start(self) -> None:
+        data = self.data
+        x, part = data.x.astype(np.float64), data.weights / data.weights.sum()
+        self.mean = part @ x
+        scale = np.sqrt(np.maximum(part @ np.square(x) - np.square(self.mean), 0))
+        is_constant = scale <= 1e-9 * (1 + np.abs(self.mean))
+        self.factor = np.where(is_constant, 0, 1 / np.where(scale > 0, scale, 1))
+        self.sparse = x.shape[1] > WIDE
+        self.scaled = csr_matrix(x * self.factor) if self.sparse else (x - self.mean) * self.factor
+        self.model: Any = None
+        self.found: list[nn.Module] = []
+
+    def step(self) -> None:
+        data, strength = self.data, STRENGTHS[len(self.found)]
+        if self.has_one_class:
+            found = self._constant()
+        else:
+            coefficients, intercepts = self._ridge(strength) if data.classes is None else self._logistic(strength)
+            coefficients = coefficients * self.factor
+            found = linear_scores(coefficients, intercepts - (0 if self.sparse else coefficients @ self.mean))
+        self.found.append(found)
+        self.losses.append(data.loss(found(data.valid_x)))
+        self.ended = self.has_one_class or len(self.found) == len(STRENGTHS)
+
+    def _ridge(self, strength: float) -> tuple[np.ndarray, np.ndarray]:
+        model = Ridge(1 / strength, solver="sparse_cg" if self.sparse else "auto", random_state=self.data.seed)
+        model.fit(self.scaled, self.data.y, self.data.weights)
+        coefficients = np.atleast_2d(model.coef_)
+        return coefficients, np.broadcast_to(model.intercept_, len(coefficients))
+
+    def _logistic(self, strength: float) -> tuple[np.ndarray, np.ndarray]:
+        """Returns one row per class; of classes that training lacks, one that makes them improbable."""
+        data = self.data
+        assert data.classes is not None
+        previous, self.model = self.model, LogisticRegression(C=strength, max_iter=200, warm_start=True)
+        if previous is not None:
+            self.model.coef_, self.model.intercept_ = previous.coef_, previous.intercept_
+        self.model.fit(self.scaled, data.y, data.weights)
+        coefficients, intercepts = self.model.coef_, self.model.intercept_
+        if len(data.classes) == 2:
+            coefficients = np.concatenate([0 * coefficients, coefficients])
+            intercepts = np.array([0.0, intercepts[0]])
+        rows, biases = np.zeros((data.num_outputs, coefficients.shape[1])), np.full(data.num_outputs, data.lacking)
+        rows[data.classes], biases[data.classes] = coefficients, intercepts
+        return rows, biases
+
+    def module(self, point: int) -> nn.Module:
+        return self.found[point]
+
+
+class ForestPath(Path):
+    """A random forest, or extremely randomised trees: more trees at every point."""
+
+    chosen = False
+
+    def _start(self) -> None:
+        data, settings = self.data, self.settings
+        kinds: dict[tuple[bool, bool], Any] = {
+            (True, False): RandomForestClassifier,
+            (True, True): ExtraTreesClassifier,
+            (False, False): RandomForestRegressor,
+            (False, True): ExtraTreesRegressor,
+        }
+        self.model = kinds[data.classes is not None, settings.extra](
+            n_estimators=0,
+            min_samples_leaf=settings.min_samples_leaf,
+            max_features="sqrt" if data.classes is not None else 1 / 3,
+            warm_start=True,
+            random_state=data.seed,
+        )
+        self.y = data.y[:, 0] if data.y.ndim == 2 and data.y.shape[1] == 1 else data.y
+
+    def step(self) -> None:
+        self.model.n_estimators = min(self.settings.num_trees, self.model.n_estimators + TREES_PER_STEP)
+        self.model.fit(self.data.x, self.y, self.data.weights)
+        self.ended = self.model.n_estimators == self.settings.num_trees
+        self.losses.append(np.nan)
+
+    def module(self, point: int) -> nn.Module:
+        trees = self.model.estimators_[: (point + 1) * TREES_PER_STEP]
+        return forest(trees, self.data.x.shape[1], self.data.classes, self.data.num_outputs)
+
+
+class TreesPath(Path):
+    """Histogram gradient boosting: one point per few iterations."""
+
+    def _start(self) -> None:
+        data = self.data
+        kind: Any = HistGradientBoostingRegressor if data.classes is None else HistGradientBoostingClassifier
+        self.columns = [data.y] if data.classes is not None else list(data.y.T)
+        self.models = [
+            kind(
+                learning_rate=self.settings.learning_rate,
+                max_iter=0,
+                min_samples_leaf=max(2, min(20, len(data.y) // 6)),
+                early_stopping=False,
+                warm_start=True,
+                random_state=data.seed,
+            )
+            for _ in self.columns
+        ]
+        self.outputs: Sequence[int] = range(data.num_outputs)
+        if data.classes is not None:
+            self.outputs = [int(data.classes[1])] if len(data.classes) == 2 else data.classes.tolist()
+        self.base = np.full(data.num_outputs, 0.0 if data.classes is None else data.lacking)
+        if data.classes is not None:
+            self.base[data.classes] = 0.0
+        self.x, self.valid_x = data.x.astype(np.float64), data.valid_x.double().numpy()
+
+    def step(self) -> None:
+        if self.has_one_class:
+            self.losses.append(self.data.loss(self._constant()(self.data.valid_x)))
+            self.ended = True
+            return
+        before = self.models[0].max_iter
+        num = min(self.settings.num_trees, before + TREES_PER_STEP * (1 + before // (2 * TREES_PER_STEP)))
+        stages = []
+        for model, y in zip(self.models, self.columns, strict=True):
+            model.max_iter = num
+            model.fit(self.x, y, self.data.weights)
+            staged = model.staged_predict if self.data.classes is None else model.staged_decision_function
+            stages.append(staged(self.valid_x))
+        for iteration, raw in enumerate(zip(*stages, strict=True), 1):
+            if iteration > before and (iteration % ITERATIONS_PER_POINT == 0 or iteration == self.settings.num_trees):
+                self.losses.append(self._loss(raw))
+        self.ended = num == self.settings.num_trees
+
+    def _loss(self, raw: Sequence[np.ndarray]) -> float:
+        scores = np.tile(self.base, (len(self.valid_x), 1))
+        scores[:, list(self.outputs)] = np.concatenate([each.reshape(len(scores), -1) for each in raw], axis=1)
+        return self.data.loss(torch.from_numpy(scores))
+
+    def module(self, point: int) -> nn.Module:
+        if self.has_one_class:
+            return self._constant()
+        base = self.base.copy()
+        base[list(self.outputs)] = np.concatenate([np.ravel(model._baseline_prediction) for model in self.models])
+        num = min(self.settings.num_trees, (point + 1) * ITERATIONS_PER_POINT)
+        return boosting(self.models, self.data.x.shape[1], base, self.outputs, num_iterations=num)
+
+
+LEARNERS: dict[str, type[Path]] = {"linear": LinearPath, "trees": TreesPath, "forest": ForestPath}
+"""Classical strategies."""
