@@ -1,8 +1,9 @@
 """Changes random lines of the library and says which test finds each: ``python -m tests.mutants --out FILE``.
 
 Nobody chooses these faults, unlike those of tests/faults.py. Each mutant changes one operator, constant, condition or
-statement. It is tried with the tests of its file until one fails. Results are appended, so that a run goes on where
-another ended. ``--table`` writes them as Markdown, with the reasons of tests/survivors.json.
+statement. It is tried with the tests that run its line, until one fails; so which lines each test runs is found first.
+Both are appended to files, so that a run goes on where another ended. ``--table`` writes the results as Markdown, with
+the reasons of tests/survivors.json.
 """
 
 import argparse
@@ -10,15 +11,12 @@ import ast
 import json
 import os
 import random
-import resource
-import shutil
-import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy
@@ -29,14 +27,46 @@ import scipy.stats
 import sklearn.ensemble
 import torch
 
+from tests.warm import (
+    CPU_SECONDS,
+    OPTIONS,
+    Collected,
+    Tell,
+    chosen,
+    collect,
+    forked,
+    functions_of,
+    loading,
+    swap,
+    swaps,
+    trace,
+)
+
 ROOT = Path(__file__).parent.parent
 SURVIVORS = ROOT / "tests" / "survivors.json"
 ROOMS = ("orderings", "evaluate", "inference", "estimators")
-CPU_SECONDS = 90
-"""A mutant that takes longer has been found: it does not end."""
+SECONDS = 30.0
+"""CPU seconds of tests that a mutant is tried with at most."""
 
 LOADED = (hypothesis, numpy, pandas, pyarrow, scipy, sklearn, torch)
 """Loaded once, before the processes of the mutants are forked."""
+
+TESTS = (
+    *("tests/orderings", "tests/evaluate", "tests/inference", "tests/estimators", "tests/nn", "tests/losses"),
+    *("tests/test_laws.py", "tests/test_special_cases.py", "tests/test_doors.py", "tests/test_completeness.py"),
+    *("tests/test_extending.py", "tests/test_known_models.py", "tests/functions", "tests/saving/test_network.py"),
+)
+"""The tests that mutants are tried with."""
+
+NOT_TRACED = (
+    "test_processes",
+    "test_accelerate",
+    "test_estimator_checks",
+    "estimators_page",
+    "user_pages",
+    "_compiled",
+)
+"""Tests that start processes, that another library wrote, or that read how functions are made."""
 
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -47,48 +77,6 @@ OPERATORS = {
     ast.Pow: ast.Mult, ast.MatMult: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
 }  # fmt: skip
 SWAPPED = {"min": "max", "max": "min", "any": "all", "all": "any", "sum": "max", "zeros": "ones", "ones": "zeros"}
-
-LAWS = "tests/test_laws.py::"
-ROWS = [f"{LAWS}test_count_and_rows", f"{LAWS}test_definition_at_five_elements", f"{LAWS}test_invariance"]
-EVALUATED = [f"{LAWS}test_definition", "tests/evaluate/test_choice.py", f"{LAWS}test_parity_of_evaluators"]
-TUPLES = ["evaluate/test_every_tuple", "evaluate/test_spectral", "evaluate/test_operators", "evaluate/test_memory"]
-CELLS = ["evaluate/test_recurrences", "evaluate/test_forest", "evaluate/test_by_torch"]
-TESTS = {
-    "orderings": ["orderings/test_orderings", "orderings/test_arguments", "orderings/test_canonical"],
-    "orderings/schemes": ["orderings/test_schemes"],
-    "orderings/contract": ["orderings/test_schemes", "orderings/test_importance", "inference/test_error_bars"],
-    "orderings/drawn": ["inference/test_small_sets", "inference/test_predict"],
-    "orderings/source": ["orderings/test_sampling_statistics"],
-    "evaluate": ["evaluate/test_gather", "evaluate/test_validation", "evaluate/test_precision"],
-    "evaluate/tuples": TUPLES,
-    "evaluate/fused": TUPLES,
-    "evaluate/spectral": TUPLES,
-    "evaluate/permanent": TUPLES,
-    "evaluate/per_element": ["nn/test_equivariant"],
-    "evaluate/cells": CELLS,
-    "evaluate/packed": CELLS,
-    "evaluate/shared_prefixes": CELLS,
-    "evaluate/sampled_prefixes": CELLS,
-    "evaluate/rows": ["evaluate/test_memory", "evaluate/test_distinct"],
-    "inference": ["inference/test_predict", "inference/test_error_bars", "inference/test_small_sets"],
-    "inference/sensitivity": ["inference/test_sensitivity"],
-    "inference/interaction": ["inference/test_sensitivity"],
-    "estimators": ["estimators/test_bad_input", "estimators/test_training", "estimators/test_estimators"],
-    "estimators/search": ["estimators/test_clock"],
-    "estimators/candidates": ["estimators/test_search", "estimators/test_strategies"],
-    "estimators/trials": ["estimators/test_search"],
-    "estimators/set_estimator": ["estimators/test_saved_estimators", "estimators/test_streams"],
-    "estimators/saved": ["estimators/test_saved_estimators"],
-    "estimators/description": ["estimators/test_saved_estimators"],
-    "estimators/checkpoint": ["estimators/test_streams"],
-    "estimators/streams": ["estimators/test_streams"],
-    "estimators/interrupts": ["cli/test_interrupts"],
-    "estimators/splits": ["estimators/test_search"],
-    "estimators/networks": ["estimators/test_strategies"],
-    "estimators/tasks": ["estimators/test_ensemble", "estimators/test_finite"],
-    "estimators/predictions": ["estimators/test_ensemble"],
-}
-"""The tests of each room, and before them those of a folder or file. One that is named like the file needs no line."""
 
 
 @dataclass(frozen=True)
@@ -107,35 +95,24 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a mutant: the first test to fail, or None."""
+    """The outcome of a mutant: the first test to fail, or None, and the number of tests that it was tried with."""
 
     mutant: Mutant
     killed_by: str | None
+    num_tests: int
     seconds: float
-
-
-def nearest_tests(file: str) -> list[str]:
-    """The tests that a mutant of this file is tried with, the nearest first."""
-    place = file.removeprefix("src/janossy/").removesuffix(".py")
-    room, stem = place.partition("/")[0], place.rpartition("/")[2]
-    parents = [place[:i] for i in range(len(place), 0, -1) if i == len(place) or place[i] == "/"]
-    named = [f"{room}/test_{stem}", *(name for parent in parents for name in TESTS.get(parent, []))]
-    files = [f"tests/{name}.py" for name in named if (ROOT / f"tests/{name}.py").exists()]
-    laws = {"orderings": ROWS, "evaluate": EVALUATED}.get(room, [])
-    return list(dict.fromkeys([*files, *laws]))
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
     """Every mutant of a file: one changed piece of code, but for annotations, texts and what raises an error."""
     text = path.read_text(encoding="utf-8")
-    starts = [0]
-    for line in text.encode().splitlines(keepends=True):
+    content, lines, starts = text.encode(), text.splitlines(), [0]
+    for line in content.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
 
     def place(node: ast.AST, new: str) -> Mutant:
         begin, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
-        old = text.encode()[begin:end].decode()
-        code = text.splitlines()[node.lineno - 1].strip()
+        old, code = content[begin:end].decode(), lines[node.lineno - 1].strip()
         return Mutant(str(path.relative_to(ROOT)), node.lineno, code, begin, end, old, new)
 
     for node in _code(ast.parse(text)):
@@ -207,10 +184,117 @@ def sampled(num: int, seed: int) -> list[Mutant]:
     return [source.choice(by_line[line]) for line in lines][:num]
 
 
-class FirstFailure:
-    """A plugin of pytest that keeps the first test to fail."""
+class Trials:
+    """Mutants and the tests that run their lines; what is found is appended to two files, which say what is known."""
 
-    found: str | None = None
+    def __init__(self, mutants: list[Mutant], results: Path, lines: Path) -> None:
+        self.mutants, self.file, self.lines = mutants, results, lines
+        self.results = read(results)
+        self._passes: dict[str, bool] = {}
+
+    def left(self) -> list[Mutant]:
+        """Returns the mutants that have no result yet."""
+        known = {key(each.mutant) for each in self.results}
+        return [mutant for mutant in self.mutants if key(mutant) not in known]
+
+    def trace(self, collected: Collected) -> None:
+        """Finds the lines that each test runs, for the tests that are not in the file."""
+        wanted: dict[str, set[int]] = defaultdict(set)
+        for mutant in self.mutants:
+            wanted[str(ROOT / mutant.file)].add(mutant.line)
+        known = {test for test, _, _ in _json_lines(self.lines)}
+        by_file = defaultdict(list)
+        for test in collected.items:
+            if test not in known and not any(name in test for name in NOT_TRACED):
+                by_file[test.partition("::")[0]].append(test)
+        for name, tests in by_file.items():
+            for i in range(0, len(tests), 60):
+                part = tests[i : i + 60]
+                told, status = forked(lambda tell, part=part: trace(collected, part, wanted, tell), 10 * CPU_SECONDS)
+                _append(self.lines, told)
+                print(f"traced {len(told)} of {name}" + (f", which ended with {status}" if status else ""), flush=True)
+
+    def trace_and_try(self) -> None:
+        """Collects the tests once, and runs them in forks of this process."""
+
+        def work(collected: Collected) -> None:
+            self.trace(collected)
+            self.try_warm(collected)
+
+        collect(TESTS, work)
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """Returns tests that run the line of a mutant, for so many seconds, the quickest first."""
+        line = [str(ROOT / mutant.file), mutant.line]
+        return chosen([(test, seconds) for test, seconds, lines in _json_lines(self.lines) if line in lines], SECONDS)
+
+    def try_warm(self, collected: Collected) -> None:
+        """Tries the mutants that are within functions."""
+        functions = functions_of({str(ROOT / mutant.file) for mutant in self.mutants})
+        for mutant in self.left():
+            path = str(ROOT / mutant.file)
+            old, new = (compile(text, path, "exec", dont_inherit=True) for text in (source(mutant), planted(mutant)))
+            pairs = swaps(old, new)
+            if pairs is None:
+                continue
+
+            def work(tell: Tell, mutant: Mutant = mutant, pairs: list[Any] = pairs) -> None:
+                if swap(pairs, functions):
+                    collected.first_failure([test for test in self.tests_of(mutant) if test in collected.items], tell)
+
+            def again(tell: Tell, test: str) -> None:
+                collected.first_failure([test], tell)
+
+            self.conclude(mutant, work, again)
+
+    def try_loaded(self) -> None:
+        """Tries the others, each in a process that loads the library with it."""
+        for mutant in self.left():
+            tests = self.tests_of(mutant) or list(TESTS)
+
+            def work(tell: Tell, mutant: Mutant = mutant, tests: list[str] = tests) -> None:
+                loading(str(ROOT / mutant.file), planted(mutant))
+                run_until_one_fails(tests, tell)
+
+            self.conclude(mutant, work, lambda tell, test: run_until_one_fails([test], tell))
+
+    def conclude(self, mutant: Mutant, work: Callable[[Tell], None], again: Callable[[Tell, str], None]) -> None:
+        """Tries a mutant by ``work`` in a fork, and appends its result, unless a test fails without it too."""
+        start = time.monotonic()
+        told, status = forked(work)
+        tests = [each for each in told if isinstance(each, str)]
+        if not told and not status:
+            return  # its code could not be swapped
+        ended = f"{tests[-1] if tests else 'a process'}, which ended with {status}"
+        found = told[-1][0] if told and isinstance(told[-1], list) else ended
+        if found and "::" in found and not status:
+            if found not in self._passes:
+                self._passes[found] = forked(lambda tell: again(tell, found))[0][-1:] == [[None]]
+            if not self._passes[found]:
+                print(f"not tried: {found} fails without {key(mutant)} too", flush=True)
+                return
+        result = Result(mutant, found, len(tests), time.monotonic() - start)
+        self.results.append(result)
+        _append(self.file, [asdict(result)])
+        print(f"{result.killed_by or 'SURVIVES'}: line {mutant.line} of {key(mutant)}", flush=True)
+
+
+def run_until_one_fails(tests: list[str], tell: Tell) -> None:
+    """Tells each of these tests before it runs, and at the end the first to fail, or None."""
+    first = FirstFailure(tell)
+    pytest.main([*OPTIONS, "-x", *tests], plugins=[first])
+    tell([first.found])
+
+
+class FirstFailure:
+    """A plugin of pytest that tells each test, and keeps the first to fail."""
+
+    def __init__(self, tell: Tell) -> None:
+        self.tell = tell
+        self.found: str | None = None
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.tell(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -221,63 +305,24 @@ class FirstFailure:
             self.found = self.found or f"{report.nodeid} (which cannot be imported)"
 
 
-def try_mutant(tree: Path, mutant: Mutant) -> Result:
-    """Plants a mutant in this copy, runs its tests in a process of their own, and takes the mutant out again.
-
-    Raises: RuntimeError if the test that fails does so without the mutant too.
-    """
-    path = tree / mutant.file
-    before, content = path.stat(), path.read_bytes()
-    path.write_bytes(content[: mutant.begin] + mutant.new.encode() + content[mutant.end :])
-    start = time.monotonic()
-    try:
-        found = first_failure(tree, nearest_tests(mutant.file))
-    finally:
-        path.write_bytes(content)
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    if found and not passes_without(tree, found):
-        raise RuntimeError(f"{found} fails without {key(mutant)} too")
-    return Result(mutant, found, time.monotonic() - start)
+def source(mutant: Mutant) -> str:
+    """Returns the text of a mutant's file as it is."""
+    return (ROOT / mutant.file).read_text(encoding="utf-8")
 
 
-@cache
-def passes_without(tree: Path, test: str) -> bool:
-    """Returns True if a test passes in this copy as it is. A process that ended and a file that fails to load count."""
-    return "::" not in test or first_failure(tree, [test]) is None
+def planted(mutant: Mutant) -> str:
+    """Returns the text of a mutant's file with the change."""
+    content = source(mutant).encode()
+    return (content[: mutant.begin] + mutant.new.encode() + content[mutant.end :]).decode()
 
 
-def first_failure(tree: Path, tests: list[str]) -> str | None:
-    """The first of these tests to fail in this tree, by a fork of this process, which has loaded what they import.
+def _json_lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
-    Raises: RuntimeError if pytest ends for a reason of its own.
-    """
-    ours, theirs = os.pipe()
-    child = os.fork()
-    if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-        silent = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(silent, stream)
-        os.chdir(tree)
-        sys.dont_write_bytecode = True
-        sys.path[:] = [str(tree / "src"), str(tree), *(place for place in sys.path if not place.startswith(str(ROOT)))]
-        os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
-        for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "janossy", "benchmarks")]:
-            del sys.modules[name]
-        plugin = FirstFailure()
-        code = pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests], plugins=[plugin])
-        os.write(theirs, json.dumps([int(code), plugin.found]).encode())
-        os._exit(0)
-    os.close(theirs)
-    with open(ours, "rb") as pipe:
-        told = pipe.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status or not told:
-        return f"a process that ended with {status}"
-    code, found = json.loads(told)
-    if code not in (0, 1) and found is None:
-        raise RuntimeError(f"pytest ended with {code}: {' '.join(tests)}")
-    return found
+
+def _append(path: Path, lines: list[Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(each) + "\n" for each in lines)
 
 
 def table(results: list[Result]) -> str:
@@ -307,9 +352,7 @@ def key(mutant: Mutant) -> str:
 
 def read(path: Path) -> list[Result]:
     """The results that were written before."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    told = [json.loads(line) for line in lines]
-    return [Result(Mutant(**each["mutant"]), each["killed_by"], each["seconds"]) for each in told]
+    return [Result(**{**each, "mutant": Mutant(**each["mutant"])}) for each in _json_lines(path)]
 
 
 def main() -> None:
@@ -317,31 +360,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--num", type=int, default=300, help="random lines, one mutant of each")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=1e9, help="ends before, if need be")
     parser.add_argument("--out", type=Path, required=True, help="a file of results, one line per mutant")
+    parser.add_argument("--lines", type=Path, help="a file of the lines that each test runs (by default beside --out)")
     parser.add_argument("--table", type=Path, help="a file for the table of all results")
+    parser.add_argument("--only-table", action="store_true", help="try none, and write the table")
     arguments = parser.parse_args()
-    start, results = time.monotonic(), read(arguments.out)
-    known = {key(each.mutant) for each in results}
-    with tempfile.TemporaryDirectory() as folder:
-        ignored = shutil.ignore_patterns(".*", "results", "build", "dist")
-        tree = shutil.copytree(ROOT, Path(folder) / "tree", ignore=ignored)
-        for mutant in sampled(arguments.num, arguments.seed):
-            if key(mutant) in known or time.monotonic() - start > 60 * arguments.minutes:
-                continue
-            try:
-                result = try_mutant(tree, mutant)
-            except RuntimeError as error:
-                print(f"not tried: {error}", flush=True)
-                continue
-            results.append(result)
-            with arguments.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(result)) + "\n")
-            print(f"{result.killed_by or 'SURVIVES'}: line {mutant.line} of {key(mutant)}", flush=True)
-    killed = sum(each.killed_by is not None for each in results)
-    print(f"{killed} of {len(results)} mutants are killed")
+    lines = arguments.lines or arguments.out.with_suffix(".lines")
+    trials = Trials(sampled(arguments.num, arguments.seed), arguments.out, lines)
+    if not arguments.only_table:
+        os.chdir(ROOT)
+        child = os.fork()  # which loads the library, so that this process does not
+        if child == 0:
+            trials.trace_and_try()
+            os._exit(0)
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            raise SystemExit("the tests could not be collected")
+        trials.results = read(arguments.out)
+        trials.try_loaded()
+    killed = sum(each.killed_by is not None for each in trials.results)
+    print(f"{killed} of {len(trials.results)} mutants are killed")
     if arguments.table:
-        arguments.table.write_text(table(results), encoding="utf-8")
+        arguments.table.write_text(table(trials.results), encoding="utf-8")
 
 
 if __name__ == "__main__":

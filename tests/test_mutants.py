@@ -1,10 +1,11 @@
-"""The random mutants: each is another program, and its file has tests."""
+"""The random mutants: each is another program, is tried with the tests that run its line, and has its row."""
 
 import ast
+import json
 
 import pytest
 
-from tests.mutants import ROOMS, ROOT, Mutant, Result, key, mutants, nearest_tests, sampled, table
+from tests.mutants import ROOMS, ROOT, TESTS, Result, Trials, key, mutants, planted, read, sampled, table
 
 FILES = [path for room in ROOMS for path in sorted((ROOT / "src/janossy" / room).rglob("*.py"))]
 
@@ -13,16 +14,13 @@ FILES = [path for room in ROOMS for path in sorted((ROOT / "src/janossy" / room)
 def test_a_mutant_is_another_program(path):
     content = path.read_bytes()
     before = ast.dump(ast.parse(content))
-    for mutant in mutants(path):
+    for mutant in list(mutants(path))[::10]:
         assert content[mutant.begin : mutant.end].decode() == mutant.old
-        after = content[: mutant.begin] + mutant.new.encode() + content[mutant.end :]
-        assert ast.dump(ast.parse(after)) != before, mutant
+        assert ast.dump(ast.parse(planted(mutant))) != before, mutant
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src/janossy")))
-def test_a_file_has_tests(path):
-    tests = nearest_tests(str(path.relative_to(ROOT)))
-    assert tests and all((ROOT / test.partition("::")[0]).is_file() for test in tests)
+def test_the_tests_are_there():
+    assert all((ROOT / test).exists() for test in TESTS)
 
 
 def test_a_longer_run_begins_as_a_shorter_one():
@@ -31,8 +29,42 @@ def test_a_longer_run_begins_as_a_shorter_one():
     assert len({(mutant.file, mutant.line) for mutant in some}) == 20
 
 
+@pytest.fixture
+def trials(tmp_path):
+    """Two mutants; the first one's line is run by two tests, one of which is slow."""
+    some = sampled(2, 0)
+    line = [str(ROOT / some[0].file), some[0].line]
+    runs = [["slow", 100.0, [line]], ["quick", 1.0, [line]], ["another", 1.0, []]]
+    (tmp_path / "lines").write_text("".join(json.dumps(each) + "\n" for each in runs))
+    return Trials(some, tmp_path / "results", tmp_path / "lines")
+
+
+def test_a_mutant_is_tried_with_the_tests_that_run_its_line(trials):
+    one, other = trials.mutants
+    assert trials.tests_of(one) == ["quick"] and trials.tests_of(other) == []
+
+
+def test_a_test_that_fails_without_the_mutant_too_finds_none(trials):
+    one, other = trials.mutants
+
+    def fails(tell):
+        tell("a::test")
+        tell(["a::test"])
+
+    trials.conclude(one, fails, lambda tell, test: tell(["a::test"]))
+    assert trials.left() == [one, other] and trials.results == []
+    trials.conclude(other, fails, lambda tell, test: tell([None]))
+    assert trials.left() == [one, other]  # it is known of this test by now
+    trials.conclude(one, lambda tell: (tell("b::test"), tell([None])), None)
+    trials.conclude(other, lambda tell: (tell("b::test"), 1 / 0), None)
+    assert trials.left() == [] and read(trials.file) == trials.results
+    survivor, killed = trials.results
+    assert (survivor.killed_by, survivor.num_tests) == (None, 1)
+    assert killed.killed_by == "b::test, which ended with 1"
+
+
 def test_the_table_has_each_survivor():
     one, other = sampled(2, 0)
-    text = table([Result(one, None, 1.0), Result(other, "a test", 1.0)])
+    text = table([Result(one, None, 0, 1.0), Result(other, "a test", 3, 1.0)])
     assert text.count("| 1 | 1 | 0 | 0 |") == 1 and one.code.split()[0] in text
-    assert isinstance(one, Mutant) and key(one) != key(other)
+    assert key(one) != key(other)
