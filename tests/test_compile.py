@@ -41,6 +41,7 @@ def test_a_constant_is_marked_as_torch_marks_it():
     assert vars(ours) == vars(theirs) != {}
 
 
+@pytest.mark.only_all  # test_sampled_of_mixed_sizes has such sets too
 def test_no_graph_break_where_small_sets_give_all_orders():
     layer, sets = pooling("sampled_1", "gru").eval(), distinct_sets((3, 2, 3))
     layer.orderings = Sampled(6)
@@ -48,15 +49,32 @@ def test_no_graph_break_where_small_sets_give_all_orders():
     close(compiled(sets), layer(sets, AllPermutations()))
 
 
+ONE_OF_EACH = (
+    "all_permutations",
+    "as_given_first_2",
+    "tuples_2",
+    "combinations_3_tying_key",
+    "canonical_3_keys",
+    "sampled_4_first_2",
+    "sampled_3_exact_last_2",
+    "distinct_4_first_2_seeded",
+    "learned_first_2",
+    "learned_drawn_3",
+)
+"""An ordering of each class, and of each way to draw: tracing takes a second per case."""
+
+
 def pairs():
+    """Every ordering with a recurrence and with an MLP; make test takes one of each class, and a few functions."""
     for ordering in ORDERINGS:
         if ORDERINGS[ordering].weighs_rows:  # their rows are joined by code that breaks the graph
             continue
-        yield ordering, "gru"
+        yield pytest.param(ordering, "gru", marks=[] if ordering in ONE_OF_EACH else pytest.mark.only_all)
         if ORDERINGS[ordering].k:
-            yield ordering, "tuple_mlp"
-    others = ("rnn", "lstm_deep_bidirectional", "transformer", "convolution", "tuple_mlp_gelu")
-    yield from (("tuples_2", function) for function in others)
+            yield pytest.param(ordering, "tuple_mlp", marks=[] if ordering == "tuples_3" else pytest.mark.only_all)
+    for function in ("lstm_deep_bidirectional", "transformer", "rnn", "convolution", "tuple_mlp_gelu"):
+        is_alike = function in ("rnn", "convolution", "tuple_mlp_gelu")
+        yield pytest.param("tuples_2", function, marks=pytest.mark.only_all if is_alike else [])
 
 
 def compiled_equals_eager(
@@ -110,12 +128,13 @@ def test_no_graph_break(ordering, function):
         ("permanent", "tuple_product_of_mlps"),
     ],
 )
+@pytest.mark.cover(1)
 def test_no_graph_break_in_an_evaluator(evaluator, function, reduce, sizes):
     compiled_equals_eager("combinations_2", function, "aot_eager", 1e-12, evaluator, reduce, sizes)
 
 
 @pytest.mark.parametrize("sizes", [pytest.param((3, 3, 3), marks=pytest.mark.only_all), (3, 0, 1, 4, 3)])
-@pytest.mark.parametrize("name", ["fused", "spectral", "permanent"])
+@pytest.mark.parametrize("name", ["fused", pytest.param("spectral", marks=pytest.mark.only_all), "permanent"])
 def test_no_graph_break_without_kernels(name, sizes, monkeypatch):
     monkeypatch.setattr(on_kernels, "load", lambda: None)
     function = "tuple_product_of_mlps" if name == "permanent" else "tuple_mlp_one_layer_tanh"
@@ -129,8 +148,8 @@ def test_no_graph_break_without_kernels(name, sizes, monkeypatch):
         ("tuples_2", "tuple_mlp", "auto"),
         pytest.param("tuples_2", "tuple_mlp", "spectral", marks=pytest.mark.only_all),
         pytest.param("tuples_2", "tuple_mlp", "projected", marks=pytest.mark.only_all),
-        ("tuples_2", "tuple_product_of_mlps", "permanent"),
-        ("all_permutations", "gru", "auto"),
+        pytest.param("tuples_2", "tuple_product_of_mlps", "permanent", marks=pytest.mark.only_all),
+        pytest.param("all_permutations", "gru", "auto", marks=pytest.mark.only_all),
     ],
 )
 def test_other_sizes_compile_anew(ordering, function, evaluator):
@@ -191,7 +210,10 @@ def test_sampled_of_mixed_sizes_by_inductor():
     sampled_of_mixed_sizes(1, "inductor", [(2, 0, 1)])
 
 
-@pytest.mark.parametrize("orderings", [AsGiven(), Canonical(), Sampled(2, seed=0)])
+@pytest.mark.parametrize(
+    "orderings",
+    [*(pytest.param(each, marks=pytest.mark.only_all) for each in (AsGiven(), Canonical())), Sampled(2, seed=0)],
+)
 def test_outputs_for_each_element(orderings):
     layer = JanossyEquivariant(GRU(D, 3, bidirectional=True, per_position=True), orderings)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
@@ -205,7 +227,9 @@ def test_outputs_for_each_element(orderings):
             close(got, want)
 
 
-@pytest.mark.parametrize("reduce", ["mean", "max", "logmeanexp"])
+@pytest.mark.parametrize(
+    "reduce", ["mean", *(pytest.param(each, marks=pytest.mark.only_all) for each in ("max", "logmeanexp"))]
+)
 def test_single_elements(reduce):
     layer = JanossyPooling(torch.nn.Linear(D, 3), Tuples(1), reduce=reduce)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
@@ -226,7 +250,7 @@ def test_network():
     [
         (TupleMLP(3, 2, 64), ("spectral",)),
         (TupleMLP(2, 2, 64, activation="relu"), ("fused",)),
-        (TupleMLP(2, 2, (64, 8)), ("gather", "projected")),
+        pytest.param(TupleMLP(2, 2, (64, 8)), ("gather", "projected"), marks=pytest.mark.only_all),
         (TupleProduct(3, 2, 64), ("permanent",)),
     ],
 )
@@ -242,7 +266,8 @@ def test_what_auto_chooses(f, chosen):
         close(got, want)
 
 
-@pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.only_all)])
+@pytest.mark.only_all
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_kernels_that_are_loaded_while_compiling(backend):
     """In a process of its own, as the first thing that it does; numba changes torch's number of threads otherwise."""
     program = f"""

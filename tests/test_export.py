@@ -361,9 +361,11 @@ def test_torch_export(f, num_scans):
 @pytest.mark.parametrize(
     "model",
     [
-        lambda: network(TupleMLP(1, 2, 4), Tuples(1), reduce="sum"),
+        pytest.param(lambda: network(TupleMLP(1, 2, 4), Tuples(1), reduce="sum"), marks=pytest.mark.only_all),
         lambda: network(TupleProduct(2, 2, 4, out_features=3, g=small_mlp), Tuples(2), reduce="max"),
-        lambda: network(TupleMLP(4, 3, (4, 3)), Combinations(4), append_size=True),
+        pytest.param(
+            lambda: network(TupleMLP(4, 3, (4, 3)), Combinations(4), append_size=True), marks=pytest.mark.only_all
+        ),
         lambda: network(GRU(2, 3), Combinations(2, key=root_key)),
     ],
     ids=["tuples_1", "tuples_2", "combinations_4", "gru_of_combinations"],
@@ -451,9 +453,8 @@ def test_onnx(model, features, tmp_path):
         close(run(x, mask), ragged(model, x, mask).detach(), **ONNX_TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    "f", [RNN(2, 8), pytest.param(LSTM(2, 8, num_layers=2, bidirectional=True), marks=pytest.mark.only_all)]
-)
+@pytest.mark.only_all
+@pytest.mark.parametrize("f", [RNN(2, 8), LSTM(2, 8, num_layers=2, bidirectional=True)])
 def test_onnx_of_permutations(f, tmp_path):
     model = network(f, Sampled(2)).train()
     export_onnx(model, tmp_path / "model.onnx", example=padded_sets(1, 1))
@@ -484,6 +485,7 @@ logging.getLogger("torch").warning("logged")
 """
 
 
+@pytest.mark.only_all
 def test_onnx_is_quiet(tmp_path):
     """Nothing on either stream, in a process of its own; and warnings are then shown again."""
     pytest.importorskip("onnxscript")

@@ -92,6 +92,32 @@ main()
 """
 
 
+class Ended(BaseException):
+    """The end of a process, which nothing catches."""
+
+
+def test_a_run_that_ended_goes_on_where_it_was(model, sets, janossy, monkeypatch):
+    """After its second part, while it writes another."""
+    write = parquet.ParquetWriter.write_table
+
+    def ends(self, *arguments, **options):
+        if len(whole(Path("out"))) == 2:
+            raise Ended
+        return write(self, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet.ParquetWriter, "write_table", ends)
+        with pytest.raises(Ended):
+            janossy("predict", model, sets, "--out", "out")
+    before = whole(Path("out"))
+    assert len(before) == 2
+    assert janossy("predict", model, sets, "--out", "out")[0] == 0
+    after = whole(Path("out"))
+    assert before.items() <= after.items() and len(after) == NUM_PARTS
+    law_same(predicted(Path("out")), expected(model))
+
+
+@pytest.mark.only_all
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 def test_a_killed_run_goes_on_where_it_was(model, sets, tmp_path):
     """After its second part, while it writes another."""

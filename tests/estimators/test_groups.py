@@ -91,6 +91,7 @@ def model_numbers(model, sets) -> list[int]:
 
 @pytest.mark.parametrize("in_memory", [True, False], ids=["memory", "stream"])
 @pytest.mark.parametrize("kind", [SetClassifier, SetRegressor])
+@pytest.mark.cover(1)  # splits know no task
 def test_groups_keep_a_leak_out(tmp_path, kind, in_memory):
     """Without groups a network seems to predict what is chance; with them its score is that of chance."""
     leaks = judged(kind, in_memory, tmp_path, False, "k1")
@@ -143,6 +144,7 @@ def test_groups_that_are_none(groups, message):
 
 @pytest.mark.parametrize("in_memory", [True, False], ids=["memory", "stream"])
 @pytest.mark.parametrize("kind", [SetClassifier, SetRegressor])
+@pytest.mark.cover(1)
 def test_weights_count(tmp_path, kind, in_memory):
     """Sets that are alike, with targets 0 and 1 of weights 3 and 1: the prediction is their weighted mean."""
     num = 400

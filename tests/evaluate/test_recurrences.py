@@ -70,9 +70,14 @@ def test_gradients_are_summed_slab_by_slab(kind, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_packed_equals_gather(kind, shape, H):
     f, sets = kind(D, H, **shape), distinct_sets(SIZES)
-    for orderings in (Sampled(4, seed=1), Canonical(), Tuples(2), Sampled(3, k=2, seed=0)):
-        for budget in (2**30, 20_000):
-            law_parity(*layers(f, orderings, (Packed(), budget), Gather()), sets)
+    for orderings, budget in (
+        (Sampled(4, seed=1), 20_000),
+        (Canonical(), 2**30),
+        (Tuples(2), 2**30),
+        (Tuples(2), 20_000),
+        (Sampled(3, k=2, seed=0), 2**30),
+    ):
+        law_parity(*layers(f, orderings, (Packed(), budget), Gather()), sets)
 
 
 @pytest.mark.parametrize("H", [3, 19])

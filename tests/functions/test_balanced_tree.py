@@ -203,6 +203,7 @@ def test_many_at_once():
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", [1, 6, 13])
+@pytest.mark.cover(1)
 def test_compiled(length, masked):
     torch._dynamo.reset()
     f = BalancedTree(2, 3)

@@ -53,6 +53,7 @@ def test_equals_the_recurrence(length, num_layers, dtype, seed):
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("bias", [-40.0, -7.0, 7.0, 40.0])
+@pytest.mark.cover(1)
 def test_nearly_closed_and_nearly_open_gates(bias, dtype):
     """Up to logits of ±40 and of both signs in one row, over 1000 steps."""
     f = MinGRU(2, 3, num_layers=2).to(dtype)
@@ -119,7 +120,7 @@ def test_many_at_once():
     close(together, torch.stack([f(x) for f in models]))
 
 
-@pytest.mark.parametrize("length", [1, 6, 13])
+@pytest.mark.parametrize("length", [*(pytest.param(n, marks=pytest.mark.only_all) for n in (1, 6)), 13])
 def test_compiled(length):
     torch._dynamo.reset()
     f, x = MinGRU(2, 3, num_layers=2), torch.randn(4, length, 2)

@@ -3,12 +3,16 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
 
 compiled = pytest.importorskip("janossy.kernels.cpu.compiled", reason="needs numba", exc_type=ImportError)
 
@@ -127,7 +131,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("before", [pytest.param(True, marks=pytest.mark.only_all), False])
 def test_a_forked_child_computes(before):
     """After the parent has used the kernels on several threads, and before: then the child loads them."""
     program = FORKED.format(before=before)
@@ -138,7 +142,7 @@ def test_a_forked_child_computes(before):
     assert done.stdout.strip() == "0", done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize("num_threads", [pytest.param(1, marks=pytest.mark.only_all), 2])
 def test_torch_keeps_its_number_of_threads(num_threads):
     """numba starts as many threads as there are cores, with the OpenMP that torch may share."""
     program = f"""
@@ -155,21 +159,15 @@ print(torch.get_num_threads())
     assert done.stdout.strip() == str(num_threads), done.stderr
 
 
-THREADED = """
-import torch
-from concurrent.futures import ThreadPoolExecutor
-from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
-torch.set_num_threads(2)
-torch.manual_seed(0)
-layer = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), evaluate="fused")
-sets = Ragged.from_sizes(torch.randn(160, 2), (80, 80))
-with ThreadPoolExecutor(4) as pool:
-    results = list(pool.map(lambda _: layer(sets), range(8)))
-assert all(torch.equal(result, layer(sets)) for result in results)
-print("equal")
-"""
-
-
 def test_threads_of_python_s_at_once():
-    done = subprocess.run([sys.executable, "-c", THREADED], capture_output=True, text=True, check=False, timeout=60)
-    assert done.stdout.strip() == "equal", done.stderr
+    torch.manual_seed(0)
+    layer = JanossyPooling(TupleMLP(3, 2, 64), Tuples(3), evaluate="fused")
+    sets = Ragged.from_sizes(torch.randn(160, 2), (80, 80))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(lambda _: layer(sets), range(8)))
+        assert all(torch.equal(result, layer(sets)) for result in results)
+    finally:
+        torch.set_num_threads(before)

@@ -159,6 +159,7 @@ def test_long_sets(mean):
 
 @both
 @both_kinds
+@pytest.mark.cover(1)
 def test_no_overflow(mean, increasing):
     z = np.full((100_000, 6, 2), 1e4, np.float32)
     np.testing.assert_allclose(mean(z, [0, len(z)], increasing), 1e24, rtol=1e-5)

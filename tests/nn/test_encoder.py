@@ -192,7 +192,18 @@ def test_sets_are_padded_and_come_back(sizes):
     ) + 2**14 * max(1, len(parts))
 
 
-@pytest.mark.parametrize("name", [name for name in LAYERS if not name.startswith(("encoder", "relations_max"))])
+ALIKE = ("self_attention_of_one_head", "induced_attention_inner", "relations_by_sorting", "relations_of_products")
+"""Layers whose operations other examples differentiate too."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.only_all if name in ALIKE else [])
+        for name in LAYERS
+        if not name.startswith(("encoder", "relations_max"))
+    ],
+)
 def test_two_derivatives(name):
     """By torch's attention in plain operations."""
     with sdpa_kernel(SDPBackend.MATH):
@@ -365,6 +376,7 @@ def test_a_padded_network(name):
     assert spoilt.grad.isfinite().all()
 
 
+@pytest.mark.only_all  # tests/test_export.py exports others
 def test_torch_export():
     net = of_seeds().eval()
     program = torch.export.export(

@@ -157,6 +157,7 @@ def value_and_gradients(equivariant, sets, values):
 
 @pytest.mark.parametrize("memory_budget", [2**30, 1])
 @pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.cover(1)  # chunks know no f
 def test_gradients(function, memory_budget):
     law_gradients(layer("canonical", function, memory_budget), distinct_sets((3, 0, 1)), twice=True)
 
