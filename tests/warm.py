@@ -2,7 +2,7 @@
 of the library changed.
 
 A fork starts at once, as torch, the library and the tests are loaded there. What runs when a module is loaded cannot be
-changed so; ``loading`` changes it in a process that has not loaded the library.
+changed so; ``loading`` changes it, in a process that loads the library later.
 """
 
 import gc
@@ -208,7 +208,7 @@ def loading(file: str, text: str) -> None:
 
 
 def chosen(runs: Iterable[tuple[str, float]], seconds: float) -> list[str]:
-    """Some of these cases, which take so many seconds together: of each test the quickest first, then the others."""
+    """Some of these cases, which take so many seconds together: the quickest case per test first, then the others."""
     by_test = defaultdict(list)
     for test, each in sorted(runs, key=lambda run: run[1]):
         by_test[test.partition("[")[0]].append((test, each))
