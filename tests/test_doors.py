@@ -60,6 +60,8 @@ from janossy.nn import (
     ColumnEmbedding,
     ConcatenatedElements,
     InducedAttention,
+    PowerMean,
+    Quantile,
     Readout,
     Relations,
     Residual,
@@ -67,6 +69,7 @@ from janossy.nn import (
     SelfAttention,
     SetEncoder,
     SetNorm,
+    SoftmaxMean,
 )
 from janossy.nn.cached_mean import CachedMean
 from janossy.nn.groups import Group, GroupImages, GroupPooling, cyclic, dihedral, improper, reversal, symmetric
@@ -283,6 +286,9 @@ DOORS = {
             "memory_budget": BYTES,
         },
     ),
+    "Quantile": Door(Quantile, dict, {"q": (*NUMBER, -0.1, 1.5, nan)}),
+    "PowerMean": Door(PowerMean, dict, {"p": (*NUMBER, 0, nan), "learn": FLAG}),
+    "SoftmaxMean": Door(SoftmaxMean, dict, {"t": (*NUMBER, nan), "learn": FLAG}),
     "ConcatenatedElements": Door(ConcatenatedElements, lambda: {"num_elements": 2}, {"num_elements": COUNT}),
     "BesidePooled": Door(
         BesidePooled, lambda: {"pooling": pooling()}, {"pooling": (None, 3, GRU(D, 4), JanossyPooling)}

@@ -20,6 +20,7 @@ from janossy.nn.equivariant import JanossyEquivariant
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
 from janossy.nn.readout import AttentionMean, PooledNorm, Readout
+from janossy.nn.reductions import PowerMean, Quantile, SoftmaxMean
 
 __all__ = [
     "AppendSize",
@@ -33,6 +34,8 @@ __all__ = [
     "JanossyNetwork",
     "JanossyPooling",
     "PooledNorm",
+    "PowerMean",
+    "Quantile",
     "Readout",
     "Relations",
     "Residual",
@@ -41,5 +44,6 @@ __all__ = [
     "SetEncoder",
     "SetLayer",
     "SetNorm",
+    "SoftmaxMean",
     "attention_blocks",
 ]

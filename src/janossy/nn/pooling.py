@@ -18,9 +18,13 @@ from janossy.functions.structure import Additive, Product, structure
 from janossy.functions.tuple_function import TupleFunction
 from janossy.nn.element_weights import check_weights, pool_by_weights
 from janossy.nn.modes import untouched
+from janossy.nn.reductions import RowReduction
 from janossy.orderings.contract import Orderings, check_orderings, modules_of
 from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
+
+Reduce = str | RowReduction
+"""A reduction of rows: its name, or one with numbers of its own."""
 
 AVERAGES = ("mean", "logmeanexp", "std")
 """The reductions whose scale does not depend on how many orderings there are."""
@@ -36,8 +40,9 @@ class JanossyPooling(StatesItsMeaning):
         evaluate: HOW: "auto" for the cheapest evaluator that applies, the name of one, or one, such as
             ``Spectral(tolerance=1e-7)``.
         reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities), "min", or
-            "std", the standard deviation over the rows. A tuple of several gives their results side by side, from one
-            call of f: ("mean", "std", "max"). These, "min" and "std" hold all rows. ``rows`` keeps them.
+            "std", the standard deviation over the rows; or a ``Quantile``, ``PowerMean`` or ``SoftmaxMean``. A tuple of
+            several gives their results side by side, from one call of f: ("mean", "std", Quantile(0.9)). All but the
+            first four hold all rows, as several do. ``rows`` keeps them.
         memory_budget: the bytes that an estimate of what is held at once may come to; what needs more is computed in
             chunks, and once more in backward.
         append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
@@ -72,7 +77,7 @@ class JanossyPooling(StatesItsMeaning):
         orderings: Orderings,
         *,
         evaluate: str | Evaluator = "auto",
-        reduce: str | tuple[str, ...] = "mean",
+        reduce: Reduce | tuple[Reduce, ...] = "mean",
         memory_budget: int = MEMORY_BUDGET,
         append_size: bool | str = False,
         largest_size: int | None = None,
@@ -83,12 +88,17 @@ class JanossyPooling(StatesItsMeaning):
         check_orderings(orderings, "JanossyPooling")
         reduce = tuple(reduce) if isinstance(reduce, list) else reduce
         each_reduce = _each(reduce)
-        if not each_reduce or not all(isinstance(name, str) and name in OF_ROWS for name in each_reduce):
+        if not each_reduce or not all(
+            each in OF_ROWS if isinstance(each, str) else isinstance(each, RowReduction) for each in each_reduce
+        ):
             kept = "; .rows(sets) keeps the rows" if reduce is None else ""
-            raise ValueError(f"reduce expects one or several of {', '.join(map(repr, OF_ROWS))}; got {reduce!r}{kept}.")
+            raise ValueError(
+                f"reduce expects one or several of {', '.join(map(repr, OF_ROWS))}, Quantile(q), PowerMean(p), "
+                f"SoftmaxMean(t); got {reduce!r}{kept}."
+            )
         if orderings_train is not None:
             check_orderings(orderings_train, "JanossyPooling")
-            if not all(name in AVERAGES for name in each_reduce):
+            if not all(map(_is_average, each_reduce)):
                 raise ValueError(
                     f"JanossyPooling expects, with orderings_train, a reduce among {', '.join(AVERAGES)}, whose scale "
                     f"does not depend on how many there are; got {reduce!r}."
@@ -107,6 +117,8 @@ class JanossyPooling(StatesItsMeaning):
         self.append_size = append_size
         self.largest_size = largest_size
         self.orderings_train = orderings_train
+        if own := [each for each in each_reduce if isinstance(each, RowReduction)]:
+            self.of_reduce = nn.ModuleList(own)
         if modules := [*modules_of(orderings), *modules_of(orderings_train)]:
             self.of_orderings = nn.ModuleList(modules)  # so that they are moved, saved and trained with the layer
 
@@ -203,15 +215,19 @@ class JanossyPooling(StatesItsMeaning):
     @property
     def reduced(self) -> str | None:
         """The reduction that evaluators compute; None if they are asked for the rows, which are reduced afterwards."""
-        return self.reduce if self.reduce in REDUCTIONS else None
+        return self.reduce if isinstance(self.reduce, str) and self.reduce in REDUCTIONS else None
 
     def _reductions(self, rows: Ragged) -> Tensor:
-        return torch.cat([reduce_segments(name, rows) for name in _each(self.reduce)], dim=1).to(rows.dtype)
+        reduced = [
+            reduce_segments(each, rows) if isinstance(each, str) else cast(Tensor, each(rows))
+            for each in _each(self.reduce)
+        ]
+        return torch.cat(reduced, dim=1).to(rows.dtype)
 
     def in_evaluation(self, orderings: Orderings) -> Orderings:
         """These orderings as evaluation takes them: as learned, and all of a set's where no more than are drawn."""
         orderings = orderings.in_prediction()
-        return orderings.exhausting() if all(name in AVERAGES for name in _each(self.reduce)) else orderings
+        return orderings.exhausting() if all(map(_is_average, _each(self.reduce))) else orderings
 
     def meaning(self) -> dict[str, Any]:
         """The orderings whose mean it is, and the reduction; how many are drawn, and how, is another matter."""
@@ -219,10 +235,14 @@ class JanossyPooling(StatesItsMeaning):
             "orderings": self.orderings.averages,
             "k": self.orderings.k,
             "key": self.orderings.sorted_by,
-            "reduce": self.reduce,
+            "reduce": self._said_reduce,
             "append_size": self.append_size,
             "largest_size": self.largest_size,
         }
+
+    @property
+    def _said_reduce(self) -> str | tuple[str, ...]:
+        return tuple(map(_said, self.reduce)) if isinstance(self.reduce, tuple) else _said(self.reduce)
 
     def _weighted(self, problem: Problem) -> Tensor:
         """The mean or the sum of the rows, each times its weight."""
@@ -243,7 +263,7 @@ class JanossyPooling(StatesItsMeaning):
     def _pool(self, problem: Problem) -> Tensor | Ragged:
         with errors_explained("f", problem.f, problem.values, problem.memory_budget):
             result = self.choice(problem)(problem)
-        if torch.is_grad_enabled() and not any(problem.elements.sizes):
+        if torch.is_grad_enabled() and len(problem.elements.values) == 0:
             return _reaching(result, problem)
         return result
 
@@ -333,12 +353,20 @@ class JanossyPooling(StatesItsMeaning):
             size += f", largest_size={self.largest_size}"
         if self.orderings_train is not None:
             size += f", orderings_train={self.orderings_train}"
-        return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self.reduce}{size}"
+        return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self._said_reduce}{size}"
 
 
-def _each(reduce: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the names of one reduction, or of several."""
+def _each(reduce: Reduce | tuple[Reduce, ...]) -> tuple[Reduce, ...]:
+    """Returns one reduction, or several."""
     return reduce if isinstance(reduce, tuple) else (reduce,)
+
+
+def _is_average(reduce: Reduce) -> bool:
+    return isinstance(reduce, RowReduction) or reduce in AVERAGES
+
+
+def _said(reduce: Reduce) -> str:
+    return reduce if isinstance(reduce, str) else f"{type(reduce).__name__}({reduce.extra_repr()})"
 
 
 def _check_k(f: Function, orderings: Orderings | None) -> None:

@@ -10,7 +10,18 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from torch import nn
 
 from janossy import evaluate, functions, orderings
-from janossy.nn import AttentionMean, ColumnEmbedding, JanossyEquivariant, PooledNorm, Readout, encoder, statistics
+from janossy.nn import (
+    AttentionMean,
+    ColumnEmbedding,
+    JanossyEquivariant,
+    PooledNorm,
+    PowerMean,
+    Quantile,
+    Readout,
+    SoftmaxMean,
+    encoder,
+    statistics,
+)
 from janossy.nn.config import TORCH, config_of
 from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
@@ -55,6 +66,9 @@ OURS: tuple[type, ...] = (
     Readout,
     PooledNorm,
     AttentionMean,
+    Quantile,
+    PowerMean,
+    SoftmaxMean,
     JanossyEquivariant,
     encoder.SetEncoder,
     encoder.SelfAttention,

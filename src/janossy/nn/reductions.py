@@ -1,0 +1,139 @@
+"""Reductions of rows beyond those that have a name: quantiles, power means, softmax-weighted means."""
+
+from numbers import Real
+
+import torch
+from torch import Tensor, nn
+
+from janossy.checks import check_flag
+from janossy.evaluate.reduce import reduce_segments, widened
+from janossy.sets import Ragged
+
+SMALLEST = 1e-7
+"""The value of smaller rows in a power mean."""
+
+
+class RowReduction(nn.Module):
+    """A reduction of each set's rows (T, c), at least one per set, to (B, c), for ``JanossyPooling(reduce=…)``.
+
+    Its scale does not depend on how many rows there are. All rows are held together.
+    """
+
+    def forward(self, rows: Ragged) -> Tensor:
+        raise NotImplementedError
+
+
+class Quantile(RowReduction):
+    """The q-quantile of each column, interpolated linearly as by ``torch.quantile``; q = 0.5 is the median.
+
+    Shapes: rows.values (T, c) -> (B, c).      Cost: T log T for each column.
+    Raises: ValueError if q is not a number in [0, 1].
+
+    Example:
+        >>> pool = JanossyPooling(TupleMLP(2, 3, 8), Tuples(2), reduce=("mean", Quantile(0.1), Quantile(0.9)))
+        >>> pool(Ragged.from_sizes(torch.randn(5, 3), [3, 2])).shape
+        torch.Size([2, 24])
+    """
+
+    q: float
+
+    def __init__(self, q: float = 0.5) -> None:
+        super().__init__()
+        if not isinstance(q, Real) or isinstance(q, bool) or not 0 <= q <= 1:
+            raise ValueError(f"Quantile expects q as a number in [0, 1]; got {q!r}.")
+        self.q = float(q)
+
+    def forward(self, rows: Ragged) -> Tensor:
+        values, owners = rows.to_index()
+        by_value = values.argsort(0)
+        in_sets = owners[by_value].argsort(dim=0, stable=True)  # by value within each set
+        ordered = values.gather(0, by_value.gather(0, in_sets))
+        starts, counts = rows.offsets[:-1], rows.offsets.diff()
+        place = self.q * (counts - 1).to(widened(values[:0]).dtype)
+        below = place.floor().long()
+        above = torch.minimum(below + 1, counts - 1)
+        low, high = ordered[starts + below], ordered[starts + above]
+        return low.lerp(high, (place - below)[:, None].to(values.dtype))
+
+    def extra_repr(self) -> str:
+        return f"q={self.q:g}"
+
+
+class PowerMean(RowReduction):
+    """(mean of x^p)^(1/p) of each column, of rows that are positive; smaller ones count as 1e-7.
+
+    p = 1 is the mean, p = 2 the root mean square, p = −1 the harmonic mean; large p approach the maximum.
+
+    Args:
+        learn: p is a parameter, which starts with the given value.
+
+    Shapes: rows.values (T, c) -> (B, c).
+    Raises: TypeError or ValueError if p is not a finite number other than 0, or learn not a bool.
+    """
+
+    p: Tensor | float
+
+    def __init__(self, p: float = 2.0, *, learn: bool = False) -> None:
+        super().__init__()
+        self.p = _number("PowerMean", "p", p, learn)
+        if p == 0:
+            raise ValueError(f"PowerMean expects p as a number other than 0; got {p!r}. Use p=1e-3.")
+        self.learn, self._first = learn, float(p)
+
+    def forward(self, rows: Ragged) -> Tensor:
+        p = self.p
+        logs = rows.map(lambda x: p * widened(x).clamp(min=SMALLEST).log())
+        return (reduce_segments("logmeanexp", logs) / p).exp().to(rows.dtype)
+
+    def config(self) -> dict[str, float | bool]:
+        """Returns the arguments that build it again."""
+        return {"p": self._first, "learn": self.learn}
+
+    def extra_repr(self) -> str:
+        return "learn=True" if self.learn else f"p={self.p:g}"
+
+
+class SoftmaxMean(RowReduction):
+    """The mean of each column weighted by softmax(t·x) over the set's rows: Σ x e^(tx) / Σ e^(tx).
+
+    The inverse temperature t = 0 gives the mean; large t approach the maximum, large −t the minimum. The source is
+    DeeperGCN's softmax aggregation (Li et al., 2020).
+
+    Args:
+        learn: t is a parameter, which starts with the given value.
+
+    Shapes: rows.values (T, c) -> (B, c).
+    Raises: TypeError or ValueError if t is not a finite number, or learn not a bool.
+    """
+
+    t: Tensor | float
+
+    def __init__(self, t: float = 1.0, *, learn: bool = False) -> None:
+        super().__init__()
+        self.t = _number("SoftmaxMean", "t", t, learn)
+        self.learn, self._first = learn, float(t)
+
+    def forward(self, rows: Ragged) -> Tensor:
+        rows = rows.map(widened)
+        t = self.t
+        scaled = rows.map(lambda x: t * x)
+        owners = rows.to_index()[1]
+        largest = reduce_segments("max", scaled.detach())
+        weights = (scaled.values - largest[owners]).exp()
+        total = reduce_segments("sum", rows.with_values(weights * rows.values))
+        return total / reduce_segments("sum", rows.with_values(weights))
+
+    def config(self) -> dict[str, float | bool]:
+        """Returns the arguments that build it again."""
+        return {"t": self._first, "learn": self.learn}
+
+    def extra_repr(self) -> str:
+        return "learn=True" if self.learn else f"t={self.t:g}"
+
+
+def _number(owner: str, name: str, value: float, learn: bool) -> Tensor | float:
+    """Returns the number as a parameter, or as it is."""
+    check_flag(owner, "learn", learn)
+    if not isinstance(value, Real) or isinstance(value, bool) or not abs(float(value)) < float("inf"):
+        raise ValueError(f"{owner} expects {name} as a finite number; got {value!r}.")
+    return nn.Parameter(torch.tensor(float(value))) if learn else float(value)
