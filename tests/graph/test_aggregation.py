@@ -29,7 +29,7 @@ from tests.laws import close
 pytest.importorskip("torch_geometric")
 
 from torch_geometric import EdgeIndex
-from torch_geometric.nn import GATConv, HeteroConv, MessagePassing, SAGEConv, to_hetero
+from torch_geometric.nn import GATConv, GraphSAGE, HeteroConv, MessagePassing, SAGEConv, to_hetero
 from torch_geometric.nn.aggr import LSTMAggregation, MeanAggregation, MultiAggregation
 
 import janossy.graph
@@ -572,6 +572,30 @@ def test_any_message_passing(flow):
     messages = conv.message(x[EDGES[here]], x[EDGES[there]])
     expected = aggregation.pooling(Ragged.from_sets([messages[EDGES[here] == v] for v in range(5)]))
     close(conv(x, EDGES), expected)
+
+
+class EachItsOwn(GraphSAGE):
+    """The model of docs/pyg.md, in the order of the features."""
+
+    def init_conv(self, in_channels, out_channels, **options):
+        f = GRU(in_channels, in_channels)
+        return SAGEConv(in_channels, out_channels, aggr=JanossyAggregation(f, orderings=Canonical()), **options)
+
+
+def test_in_every_layer_of_a_model():
+    model = EachItsOwn(D, hidden_channels=6, num_layers=3, out_channels=2)
+    functions = [conv.aggr_module.pooling.f for conv in model.convs]
+    assert [f.in_features for f in functions] == [D, 6, 6]
+    weights = [p.data_ptr() for f in functions for p in f.parameters()]
+    assert len(set(weights)) == len(weights)
+    x, edges = torch.randn(5, D), torch.tensor([[0, 1, 2, 3, 4, 1, 2], [1, 1, 1, 0, 2, 3, 3]])
+    result = model(x, edges)
+    close(model(x, edges[:, torch.randperm(7)]), result)
+    result.sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+    before = [p.clone() for f in functions for p in f.parameters()]
+    model.reset_parameters()
+    assert not any(map(torch.equal, before, (p for f in functions for p in f.parameters())))
 
 
 def test_training_lowers_the_loss():
