@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_mask, check_sequences, check_widths
+from janossy.functions.weights import draw_anew
 
 
 class BalancedTree(nn.Module):
@@ -45,7 +46,15 @@ class BalancedTree(nn.Module):
 
     takes_mask: ClassVar[bool] = True
 
-    def __init__(self, in_features: int, hidden_features: int, *, combine: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        hidden_features: int,
+        *,
+        combine: nn.Module | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, hidden_features=hidden_features)
         if combine is not None and not isinstance(combine, nn.Module):
@@ -54,6 +63,11 @@ class BalancedTree(nn.Module):
         self.hidden_features = hidden_features
         self.embed = nn.Linear(in_features, hidden_features)
         self.combine = _GatedCell(hidden_features) if combine is None else combine
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew."""
+        draw_anew(self)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         self._check(x, mask)

@@ -11,6 +11,7 @@ from janossy.functions.checks import check_dtype, check_rows, check_widths
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.functions.structure import ACTIVATIONS
 from janossy.functions.tuple_function import TupleFunction
+from janossy.functions.weights import draw_anew
 
 
 class FeaturedMLP(TupleFunction, StatesItsMeaning):
@@ -46,6 +47,8 @@ class FeaturedMLP(TupleFunction, StatesItsMeaning):
         features: nn.Module,
         out_features: int | None = None,
         activation: str = "tanh",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(activation, str) or activation not in ACTIVATIONS:
@@ -73,6 +76,11 @@ class FeaturedMLP(TupleFunction, StatesItsMeaning):
         self.of_all = _layers(k * in_features + num_features, [width - width // 2 for width in hidden])
         self.of_features = _layers(num_features, [width // 2 for width in hidden])
         self.output = None if out_features is None else nn.Linear(hidden[-1], out_features)
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew."""
+        draw_anew(self)
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_widths
+from janossy.functions.weights import draw_anew
 
 MOST = 10.0
 """The bound of a score's size: weights lie within e^±10, whose sums float32 holds to its usual precision."""
@@ -32,7 +33,16 @@ class GatedAttention(nn.Module):
         torch.Size([2, 8])
     """
 
-    def __init__(self, g: nn.Module, *, in_features: int, num_heads: int = 1, hidden_features: int = 64) -> None:
+    def __init__(
+        self,
+        g: nn.Module,
+        *,
+        in_features: int,
+        num_heads: int = 1,
+        hidden_features: int = 64,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         if not isinstance(g, nn.Module):
             raise TypeError(f"GatedAttention expects g to be a module that maps rows to (T, c); got {g!r}.")
@@ -47,6 +57,11 @@ class GatedAttention(nn.Module):
         self.hidden_features = hidden_features
         self.gates = nn.Linear(in_features, 2 * hidden_features)
         self.scores = nn.Linear(hidden_features, num_heads, bias=False)
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew."""
+        draw_anew(self)
 
     def forward(self, x: Tensor) -> Tensor:
         values = self.g(x)

@@ -9,6 +9,7 @@ from torch._higher_order_ops.scan import scan
 from torch.nn.functional import dropout, pad
 
 from janossy.functions.checks import check_dropout, check_mask, check_sequences, check_widths
+from janossy.functions.weights import draw_anew
 
 
 class MinGRU(nn.Module):
@@ -40,7 +41,16 @@ class MinGRU(nn.Module):
 
     takes_mask: ClassVar[bool] = True
 
-    def __init__(self, in_features: int, hidden_features: int, *, num_layers: int = 1, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        hidden_features: int,
+        *,
+        num_layers: int = 1,
+        dropout: float = 0.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, hidden_features=hidden_features, num_layers=num_layers)
         check_dropout(self, dropout)
@@ -52,6 +62,11 @@ class MinGRU(nn.Module):
         # Not one matrix for both: backward would then keep the gates' half of its outputs alive for the candidates'.
         self.gates = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.candidates = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew."""
+        draw_anew(self)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         check_sequences(self, x)

@@ -53,6 +53,8 @@ class MonotoneLattice(nn.Module):
         num_keypoints: int = 8,
         low: float = -3.0,
         high: float = 3.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, out_features=out_features, num_keypoints=num_keypoints)
@@ -72,6 +74,7 @@ class MonotoneLattice(nn.Module):
         self.lowest = nn.Parameter(torch.empty(num_lowest, out_features))
         self.steps = nn.Parameter(torch.empty(2**in_features - num_lowest, out_features))
         self.reset_parameters()
+        self.to(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         """Calibrators start as straight lines; the lowest corners between −1 and 1, and the highest about 2 above."""

@@ -63,6 +63,8 @@ class Recurrence(nn.Module):
         bidirectional: bool = False,
         per_position: bool = False,
         unrolled: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, hidden_features=hidden_features, num_layers=num_layers)
@@ -81,7 +83,9 @@ class Recurrence(nn.Module):
             shapes = ((num_units, width), (num_units, hidden_features), (num_units,), (num_units,))
             for suffix in self._suffixes:
                 for name, shape in zip(NAMES, shapes, strict=True):
-                    self.register_parameter(f"{name}_l{layer}{suffix}", nn.Parameter(torch.empty(shape)))
+                    self.register_parameter(
+                        f"{name}_l{layer}{suffix}", nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+                    )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

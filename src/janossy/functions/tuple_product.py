@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.structure import Product, hooked, mixes_or_draws, overridden
 from janossy.functions.tuple_function import TupleFunction
+from janossy.functions.weights import draw_anew
 
 
 class TupleProduct(TupleFunction):
@@ -47,6 +48,8 @@ class TupleProduct(TupleFunction):
         *,
         out_features: int | None = None,
         g: Callable[[int], nn.Module] | Sequence[nn.Module] | nn.ModuleList | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         given: dict[str, Any] = {"k": k, "in_features": in_features, "rank": rank, "out_features": out_features}
@@ -55,12 +58,12 @@ class TupleProduct(TupleFunction):
         self.k = cast(int, None)
         self.in_features = cast(int, in_features)
         self.rank = cast(int, rank)
-        self._to_build = g, out_features
+        self._to_build = g, out_features, (device, dtype)
         if k is not None:
             self.take_k(k)
 
     def build(self, k: int) -> None:
-        g, out_features = self._to_build
+        g, out_features, (device, dtype) = self._to_build
         if g is None:
             networks: list[nn.Module] = [_AboutOne(self.in_features, self.rank, 1 / k) for _ in range(k)]
         elif isinstance(g, Sequence | nn.ModuleList):
@@ -80,6 +83,11 @@ class TupleProduct(TupleFunction):
             )
         self.g = nn.ModuleList(networks)
         self.output = None if out_features is None else nn.Linear(self.rank, out_features)
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew."""
+        draw_anew(self)
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)

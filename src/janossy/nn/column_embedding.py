@@ -56,6 +56,8 @@ class ColumnEmbedding(nn.Module):
         embedding_features: int | None = None,
         scaled: bool = False,
         amounts: Sequence[Sequence[float]] = (),
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if isinstance(vocabularies, str) or not isinstance(vocabularies, Sequence):
@@ -80,6 +82,7 @@ class ColumnEmbedding(nn.Module):
         self.places = [list(range(a, b)) for a, b in pairwise(ends)]
         """The features that each column becomes."""
         self.out_features = ends[-1] + 2 * len(self.amounts)
+        self.to(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         """Draw the embeddings anew, those of the unknown as zero."""

@@ -43,6 +43,10 @@ TORCH: dict[type, Callable[[Any], dict[str, Any]]] = {
 """The arguments of torch's modules, which have no ``config()``."""
 
 
+PLACE = ("device", "dtype")
+"""Arguments that weights have anyway."""
+
+
 def config_of(part: Any) -> dict[str, Any]:
     """Returns the arguments that build the part again.
 
@@ -62,7 +66,7 @@ def config_of(part: Any) -> dict[str, Any]:
             )
         return arguments
     kind: type = type(part)
-    names = arguments_of(kind)
+    names = [name for name in arguments_of(kind) if name not in PLACE]
     if missing := [name for name in names if not hasattr(part, name) or ismethod(getattr(part, name))]:
         raise TypeError(
             f"{type(part).__name__} expects a method config() that returns its arguments, or an attribute for each of "

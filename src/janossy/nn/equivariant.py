@@ -8,6 +8,7 @@ from janossy.evaluate import MEMORY_BUDGET, Function, Gather, Problem
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.per_element import per_element
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.layer import SetLayer
 from janossy.orderings.contract import Orderings, check_orderings, modules_of
 from janossy.sets import Ragged
@@ -61,6 +62,10 @@ class JanossyEquivariant(SetLayer):
         self.memory_budget = memory_budget
         if modules := modules_of(orderings):
             self.of_orderings = nn.ModuleList(modules)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of its parts anew."""
+        draw_anew(self)
 
     def forward(self, sets: Ragged, *, keys: Ragged | None = None, generator: torch.Generator | None = None) -> Ragged:
         """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from janossy.evaluate.lookup import looked_up
 from janossy.evaluate.validation import check_context, check_sets, errors_explained
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import outline
 from janossy.nn.encoder.layer import SetLayer, apply
 from janossy.nn.modes import untouched
@@ -75,6 +76,10 @@ class JanossyNetwork(nn.Module):
         self.rho = nn.Identity() if rho is None else rho
         for orderings in (pooling.orderings, pooling.orderings_train):
             self._check_orderings(orderings)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of its parts anew."""
+        draw_anew(self)
 
     def forward(
         self,

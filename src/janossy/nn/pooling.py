@@ -16,6 +16,7 @@ from janossy.evaluate.validation import check_function, check_keys, check_sets, 
 from janossy.functions.meaning import StatesItsMeaning
 from janossy.functions.structure import Additive, Product, structure
 from janossy.functions.tuple_function import TupleFunction
+from janossy.functions.weights import draw_anew
 from janossy.nn.element_weights import check_weights, pool_by_weights
 from janossy.nn.modes import untouched
 from janossy.nn.reductions import RowReduction
@@ -121,6 +122,10 @@ class JanossyPooling(StatesItsMeaning):
             self.of_reduce = nn.ModuleList(own)
         if modules := [*modules_of(orderings), *modules_of(orderings_train)]:
             self.of_orderings = nn.ModuleList(modules)  # so that they are moved, saved and trained with the layer
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of its parts anew."""
+        draw_anew(self)
 
     def forward(
         self,

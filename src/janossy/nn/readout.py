@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from janossy.functions.checks import check_dropout, check_widths
 from janossy.functions.structure import ACTIVATIONS
+from janossy.functions.weights import draw_anew
 
 
 class Readout(nn.Module):
@@ -43,6 +44,8 @@ class Readout(nn.Module):
         embed: nn.Module | None = None,
         activation: str = "relu",
         dropout: float = 0.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         check_widths(self, in_features=in_features, out_features=out_features)
@@ -64,6 +67,11 @@ class Readout(nn.Module):
         widths = [in_features + of_context, *hidden, out_features]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.dropout = dropout
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew."""
+        draw_anew(self)
 
     def forward(self, pooled: Tensor, context: Tensor | None = None) -> Tensor:
         self._check(context)

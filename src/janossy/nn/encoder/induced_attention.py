@@ -1,7 +1,9 @@
 """InducedAttention: each element looks at learned points, which have looked at all elements of its set."""
 
+import torch
 from torch import Tensor, nn
 
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import outline, seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend
 from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, seconds
@@ -33,7 +35,14 @@ class InducedAttention(SetLayer):
     """
 
     def __init__(
-        self, in_features: int, *, num_points: int = 16, num_heads: int = 4, inner: nn.Module | None = None
+        self,
+        in_features: int,
+        *,
+        num_points: int = 16,
+        num_heads: int = 4,
+        inner: nn.Module | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         self.points = SeedAttention(in_features, num_seeds=num_points, num_heads=num_heads)
@@ -47,6 +56,11 @@ class InducedAttention(SetLayer):
         self.num_points = num_points
         self.num_heads = num_heads
         self.inner = nn.Identity() if inner is None else inner
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew."""
+        draw_anew(self)
 
     def forward(self, sets: Ragged) -> Ragged:
         points = apply(self.inner, self.points(sets))

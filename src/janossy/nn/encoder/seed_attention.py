@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_widths
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend, of_padded
 from janossy.nn.encoder.layer import SetLayer
@@ -34,7 +35,15 @@ class SeedAttention(SetLayer):
 
     keeps_sizes = False
 
-    def __init__(self, in_features: int, *, num_seeds: int = 1, num_heads: int = 4) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        num_seeds: int = 1,
+        num_heads: int = 4,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         check_widths(self, num_seeds=num_seeds)
         self.heads = Heads(self, in_features, num_heads)
@@ -42,6 +51,12 @@ class SeedAttention(SetLayer):
         self.num_seeds = num_seeds
         self.num_heads = num_heads
         self.seeds = nn.Parameter(torch.empty(num_seeds, in_features))
+        nn.init.xavier_uniform_(self.seeds)
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights and the seeds anew."""
+        draw_anew(self)
         nn.init.xavier_uniform_(self.seeds)
 
     def forward(self, sets: Ragged) -> Ragged:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.cost import Work
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend, of_padded
 from janossy.nn.encoder.layer import SetLayer
@@ -43,7 +44,15 @@ class SelfAttention(SetLayer):
         (3,)
     """
 
-    def __init__(self, in_features: int, *, num_heads: int = 4, bias: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        num_heads: int = 4,
+        bias: nn.Module | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         self.heads = Heads(self, in_features, num_heads)
         self.in_features = in_features
@@ -51,6 +60,11 @@ class SelfAttention(SetLayer):
         check_bias("SelfAttention", bias)
         self.bias = bias
         self.reads_inputs = bias is not None
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew."""
+        draw_anew(self)
 
     def forward(self, sets: Ragged, *, inputs: Ragged | None = None) -> Ragged:
         self.check(sets)

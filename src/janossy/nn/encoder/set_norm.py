@@ -32,7 +32,14 @@ class SetNorm(SetLayer):
         tensor(True)
     """
 
-    def __init__(self, in_features: int, *, eps: float = 1e-5) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        eps: float = 1e-5,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         check_widths(self, in_features=in_features)
         check_number("SetNorm", "eps", eps, 1e-5)
@@ -40,8 +47,14 @@ class SetNorm(SetLayer):
             raise ValueError(f"SetNorm expects eps > 0; got eps={eps}. Write eps=1e-5.")
         self.in_features = in_features
         self.eps = eps
-        self.weight = nn.Parameter(torch.ones(in_features))
-        self.bias = nn.Parameter(torch.zeros(in_features))
+        self.weight = nn.Parameter(torch.empty(in_features, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(in_features, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Makes γ one, and β zero."""
+        nn.init.ones_(self.weight)
+        nn.init.zeros_(self.bias)
 
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)
