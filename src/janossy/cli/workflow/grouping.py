@@ -105,12 +105,12 @@ def _group(
             raise BadArgument(f"{files.names[0]} has no column {name!r}; it has {', '.join(files.schema.names)}.")
     rows = _Rows(files, set_id)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with beside(out) as part, beside(out) as spilled, duckdb.connect() as connection:
-        connection.execute(f"SET temp_directory = {_quoted(spilled, mark=chr(39))}")
+    with beside(out) as part, beside(out) as spilled, interruptible(), duckdb.connect() as connection:
         try:
-            if memory is not None:
-                connection.execute(f"SET memory_limit = {_quoted(memory, mark=chr(39))}")
             with interruptible():
+                connection.execute(f"SET temp_directory = {_quoted(spilled, mark=chr(39))}")
+                if memory is not None:
+                    connection.execute(f"SET memory_limit = {_quoted(memory, mark=chr(39))}")
                 num_sets = _write(connection, rows, set_id, set_columns, part)
         except duckdb.Error as error:
             raise BadArgument(f"DuckDB cannot sort the rows: {str(error).splitlines()[0]}") from error
