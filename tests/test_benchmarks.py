@@ -29,7 +29,15 @@ LARGE = (
 )
 LARGE += ("batch 1024", "2 threads", "100000 sets", "15 networks", "1000000 occurrences", "B=32 n=100", "n=20,000")
 LARGE += ("n=10,000 k=3 H=32, tolerance 1e-05", "13000 vertices", "all 5040 orders")
-LARGE += ("n=100,000", "n=10,000 over", "64 sets of power-law", "n=3,000", "16 sets of 500", "256 sets of 50")
+LARGE += (
+    "n=1,000, against message",
+    "n=100,000",
+    "n=10,000 over",
+    "64 sets of power-law",
+    "n=3,000",
+    "16 sets of 500",
+    "256 sets of 50",
+)
 """Rows that take seconds. ``make test`` runs the same code on less, but for one that is ``gather`` against itself; silu
 needs kernels in float32 that no other test does. Of auto's rows it runs a fifth: the laws compare evaluators too."""
 

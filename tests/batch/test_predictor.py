@@ -87,10 +87,17 @@ pickle.loads(bytes.fromhex(sys.argv[2]))(table())
 """
 
 
-def test_it_pickles_as_its_arguments_and_each_process_reads_the_model_once(models, tmp_path):
+def test_it_pickles_as_its_arguments(models):
     predict = SetPredictor(models["classes"], keep=["id"], num_permutations=10)
     pickled = pickle.dumps(predict)
     assert len(pickled) < 1000 and pickle.loads(pickled) == predict
+    assert pickle.loads(pickled)(TABLE) == predict(TABLE)
+
+
+@pytest.mark.only_all
+def test_each_process_reads_the_model_once(models, tmp_path):
+    predict = SetPredictor(models["classes"], keep=["id"], num_permutations=10)
+    pickled = pickle.dumps(predict)
     changed = pickle.dumps(SetPredictor(save(load(models["numbers"]), tmp_path / "model")))
     save(load(models["classes"]), tmp_path / "model", overwrite=True)
     assert SetPredictor(tmp_path / "model").schema(TABLE.schema).names[-1] == "change_probability"

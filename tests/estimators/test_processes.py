@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from filelock import FileLock
 from pyarrow import parquet
 
 from janossy.estimators.processes import Processes, _Sum
@@ -11,9 +12,21 @@ from tests.estimators import two_processes
 from tests.estimators.two_processes import FITS, STRATEGIES, fits, gradients, lost
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("two")
+@pytest.fixture(scope="session")
+def found(tmp_path_factory, worker_id):
+    """The folder, and what both processes found. Workers of pytest share one start of the two, which takes seconds."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "two"
+    works = [gradients, fits, lost]
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            folder.mkdir()
+            write_files(folder)
+            two_processes.run(works, folder)
+    return folder, *two_processes.found(works, folder)
+
+
+def write_files(folder):
     rng = np.random.default_rng(0)
     sizes = rng.integers(0, 8, 90)
     table = pa.table({"x": [rng.normal(size=n) for n in sizes], "y": rng.normal(size=90)})
@@ -23,7 +36,6 @@ def found(tmp_path_factory):
     parquet.write_table(pa.concat_tables([table.slice(0, 40), empty]), folder / "half empty.parquet", row_group_size=40)
     wrong = pa.table({"x": [[1.0]] * 7 + [[np.inf]] * 5, "y": rng.normal(size=12)})
     parquet.write_table(wrong, folder / "infinite.parquet", row_group_size=7)
-    return folder, *two_processes.run([gradients, fits, lost], folder)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -1,4 +1,4 @@
-"""Work of two processes together, each a process of its own: ``run(work, folder)`` gives both results."""
+"""Work of two processes together, each a process of its own: ``run(works, folder)``, then ``found(works, folder)``."""
 
 import os
 import socket
@@ -120,8 +120,8 @@ def lost(folder: Path) -> str:
     return "nothing"
 
 
-def run(works: list, folder: Path) -> list[list]:
-    """Returns the results of each function of ``works``, on this folder, in two processes, which are started once."""
+def run(works: list, folder: Path) -> None:
+    """Runs each function of ``works``, on this folder, in two processes, which are started once."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -132,6 +132,10 @@ def run(works: list, folder: Path) -> list[list]:
     for worker in workers:
         worker.join(240)
         worker.kill()
+
+
+def found(works: list, folder: Path) -> list[list]:
+    """Returns the results of each of these works, by process."""
     return [
         [torch.load(folder / f"{work.__name__}-{rank}.pt", weights_only=False) for rank in range(2 - (work is lost))]
         for work in works
