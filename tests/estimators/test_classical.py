@@ -277,6 +277,16 @@ def test_statistics_that_are_not_kept_are_computed_again(monkeypatch):
     assert np.array_equal(kept, again)
 
 
+@pytest.mark.parametrize("name", ["forest", "extra"])
+def test_threads_grow_the_same_forest(name):
+    sets, y = baskets()
+    one, two = (
+        SetRegressor(few(name), validation=2, num_threads=num, random_state=0).fit(sets, y).predict(sets)
+        for num in (1, 2)
+    )
+    assert np.array_equal(one, two)
+
+
 def test_compact_statistics_are_a_part_of_all():
     """If all are compact anyway, the search is told so."""
     sets, _ = baskets()

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from janossy.estimators import search as module
+from janossy.estimators.averages import MAX_AVERAGED, best_average, picks
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.contenders import Contender, Run
-from janossy.estimators.ensemble import MAX_AVERAGED, picks
 from janossy.estimators.interrupts import time_by
 from janossy.estimators.out_of_fold import outputs_by_draw
 from janossy.estimators.processes import Processes
@@ -400,8 +400,8 @@ def test_an_average_on_fewer_splits_is_taken_if_it_is_better_beyond_chance(right
         runs = [Run(None, None, untrained, None, part) for part in predicted.split(sizes)[:num_splits]]
         return Contender(index, MORE[index], runs)
 
-    tried.contenders = [contender(0, 0.75, 3), contender(1, right, 1)]
-    counts, num_splits = tried._average()
+    both = [contender(0, 0.75, 3), contender(1, right, 1)]
+    counts, num_splits = best_average(both, tried._losses)
     assert num_splits == num_expected and sum(counts.values()) > 0
 
 

@@ -1,6 +1,6 @@
 """Ensemble: the weighted mean of several networks, how far the order matters to it, and its temperature."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp
 
@@ -17,12 +17,6 @@ from janossy.inference import Prediction
 from janossy.inference.error_bars import Sample
 from janossy.kernels.compilation import waiting
 from janossy.sets import Ragged
-
-PICKS = 20
-"""Steps of the choice of weights."""
-
-MAX_AVERAGED = 6
-"""The most candidates that are averaged."""
 
 MAX_CALIBRATION_SETS = 5_000
 """The most sets that a temperature is fitted to: one number needs no more."""
@@ -135,44 +129,6 @@ def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
     sets, numbers = inside.cpu().nonzero(as_tuple=True)
     unlimited = torch.full((len(mean),), torch.inf, dtype=torch.float64, device=mean.device)
     return Sample((mean[:, None] + deviations)[inside], sets, numbers, unlimited)
-
-
-def picks(
-    outputs: Sequence[Tensor], losses: Callable[[Tensor], Tensor], optimism: Sequence[float] | None = None
-) -> list[int]:
-    """Returns how often each prediction counts in the average.
-
-    It begins with all that are level with the best: a few sets cannot tell which of them is better. Level is within the
-    standard error of the mean difference of their losses. Then predictions are picked one by one, each that which helps
-    the most, until none helps (Caruana et al., 2004).
-
-    Args:
-        losses: maps predictions to the loss of each set, (V,).
-        optimism: what the mean loss of each prediction is too small by; an average is by the mean of its parts. None
-            for 0.
-    """
-    hidden = [0.0] * len(outputs) if optimism is None else list(optimism)
-    each = [losses(prediction) + more for prediction, more in zip(outputs, hidden, strict=True)]
-    order = sorted(range(len(outputs)), key=lambda i: float(each[i].mean()))
-    counts = [0] * len(outputs)
-    for i in order[:MAX_AVERAGED]:
-        difference = each[i] - each[order[0]]
-        counts[i] = int(difference.mean() <= difference.std(correction=0) / len(difference) ** 0.5)
-
-    def loss(counts: Sequence[int]) -> float:
-        parts = [(count / sum(counts), i) for i, count in enumerate(counts) if count]
-        average = torch.stack([part * outputs[i] for part, i in parts]).sum(0)
-        return float(losses(average).mean()) + sum(part * hidden[i] for part, i in parts)
-
-    least = loss(counts)
-    while sum(counts) < PICKS:
-        allowed = [i for i in order if counts[i] or sum(map(bool, counts)) < MAX_AVERAGED]
-        found = [loss([count + (i == j) for j, count in enumerate(counts)]) for i in allowed]
-        if min(found) >= least:
-            break
-        least = min(found)
-        counts[allowed[found.index(least)]] += 1
-    return counts
 
 
 def temperature(folds: Sequence[Fold], examples: Examples, task: Classification) -> float:

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from janossy.estimators.averages import best_average, counts_in_average
 from janossy.estimators.batches import Examples, RandomBatches, num_batches
 from janossy.estimators.candidates import Candidate, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
 from janossy.estimators.classical.cached import CachedStatistics
 from janossy.estimators.classical.learners import ClassicalLearner
 from janossy.estimators.contenders import Contender, Run, linked, mean_loss
-from janossy.estimators.ensemble import picks
 from janossy.estimators.interrupts import Interrupts, now
 from janossy.estimators.out_of_fold import Fold, outputs_by_draw
 from janossy.estimators.tasks import Task
@@ -125,7 +125,8 @@ class Search:
         validation = torch.cat([validation for _, validation in splits])
         self.targets, self.weights = examples.targets[validation], examples.weights[validation]
         self.interrupts = interrupts or Interrupts()
-        self.num_threads = (threads or Threads()).of(examples.sets, self._plan(0, 1.0).batch_size)
+        self.threads = threads or Threads()
+        self.num_threads = self.threads.of(examples.sets, self._plan(0, 1.0).batch_size)
         self.contenders: list[Contender] = []
         self.turn_began, self.was_short = self.began, False
         self.statistics = CachedStatistics(examples, layouts)
@@ -241,7 +242,7 @@ class Search:
     def _other_splits(self) -> None:
         """Trains what the average needs on the other splits, split by split, and what weighs the most first."""
         if self._trained():
-            counts = self._counts(self._trained(), 1)
+            counts = counts_in_average(self._trained(), 1, self._losses)
             used = [contender for contender in counts if counts[contender]]
             self._train_other_splits(sorted(used, key=lambda contender: -counts[contender]))
 
@@ -396,6 +397,7 @@ class Search:
                 seeds=[self._seed_of(contender, split) for split in range(len(self.splits))],
                 deadline=deadline,
                 interrupted=lambda: self.interrupts.came,
+                num_threads=self.threads.asked or self.threads.available,
             )
         except FloatingPointError as error:
             if len(self.contenders) == 1:
@@ -475,34 +477,8 @@ class Search:
         name = str(contender.candidate)
         self.tell(Progress(name, number, network, num_networks, epoch, at - self.began, left, trial))
 
-    def _counts(self, contenders: Sequence[Contender], num_splits: int) -> dict[Contender, int]:
-        """Returns how often each contender counts in the best average on the validation sets of so many splits."""
-        outputs = [contender.predicted(num_splits) for contender in contenders]
-        optimism = [contender.optimism for contender in contenders]
-        return dict(zip(contenders, picks(outputs, self._losses, optimism), strict=True))
-
-    def _average(self) -> tuple[dict[Contender, int], int]:
-        """Returns the best average: how often each contender counts, and on how many splits it was chosen.
-
-        Averages of contenders that have been trained on more splits come first, as all sets choose and calibrate them.
-        One on fewer is taken if it is better on the first split by more than two standard errors of the difference.
-        """
-        trained = self._trained()
-        found = []
-        for num in sorted({len(contender.runs) for contender in trained}):
-            counts = self._counts([contender for contender in trained if len(contender.runs) >= num], num)
-            mean = sum(count * contender.predicted(1) for contender, count in counts.items()) / sum(counts.values())
-            found.append((counts, num, self._losses(torch.as_tensor(mean))))
-        best = min((losses for _, _, losses in found), key=lambda losses: float(losses.sum()))
-
-        def is_as_good(losses: Tensor) -> bool:
-            difference = losses - best
-            return bool(difference.mean() <= 2 * difference.std(correction=0) / len(difference) ** 0.5)
-
-        return next((counts, num) for counts, num, losses in reversed(found) if is_as_good(losses))
-
     def _result(self) -> SearchResult:
-        counts, num_splits = self._average()
+        counts, num_splits = best_average(self._trained(), self._losses)
         total = sum(counts.values())
         weight_of = {contender: count / total for contender, count in counts.items() if count}
         folds = []

@@ -85,12 +85,14 @@ class ClassicalLearner(nn.Module):
         seeds: Sequence[int],
         deadline: float,
         interrupted: Callable[[], bool] = bool,
+        num_threads: int = 1,
     ) -> list[Fitted]:
         """Returns what was fitted to each split, and how the fits went, each as one epoch.
 
         The splits go on together, step by step. The strength, or the number of trees, is that of the least loss over
         the validation sets of all of them: no split chooses for itself. The deadline ends the fits after a step; before
-        all splits have had a first one, only those that have had it are returned.
+        all splits have had a first one, only those that have had it are returned. Threads, by which forests grow,
+        change nothing but the time.
 
         Raises: FloatingPointError if a loss is not finite.
         """
@@ -111,7 +113,7 @@ class ClassicalLearner(nn.Module):
 
         paths: list[Path] = []
         for (training, validation), seed in zip(splits, seeds, strict=True):
-            data = self._data(rows, training, validation, task, seed)
+            data = self._data(rows, training, validation, task, seed, num_threads)
             paths.append(LEARNERS[self.strategy](self.settings, data))
             paths[-1].step()
             if is_late():
@@ -128,7 +130,7 @@ class ClassicalLearner(nn.Module):
         ending = ended[0] if ended else Ending.AS_PLANNED
         return [self._fitted(rows, path, min(best, len(path.losses) - 1), seconds, ending) for path in paths]
 
-    def _data(self, rows: Rows, training: Tensor, validation: Tensor, task: Task, seed: int) -> Data:
+    def _data(self, rows: Rows, training: Tensor, validation: Tensor, task: Task, seed: int, num_threads: int) -> Data:
         examples = rows.examples
         training = torch.from_numpy(sample(training.cpu().numpy(), seed))
         y, classes = examples.targets[training].numpy(), None
@@ -149,6 +151,7 @@ class ClassicalLearner(nn.Module):
             partial(loss, validation.cpu()),
             partial(loss, training),
             seed % 2**31,
+            num_threads,
         )
 
     def _fitted(self, rows: Rows, path: Path, point: int, seconds: float, ending: Ending) -> Fitted:

@@ -71,6 +71,7 @@ class Data:
     train_loss: Callable[[Tensor], float]
     """The loss of scores (B, num_outputs) of the training sets."""
     seed: int
+    num_threads: int = 1
 
     @property
     def lacking(self) -> float:
@@ -188,6 +189,7 @@ class ForestPath(Path):
             max_features="sqrt" if data.classes is not None else 1 / 3,
             warm_start=True,
             random_state=data.seed,
+            n_jobs=data.num_threads,
         )
         self.y = data.y[:, 0] if data.y.ndim == 2 and data.y.shape[1] == 1 else data.y
 
