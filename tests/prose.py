@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MAX_WORDS = 30
+MAX_WORDS = 25
 
 OPENING = re.compile(r"(What|Whether|Which|Of|Those|That|Who|How|Where|As)\b")
 """Words that no docstring begins with: a function begins with a verb, a class or a module with a noun phrase."""
@@ -61,7 +61,7 @@ def breaks_in_page(path: Path) -> Iterator[Break]:
         for item in re.split(r"^\s*(?:[-*]|\d+\.) ", paragraph[0], flags=re.MULTILINE):
             line = text.count("\n", 0, paragraph.start() + max(0, paragraph[0].find(item))) + 1
             words = re.sub(r"`[^`]*`", "code", re.sub(r"\]\([^)]*\)", "]", item))
-            for sentence in re.split(r"(?<=[.!?])\s+", words):
+            for sentence in re.split(r"(?<=[.!?])[*_)]*\s+", words):
                 if (count := len(sentence.split())) > MAX_WORDS:
                     yield path, line, f"a sentence of {count} words: {' '.join(sentence.split()[:6])} …"
             for phrase in PHRASES.findall(words):

@@ -23,7 +23,7 @@ def test_a_phrase_is_found_in_code_and_in_pages(phrase, tmp_path):
 def test_a_long_sentence_is_found_with_its_line(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# A page\n\nShort.\n\n" + "word " * (prose.MAX_WORDS + 1) + "end.\n")
-    assert [(line, message[:25]) for _, line, message in prose.breaks(page)] == [(5, "a sentence of 32 words: w")]
+    assert [(line, message[:25]) for _, line, message in prose.breaks(page)] == [(5, "a sentence of 27 words: w")]
 
 
 def test_plain_text_passes(tmp_path):
@@ -42,7 +42,7 @@ def test_a_break_fails(tmp_path, monkeypatch, capsys):
     page.write_text("Plain.\n")
     assert prose.main([str(tmp_path)]) == 0
     page.write_text("word " * (prose.MAX_WORDS + 1) + "end.\n")
-    assert prose.main([str(page)]) == 1 and "docs/page.md:1: a sentence of 32 words" in capsys.readouterr().out
+    assert prose.main([str(page)]) == 1 and "docs/page.md:1: a sentence of 27 words" in capsys.readouterr().out
 
 
 def test_help_errors_and_attributes_are_read(tmp_path):
