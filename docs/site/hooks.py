@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages from outside docs/, the API reference, navigation of results and gallery, mathematics."""
+"""Hooks of MkDocs: pages from outside docs/, the API reference, the page of results, navigation, mathematics."""
 
 import importlib
 import posixpath
@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import latex2mathml.converter
+from links import check  # MkDocs puts this folder on the path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from results import page as results_page
 
 import janossy
 
 ROOT = Path(__file__).parents[2]
+LOOK = ROOT / "src" / "janossy" / "cli" / "pages" / "look.css"
 GALLERY = ROOT / "build" / "gallery"
 LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 FENCE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+RESULTS = "results/index.md"
 GALLERY_DATA = "examples/gallery/data/README.md"
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/**/*.md", "benchmarks/results/**/*.md")
 
@@ -113,7 +117,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages outside docs/, the reference, and the source files that pages link to."""
+    """Adds the pages outside docs/, the reference, the style of reports, and the source files that pages link to."""
+    files.append(File.generated(config, "site/look.css", abs_src_path=str(LOOK)))
     for pattern in PAGES:
         for path in sorted(ROOT.glob(pattern)):
             files.append(File.generated(config, place(path.relative_to(ROOT).as_posix()), abs_src_path=str(path)))
@@ -121,7 +126,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         raise PluginError(f"the pages of the gallery are not all in {GALLERY}. Run make docs.")
     for path in sorted(GALLERY.iterdir()):
         files.append(File.generated(config, f"gallery/{path.name}", abs_src_path=str(path)))
-    for uri, text in reference().items():
+    for uri, text in {**reference(), RESULTS: results_page()}.items():
         files.append(File.generated(config, uri, content=text))
     for page in [file for file in files.documentation_pages() if not file.src_uri.startswith(("api/", "gallery/"))]:
         folder = posixpath.dirname(origin(page.src_uri))
@@ -152,3 +157,15 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         parts += [LINK.sub(pointed, markdown[end : code.start()]), code[0]]
         end = code.end()
     return "".join([*parts, LINK.sub(pointed, markdown[end:])])
+
+
+def on_post_build(config: MkDocsConfig, **_: Any) -> None:
+    """Checks the links of the built pages, and lists the external ones in build/external-links.txt."""
+    site = Path(config.site_dir)
+    (site / "404.html").unlink()  # its links are absolute, which a site below a path does not have
+    broken, external = check(site)
+    if broken:
+        raise PluginError("links of the site lead nowhere:\n" + "\n".join(broken))
+    listed = site.parent / "external-links.txt"
+    listed.write_text("".join(f"{link}\n" for link in external), encoding="utf-8")
+    print(f"All internal links lead somewhere; {len(external)} external links are listed in {listed}.")

@@ -41,7 +41,7 @@ def test_the_best_comes_first_and_a_baseline_that_is_ahead_is_said():
         ("logistic regression on statistics of sets", 0.7),
     ]
     assert ahead(found, "accuracy") == (
-        "Random forest (extremely randomised) on statistics of sets is ahead of this model: accuracy 0.8000 against "
+        "Random forest (extremely randomised) on statistics of sets is better than this model: accuracy 0.8000 against "
         "0.7500. "
     )
     assert ahead(found[1:], "accuracy") == ""
@@ -68,6 +68,6 @@ def test_the_page_begins_with_it(better):
     of_model = 0.1 if better else 1.0
     about = record("regression", {"R²": of_model, "root mean squared error": 1.0})
     page = report(model, sets, evaluated(y), about, {}).decode()
-    words = "Ridge regression on statistics of sets is ahead of this model"
+    words = "Ridge regression on statistics of sets is better than this model"
     assert (words in page) is better and "ridge regression on statistics of sets" in page
     assert page.index("predictor") < page.index("root mean squared error</th>")

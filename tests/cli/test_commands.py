@@ -53,14 +53,14 @@ def test_a_model_is_a_folder_with_a_report_and_nothing_beside_it(fitted):
 def test_the_report_is_one_page_that_needs_nothing_else(fitted):
     for name, says in {
         "returned": ("Accuracy", "recall", "confusion", "standard deviation over permutations", "gru", "item"),
-        "total": ("Root mean squared error", "Residuals", "average exactly over all orders", "k1", "price", "hour"),
+        "total": ("Root mean squared error", "Residuals", "the same prediction for every order", "k1", "price", "hour"),
     }.items():
         page = (fitted[name] / "report.html").read_text(encoding="utf-8")
         for words in (
             "Beside baselines",
-            "What was tried",
+            "Candidates",
             "Learning curves",
-            "What it got most wrong",
+            "Largest errors",
             "janossy fit orders.parquet",
             *says,
         ):

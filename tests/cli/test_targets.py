@@ -51,7 +51,7 @@ def walk(janossy, name: str, *options: str) -> tuple[str, pa.Table, str, str]:  
     code, shown, error = janossy("inspect", "model")
     assert code == 0, error
     page = Path("model/report.html").read_text()
-    assert "How good it is" in page and "What was tried" in page
+    assert "Scores" in page and "Candidates" in page
     return said, parquet.read_table("out.parquet"), compared, shown
 
 
@@ -73,7 +73,7 @@ def test_several_classes(janossy, name):  # noqa: F811
     assert "compared with the columns 'kind' and 'size': accuracy" in compared
     assert "classes of kind" in shown
     page = Path("model/report.html").read_text()
-    assert "By class of kind" in page and "By class of size" in page and "Confusion matrix of kind" in page
+    assert "Per class of kind" in page and "Per class of size" in page and "Confusion matrix of kind" in page
 
 
 def test_labels(janossy):  # noqa: F811

@@ -1,12 +1,15 @@
 """The built site in a real browser: Debian's Chromium, driven by Playwright."""
 
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 SITE = Path(__file__).parents[2] / "build" / "site"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+_WRONGS = defaultdict(list)
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +23,28 @@ def browser():
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def page(browser):
+    """One page for all tests. It keeps its errors and its requests to other hosts: ``wrongs``."""
+    page = browser.new_page()
+    found = _WRONGS[page]
+    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on("requestfailed", lambda request: found.append(f"failed: {request.url}"))
+    page.on("request", lambda request: found.append(request.url) if request.url.startswith("http") else None)
+    return page
+
+
+def wrongs(page):
+    """Returns the errors of the page, and its requests to other hosts, since the list was cleared."""
+    return _WRONGS[page]
+
+
+@pytest.fixture(scope="session")
+def axe():
+    return pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs the extra docs").Axe()
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ def ahead(found: list[Baseline], score: str) -> str:
     if best.is_model or not best.score > model.score:
         return ""
     name = best.name[:1].upper() + best.name[1:]
-    return f"{name} is ahead of this model: {score} {best.score:.4f} against {model.score:.4f}. "
+    return f"{name} is better than this model: {score} {best.score:.4f} against {model.score:.4f}. "
 
 
 def _constant(model: Model, evaluation: Evaluation, record: Record) -> Baseline:

@@ -86,7 +86,7 @@ def fit(request: Request) -> None:
     if written is None:
         return
     record, place = written
-    say(console, f"{in_words(record.scores)}, on {record.num_judged:,} sets that were left out.")
+    say(console, f"{in_words(record.scores)}, on {record.num_judged:,} validation sets.")
     say(console, f"wrote {place}, with {place / 'report.html'}")
     if interrupts.came:
         say(console, "Stopped before the end: this is the best so far.")

@@ -103,7 +103,7 @@ def _scores(record: Record | None) -> list[tuple[str, str]]:
     minutes, rest = divmod(round(record.seconds), 60)
     took = f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
     return [
-        ("scores", f"{in_words(record.scores)}, of {record.num_judged:,} sets left out of training"),
+        ("scores", f"{in_words(record.scores)}, on {record.num_judged:,} validation sets"),
         ("fitted", f"in {took}, finished {record.finished}"),
         ("command", record.command),
     ]

@@ -157,32 +157,30 @@ def _share(part: int, whole: int) -> str:
 
 
 def _lead(evaluation: Evaluation, record: Record) -> str:
-    """Says in a sentence how good it is, beside the best constant prediction."""
+    """Returns the model's score and that of the best constant prediction, in two sentences."""
     num = len(evaluation.sets)
-    of = f"on {num:,} sets, each predicted by networks that it is new to"
+    of = f"on {num:,} validation sets"
     if evaluation.are_times:
         main = next(iter(record.scores.values()))
         return (
-            f"Concordance {shown(main or 0.0)} {of}: the part of pairs whose order of events is right; chance has 0.5."
+            f"Concordance {shown(main or 0.0)} {of}: the share of pairs whose order of events is right. Chance has 0.5."
         )
     if record.task == "classification" and evaluation.targets.ndim == 2:
         main, num_targets = next(iter(record.scores.values())), evaluation.targets.shape[1]
-        all_right = evaluation.right.mean()
-        return (
-            f"Accuracy {shown(main or 0.0)}, the mean of {num_targets} targets, {of}; all are right in {all_right:.1%}."
-        )
+        of_all = f"All are right for {evaluation.right.mean():.1%}"
+        return f"Accuracy {shown(main or 0.0)}, the mean of {num_targets} targets, {of}. {of_all}."
     if record.task == "classification":
         accuracy = evaluation.right.mean()
         error = (accuracy * (1 - accuracy) / num) ** 0.5
         names, counts = np.unique(evaluation.targets, return_counts=True)
-        often = f"always saying {names[counts.argmax()]!s} is right in {counts.max() / num:.1%}"
-        return f"Accuracy {accuracy:.4f} (standard error {error:.4f}) {of}; {often}."
+        often = f"Always predicting {names[counts.argmax()]!s} is right for {counts.max() / num:.1%}"
+        return f"Accuracy {accuracy:.4f} (standard error {error:.4f}) {of}. {often}."
     if evaluation.targets.ndim == 2:
         main = next(iter(record.scores.values()))
         num_targets = evaluation.targets.shape[1]
-        return f"R² {shown(main or 0.0)}, the mean of {num_targets} targets, {of}; always saying the mean has 0."
+        return f"R² {shown(main or 0.0)}, the mean of {num_targets} targets, {of}. Always predicting the mean has 0."
     error = np.square(evaluation.targets - evaluation.predictions).mean() ** 0.5
-    return f"Root mean squared error {error:.4g} {of}; always saying the mean has {evaluation.targets.std():.4g}."
+    return f"Root mean squared error {error:.4g} {of}. Always predicting the mean has {evaluation.targets.std():.4g}."
 
 
 def _of_all(evaluation: Evaluation, num_sets: int) -> np.ndarray:
