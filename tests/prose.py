@@ -18,8 +18,10 @@ OPENING = re.compile(r"(What|Whether|Which|Of|Those|That|Who|How|Where|As)\b")
 
 PHRASES = re.compile(
     r"\b(?:is|are) none\b|\b(?:has|have|had) not\b(?! (?:been|yet))|: of each\b"
-    r"|\b(?:an?|one|1|each) (?:row|line|number|mean|error|file|value|weight|order|permutation) "
-    r"an? (?:set|element|row|cell|result|candidate|trial|epoch|tuple|step)\b(?! of one)"
+    r"|\b(?:an?|one|1|each) "
+    r"(?:row|line|number|mean|error|file|value|weight|order|permutation|target|label|score|vector) "
+    r"an? (?:set|element|row|cell|result|candidate|trial|epoch|tuple|step|hand|network|fold|vertex|node|bin|point)\b"
+    r"(?! of one)"
 )
 """Turns that read as a translation: plain English has "no", "does not have" and "per"."""
 

@@ -65,7 +65,7 @@ def assert_invariant(
     if num_permutations < 1 or len(sets) < 2 or not any((x != x[:1]).any() for x in sets):
         raise ValueError(
             "assert_invariant expects num_permutations >= 1 and two or more sets, of which one has different elements; "
-            f"got num_permutations={num_permutations} and {sets!r}. Nothing else could fail."
+            f"got num_permutations={num_permutations} and {sets!r}. With other sets the check could not fail."
         )
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()] if isinstance(model, nn.Module) else []
     source = torch.Generator().manual_seed(0)

@@ -526,7 +526,7 @@ def test_errors_when_made(arguments, message):
     [
         (None, AllPermutations(), (3, 2), r"Sampled; got AllPermutations.*Use loss\(network\(sets\), target\)"),
         (None, Sampled(seed=0), (3, 2), "got seed=0, which fixes them. Drop the seed"),
-        (None, Sampled(), (4, 2), r"one target a set, \(B, \*any\); got \(3, 2, 2\) and \(4, 2\)"),
+        (None, Sampled(), (4, 2), r"one target per set, \(B, \*any\); got \(3, 2, 2\) and \(4, 2\)"),
         (None, Sampled(), (3, 1), r"the shape of the predictions, \(6, 2\); got \(6, 1\), which would be broadcast"),
         (mse_loss, Sampled(), (3, 2), r"one number for each prediction.*got \(\). Use reduction='none'"),
         (lambda y, target: y[:, None] - target, Sampled(), (3, 2), r"predictions \(6, 2\).*got \(6, 6, 2\)"),

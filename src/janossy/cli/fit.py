@@ -64,19 +64,19 @@ def fit(
             "numbers, or, with --task classification, several classes.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder that is written; it must not be there yet.")],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write. It must not exist yet.")],
     set_id: Annotated[
         list[str],
         typer.Option(
             metavar="COL",
-            help="Rows of one id are a set. Repeat the option for several columns. Not needed if rows hold lists.",
+            help="The column that names the set of a row. Repeat it for several. Not needed if rows hold lists.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
     numeric: Annotated[list[str], typer.Option(metavar="COL", help=f"Columns of amounts. {COLUMNS}")] = [],  # noqa: B006
     categorical: Annotated[list[str], typer.Option(metavar="COL", help="Columns of codes or names.")] = [],  # noqa: B006
     set_columns: Annotated[
-        list[str], typer.Option(metavar="COL", help="Columns of the sets, constant in each, not of their elements.")
+        list[str], typer.Option(metavar="COL", help="Columns that describe a whole set: they have one value per set.")
     ] = [],  # noqa: B006
     drop: Annotated[list[str], typer.Option(metavar="COL", help="Columns to leave out.")] = [],  # noqa: B006
     weight: Annotated[
@@ -86,7 +86,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="COL",
-            help="Sets of one value, such as a patient, are never both in training and in validation.",
+            help="A column, such as the patient: sets with the same value are never in both training and validation.",
             show_default=False,
         ),
     ] = None,
@@ -105,7 +105,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="COL",
-            help="The target is a time: the column that says if an event came then, 1, or observation ended, 0.",
+            help="If the target is a time: a column that is 1 for an event then, 0 for the end of observation.",
             show_default=False,
         ),
     ] = None,
@@ -113,7 +113,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="LEVELS",
-            help="The levels of --loss quantile: 0.05,0.5,0.95, whose ends are an interval of 90 %.",
+            help="The levels of --loss quantile, such as 0.05,0.5,0.95. These give an interval of 90 %.",
             show_default=False,
         ),
     ] = None,
@@ -138,8 +138,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="PART|FOLDS",
-            help="Sets left out to stop, choose and calibrate by: a part such as 0.2, or a number of folds. By default "
-            "5 folds of up to 2000 sets, or else a tenth.",
+            help="The validation sets: a fraction such as 0.2, or a number of folds. By default 5 folds for up to 2000 "
+            "sets, and a tenth for more.",
             show_default=False,
         ),
     ] = None,
@@ -155,7 +155,9 @@ def fit(
     ] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="The folder in which training is saved, to go on after a kill."),
+        typer.Option(
+            metavar="FOLDER", help="The folder in which training is saved, so that a fit that was killed can continue."
+        ),
     ] = None,
     decimal: Decimal = ".",
     thousands: Thousands = "",
@@ -202,9 +204,9 @@ def fit(
     of_numbers: dict[str, Any] = {}
     if loss is not None or quantiles is not None:
         if task == "classification" or balanced or ordinal:
-            raise BadArgument("--loss, --event and --quantiles are of numbers; leave them out of a classification.")
+            raise BadArgument("--loss, --event and --quantiles expect a target that is a number; got a classification.")
         if quantiles is not None and loss not in (None, "quantile"):
-            raise BadArgument(f"--quantiles are of --loss quantile; got --loss {loss}.")
+            raise BadArgument(f"--quantiles expects --loss quantile; got --loss {loss}.")
         task, of_numbers = "regression", {"loss": loss or "quantile"}
         if quantiles is not None:
             of_numbers["quantiles"] = _levels(quantiles)

@@ -88,7 +88,7 @@ def predict(
         predict_parts(model, tables, out, ids, num_permutations, engine, workers)
         return
     if engine != "local" or workers > 1:
-        raise BadArgument(f"--engine and --workers are of an --out that is a folder; got {out}.")
+        raise BadArgument(f"--engine and --workers expect an --out that is a folder; got {out}.")
     if out.suffix not in ENDINGS:
         raise BadArgument(f"--out expects a file in {', '.join(ENDINGS)}, or a folder; got {out}.")
     check_model(model)

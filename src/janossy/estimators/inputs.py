@@ -82,6 +82,6 @@ def check_targets_given(y: Any, owner: object) -> None:
     """Raises a ValueError if there are no targets."""
     if y is None:
         raise ValueError(
-            f"{type(owner).__name__} requires y to be passed, but the target y is None. Give one target a set; "
+            f"{type(owner).__name__} requires y to be passed, but the target y is None. Give one target per set; "
             "as_sets(table, y='name') takes them from a table."
         )

@@ -196,7 +196,7 @@ class PermutationLoss(nn.Module):
         """
         if outputs.dim() < 2 or target.dim() < 1 or len(outputs) != len(target):
             raise ValueError(
-                "PermutationLoss expects outputs (B, m, *out) and one target a set, (B, *any); "
+                "PermutationLoss expects outputs (B, m, *out) and one target per set, (B, *any); "
                 f"got {tuple(outputs.shape)} and {tuple(target.shape)}."
             )
         if outputs.device != target.device:

@@ -27,7 +27,7 @@ class Targets:
         """Raise a ValueError if these are not so many."""
         for column in self.columns.values():
             if len(column) != num:
-                raise ValueError(f"y expects one target a {what} of X, which has {num}; got {len(column)}.")
+                raise ValueError(f"y expects one target per {what} of X, which has {num}; got {len(column)}.")
 
 
 def check_known(name: str, columns: Mapping[str, Any], owner: str) -> None:
@@ -112,7 +112,7 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
         places = {category_of(name): row for row, name in enumerate(targets.ids)}
         if len(places) < len(targets.ids):
             twice = next(name for row, name in enumerate(targets.ids) if places[category_of(name)] != row)
-            raise ValueError(f"y expects one target a set; got two for set {set_name(twice)}. Drop one.")
+            raise ValueError(f"y expects one target per set; got two for set {set_name(twice)}. Drop one.")
         rows = [places.pop(category_of(name), -1) for name in ids]
         if -1 in rows:
             raise without_target(ids[rows.index(-1)])
