@@ -32,34 +32,35 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     of a long table, …; a plain matrix is sets of one element. Columns are standardised or embedded by the training
     sets.
 
-    Or it names Parquet files that memory need not hold, a path, a pattern or a ``SetStream``, with y the name of a
-    column: one network learns, of a piece at a time, by as many processes as torchrun has started.
+    X may also name Parquet files that exceed the memory: a path, a pattern or a ``SetStream``. y is then the name of a
+    column. One network learns, from a piece at a time, in as many processes as torchrun has started.
 
-    Two uncertainties are kept apart. ``predict_proba`` is confidence in the label: an average over networks, calibrated
-    by a temperature on sets that were new to them. ``return_std=True`` says how far the random orders matter that
-    strategies such as "gru" average over: 0 for those that average exactly.
+    There are two uncertainties. ``predict_proba`` is confidence in the label: an average over networks, calibrated by
+    a temperature on validation sets. ``return_std=True`` adds a standard error over the random orders that strategies
+    such as "gru" average over. It is 0 for strategies that average exactly.
 
     Args:
         strategy: "auto" for a search among several kinds of networks; the name of one, such as "k2" or "gru"
             (``build_network``); a dict of a name under "strategy" and its settings; a function (element_layout,
             context_layout, num_outputs) -> JanossyNetwork, or any module that is called as one, network(sets,
             context=…, generator=…); or a list of these to search.
-        time_budget: seconds after which training ends, with what is best so far; None for no limit. As long as it is
-            not reached, a fit depends on ``random_state`` alone, and not on the speed of the machine, but for the
-            candidates of "auto" that are estimated to take longer than this.
-        max_epochs, batch_size, learning_rate, patience: of training; None for what suits the number of sets. An epoch
-            is a pass over the training sets, or 100,000 of them; patience, in epochs, is of early stopping.
-        validation: what networks are stopped, chosen and calibrated by, stratified by class: the part of the sets that
-            they do not learn from, or a number of folds, of which each is left out by one network in turn. None for 5
-            folds up to 2,000 sets, and beyond for a tenth, at most 20,000 sets.
-        num_permutations: random orders that a prediction averages over, for strategies that draw them.
+        time_budget: seconds after which training ends with the best result so far; None for no limit. If it is not
+            reached, a fit depends on ``random_state`` alone, and not on the speed of the machine. The exception are
+            candidates of "auto" that are estimated to take longer than the budget.
+        max_epochs, batch_size, learning_rate, patience: settings of training; None for what suits the number of sets.
+            An epoch is a pass over the training sets, or 100,000 of them. Patience is the number of epochs without a
+            better validation loss after which training stops.
+        validation: the validation sets, stratified by class: a fraction of the sets, or a number of folds, each held
+            out by one network in turn. They stop, choose and calibrate networks. None for 5 folds up to 2,000 sets,
+            and for a tenth of more, at most 20,000 sets.
+        num_permutations: random orders that a prediction averages over, for strategies that sample them.
         numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
         ordinal: True if the classes ascend, as grades do: then cumulative logits are learnt, by networks alone.
-        checkpoint: a folder to which a fit is saved now and then, and from which the same fit goes on after it was
-            killed, to the same result; None for none.
+        checkpoint: a folder to which a fit is saved now and then. After a kill the same fit continues from it, to the
+            same result. None saves nothing.
         num_threads: threads of torch in training; None for one if batches are small, else all that torch has. Another
-            number trains other weights, by rounding.
+            number gives slightly different weights, by rounding.
         device: where to train and predict, such as "cuda".
         random_state: a seed, or a ``numpy.random.RandomState``, for a fit that can be repeated.
         verbose: 1 for one line per trial, 2 for one line per epoch.
@@ -67,14 +68,16 @@ class SetClassifier(ClassifierMixin, SetEstimator):
 
     Attributes:
         classes_: the labels, in the order of ``predict_proba``'s columns; a list of arrays for several columns.
-        trials_: what was tried, as ``Trial`` records: settings, loss and score of sets left out, seconds, epochs.
-        sensitivity_: how much single orders of validation sets matter to the main network that draws orders
-            (``janossy.inference.Sensitivity``); None if none does.
-        validation_sets_, scan_, seconds_: of a fit to files, the validation sets with their targets; what the first
-            pass has found; and the seconds of "scan" and "training", of which "reading" is what training waited for.
-        interrupted_: whether Ctrl-C ended the search: predictions are then of the best so far. A second ends at once.
-        temperature_: what logits are divided by.
-        n_features_in_, feature_names_in_: of tables and matrices, as in scikit-learn.
+        trials_: the candidates, as ``Trial`` records: settings, validation loss and score, seconds, epochs.
+        sensitivity_: how much single orders of validation sets matter to the main network that samples orders
+            (``janossy.inference.Sensitivity``); None if no network does.
+        validation_sets_, scan_, seconds_: after a fit to files only. The validation sets with their targets, the
+            results of the first pass, and the seconds of "scan" and "training". Their "reading" is the time that
+            training waited for files.
+        interrupted_: True if Ctrl-C ended the search. The best model so far then predicts. A second Ctrl-C ends at
+            once.
+        temperature_: the number by which logits are divided.
+        n_features_in_, feature_names_in_: as in scikit-learn, for tables and matrices.
 
     y may also be an array (B, t), of a class in each of t columns, or hold a collection of labels for each set. Such a
     fit learns from all of them at once, by networks alone.

@@ -53,61 +53,64 @@ def predict(
     batch_size: int | None = None,
     keep_outputs: bool = False,
 ) -> Prediction:
-    """E[link(network(sets))] over draws of the network's orderings, or of others, by several of them (Remark 2.2).
+    """Estimates E[link(network(sets))] over draws of orderings, by a mean over several draws (Remark 2.2).
 
-    One draw is what network(sets) averages before ρ, and what the network is trained with:
+    One draw is what network(sets) averages before ρ, as in training:
 
-    - with num = 1, one permutation: the mean is E_π[link(ρ(f(h(x)_π)))] (Eq. 11), of ρ's and not ρ of a mean;
-    - with num > 1, a group of num permutations, reduced as the pooling does and by its weights: the mean over groups,
-      which are independent, of link(ρ(mean_s f(h(x)_{π_s}))). For a ρ that is not affine that is another number;
-    - with exact_last, all ends of a permutation; of ``ImportanceSampled``, rows times their weights.
+    - with num = 1, one permutation. The mean is E_π[link(ρ(f(h(x)_π)))] (Eq. 11): a mean of ρ, not ρ of a mean;
+    - with num > 1, a group of num permutations, reduced and weighed as the pooling does. The mean over independent
+      groups is that of link(ρ(mean_s f(h(x)_{π_s}))). If ρ is not affine, that is another number;
+    - with exact_last, all ends of a permutation;
+    - with ``ImportanceSampled``, rows times their weights.
 
-    Sets whose orders are no more than num_permutations (n! <= 20: up to three elements) give each once, and so do those
-    whose orders a recurrence reads as fast as a tree (n = 4): their mean is exact, and its error 0.
+    If a set has no more orders than num_permutations (n! <= 20: up to three elements), each is read once. The same
+    holds if a recurrence reads all orders as a tree in no more steps (n = 4). The mean is then exact, its error 0.
 
-    h is computed once, and without a tolerance all draws in one call. Under exact orderings the result is
+    h is computed once. Without a tolerance, all draws are computed in one call. Under exact orderings the result is
     link(network(sets)).
 
-    A compiled network, an ``AveragedModel`` and a ``DataParallel`` are predicted with as the network inside them. Any
-    other function is called model(sets, orderings), and model(sets, orderings, context=context) with a context. It
-    needs ``orderings=``, as nobody sees what it draws, and passes on those that it is given: they hold the draws.
+    For a compiled network, an ``AveragedModel`` or a ``DataParallel``, the network inside predicts. Any other function
+    is called as model(sets, orderings), or model(sets, orderings, context=context) with a context. It needs
+    ``orderings=``, as its own cannot be seen. It must use the orderings that it is given: they hold the draws.
 
-    The network is in evaluation mode meanwhile, and afterwards in its own. Nothing else of it changes: threads may
-    predict with one network at once, by its own orderings or by others. A function's modules are not seen: call
-    ``eval()`` of each before.
+    The network is in evaluation mode meanwhile, and afterwards in its own. Nothing else of it changes: several threads
+    may predict with one network, each by its own orderings. The modules of a function are not seen: call ``eval()`` on
+    each before.
 
-    Of a ``Stack`` the mean is that of all networks, each of which is predicted with as if by itself; the members' means
-    and their spread come beside it.
+    For a ``Stack`` the mean is that of all networks, each of which predicts as if by itself. The result also has the
+    members' means and their standard deviation.
 
     Args:
         network: a ``JanossyNetwork``, a ``Stack``, or a function of sets and orderings.
-        num_permutations: per set; with a tolerance, at most. It is rounded up to whole groups of num. None for as
-            many as make an error bar: 20, or 5 groups of num.
-        orderings: what is averaged over in the place of the network's own orderings.
-        context: what the network's rho takes of each set as a whole, beside the pooled vector.
+        num_permutations: permutations per set, or at most so many with a tolerance. Rounded up to whole groups of
+            num. None for 20, or 5 groups of num.
+        orderings: orderings to average over in place of the network's own.
+        context: features of each set as a whole, which the network's rho reads beside the pooled vector.
         link: applied to each draw's output before averaging: "softmax" or "sigmoid" for a classifier that returns
             logits, any function (·, out) -> (·, out'), or None.
-        tolerance: stop with a set as soon as the interval of each of its outputs is no wider than this to either side;
-            a number, or one for each output. Nothing more is then computed for that set, nor for one whose outputs are
-            not finite.
-        confidence: that all the intervals of a set's output hold at which one looks whether to stop (Bonferroni over
-            the looks, of which there are a few). ``Prediction.margin`` gives a single interval of any confidence.
-        block: permutations that are drawn together and count as one for the error bar: by default a fifth of
-            num_permutations, and pairs with a tolerance. Larger blocks make a better mean and a rougher error bar;
-            ``block=num_permutations`` the best mean and none (docs/sampling.md). Groups of num > 1 are the blocks.
+        tolerance: a set stops as soon as the interval of each of its outputs is no wider than this to either side; a
+            number, or one per output. Nothing more is then computed for that set. A set whose outputs are not finite
+            stops too.
+        confidence: the probability that all intervals of a set's output hold at which ``predict`` may stop (Bonferroni
+            over these few looks). ``Prediction.margin`` gives a single interval of any confidence.
+        block: the number of permutations that are sampled together and count as one for the standard error. By default
+            a fifth of num_permutations, and 2 with a tolerance. Larger blocks make a better mean and a rougher error;
+            ``block=num_permutations`` makes the best mean, without an error (docs/sampling.md). With num > 1, the
+            blocks are the groups.
         control: a ``ControlVariate``: its mean over each draw is subtracted from the draw's output, and its exact mean
             added.
-        seed: for a deterministic, exactly permutation-invariant prediction; fixes the permutations.
-        generator: the source of the permutations, otherwise; for a ``Stack`` one for all in turn, or one a network.
-        batch_size: sets at once. None for as many as stay below the orderings' max_rows, a million elements and, where
+        seed: fixes the permutations, for a deterministic and exactly permutation-invariant prediction.
+        generator: the source of the permutations without a seed; for a ``Stack``, one for all in turn or one per
+            network.
+        batch_size: sets per batch. None for as many as stay below the orderings' max_rows, a million elements and, if
             sets are sampled, the pooling's memory_budget. With a seed the result does not depend on it.
-        keep_outputs: also return what was averaged, as ``outputs`` and, with the blocks, as ``sample``; not of a
+        keep_outputs: True to return also what was averaged, as ``outputs``, and with blocks as ``sample``. Not for a
             ``Stack``.
 
     Shapes: sets.values (N, *features), context (B, *any) -> mean (B, out).
     Invariance: unbiased for the mean over all draws, whatever the scheme; exact with a seed. With a tolerance, how many
         permutations are taken depends on what they gave, so that the mean is unbiased only nearly.
-    Cost: h once; f for num_permutations rows per set, or as many as the tolerance takes; ρ once a draw.
+    Cost: h once; f for num_permutations rows per set, or as many as the tolerance takes; ρ once per draw.
     Raises: TypeError for a network, sets or an argument of another type; ValueError if num_permutations < 1, or
         tolerance <= 0, or there is a tolerance and a set of a single block, if confidence is not between 0 and 1,
         batch_size < 1, for a context that is not a row for each set, an unknown link, a block beside num > 1, a control
