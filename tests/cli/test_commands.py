@@ -304,7 +304,7 @@ def test_several_targets(janossy):
     scores = json.loads(Path("m/fit.json").read_text(encoding="utf-8"))["scores"]
     assert scores["R²"] == pytest.approx((scores["R² of total"] + scores["R² of hour"]) / 2)
     page = Path("m/report.html").read_text(encoding="utf-8")
-    for words in ("prediction of total", "prediction of hour", "total 1", "the elements are those that matter to hour"):
+    for words in ("prediction of total", "prediction of hour", "total 1", "The elements are those that matter to hour"):
         assert words in page, words
     code, stdout, _ = janossy("predict", "m", "orders.parquet", "--out", "out.parquet")
     found = predictions("out.parquet")
