@@ -265,8 +265,10 @@ class Trials:
         tests = [each for each in told if isinstance(each, str)]
         if not told and not status:
             return  # its code could not be swapped
-        ended = f"{tests[-1] if tests else 'a process'}, which ended with {status}"
-        found = told[-1][0] if told and isinstance(told[-1], list) else ended
+        if not told:
+            print(f"not tried: the fork for {key(mutant)} ended with {status}", flush=True)
+            return
+        found = told[-1][0] if isinstance(told[-1], list) else f"{tests[-1]}, which ended with {status}"
         if found and "::" in found and not status:
             if found not in self._passes:
                 self._passes[found] = forked(lambda tell: again(tell, found))[0][-1:] == [[None]]

@@ -55,6 +55,8 @@ def test_a_test_that_fails_without_the_mutant_too_finds_none(trials):
     assert trials.left() == [one, other] and trials.results == []
     trials.conclude(other, fails, lambda tell, test: tell([None]))
     assert trials.left() == [one, other]  # it is known of this test by now
+    trials.conclude(one, lambda tell: 1 / 0, None)
+    assert trials.left() == [one, other]
     trials.conclude(one, lambda tell: (tell("b::test"), tell([None])), None)
     trials.conclude(other, lambda tell: (tell("b::test"), 1 / 0), None)
     assert trials.left() == [] and read(trials.file) == trials.results

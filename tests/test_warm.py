@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.warm import Lines, chosen, forked, functions_of, swap, swaps
+from tests.warm import Lines, chosen, collect, forked, functions_of, swap, swaps
 
 TEXT = """
 LIMIT = 3
@@ -92,3 +92,43 @@ def test_of_each_test_the_quickest_case_comes_first():
     assert chosen(runs, 4.0) == ["c[x]", "a[quick]", "b"]
     assert chosen(runs, 0.0) == ["c[x]"]
     assert chosen([], 1.0) == []
+
+
+TESTS = """
+import pytest
+
+@pytest.fixture(scope="module")
+def two():
+    return 2
+
+@pytest.mark.parametrize("i", range(3))
+def test_a(i, two):
+    assert i < two
+
+def test_b():
+    pytest.skip("as an example")
+"""
+
+
+def test_what_is_collected_runs_in_forks(tmp_path):
+    """In a fork of its own, for pytest within pytest."""
+    (tmp_path / "test_it.py").write_text(TESTS)
+
+    def collected(tell):
+        def work(found):
+            tell(sorted(found.items))
+            for tests in ([], sorted(found.items)[:2], sorted(found.items)):
+                tell(forked(lambda tell, tests=tests: found.first_failure(tests, tell))[0])
+            tell([found.passes("test_it.py::test_b"), found.skipped])
+
+        os.chdir(tmp_path)
+        collect(["test_it.py"], work)
+
+    names = [*(f"test_it.py::test_a[{i}]" for i in range(3)), "test_it.py::test_b"]
+    assert forked(collected)[0] == [
+        names,
+        [[None]],
+        [*names[:2], [None]],
+        [*names[:3], [names[2]]],
+        [True, True],
+    ]

@@ -69,6 +69,7 @@ class Collected:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.items = {item.nodeid: item for item in session.items}
+        session.config.pluginmanager.unregister(name="terminalreporter")  # forks would write to its copy of stdout
         self.work(self)
         return True
 
@@ -85,9 +86,9 @@ class Collected:
 
     def first_failure(self, tests: Sequence[str], tell: Tell) -> None:
         """Tells each of these cases before it runs, and at the end the first to fail, or None. Stops there."""
-        for test, following in zip(tests, [*tests[1:], None], strict=True):
+        for i, test in enumerate(tests):
             tell(test)
-            if not self.passes(test, following):
+            if not self.passes(test, tests[i + 1] if i + 1 < len(tests) else None):
                 return tell([test])
         return tell([None])
 
