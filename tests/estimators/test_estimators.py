@@ -2,12 +2,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from janossy.estimators import (
+    ElementImportance,
     GroupRows,
     NothingTrained,
     SetClassifier,
@@ -137,6 +140,18 @@ def test_the_element_that_makes_the_label_mattered(classifier):
     found = classifier.element_importance(several)
     right = [found[b].argmax() == x[:, 0].argmax() for b, x in enumerate(several)]
     assert len(found) == len(several) and np.mean(right) > 0.8
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(-2, 2), max_size=5), min_size=1, max_size=4), st.booleans())
+def test_ranks_count_the_elements_that_speak_more_for_the_prediction(sets, several):
+    changes = np.array([x for each in sets for x in each], float)
+    offsets = np.cumsum([0, *map(len, sets)])
+    found = ElementImportance(np.stack([changes, -changes], 1) if several else changes, offsets).ranks
+    ranks = [1 + sum(other > x for other in each) for each in sets for x in each]
+    assert (found[:, 0] if several else found).tolist() == ranks
+    if several:
+        assert found[:, 1].tolist() == [1 + sum(other < x for other in each) for each in sets for x in each]
 
 
 def test_importance_is_the_prediction_less_that_without_the_element(recurrent, monkeypatch):

@@ -1,11 +1,13 @@
 """The importance of elements: how the prediction of a set changes when one of them is left out."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from scipy.stats import rankdata
 from torch import Tensor
 
 from janossy.estimators.ensemble import Ensemble
@@ -38,6 +40,18 @@ class ElementImportance:
         """The changes of the elements of one set, (n,) or (n, t)."""
         b = range(len(self))[b]
         return self.changes[self.offsets[b] : self.offsets[b + 1]]
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """The rank of each element in its set, int64, (N,) or (N, t): 1 for the largest change; equal ones share one.
+
+        1 is what speaks most for the prediction. The rank of |changes| would say what matters most, for or against.
+        """
+        columns = self.changes if self.changes.ndim == 2 else self.changes[:, None]
+        ranks = np.empty(columns.shape, np.int64)
+        for begin, end in pairwise(self.offsets):
+            ranks[begin:end] = rankdata(-columns[begin:end], "min", axis=0)
+        return ranks.reshape(self.changes.shape)
 
     def plot(self, b: int = 0, labels: list[str] | None = None, path: str | PathLike[str] | None = None) -> "Figure":
         """Draw the elements of set b as bars, those that changed the most on top; needs ``janossy[plot]``.

@@ -1,14 +1,15 @@
 """The files of a table: files, globs and folders, with the columns that folders' names tell; alike in schema."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob, has_magic
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import dataset
+from pyarrow import dataset, fs
 
 from janossy.tables.columns import index_columns
 
@@ -45,6 +46,8 @@ class Files:
 def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
     """The files that these paths name, of one schema. Folders called year=2024 give their files a column, year.
 
+    A path may be an address in a store, such as s3://bucket/folder, of Arrow's file systems or of fsspec's.
+
     ``formats``: what names end in, and what ``pyarrow.dataset`` calls it; of a folder all such files below it belong,
     but for those whose names, or whose folders', begin with a dot or an underscore.
 
@@ -55,20 +58,21 @@ def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
     fragments: list[Any] = []
     schemas: list[pa.Schema] = []
     for path in listed:
-        root, files = found_files(path, formats)
+        store, root, files = stored_files(path, formats) if is_address(path) else (None, *found_files(path, formats))
         endings = {formats[ending_of(file)] for file in files}
         if len(endings) > 1:
             raise ValueError(f"{path} expects files of one format; got {' and '.join(sorted(endings))}.")
         try:
             opened = dataset.dataset(
                 [str(file) for file in files],
+                filesystem=store,
                 format=READ_BY.get(ending := endings.pop(), ending),
                 partitioning=None if root is None else dataset.partitioning(flavor="hive"),
                 partition_base_dir=None if root is None else str(root),
             )
             fragments += opened.get_fragments()
         except (pa.ArrowException, OSError) as error:  # of one of them, it does not say in a word of which
-            raise _unreadable(next(filter(_damaged, files), path), error) from None
+            raise _unreadable(next((file for file in files if _damaged(file, store)), path), error) from None
         schemas += [_with_folders(opened.schema, fragment) for fragment in fragments[len(schemas) :]]
     names = [Path(fragment.path).resolve() for fragment in fragments]
     if twice := next((name for name in names if names.count(name) > 1), None) if len(listed) > 1 else None:
@@ -103,17 +107,60 @@ def found_files(path: str | PathLike[str], formats: Mapping[str, str]) -> tuple[
     return root, sorted(files)
 
 
-def ending_of(file: Path) -> str:
+def is_address(path: str | PathLike[str]) -> bool:
+    """Returns True for the address of a file or folder in a store, such as s3://bucket/folder."""
+    return isinstance(path, str) and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", path) is not None
+
+
+def stored_files(
+    address: str | PathLike[str], formats: Mapping[str, str]
+) -> tuple[fs.FileSystem, PurePosixPath | None, list[PurePosixPath]]:
+    """The store of an address, by Arrow or else by fsspec; the folder that it names, or None; and its files, by name.
+
+    Raises: FileNotFoundError where there is no such file; ValueError for a store that neither knows.
+    """
+    try:
+        store, inner = fs.FileSystem.from_uri(str(address))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        store, inner = _by_fsspec(str(address), error)
+    found = store.get_file_info(inner)
+    if found.type == fs.FileType.File:
+        if ending_of(file := PurePosixPath(inner)) not in formats:
+            raise ValueError(f"{address} expects a file in {', '.join(formats)}; got {ending_of(file) or 'no ending'}.")
+        return store, None, [file]
+    if found.type == fs.FileType.NotFound:
+        raise FileNotFoundError(f"there is no file or folder {address}. Name one; patterns are of local files alone.")
+    root = PurePosixPath(inner)
+    each = [
+        PurePosixPath(info.path) for info in store.get_file_info(fs.FileSelector(inner, recursive=True)) if info.is_file
+    ]
+    files = [file for file in each if ending_of(file) in formats and not _hidden(file.relative_to(root))]
+    if not files:
+        raise FileNotFoundError(f"{address} holds no file in {', '.join(formats)}.")
+    return store, root, sorted(files)
+
+
+def _by_fsspec(address: str, error: Exception) -> tuple[fs.FileSystem, str]:
+    try:
+        import fsspec  # noqa: PLC0415
+
+        found, inner = fsspec.core.url_to_fs(address)
+    except (ImportError, ValueError) as other:
+        raise ValueError(f"{address} names a store that is not known: {error}; by fsspec: {other}.") from None
+    return fs.PyFileSystem(fs.FSSpecHandler(found)), inner
+
+
+def ending_of(file: PurePath) -> str:
     """The ending of a file's name, in small letters: .csv.gz of two endings if the second is a compression's."""
     ending = file.suffix.lower()
-    return Path(file.stem).suffix.lower() + ending if ending in COMPRESSED else ending
+    return PurePath(file.stem).suffix.lower() + ending if ending in COMPRESSED else ending
 
 
 COMPRESSED = (".gz", ".zst", ".xz", ".zip", ".bz2", ".lz4")
 """Endings of compressed files."""
 
 
-def _hidden(file: Path) -> bool:
+def _hidden(file: PurePath) -> bool:
     return any(part.startswith((".", "_")) for part in file.parts)
 
 
@@ -145,9 +192,9 @@ def check_alike(first: pa.Schema, other: pa.Schema, first_name: str, other_name:
             )
 
 
-def _damaged(file: Path) -> bool:
+def _damaged(file: PurePath, store: fs.FileSystem | None) -> bool:
     try:
-        dataset.dataset(str(file), format=FORMATS.get(file.suffix, "ipc"))
+        dataset.dataset(str(file), filesystem=store, format=FORMATS.get(file.suffix, "ipc"))
     except (pa.ArrowException, OSError):
         return True
     return False
