@@ -16,6 +16,7 @@ from janossy.nn.network import JanossyNetwork
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Tuples
 from janossy.saving import SavedModelError
+from janossy.tables import as_sets
 from tests.estimators.sets import bags, sums
 from tests.saving.signing import resigned
 
@@ -205,3 +206,14 @@ def test_weights_of_another_network_are_an_error(written):
     resigned(written)
     with pytest.raises(SavedModelError, match="of shape"):
         load(written)
+
+
+@pytest.mark.parametrize("amounts", ["quantile", "by-category"])
+def test_forms_of_numbers_are_in_the_saved_model(tmp_path, amounts):
+    rng = np.random.default_rng(0)
+    rows = {"set": np.arange(120) // 3, "kind": rng.choice(list("abc"), 120), "x": rng.lognormal(0, 2, 120)}
+    sets = as_sets(rows, set_id="set")
+    model = SetRegressor({"strategy": "k1", "amounts": amounts}, **QUICK).fit(sets, np.arange(40.0))
+    raw = SetRegressor("k1", **QUICK).fit(sets, np.arange(40.0))
+    assert (model.predict(sets) != raw.predict(sets)).any()
+    assert (load(save(model, tmp_path / "model")).predict(sets) == model.predict(sets)).all()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from janossy import Ragged, predict
-from janossy.estimators.strategies import STRATEGIES, Settings, build_network, pair_features, settings_of
+from janossy.estimators.strategies import AMOUNTS, STRATEGIES, Settings, build_network, pair_features, settings_of
 from janossy.tables.layout import Layout
 from tests.laws import close
 
@@ -126,9 +126,11 @@ def test_no_setting_is_without_effect():
         "amounts": "log",
     }
     assert set(changes) == {setting.name for setting in fields(Settings)}
-    amounts = Layout((), 1, means=(1.0,), scales=(1.0,), smallest=(0.01,), periods=(0.0,))
-    raw, log = (build_network("k1", amounts, amounts, 1, amounts=changes.pop("amounts", "raw")) for _ in range(2))
-    assert repr(raw.h) != repr(log.h) and repr(raw.rho) != repr(log.rho)
+    knots = tuple(2.0**j for j in range(17))
+    columns = Layout((3,), 1, means=(1.0,), scales=(1.0,), smallest=(0.01,), periods=(0.0,), quantiles=(knots,))
+    del changes["amounts"]
+    forms = [build_network("k1", columns, columns, 1, amounts=amounts) for amounts in AMOUNTS]
+    assert len({repr(each.h) for each in forms}) == len({repr(each.rho) for each in forms}) == len(AMOUNTS) == 4
     for name, value in changes.items():
         assert any(repr(built(strategy, **{name: value})) != repr(built(strategy)) for strategy in STRATEGIES), name
 
@@ -190,7 +192,11 @@ def test_pair_features_of_every_layout():
     [
         (lambda: built("k9"), ValueError, "strategy expects one of 'k1', .*; got 'k9'"),
         (lambda: built("k1", widht=3), ValueError, "settings are width, depth, .*; got widht"),
-        (lambda: built("k1", amounts="ln"), ValueError, "amounts among raw, log; got amounts='ln'"),
+        (
+            lambda: built("k1", amounts="ln"),
+            ValueError,
+            "amounts among raw, log, quantile, by-category; got amounts='ln'",
+        ),
         (lambda: built("k1", depth=0), ValueError, "strategy 'k1' expects depth >= 1; got depth=0"),
         (lambda: built("k1", width="8"), TypeError, "strategy 'k1' expects width >= 1, an integer; got width='8'"),
         (lambda: built("k1", activation="no"), ValueError, "an activation among"),

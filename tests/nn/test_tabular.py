@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -108,6 +109,42 @@ def test_amounts_enter_with_their_logarithms():
     for wrong in [(2, mean, scale, unit), (1, mean, scale, 0.0), (1, math.nan, scale, unit), (1, mean)]:
         with pytest.raises(ValueError, match="expects amounts as"):
             ColumnEmbedding([], num_numbers=2, amounts=[wrong])
+
+
+def test_skewed_numbers_enter_with_their_levels():
+    """By numpy's interpolation; of several equal quantiles the upper level counts."""
+    knots = [-1.0, 0.0, 0.0, 0.5, 4.0]
+    x = torch.tensor([-2.0, -1.0, -0.25, 0.1, 0.5, 3.0, 9.0], dtype=torch.float64)
+    embed = ColumnEmbedding([], num_numbers=2, quantiles=[(1, knots)])
+    rows = torch.stack([torch.ones(7, dtype=torch.float64), x], 1)
+    found = embed(rows)
+    levels = np.interp(x.numpy(), knots, np.linspace(0, 1, 5))
+    assert found.shape == (7, 3) == (7, embed.out_features)
+    close(found[:, 2], torch.from_numpy((levels - 0.5) * 12**0.5))
+    assert embed(torch.zeros(1, 2))[0, 2] == 0  # 0 is a quantile twice: the level is the upper one, 0.5
+    close(ColumnEmbedding(**embed.config())(rows), found)
+    for wrong in [(2, knots), (1, [1.0, 0.0]), (1, [0.0, 0.0]), (1, [math.nan, 0.0]), (1,), 3]:
+        with pytest.raises(ValueError, match="expects quantiles as"):
+            ColumnEmbedding([], num_numbers=2, quantiles=[wrong])
+
+
+def test_numbers_are_scaled_by_their_categories():
+    """They start as they are; then each category has a factor and a shift for each number, and they add up."""
+    embed = ColumnEmbedding([3, 2], num_numbers=2, embedding_features=1, by_category=True)
+    rows = torch.tensor([[0, 1, 2.0, -1.0], [2, 0, 0.5, 3.0]])
+    close(embed(rows)[:, -2:], rows[:, 2:])
+    for change in embed.affine:
+        nn.init.normal_(change.weight)
+    by_hand = []
+    for first, second, *numbers in rows.tolist():
+        change = embed.affine[0].weight[int(first)] + embed.affine[1].weight[int(second)]
+        by_hand.append(torch.stack([x * (1 + change[j]) + change[2 + j] for j, x in enumerate(numbers)]))
+    found = embed(rows)
+    assert found.shape == (2, 6) == (2, embed.out_features)
+    close(found[:, 4:], torch.stack(by_hand))
+    again = ColumnEmbedding(**embed.config())
+    again.load_state_dict(embed.state_dict())
+    close(again(rows), found)
 
 
 @pytest.mark.parametrize("hidden", [(), 5, (5, 3)])

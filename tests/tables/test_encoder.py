@@ -348,3 +348,32 @@ def test_amounts_are_numbers_that_span_orders_of_magnitude():
     for some in (slice(0, 30), slice(30, 100)):
         running.add(table[some], np.zeros(len(table[some])), False, "set {}".format)
     assert running.encoder().element_layout.smallest == encoder.element_layout.smallest
+
+
+def test_skewed_numbers_are_known_by_their_quantiles():
+    """Not normal or uniform ones, angles or constants; and not of pieces, whose quantiles do not add up."""
+    source = np.random.default_rng(0)
+    columns = {
+        "log-normal": source.lognormal(0, 1, 5_000),
+        "rare": np.where(source.random(5_000) < 0.8, source.random(5_000), 100 * source.random(5_000)),
+        "normal": source.normal(size=5_000),
+        "uniform": source.uniform(-1, 1, 5_000),
+        "angle": source.uniform(0, 360, 5_000),
+        "constant": np.ones(5_000),
+        "missing": np.where(source.random(5_000) < 0.1, np.nan, source.normal(size=5_000)),
+    }
+    table = as_sets(columns | {"set": np.arange(5_000) // 5}, set_id="set")
+    encoder = TableEncoder().fit(table)
+    layout = encoder.element_layout
+    assert [encoder.element_names[j] for j, _ in layout.skewed] == ["log-normal", "rare"]
+    numbers = encoder.transform(table).elements.values.numpy()
+    for j, knots in layout.skewed:
+        assert knots == pytest.approx(np.quantile(numbers[:, j], np.linspace(0, 1, 17)), abs=1e-5)
+    assert TableEncoder.from_state(encoder.state()).element_layout == layout
+    with pytest.raises(ValueError, match="quantiles: 17 ascending numbers"):
+        state = encoder.state()
+        state["elements"][0]["quantiles"] = [2.0, 1.0]
+        TableEncoder.from_state(state)
+    running = RunningStatistics()
+    running.add(table, np.zeros(len(table)), False, "set {}".format)
+    assert running.encoder().element_layout.skewed == []

@@ -50,10 +50,15 @@ class Candidate:
 
     def why_not(self, layout: Layout) -> str:
         """Returns why it is no more than a simpler candidate for elements of these columns; "" if it is more."""
-        if self.settings.get("amounts") == "log" and not layout.amounts:
+        form = self.settings.get("amounts")
+        if form == "log" and not layout.amounts:
             return "no column of numbers spans orders of magnitude"
         if self.classical and self.settings.get("compact") and not has_more_than_compact(layout):
             return "its statistics are compact anyway"
+        if form == "quantile" and not layout.skewed:
+            return "no column of numbers is skewed"
+        if form == "by-category" and not (layout.vocabularies and layout.num_numbers):
+            return "no column of numbers is beside one of categories"
         return ""
 
     @property
@@ -103,12 +108,14 @@ AUTO = (
     Candidate("k1"),
     Candidate("trees"),
     Candidate("k1", {"amounts": "log"}),
+    Candidate("k1", {"amounts": "quantile"}),
     Candidate("attention"),
     Candidate("k2+features"),
     Candidate("forest"),
     Candidate("set-transformer"),
     Candidate("max"),
     Candidate("sum"),
+    Candidate("k1", {"amounts": "by-category"}),
     Candidate("k1", {"width": 128, "depth": 3, "readout_depth": 2}),
     Candidate("induced"),
     Candidate("relations"),

@@ -28,7 +28,7 @@ from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Distinct, Sampled, Tuples
 from janossy.tables.layout import Layout
 
-AMOUNTS = ("raw", "log")
+AMOUNTS = ("raw", "log", "quantile", "by-category")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class Settings:
     num_seeds: int = 1
     """Learned vectors that pool a set by attention."""
     amounts: str = "raw"
-    """Form of numbers that span orders of magnitude: "raw", or "log" for their logarithms beside them."""
+    """Form of numbers: "raw"; "log", for logarithms beside those that span orders of magnitude; "quantile", for levels
+    among quantiles beside those that are skewed; "by-category", for numbers scaled by each category beside all."""
     features: Mapping[str, Any] | None = None
     """Arguments of ``TupleFeatures``, for pairs, triples and the scores of attention, by columns of the layout, their
     names or their numbers; {} for ``pair_features``. Columns with a period or in a distance are in their own units, as
@@ -110,7 +111,7 @@ def build_network(
         element_layout.vocabularies,
         num_numbers=element_layout.num_numbers,
         embedding_features=chosen.embedding_features,
-        amounts=element_layout.amounts if chosen.amounts == "log" else (),
+        **_forms(chosen, element_layout),
     )
     pooling = STRATEGIES[strategy](chosen, element_layout, h)
     after: list[nn.Module] = (
@@ -123,7 +124,7 @@ def build_network(
             context_layout.vocabularies,
             num_numbers=context_layout.num_numbers,
             embedding_features=chosen.embedding_features,
-            amounts=context_layout.amounts if chosen.amounts == "log" else (),
+            **_forms(chosen, context_layout),
         )
     rho = Readout(
         chosen.width,
@@ -136,6 +137,16 @@ def build_network(
     )
     encoder = ENCODERS[strategy](chosen, element_layout, h) if strategy in ENCODERS else None
     return JanossyNetwork(h, pooling, rho, encoder=encoder)
+
+
+def _forms(settings: Settings, layout: Layout) -> dict[str, Any]:
+    """Returns the arguments of ``ColumnEmbedding`` by which numbers enter in a further form."""
+    if settings.amounts == "log":
+        return {"amounts": layout.amounts}
+    if settings.amounts == "quantile":
+        return {"quantiles": layout.skewed}
+    both = bool(layout.vocabularies) and layout.num_numbers > 0
+    return {"by_category": True} if settings.amounts == "by-category" and both else {}
 
 
 def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:

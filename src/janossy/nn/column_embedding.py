@@ -36,6 +36,10 @@ class ColumnEmbedding(nn.Module):
         amounts: columns of numbers that span orders of magnitude, as (column, mean, scale, unit). The column is counted
             from the first number, and x = number · scale + mean is what it was before it was standardised. Two features
             follow all others: asinh(x / unit), about a logarithm, divided by that of a typical x; and 1 where x is 0.
+        quantiles: columns of numbers that are skewed, as (column, quantiles at equidistant levels). One feature more is
+            the level of the number among them, linear in between, with mean 0 and variance 1.
+        by_category: True for one feature more per column of numbers: the number scaled and shifted by learned amounts
+            of the row's categories, which start as 1 and 0.
 
     Shapes: (N, num_columns) -> (N, out_features), the embeddings and the numbers; ``places`` says where each column's
         are.
@@ -56,6 +60,8 @@ class ColumnEmbedding(nn.Module):
         embedding_features: int | None = None,
         scaled: bool = False,
         amounts: Sequence[Sequence[float]] = (),
+        quantiles: Sequence[tuple[int, Sequence[float]]] = (),
+        by_category: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -68,20 +74,26 @@ class ColumnEmbedding(nn.Module):
             check_widths(self, embedding_features=embedding_features)
         if num_numbers != 0 or isinstance(num_numbers, bool) or not vocabularies:
             check_widths(self, num_numbers=num_numbers)
-        check_flags(self, scaled=scaled)
+        check_flags(self, scaled=scaled, by_category=by_category)
         self.vocabularies = tuple(map(int, vocabularies))
         self.num_numbers = num_numbers
         self.embedding_features = embedding_features
         widths = [embedding_features or embedding_width(num_codes) for num_codes in self.vocabularies]
         self.embeddings = nn.ModuleList(map(nn.Embedding, self.vocabularies, widths))
         self.amounts = _checked_amounts(amounts, num_numbers)
+        self.quantiles = _checked_quantiles(quantiles, num_numbers)
+        self.affine = (
+            nn.ModuleList(nn.Embedding(num_codes, 2 * num_numbers) for num_codes in self.vocabularies)
+            if by_category
+            else None
+        )
         self.scales = nn.Parameter(torch.empty(num_numbers)) if scaled else None
         self.reset_parameters()
         self.num_columns = len(self.vocabularies) + num_numbers
         ends = list(accumulate([*widths, *[1] * num_numbers], initial=0))
         self.places = [list(range(a, b)) for a, b in pairwise(ends)]
         """The features that each column becomes."""
-        self.out_features = ends[-1] + 2 * len(self.amounts)
+        self.out_features = ends[-1] + 2 * len(self.amounts) + len(self.quantiles) + by_category * num_numbers
         self.to(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
@@ -92,15 +104,23 @@ class ColumnEmbedding(nn.Module):
             nn.init.zeros_(embedding.weight.detach()[0])
         if self.scales is not None:
             nn.init.ones_(self.scales)
+        for each in self.affine or ():
+            assert isinstance(each, nn.Embedding)
+            nn.init.zeros_(each.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         self._check(x)
         codes, numbers = x.split((len(self.vocabularies), self.num_numbers), dim=1)
         columns = codes.long().unbind(1)
         embedded = [embed(column) for embed, column in zip(self.embeddings, columns, strict=True)]
-        logarithms = [self._logarithms(numbers)] if self.amounts else []
+        more = [self._logarithms(numbers)] if self.amounts else []
+        more += [_level(numbers[:, column], knots) for column, knots in self.quantiles]
+        if self.affine is not None:
+            changes = [change(column) for change, column in zip(self.affine, columns, strict=True)]
+            factors, shifts = torch.stack(changes).sum(0).chunk(2, 1)
+            more.append(numbers * (1 + factors) + shifts)
         numbers = numbers if self.scales is None else numbers * self.scales
-        return torch.cat([*embedded, numbers, *logarithms], dim=1)
+        return torch.cat([*embedded, numbers, *more], dim=1)
 
     def _logarithms(self, numbers: Tensor) -> Tensor:
         """Returns two features per amount, (N, 2 · amounts): its logarithm, and whether it is 0."""
@@ -125,11 +145,24 @@ class ColumnEmbedding(nn.Module):
             "embedding_features": self.embedding_features,
             "scaled": self.scales is not None,
             "amounts": self.amounts,
+            "quantiles": self.quantiles,
+            "by_category": self.affine is not None,
         }
 
     def extra_repr(self) -> str:
         amounts = f", amounts={self.amounts}" if self.amounts else ""
-        return f"vocabularies={list(self.vocabularies)}, num_numbers={self.num_numbers}{amounts}"
+        more = f", quantiles={self.quantiles}" if self.quantiles else ""
+        more += ", by_category=True" if self.affine is not None else ""
+        return f"vocabularies={list(self.vocabularies)}, num_numbers={self.num_numbers}{amounts}{more}"
+
+
+def _level(numbers: Tensor, knots: Sequence[float]) -> Tensor:
+    """Returns the standardised level of numbers (N,) among quantiles, (N, 1): where several are equal, the upper."""
+    x, ends = numbers.double()[:, None], numbers.new_tensor(knots, dtype=torch.float64)
+    low, width = ends[:-1], ends.diff()
+    inside = ((x - low) / width.where(width > 0, 1)).clamp(0, 1)
+    level = torch.where(width > 0, inside, (x >= low).double()).mean(1, keepdim=True)
+    return ((level - 0.5) * 12**0.5).to(numbers.dtype)
 
 
 def _checked_amounts(given: Any, num_numbers: int) -> list[tuple[int, float, float, float]]:
@@ -145,4 +178,27 @@ def _checked_amounts(given: Any, num_numbers: int) -> list[tuple[int, float, flo
             )
         mean, scale, unit = map(float, rest)
         checked.append((column, mean, scale, unit))
+    return checked
+
+
+def _checked_quantiles(given: Any, num_numbers: int) -> list[tuple[int, list[float]]]:
+    """Returns the quantiles of each column, as (column, quantiles), or raises a ValueError."""
+    checked = []
+    for each in given if isinstance(given, Sequence) else (given,):
+        column, knots = each if isinstance(each, Sequence) and len(each) == 2 else (None, None)
+        fits = isinstance(knots, Sequence) and all(isinstance(x, Real) and isfinite(x) for x in knots)
+        if (
+            not isinstance(column, int)
+            or not 0 <= column < num_numbers
+            or not fits
+            or knots is None
+            or list(knots) != sorted(knots)
+            or len(knots) < 2
+            or knots[0] == knots[-1]
+        ):
+            raise ValueError(
+                f"ColumnEmbedding expects quantiles as a list of (column < {num_numbers}, ascending numbers); got "
+                f"{given!r}."
+            )
+        checked.append((column, list(map(float, knots))))
     return checked

@@ -30,6 +30,9 @@ MAX_GAP = 0.05
 FEWEST_ANGLES = 100
 """The number of values below which nothing is concluded."""
 
+NUM_BINS = 16
+"""Bins of equally many numbers, by whose ends a distribution is known."""
+
 ROUNDING = 4 * np.finfo(np.float64).eps
 """A column that varies by no more than this, relative to its largest value, is constant but for rounding."""
 
@@ -42,7 +45,8 @@ class Number:
     nothing of what it means. ``missing``: values were missing in training, and a second column is 1 where one is.
     ``period``: 2π or 360 where values lie all around a turn, in radians or degrees, else 0. ``low``, ``high``: the
     range of training; equal if it is not known, or the column constant. ``smallest``: the smallest positive number, in
-    whose units logarithms are taken; 0 without any, and -1 if there are negative numbers.
+    whose units logarithms are taken; 0 without any, and -1 if there are negative numbers. ``quantiles``: those at the
+    levels 0, 1/16, …, 1; empty if they are not known, as of files that are read piece by piece.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Number:
     low: float = 0.0
     high: float = 0.0
     smallest: float = 0.0
+    quantiles: tuple[float, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,13 +76,15 @@ class Number:
             return cls(name, column.kind, 0.0, 0.0, bool(missing.any()))
         low, high = float(there.min()), float(there.max())
         smallest = _smallest(there) if column.kind == "numeric" else 0.0
+        levels = np.linspace(0, 1, NUM_BINS + 1)
+        quantiles = tuple(np.quantile(there, levels).tolist()) if column.kind == "numeric" and low < high else ()
         power = int(np.frexp(largest)[1])
         there = np.ldexp(there, -power)  # below 1, so that squares neither overflow nor vanish
         mean = there.mean()
         scale = np.sqrt(np.square(there - mean).mean())
         mean, scale = np.ldexp([mean, scale if scale > ROUNDING else 0.0], power).tolist()
         period = Turns.of(np.ldexp(there, power)).period if column.kind == "numeric" else 0.0
-        return cls(name, column.kind, mean, scale, bool(missing.any()), period, low, high, smallest)
+        return cls(name, column.kind, mean, scale, bool(missing.any()), period, low, high, smallest, quantiles)
 
     def far(self, column: Column) -> np.ndarray:
         """Flags values (N,) that are farther outside the range of training than that is wide."""
@@ -237,6 +244,7 @@ class NumberState(Struct, forbid_unknown_fields=True):
     low: float = 0.0
     high: float = 0.0
     smallest: Annotated[float, Meta(ge=-1)] = 0.0
+    quantiles: Annotated[list[float], Meta(max_length=NUM_BINS + 1)] = []
 
 
 class CategoriesState(Struct, forbid_unknown_fields=True):
@@ -304,7 +312,10 @@ def code_from_state(state: Any) -> Code:
     fields = {name: getattr(number, name) for name in number.__struct_fields__}
     for field in ("mean", "scale", "period", "low", "high", "smallest"):
         _check_finite(field, fields[field])
-    return Number(**fields)
+    _check_finite("quantiles", *number.quantiles)
+    if number.quantiles != sorted(number.quantiles) or len(number.quantiles) not in (0, NUM_BINS + 1):
+        raise ValueError(f"quantiles: {NUM_BINS + 1} ascending numbers, or none, are expected; got others")
+    return Number(**fields | {"quantiles": tuple(number.quantiles)})
 
 
 def _check_finite(field: str, *numbers: float) -> None:

@@ -1,7 +1,12 @@
 """Layout: what the columns of an encoded tensor mean."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+
+SKEWED = 2.5
+"""Numbers are skewed if one of the bins of equally many of them is so many times as wide as half of the bins."""
 
 SPAN = 20.0
 """Numbers are amounts if their mean and standard deviation together are so many times the smallest of them."""
@@ -15,7 +20,8 @@ class Layout:
     float32, which holds them exactly up to 2^24. ``names``: of all columns. ``means`` and ``scales``: what was
     subtracted from each column of numbers, and what it was divided by. ``periods``: per column of numbers, 2π or 360
     if its values are angles, else 0. Each may be empty, where nothing is known. ``smallest``: the smallest positive
-    number of each column, 0 without any, and -1 if there are negative ones. ``largest_size``: the size of a set
+    number of each column, 0 without any, and -1 if there are negative ones. ``quantiles``: those of each column, before
+    it was standardised. ``largest_size``: the size of a set
     that a network is to be told of larger ones too.
     """
 
@@ -27,6 +33,7 @@ class Layout:
     largest_size: int | None = None
     means: tuple[float, ...] = ()
     smallest: tuple[float, ...] = ()
+    quantiles: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
 
     @property
     def num_columns(self) -> int:
@@ -58,6 +65,19 @@ class Layout:
             for j, (mean, scale, smallest, period) in enumerate(known)
             if smallest > 0 and not period and abs(mean) + scale > SPAN * smallest
         ]
+
+    @property
+    def skewed(self) -> list[tuple[int, list[float]]]:
+        """The columns of numbers whose distribution is skewed: each with its quantiles, as standardised.
+
+        Columns are counted from the first number. Angles are not skewed.
+        """
+        found = []
+        for j, knots in enumerate(self.quantiles):
+            gaps = np.diff(knots)[1:-1]  # the outermost bins are wide in any case
+            if len(gaps) and self.scales[j] and not self.periods[j] and gaps.max() > SKEWED * np.median(gaps):
+                found.append((j, ((np.array(knots) - self.means[j]) / self.scales[j]).tolist()))
+        return found
 
     def scale(self, column: int) -> float:
         """Returns what a column of numbers was divided by, 1 if that is not known."""

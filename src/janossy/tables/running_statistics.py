@@ -51,7 +51,8 @@ class Numbers:
 
     def fitted(self) -> Number:
         constant = self.code.scale <= ROUNDING * self.largest
-        return replace(self.code, scale=0.0 if constant else self.code.scale, period=self.turns.period)
+        scale = 0.0 if constant else self.code.scale
+        return replace(self.code, scale=scale, period=self.turns.period, quantiles=())
 
 
 @dataclass
