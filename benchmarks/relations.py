@@ -24,6 +24,8 @@ def rows() -> Iterator[Row]:
     """Message passing at n = 10 to 1,000, attention at n = 3,000, and the slope to n = 100,000."""
     for activation, n in (("tanh", 10), ("tanh", 100), ("tanh", 1_000), ("relu", 1_000)):
         yield complete_graph_row(activation, n)
+    for n in (8, 30, 100):
+        yield triples_row(n)
     yield attention_row(3_000)
     for activation in ("tanh", "relu"):
         yield slope_row(activation, 10_000, 100_000)
@@ -49,6 +51,17 @@ def complete_graph_row(activation: str, n: int) -> Row:
         f"{activation} n={n:,}, against message passing on the complete graph",
         lambda: backward(layer(sets).values),
         messages,
+    )
+
+
+def triples_row(n: int) -> Row:
+    """All triples with each element against all of them by their projections, none of which is left out."""
+    sets, f = one_set(n), TupleMLP(3, D, D, out_features=D, activation="tanh")
+    layer, enumerated = Relations(f), Relations(f, evaluate="projected")
+    return Row(
+        f"triples of tanh n={n:,}, against all of them enumerated",
+        lambda: backward(layer(sets).values),
+        lambda: backward(enumerated(sets).values),
     )
 
 

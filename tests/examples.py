@@ -246,9 +246,19 @@ SET_LAYERS: dict[str, Callable[[], layers.SetLayer]] = {
         WIDTH, num_points=2, num_heads=4, inner=layers.Residual(feed_forward())
     ),
     "seed_attention": lambda: layers.SeedAttention(WIDTH, num_seeds=3, num_heads=2),
-    "relations": lambda: layers.Relations(TupleMLP(2, WIDTH, 5, out_features=3, activation="gelu")),
-    "relations_by_sorting": lambda: layers.Relations(TupleMLP(2, WIDTH, 3, activation="relu"), reduce="sum"),
-    "relations_of_triples": lambda: layers.Relations(TupleMLP(3, WIDTH, 3, activation="tanh"), memory_budget=1),
+    "relations": lambda: layers.Relations(
+        TupleMLP(2, WIDTH, 5, out_features=3, activation="gelu"), evaluate=Spectral(enumerate_up_to=0)
+    ),
+    "relations_where_cheaper": lambda: layers.Relations(TupleMLP(2, WIDTH, 5, activation="tanh")),
+    "relations_by_sorting": lambda: layers.Relations(
+        TupleMLP(2, WIDTH, 3, activation="relu"), reduce="sum", evaluate="fused"
+    ),
+    "relations_of_triples": lambda: layers.Relations(
+        TupleMLP(3, WIDTH, 3, activation="tanh"), evaluate=Spectral(enumerate_up_to=0), memory_budget=1
+    ),
+    "relations_enumerated": lambda: layers.Relations(
+        TupleMLP(3, WIDTH, 4, out_features=2, activation="relu"), reduce="sum", memory_budget=2000
+    ),
     "relations_of_products": lambda: layers.Relations(TupleProduct(3, WIDTH, 4, out_features=2), reduce="sum"),
     "relations_of_rows": lambda: layers.Relations(GRU(WIDTH, 3), k=2, reduce="logmeanexp"),
     "relations_maximum": lambda: layers.Relations(TupleMLP(2, WIDTH, 3, activation="relu"), reduce="max"),

@@ -27,8 +27,10 @@ from janossy import (
     predict,
 )
 from janossy import nn as layers
+from janossy.evaluate import Spectral
 from janossy.evaluate.tuples import relation_means
 from janossy.nn.encoder import pair_bias
+from janossy.nn.encoder import relations as module
 from janossy.nn.encoder.padding import Padding
 from janossy.saving import describe, rebuild, weights
 from tests.examples import SET_LAYERS, SIZES, WIDTH, distinct_sets, generator, set_layer, tied_sets
@@ -219,10 +221,17 @@ def test_half_precision(name, dtype):
     close(found.double(), set_layer(name)(sets).values, atol=0.06, rtol=0.06)
 
 
-@pytest.mark.parametrize("name", ["relations", "relations_by_sorting", "relations_of_triples", "relations_of_products"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("relations", "relations_where_cheaper", "relations_by_sorting", "relations_of_triples"),
+        *("relations_enumerated", "relations_of_products"),
+    ],
+)
 def test_relations_without_tuples_equal_those_of_rows(name):
-    """For sets that are not small, of numbers that reach far."""
-    layer, sets = set_layer(name), distinct_sets((9, 2, 12, 9), width=WIDTH)
+    """For sets that are not small, of numbers that reach far; pairs of 20 elements are not enumerated by themselves."""
+    sizes = (20, 2, 9, 0, 20, 1) if name == "relations_where_cheaper" else (9, 2, 12, 9)
+    layer, sets = set_layer(name), distinct_sets(sizes, width=WIDTH)
     by_rows = layers.Relations(layer.f, reduce=layer.reduce, evaluate="gather")
     sets = sets.with_values(20 * sets.values)
     pairs = zip(value_and_gradients(Undrawn(layer), sets), value_and_gradients(Undrawn(by_rows), sets), strict=True)
@@ -230,12 +239,45 @@ def test_relations_without_tuples_equal_those_of_rows(name):
         close(got, expected, atol=1e-6 if name == "relations_of_products" else 3e-8, rtol=1e-9)
 
 
-def test_relations_without_kernels(monkeypatch):
-    layer, sets = set_layer("relations"), distinct_sets((5, 7, 1), width=WIDTH)
+@pytest.mark.parametrize("name", ["relations", "relations_of_triples"])
+def test_relations_without_kernels(name, monkeypatch):
+    layer, sets = set_layer(name), distinct_sets((5, 7, 1), width=WIDTH)
     found = value_and_gradients(Undrawn(layer), sets)
     monkeypatch.setattr(relation_means, "on_kernels_eagerly", lambda _: False)
     for got, expected in zip(value_and_gradients(Undrawn(layer), sets), found, strict=True):
         close(got, expected, atol=1e-9, rtol=1e-9)
+
+
+def test_each_set_is_computed_the_cheapest_way(monkeypatch):
+    """By series, by tuples or by rows, as its size and ``evaluate`` say."""
+    seen = []
+
+    def spy(name):
+        computed = getattr(module, name)
+
+        def call(p, *arguments):
+            sizes = next(x for x in arguments if isinstance(x, tuple))
+            seen.append((name.removesuffix("_relations"), *sizes))
+            return computed(p, *arguments)
+
+        monkeypatch.setattr(module, name, call)
+
+    for name in ("series_relations", "enumerated_relations", "relu_relations"):
+        spy(name)
+    sets, pairs = distinct_sets((30, 17, 1), width=WIDTH), TupleMLP(2, WIDTH, 3, activation="tanh")
+    for f, evaluate, expected in (
+        (pairs, "auto", {("series", 30), ("enumerated", 17)}),
+        (pairs, "spectral", {("series", 30), ("enumerated", 17)}),
+        (pairs, Spectral(enumerate_up_to=40), {("enumerated", 30, 17)}),
+        (pairs, Spectral(enumerate_up_to=0), {("series", 30, 17)}),
+        (pairs, "projected", {("enumerated", 30, 17)}),
+        (TupleMLP(2, WIDTH, 3, activation="relu"), "auto", {("relu", 30), ("enumerated", 17)}),
+        (TupleMLP(2, WIDTH, 3, activation="relu"), "fused", {("relu", 30, 17)}),
+        (TupleMLP(3, WIDTH, 3, activation="relu"), "auto", {("enumerated", 30, 17)}),
+    ):
+        seen.clear()
+        layers.Relations(f, evaluate=evaluate)(sets)
+        assert set(seen) == expected
 
 
 def test_relations_take_memory_linear_in_the_set():

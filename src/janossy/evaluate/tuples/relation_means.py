@@ -5,7 +5,8 @@ Every function maps numbers of elements (N, k, H), sets end to end and each of k
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import accumulate
+from functools import lru_cache
+from itertools import accumulate, permutations
 from typing import Any, cast
 
 import torch
@@ -15,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads
 from janossy.evaluate.rows.recompute import gradients_again
 from janossy.evaluate.tuples.series_means import Series, others_mean
+from janossy.functions.structure import ACTIVATIONS
 from janossy.kernels.compilation import NotCompiled
 from janossy.kernels.expansions import EXPANSIONS
 from janossy.sets.transfer import upload
@@ -35,16 +37,25 @@ def series_relations(
 ) -> Tensor:
     """Returns the means of σ(p_1[i] + Σ_j p_j[i_j]) over the tuples of the others, to within ``tolerance``.
 
-    For k = 2 on the compiled kernels; otherwise in torch operations, in chunks of harmonics that keep to the budget.
+    For k = 2 and 3 on the compiled kernels; otherwise in torch operations, in chunks of harmonics that keep to the
+    budget.
     """
 
     def in_torch(p: Tensor) -> Tensor:
         return _by_size(p, sizes, lambda x: _by_series(x, activation, tolerance, memory_budget))
 
-    if p.shape[1] == 2 and on_kernels_eagerly(p):
+    if p.shape[1] <= 3 and on_kernels_eagerly(p):
         with suppress(NotCompiled):
             return cast(Tensor, _OnKernels.apply(p, offsets, activation, tolerance, in_torch))  # type: ignore[no-untyped-call]
     return in_torch(p)
+
+
+def enumerated_relations(p: Tensor, sizes: Sequence[int], activation: str, memory_budget: int) -> Tensor:
+    """Returns the means of σ(p_1[i] + Σ_j p_j[i_j]) over the tuples of the others, each by itself.
+
+    In chunks that keep to the budget, which are computed again in backward.
+    """
+    return _by_size(p, sizes, lambda x: _by_tuples(x, ACTIVATIONS[activation], memory_budget))
 
 
 class _OnKernels(torch.autograd.Function):
@@ -99,6 +110,35 @@ def _by_series(x: Tensor, activation: str, tolerance: float, memory_budget: int)
         harmonics = range(first, min(series.num, first + step))
         result = result + checkpoint(terms, angles, harmonics, use_reentrant=False)
     return result.masked_fill(lost[:, None, None], torch.nan).to(x.dtype)
+
+
+def _by_tuples(x: Tensor, activation: Callable[[Tensor], Tensor], memory_budget: int) -> Tensor:
+    """The means for sets of one size, (S, n, k, H) -> (S, n, H)."""
+    num_sets, n, k, H = x.shape
+    others = _tuples_of_others(n, k).to(x.device)
+    step = max(1, memory_budget // (4 * x.element_size() * others.shape[1] * H))
+
+    def means(first: int) -> Tensor:
+        centre = torch.arange(first, min(num_sets * n, first + step), device=x.device)
+        of_set, i = centre // n, centre % n
+        p = x[of_set, i, 0][:, None]
+        for j in range(1, k):
+            p = p + x[of_set[:, None], others[i, :, j - 1], j]
+        return activation(p).mean(1)
+
+    if num_sets * n <= step:
+        found = means(0)
+    else:
+        found = torch.cat([checkpoint(means, first, use_reentrant=False) for first in range(0, num_sets * n, step)])
+    result: Tensor = found.unflatten(0, (num_sets, n))
+    return result
+
+
+@lru_cache(maxsize=64)
+def _tuples_of_others(n: int, k: int) -> Tensor:
+    """Returns the (k − 1)-tuples of the others of each element of n, (n, T, k − 1)."""
+    tuples = torch.tensor(list(permutations(range(1, n), k - 1)))
+    return (torch.arange(n)[:, None, None] + tuples) % n
 
 
 def _relu_by_sorting(x: Tensor) -> Tensor:

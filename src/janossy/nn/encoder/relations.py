@@ -1,5 +1,6 @@
 """Relations: for each element, the mean of f over all tuples of that element and others of its set."""
 
+from collections import Counter
 from math import perm
 from typing import Any, cast
 
@@ -11,7 +12,12 @@ from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Gather, Problem, Spectra
 from janossy.evaluate.cost import check_memory_budget
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.spectral import MAX_K
-from janossy.evaluate.tuples.relation_means import product_relations, relu_relations, series_relations
+from janossy.evaluate.tuples.relation_means import (
+    enumerated_relations,
+    product_relations,
+    relu_relations,
+    series_relations,
+)
 from janossy.evaluate.validation import check_function, errors_explained
 from janossy.functions.structure import Additive, Product, structure
 from janossy.functions.tuple_function import TupleFunction
@@ -19,17 +25,26 @@ from janossy.kernels.expansions import EXPANSIONS, num_harmonics
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of
 from janossy.nn.encoder.layer import SetLayer
 from janossy.orderings import Tuples
+from janossy.orderings.contract import check_budget
 from janossy.sets import Ragged
 
-FAST = ("fused", "spectral", "permanent")
-"""Evaluators that write no tuple."""
+FAST = ("fused", "spectral", "permanent", "projected")
+"""Evaluators that write no row of elements."""
+
+FEW_TUPLES = {2: 16, 3: 42}
+"""The tuples of an element up to which "auto" enumerates them, as it is cheaper than series or sorting."""
+
+FEW_TUPLES_IN_TORCH = 500
+"""The same, where series have no compiled kernel."""
 
 TYPICAL_BOUND = 4.0
 """Pre-activations reach so far, as a norm before the layer has it."""
 
-KERNEL_COST, KERNEL_SET_COST, TORCH_COST, SORTED_COST, PRODUCT_COST = 2.3, 47.0, 2.0, 65.0, 10.0
-"""The cost of a harmonic of an element, of a set, and of an element in torch operations; of an element that is sorted;
-and of a power sum: in activations, forward and backward."""
+KERNEL_COST = {2: (2.3, 47.0), 3: (5.0, 47.0)}
+"""The cost of a harmonic of an element, and of a set, in activations, forward and backward."""
+
+TORCH_COST, TUPLE_COST, SORTED_COST, PRODUCT_COST = 2.0, 2.5, 65.0, 10.0
+"""The cost in torch operations of a harmonic and a subset of positions, a tuple, a sorted element, and a power sum."""
 
 
 class Relations(SetLayer):
@@ -44,6 +59,8 @@ class Relations(SetLayer):
       cosine. Each element's harmonics times the sums of the others' (docs/spectral.md).
     - "fused", in O(n log n): the same with ReLU and k = 2, by sorting.
     - "permanent", linear in n: a ``TupleProduct``, by power sums.
+    - "projected", all tuples: any ``TupleMLP`` of one hidden layer, which projects each element once. "auto" takes it
+      where sets are so small that it is cheaper, and for activations and k that have nothing faster.
     - "gather": any f, of all n!/(n − k)! tuples.
 
     Args:
@@ -57,7 +74,7 @@ class Relations(SetLayer):
     Invariance: equivariant, exactly. A set's results do not depend on its batch-mates.
     Tolerance: "spectral" as ``Spectral``: 1e-5 for each mean of activations, 1e-10 in float64. Others are exact.
     Cost: time as above, and 2^k times more for "spectral" and "permanent"; memory linear in n but for "gather". Pairs
-        by "spectral" run on compiled kernels; the others are torch operations.
+        and triples by "spectral" run on compiled kernels; the others are torch operations.
     Raises: TypeError or ValueError for arguments of another type or range, an evaluator that does not apply, or
         elements that do not fit f.
 
@@ -89,8 +106,8 @@ class Relations(SetLayer):
             raise ValueError(f"Relations expects reduce among 'mean', 'sum', 'max', 'logmeanexp'; got {reduce!r}.")
         if not isinstance(evaluate, Spectral) and evaluate not in ("auto", "gather", *FAST):
             raise ValueError(
-                f"Relations expects evaluate as 'auto', 'gather', 'fused', 'spectral', 'permanent' or a Spectral; got "
-                f"{evaluate!r}."
+                f"Relations expects evaluate as 'auto', 'gather', 'projected', 'fused', 'spectral', 'permanent' or a "
+                f"Spectral; got {evaluate!r}."
             )
         check_memory_budget("Relations", memory_budget)
         self.f = f
@@ -99,7 +116,7 @@ class Relations(SetLayer):
         self.evaluate = evaluate
         self.memory_budget = memory_budget
         asked = "spectral" if isinstance(evaluate, Spectral) else evaluate
-        if asked in FAST and asked != self._fast():
+        if asked in FAST and asked != self._fast() and not (asked == "projected" and self._is_projected()):
             raise ValueError(
                 f"Relations expects evaluate={asked!r} for an f that it is for; got {type(f).__name__} with "
                 f"reduce={reduce!r}, which takes {self._fast() or 'gather'!r}. Use evaluate='auto'."
@@ -107,21 +124,49 @@ class Relations(SetLayer):
 
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)
-        how = None if self.evaluate == "gather" else self._fast()
+        how = self._how()
         with errors_explained("f", self.f, sets.values, self.memory_budget):
             if how is None:
                 return sets.with_values(self._by_rows(sets))
-            small = [b for b, n in enumerate(sets.sizes) if 0 < n < self.k]
-            if not small:
-                return sets.with_values(self._by_sums(sets, how))
-            large = [b for b, n in enumerate(sets.sizes) if n >= self.k]
-            found = torch.cat([self._by_rows(sets[small]), self._by_sums(sets[large], how)])
+            ways: dict[str, list[int]] = {}
+            for b, n in enumerate(sets.sizes):
+                ways.setdefault(self._way(n, how), []).append(b)
+            if len(ways) <= 1:
+                return sets.with_values(self._by(next(iter(ways), how), sets))
             numbers = sets.with_values(torch.arange(len(sets.values), device=sets.device))
-            order = torch.cat([numbers[small].values, numbers[large].values]).argsort()
+            found = torch.cat([self._by(way, sets[some]) for way, some in ways.items()])
+            order = torch.cat([numbers[some].values for some in ways.values()]).argsort()
             return sets.with_values(found[order])
 
+    def _way(self, n: int, how: str) -> str:
+        """Returns the evaluator for a set of n, where ``how`` is the one for large sets."""
+        if 0 < n < self.k:
+            return "gather"
+        if how not in ("spectral", "fused") or self.evaluate == "fused":
+            return how
+        in_torch = how == "spectral" and self.k > max(FEW_TUPLES)
+        few = perm(max(n - 1, 0), self.k - 1) <= (FEW_TUPLES_IN_TORCH if in_torch else FEW_TUPLES[self.k])
+        if isinstance(self.evaluate, Spectral) and self.evaluate.enumerate_up_to >= 0:
+            few = n <= self.evaluate.enumerate_up_to
+        return "projected" if few else how
+
+    def _by(self, way: str, sets: Ragged) -> Tensor:
+        return self._by_rows(sets) if way == "gather" else self._by_sums(sets, way)
+
+    def _how(self) -> str | None:
+        """Returns the evaluator for large sets; None for rows."""
+        if self.evaluate in ("gather", "projected"):
+            return "projected" if self.evaluate == "projected" else None
+        return self._fast()
+
+    def _is_projected(self) -> bool:
+        """Returns True if a mean over tuples of projections is a mean of f."""
+        declared = structure(self.f)
+        affine = isinstance(declared, Additive) and declared.rest_is_affine
+        return affine and self.reduce in ("mean", "sum") and 2 <= self.k <= MAX_K
+
     def _fast(self) -> str | None:
-        """Returns the evaluator that writes no tuple; None if f or the reduction allows none."""
+        """Returns the fastest evaluator that f and the reduction allow; None if they allow rows only."""
         declared = structure(self.f)
         if self.reduce not in ("mean", "sum") or not 2 <= self.k <= MAX_K:
             return None
@@ -131,7 +176,7 @@ class Relations(SetLayer):
             return None
         if declared.activation in EXPANSIONS:
             return "spectral"
-        return "fused" if declared.activation == "relu" and self.k == 2 else None
+        return "fused" if declared.activation == "relu" and self.k == 2 else "projected"
 
     def _by_sums(self, sets: Ragged, how: str) -> Tensor:
         """The results (N, c) for sets of at least k elements, or none."""
@@ -141,7 +186,11 @@ class Relations(SetLayer):
         else:
             assert isinstance(declared, Additive)
             p = widened(declared.project(sets.values))
-            if how == "fused":
+            if how == "projected":
+                tuples = Tuples(self.k)
+                check_budget(tuples, sets.sizes, tuples.max_rows, "n!/(n-k)! tuples", "a smooth activation")
+                means = enumerated_relations(p, sets.sizes, declared.activation, self.memory_budget)
+            elif how == "fused":
                 means = relu_relations(p, sets.sizes)
             else:
                 spectral = self.evaluate if isinstance(self.evaluate, Spectral) else Spectral()
@@ -182,27 +231,30 @@ class Relations(SetLayer):
         return torch.tensor(counts, dtype=torch.float64, device=sets.device)[sets.to_index()[1], None]
 
     def seconds(self, sets: Ragged) -> float:
-        how = None if self.evaluate == "gather" else self._fast()
+        how = self._how()
         if how is None:
             problem = Problem(self.f, Tuples(self.k), sets, reduce=None, memory_budget=self.memory_budget)
             problem.check_rows()
             return Gather().cost(problem).seconds
-        return seconds_by_weights(self.f, sets) + seconds_of(sets, activations=self._activations(sets, how))
+        work = sum(num * self._activations(n, how, sets) for n, num in Counter(sets.sizes).items() if n)
+        return seconds_by_weights(self.f, sets) + seconds_of(sets, activations=work)
 
-    def _activations(self, sets: Ragged, how: str) -> float:
-        """The work of the sums, in activations."""
-        num, num_sets, declared = len(sets.values), len(sets), structure(self.f)
+    def _activations(self, n: int, how: str, sets: Ragged) -> float:
+        """The work of the sums of a set of n, in activations."""
+        declared, none = structure(self.f), sets.values[:0]
         if isinstance(declared, Product):
-            width: int = declared.factors(sets.values[:0]).shape[-1]
-            return PRODUCT_COST * float(2**self.k * num * width)
+            width: int = declared.factors(none).shape[-1]
+            return PRODUCT_COST * float(2**self.k * n * width)
         assert isinstance(declared, Additive)
-        units = int(declared.project(sets.values[:0]).shape[-1])
-        if how == "fused":
-            return SORTED_COST * num * units
+        units, way = int(declared.project(none).shape[-1]), self._way(n, how)
+        if way in ("projected", "gather"):
+            return TUPLE_COST * units * n * float(perm(n - 1, min(n, self.k) - 1))
+        if way == "fused":
+            return SORTED_COST * n * units
         spectral = self.evaluate if isinstance(self.evaluate, Spectral) else Spectral()
         harmonics = float(num_harmonics(declared.activation, spectral.tolerance_for(sets.dtype), TYPICAL_BOUND))
-        each, of_a_set = (KERNEL_COST, KERNEL_SET_COST) if self.k == 2 else (TORCH_COST * 2**self.k, 0.0)
-        return harmonics * units * (each * num + of_a_set * num_sets)
+        each, of_a_set = KERNEL_COST[self.k] if self.k in KERNEL_COST else (TORCH_COST * 2**self.k, 0.0)
+        return harmonics * units * (each * n + of_a_set)
 
     def config(self) -> dict[str, Any]:
         """Returns the arguments that build it again."""
