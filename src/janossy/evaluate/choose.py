@@ -60,6 +60,10 @@ EVALUATORS: tuple[Evaluator, ...] = (
 )
 """The evaluators that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
 
+OF_ANY_SIZES: tuple[Evaluator, ...] = (Elementwise(), Permanent(), Spectral(), Fused())
+"""The evaluators that torch.compile takes for means, the first that applies: they look at no sizes, of which costs are
+made, and are not compiled anew for others."""
+
 PARTS = ("name", "why_not_applicable", "cost")
 """The attributes by which a user's own evaluator is recognised."""
 
@@ -74,7 +78,14 @@ class Candidate:
 
 
 def cheapest(problem: Problem) -> Evaluator:
-    """The fastest evaluator that applies. Runs in every forward pass, so costs are asked for only if several apply."""
+    """The fastest evaluator that applies; under torch.compile one that is compiled once for all sizes, if there is one.
+
+    Runs in every forward pass, so costs are asked for only if several apply.
+    """
+    if torch.compiler.is_compiling() and problem.reduce == "mean":
+        for evaluator in OF_ANY_SIZES:
+            if evaluator.why_not_applicable(problem) is None:
+                return evaluator
     applicable = [evaluator for evaluator in EVALUATORS if evaluator.why_not_applicable(problem) is None]
     if len(applicable) == 1:
         return applicable[0]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.reduce import HALF, reduce_segments
+from janossy.evaluate.reduce import HALF, reduce_segments, widened
 from janossy.evaluate.rows.pool import pool_rows
 from janossy.evaluate.rows.steps import cost_of_elements, of_elements
 from janossy.evaluate.tuples.every_tuple import in_place
@@ -45,6 +45,8 @@ class Elementwise:
         return cost_of_elements(problem, {1: as_float(len(problem.values))})
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
+        if _of_any_sizes(problem):
+            return _reduced_at_once(problem)
         if sum(max(n, 1) for n in problem.elements.sizes) > problem.orderings.max_rows:  # torch.compile knows no perm
             problem.check_rows()
         results = _of_each(problem)
@@ -54,6 +56,25 @@ class Elementwise:
             return each
         reduced = reduce_segments(problem.reduce, each)
         return reduced.to(problem.values.dtype) if problem.values.dtype in HALF else reduced
+
+
+def _of_any_sizes(problem: Problem) -> bool:
+    """Returns True under torch.compile, if it need not look at the sizes, for which it would compile anew."""
+    plain = problem.table is None and cast(EveryTuple, problem.orderings).order(problem.keys) is None
+    return torch.compiler.is_compiling() and plain and problem.reduce in ("mean", "sum")
+
+
+def _reduced_at_once(problem: Problem) -> Tensor:
+    """The mean or sum of f over each set, and f of the zero vector for empty sets."""
+    if len(problem.values) > problem.orderings.max_rows:
+        problem.check_rows()
+    results = widened(_of_each(problem))
+    counts, owners = problem.elements.offsets.diff(), problem.elements.to_index()[1]
+    total = results.new_zeros(len(problem.elements), results.shape[1]).index_add(0, owners, results[:-1])
+    if problem.reduce == "mean":
+        total = total / counts.clamp(min=1)[:, None]
+    reduced = torch.where((counts == 0)[:, None], results[-1], total)
+    return reduced.to(problem.values.dtype) if problem.values.dtype in HALF else reduced
 
 
 def _of_each(problem: Problem) -> Tensor:
@@ -69,7 +90,8 @@ def _of_each(problem: Problem) -> Tensor:
 
 
 def _some_are_empty(problem: Problem) -> bool:
-    return not all(problem.elements.sizes) or not len(problem.values)
+    """Returns True if a set is empty, or might be."""
+    return _of_any_sizes(problem) or not all(problem.elements.sizes) or not len(problem.values)
 
 
 def _places(problem: Problem, zero: int) -> tuple[Ragged, Tensor | None]:

@@ -82,7 +82,7 @@ class Permanent:
             means = PRODUCT_MEANS.means(z, elements.offsets, increasing)
         else:
             means = product_means(z, elements.sizes, increasing)
-        if any(n < structure.k for n in elements.sizes):
+        if torch.compiler.is_compiling() or any(n < structure.k for n in elements.sizes):
             means = means * _missing(structure, problem.values, elements)
         return reduced(problem, structure.rest(means.to(factors.dtype)))
 

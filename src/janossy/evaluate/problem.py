@@ -48,7 +48,8 @@ class Problem:
     def __post_init__(self) -> None:
         if self.keys is None:
             object.__setattr__(self, "keys", self.gathered)
-        if self.keys.sizes != self.elements.sizes:
+        # Of the same offsets, as with_values keeps them, torch.compile need not look at the sizes.
+        if self.keys.offsets is not self.elements.offsets and self.keys.sizes != self.elements.sizes:
             raise ValueError(
                 f"keys is expected to have the sizes of the sets; got {self.keys!r} for {self.elements!r}. Give the "
                 "same sets, of other elements."

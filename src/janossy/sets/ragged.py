@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from numbers import Integral, Real
 from types import EllipsisType
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import torch
 from torch import Tensor
@@ -44,6 +44,9 @@ class Ragged:
         >>> sets.sizes
         (3, 0)
     """
+
+    sizes: tuple[int, ...]
+    _sized_as: "Ragged | None" = None
 
     def __init__(self, values: Tensor, offsets: Tensor, *, sizes: Sequence[int] | None = None) -> None:
         if sizes is None:
@@ -244,6 +247,10 @@ class Ragged:
             raise ValueError(
                 f"with_values expects {len(self.values)} elements, one for each of these sets'; got {len(values)}."
             )
+        if torch.compiler.is_compiling():  # which would compile anew for other sizes if these were looked at
+            same = object.__new__(Ragged)
+            same.values, same.offsets, same._sized_as = values, self.offsets, self
+            return same
         return Ragged(values, self.offsets, sizes=self.sizes)
 
     def to(self, *args: Any, **kwargs: Any) -> "Ragged":
@@ -391,8 +398,16 @@ class Ragged:
         values = torch.cat([batch.values for batch in batches])
         return Ragged.from_sizes(values, [n for batch in batches for n in batch.sizes])
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Finds the sizes, if these are the sets of another batch with other values, under torch.compile."""
+            if name == "sizes" and self._sized_as is not None:
+                return self._sized_as.sizes
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
     def __len__(self) -> int:
-        return len(self.sizes)
+        return self.offsets.shape[0] - 1
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.to_sets())

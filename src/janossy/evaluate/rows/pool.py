@@ -1,6 +1,6 @@
 """f of every row, reduced: at most so many rows at a time, which are computed again in backward."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce as fold
 
@@ -67,7 +67,7 @@ def _parts(problem: Problem, rows: Rows, steps: Steps, reduction: Reduction) -> 
 
     parts, whole = {}, []
     numbers = {id(bucket): i for i, bucket in enumerate(rows.buckets)}
-    for i, bucket in sorted(enumerate(rows.buckets), key=lambda pair: -pair[1].length):
+    for i, bucket in _longest_first(rows.buckets):
         if bucket.length == 0 or bucket.num_sets == 0:
             continue
         if bucket.num_sets * bucket.num_rows > limit(bucket.length):
@@ -82,6 +82,19 @@ def _parts(problem: Problem, rows: Rows, steps: Steps, reduction: Reduction) -> 
             started = reduction.start(each.unflatten(0, (piece.num_sets, piece.num_rows)))
             parts[numbers[id(piece.bucket)]] = reduction.finish(started, piece.num_rows)
     return parts
+
+
+def _longest_first(buckets: Sequence[Bucket]) -> list[tuple[int, Bucket]]:
+    """Returns the buckets with their numbers, those of long rows first."""
+    if not torch.compiler.is_compiling():
+        return sorted(enumerate(buckets), key=lambda pair: -pair[1].length)
+    order: list[tuple[int, Bucket]] = []  # torch.compile compares lengths that vary, but does not sort by them
+    for i, bucket in enumerate(buckets):
+        shorter = 0
+        while shorter < len(order) and order[shorter][1].length >= bucket.length:
+            shorter += 1
+        order.insert(shorter, (i, bucket))
+    return order
 
 
 def _in_chunks(f: Function, steps: Steps, bucket: Bucket, reduction: Reduction, limit: int) -> Tensor:

@@ -39,13 +39,13 @@ def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor, of_one_size: bool 
 
     ``of_one_size``: whether the sets are; if not given, found out where that waits for no device.
     """
-    num_sets, n = len(factors), len(x) // max(1, len(factors))
-    if of_one_size is None:
-        traced = torch.compiler.is_compiling() or is_in_torch_dispatch_mode()
-        of_one_size = not (traced or x.is_cuda) and n * num_sets == len(x) and bool((offsets.diff() == n).all())
-    if of_one_size and n > 0:
-        return cast(Tensor, (x.unflatten(0, (num_sets, n)) * factors[:, None, None]).flatten(0, 1))
-    return x * factors.repeat_interleave(offsets.diff(), 0, output_size=len(x)).unsqueeze(1)
+    if not (torch.compiler.is_compiling() or is_in_torch_dispatch_mode()):  # a trace is for all sizes
+        num_sets, n = len(factors), len(x) // max(1, len(factors))
+        if of_one_size is None:
+            of_one_size = not x.is_cuda and n * num_sets == len(x) and bool((offsets.diff() == n).all())
+        if of_one_size and n > 0:
+            return cast(Tensor, (x.unflatten(0, (num_sets, n)) * factors[:, None, None]).flatten(0, 1))
+    return x * factors.repeat_interleave(offsets.diff(), 0, output_size=x.shape[0]).unsqueeze(1)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,96 @@
+"""torch.compile with dynamic=True: each cell of the table in docs/transforms.md, over batches of other sizes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.exc import RecompileError
+
+from janossy import (
+    GRU,
+    AllPermutations,
+    Canonical,
+    Combinations,
+    JanossyEquivariant,
+    JanossyNetwork,
+    JanossyPooling,
+    Ragged,
+    Sampled,
+    TupleMLP,
+    TupleProduct,
+    Tuples,
+)
+from janossy.kernels import load
+from janossy.orderings import AsGiven
+from tests.examples import D
+from tests.laws import close
+
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.skipif(load() is None, reason="needs numba")]
+
+LAYERS: dict[str, Callable[[], nn.Module]] = {
+    "`Tuples(1)`, any module": lambda: JanossyPooling(nn.Sequential(nn.Linear(D, 3), nn.Tanh()), Tuples(1)),
+    '`Tuples(1)`, `reduce="max"`': lambda: JanossyPooling(nn.Linear(D, 3), Tuples(1), reduce="max"),
+    "`Tuples(2)`, `TupleMLP` of one layer": lambda: JanossyPooling(TupleMLP(2, D, 3), Tuples(2)),
+    '`Combinations(2)`, `"fused"`': lambda: JanossyPooling(
+        TupleMLP(2, D, 3, activation="relu"), Combinations(2), evaluate="fused"
+    ),
+    "`Tuples(2)`, `TupleProduct`": lambda: JanossyPooling(TupleProduct(2, D, 3), Tuples(2)),
+    "`Tuples(2)`, deep `TupleMLP`": lambda: JanossyPooling(TupleMLP(2, D, (3, 3)), Tuples(2)),
+    "`AllPermutations`, `GRU`": lambda: JanossyPooling(GRU(D, 3), AllPermutations()),
+    "`Canonical`, `GRU`": lambda: JanossyPooling(GRU(D, 3), Canonical()),
+    "`Sampled`, any module": lambda: JanossyPooling(SumOfSquares(), Sampled(2)),
+    "`JanossyEquivariant`": lambda: JanossyEquivariant(GRU(D, 3, per_position=True), AsGiven()),
+    "`JanossyNetwork` of the second kind": lambda: JanossyNetwork(
+        nn.Linear(D, 3), JanossyPooling(TupleMLP(2, 3, 4), Tuples(2)), nn.Linear(4, 1)
+    ),
+}
+BATCHES = [(3, 2, 4), (1, 5, 2, 3), (2, 6, 1, 3, 0)]
+
+
+class SumOfSquares(nn.Module):
+    def forward(self, x):
+        return x.square().sum(1)
+
+
+def table() -> dict[str, str]:
+    page = (Path(__file__).parent.parent / "docs" / "transforms.md").read_text().split("## torch.compile")[1]
+    rows = [row.strip("| ").split(" | ") for row in page.split("\n") if row.startswith("| ")][1:]
+    return {layer: once for layer, once in rows}
+
+
+def test_the_table_has_every_layer():
+    assert list(table()) == list(LAYERS) and set(table().values()) <= {"yes", "no"}
+
+
+def gradients(outputs, sets, layer):
+    values = outputs.values if isinstance(outputs, Ragged) else outputs
+    parameters = list(layer.parameters())
+    return [values, *torch.autograd.grad(values.square().sum(), [sets.values, *parameters])]
+
+
+EVERY_TIME = ("`Tuples(1)`, any module", "`Canonical`, `GRU`", "`JanossyNetwork` of the second kind")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in EVERY_TIME else pytest.mark.only_all) for name in LAYERS]
+)
+def test_other_sizes(name):
+    torch._dynamo.reset()
+    layer = LAYERS[name]()
+    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
+    try:
+        for i, sizes in enumerate(BATCHES):
+            sets = Ragged.from_sizes(torch.randn(sum(sizes), D, requires_grad=True), sizes)
+            last = i == len(BATCHES) - 1
+            with torch._dynamo.config.patch(error_on_recompile=last):
+                if last and table()[name] == "no":
+                    with pytest.raises(RecompileError):
+                        compiled(sets)
+                    continue
+                got = gradients(compiled(sets), sets, layer)
+            for x, y in zip(got, gradients(layer(sets), sets, layer), strict=True):
+                close(x, y)
+    finally:
+        torch._dynamo.reset()
