@@ -4,6 +4,7 @@ Otherwise each of pytest's workers compiles nearly all of them, for neither wait
 compiled by the test that needs it.
 """
 
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -84,6 +85,7 @@ def compile_one(i: int) -> None:
 
 
 def main() -> None:
+    os.environ["JANOSSY_KERNELS"] = "wait"  # here, and in the processes below
     if load() is None:
         return  # without numba the tests run in torch operations
     start, num, num_stacks = time.monotonic(), len(list(layers())), len(list(stacks()))
