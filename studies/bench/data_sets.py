@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from studies.bench.data import clustering, digits, freesolv, jets, mil, musk, orders, poker
+from studies.bench.data import clustering, digits, freesolv, jets, mil, musk, one_element, orders, poker
 from studies.bench.data_set import DataSet
 
 LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
@@ -17,6 +17,7 @@ LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
     "digits-distinct": digits.digits_distinct,
     "freesolv": freesolv.freesolv,
     "clustering": clustering.clustering,
+    **one_element.LOADERS,
 }
 
 

@@ -3,6 +3,7 @@
 DATA = (
     *("poker", "musk1", "musk2", "elephant", "corel-dogs", "birds", "breast", "protein", "web"),
     *("orders", "jets", "digits-sum", "digits-distinct", "freesolv", "clustering"),
+    *("maximum", "median", "odd-one-out"),
 )
 
 SINGLE = (

@@ -6,19 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from studies.bench.data import digits, jets, orders
+from studies.bench.data import digits, jets, one_element, orders
 from studies.bench.data.digits import digits_distinct, digits_sum, draw_distinct
 from studies.bench.data.jets import draw_jets
 from studies.bench.data.orders import draw_orders
 
-MADE = {"orders": orders.orders, "jets": jets.jets, "digits_sum": digits_sum, "digits_distinct": digits_distinct}
+MADE = {
+    **{"orders": orders.orders, "jets": jets.jets, "digits_sum": digits_sum, "digits_distinct": digits_distinct},
+    **one_element.LOADERS,
+}
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Sets enough to compare them."""
     monkeypatch.setattr(digits, "NUM_TRAINING", 300)
-    monkeypatch.setattr(orders, "NUM_TRAINING", 300)
+    for module in (orders, one_element):
+        monkeypatch.setattr(module, "NUM_TRAINING", 300)
     monkeypatch.setattr(orders, "NUM_TEST", 100)
 
 
@@ -65,6 +69,19 @@ def test_images_of_tests_are_of_no_training_set(make):
     labels = np.array([of[image.tobytes()] for image in values(test)]).reshape(-1, 5)
     expected = labels.sum(1) if make is digits_sum else [len(set(row)) for row in labels.tolist()]
     assert np.array_equal(test.targets, expected)
+
+
+def test_one_element_decides():
+    """Targets are those of the numbers; the odd point stands farther from the others, and is there in half of sets."""
+    for name, of in (("maximum", np.max), ("median", np.median)):
+        sample = one_element.LOADERS[name]().fold(0).train
+        sets = np.split(values(sample)[:, 0], sample.sets.offsets[1:-1])
+        assert np.allclose([of(numbers) for numbers in sets], sample.targets, rtol=1e-6)
+    sample = one_element.odd_one_out().fold(0).train
+    sets = np.split(values(sample), sample.sets.offsets[1:-1])
+    farthest = np.array([np.linalg.norm(x - np.median(x, 0), axis=1).max() for x in sets])
+    assert 0.4 < sample.targets.mean() < 0.6
+    assert farthest[sample.targets == 1].mean() > farthest[sample.targets == 0].mean() + 0.3
 
 
 @given(st.integers(1, 30), st.integers(0, 10))
