@@ -247,13 +247,18 @@ class Search:
             self._train_other_splits(sorted(used, key=lambda contender: -counts[contender]))
 
     def _train_other_splits(self, contenders: Sequence[Contender]) -> None:
-        trained_before = [len(contender.runs) for contender in contenders]
+        for contender in contenders:
+            is_short = contender.candidate.classical and len(contender.runs) < len(self.splits)
+            if is_short and contender.seconds * len(self.splits) <= self.deadline - now() and not self._has_ended():
+                self._fit(contender, self.deadline)  # its splits share one strength: all are fitted again
+        networks = [contender for contender in contenders if not contender.candidate.classical]
+        trained_before = [len(contender.runs) for contender in networks]
         for split in range(1, len(self.splits)):
-            for contender in contenders:
+            for contender in networks:
                 has_time = contender.seconds <= self.deadline - now()
                 if len(contender.runs) == split and has_time and not self._has_ended():
                     self._train(contender, split, contender.planned, self.deadline)
-        for contender, num in zip(contenders, trained_before, strict=True):
+        for contender, num in zip(networks, trained_before, strict=True):
             if len(contender.runs) > num:
                 contender.losses[-1] = self._loss(contender)
                 last, rung = contender.runs[-1].trained.last, len(contender.losses) - 1
@@ -405,6 +410,7 @@ class Search:
             contender.note, contender.is_over = str(error), True
             return
         device = self.examples.sets.device
+        contender.runs = []
         for each in found:
             outputs, network, trained = each.outputs.to(device)[:, None], each.network.to(device), each.trained
             if trained.ending is Ending.OUT_OF_TIME and now() < self.deadline:  # its share was planned
