@@ -152,7 +152,7 @@ def test_a_fit_predicts_each_validation_set_once_per_network(janossy, monkeypatc
 
         monkeypatch.setattr(module, "predict_by", counted)
     code, stdout, _ = janossy(*FIT, "--strategy", "gru", "--validation", "3", "--out", "model")
-    assert code == 0 and "on 40 sets" in stdout and sorted(seen.values()) == [13, 13, 14]
+    assert code == 0 and "on 40 validation sets" in stdout and sorted(seen.values()) == [13, 13, 14]
 
 
 def test_what_is_most_wrong_is_named_with_what_mattered(models):

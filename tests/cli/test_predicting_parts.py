@@ -170,7 +170,7 @@ ANOTHER = "out holds predictions of another model, of other files"
         (("sets", "long.parquet", "--out", "new"), 2, "long.parquet. Files of a table have columns of the same types"),
         (("long.parquet", "--out", "new"), 2, "Group rows of one set first: janossy group"),
         (("none", "--out", "new"), 2, "/none."),
-        (("sets", "--out", "new.parquet", "--engine", "ray"), 2, "of an --out that is a folder"),
+        (("sets", "--out", "new.parquet", "--engine", "ray"), 2, "expect an --out that is a folder; got new.parquet"),
         (("sets", "--out", "new.txt"), 2, ", or a folder; got new.txt"),
         (("empty.parquet", "--out", "new"), 2, "there are columns, and no row"),
     ],

@@ -18,7 +18,7 @@ from janossy import (
     TupleProduct,
     Tuples,
 )
-from janossy.evaluate import on_kernels
+from janossy.evaluate import Spectral, on_kernels
 from janossy.kernels import Kernels, _load, load
 from janossy.kernels.compilation import NotCompiled, choice, finish_compilations, waiting, waits
 from janossy.nn import Relations
@@ -43,7 +43,7 @@ POOLINGS = {
     "GRU": lambda: JanossyPooling(GRU(3, H), Tuples(3), evaluate="packed"),
     "LSTM of few units, two layers": lambda: JanossyPooling(LSTM(3, 2, num_layers=2), Tuples(2), evaluate="packed"),
     "shared beginnings": lambda: JanossyPooling(GRU(3, H), Tuples(2), evaluate="shared_prefixes"),
-    "relations": lambda: Relations(TupleMLP(2, 3, H)),
+    "relations": lambda: Relations(TupleMLP(2, 3, H), evaluate=Spectral(enumerate_up_to=0)),
     "single elements of a table": lambda: JanossyNetwork(
         nn.Embedding(4, 3), JanossyPooling(TupleMLP(1, 3, 1), Tuples(1), evaluate="fused"), None
     ),

@@ -80,7 +80,7 @@ def predict(
     ids = tuple(dict.fromkeys(set_id))
     if not out.suffix:
         if mark_far:
-            raise BadArgument(f"--mark-far is of an --out that is a file; got {out}.")
+            raise BadArgument(f"--mark-far expects an --out that is a file; got {out}.")
         check_model(model)
         with loading():
             from janossy.cli.workflow.predicting_parts import predict_parts
