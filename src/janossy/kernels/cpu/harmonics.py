@@ -81,6 +81,16 @@ def most_harmonics(family, kappa, bounds, delta, cut, lanes, first, last):
 
 
 @njit(inline="always")
+def take_lanes(bounds, centres, s, h0, width, bound, centre):
+    """Copies the bounds and centres (k, lanes) of the hidden units h0 to h0 + width - 1 of set s. Other lanes are 0."""
+    bound[:], centre[:] = 0.0, 0.0
+    for h in range(width):
+        bound[h] = bounds[s, h0 + h]
+        for j in range(len(centre)):
+            centre[j, h] = centres[s, j, h0 + h]
+
+
+@njit(inline="always")
 def _within_a_turn(x):
     """x less whole turns."""
     turns = np.rint(x / (2.0 * np.pi))

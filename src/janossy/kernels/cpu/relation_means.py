@@ -13,7 +13,15 @@ import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
-from janossy.kernels.cpu.harmonics import TAYLOR, angles, first_harmonics, most_harmonics, next_harmonics, plan
+from janossy.kernels.cpu.harmonics import (
+    TAYLOR,
+    angles,
+    first_harmonics,
+    most_harmonics,
+    next_harmonics,
+    plan,
+    take_lanes,
+)
 from janossy.kernels.cpu.series_means import MAX_STATES, extents, rounding
 from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import EXPANSIONS, TRIG, margins, num_harmonics, rounded_up
@@ -121,11 +129,8 @@ def relation_kernel(activation, k):
             width = min(lanes, H - h0)
             start, n = offsets[sets[s]], offsets[sets[s] + 1] - offsets[sets[s]]
             tuples = n - 1.0 if k == 2 else (n - 1.0) * (n - 2.0)
-            bound[:], centre[:], lin[:], total[:], theta[:] = 0.0, 0.0, 0.0, 0.0, 0.0
-            for h in range(width):
-                bound[h] = bounds[s, h0 + h]
-                for j in range(k):
-                    centre[j, h] = centres[s, j, h0 + h]
+            lin[:], total[:], theta[:] = 0.0, 0.0, 0.0
+            take_lanes(bounds, centres, s, h0, width, bound, centre)
             num = plan(expansion, bound, delta, cut, lanes, omega, weights, constants)
             for begin in range(0, n, FLUSH):
                 part[:] = 0
@@ -214,11 +219,8 @@ def relation_gradient_kernel(activation, k):
             width = min(lanes, H - h0)
             start, n = offsets[sets[s]], offsets[sets[s] + 1] - offsets[sets[s]]
             tuples = n - 1.0 if k == 2 else (n - 1.0) * (n - 2.0)
-            bound[:], centre[:], lin[:], total[:], theta[:], g[:] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for h in range(width):
-                bound[h] = bounds[s, h0 + h]
-                for j in range(k):
-                    centre[j, h] = centres[s, j, h0 + h]
+            lin[:], total[:], theta[:], g[:] = 0.0, 0.0, 0.0, 0.0
+            take_lanes(bounds, centres, s, h0, width, bound, centre)
             num = plan(expansion, bound, delta, cut, lanes, omega, weights, constants)
             for begin in range(0, n, FLUSH):
                 part[:] = 0

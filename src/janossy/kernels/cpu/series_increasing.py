@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
-from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan
+from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan, take_lanes
 from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import EXPANSIONS
 
@@ -65,12 +65,9 @@ def increasing_kernel(activation):
             s, h0 = item // num_blocks, (item % num_blocks) * LANES
             width = min(LANES, H - h0)
             start, n = offsets[sets[s]], offsets[sets[s] + 1] - offsets[sets[s]]
-            bound[:], centre[:], lin[:], theta[:] = 0.0, 0.0, 0.0, 0.0
+            lin[:], theta[:] = 0.0, 0.0
             prefix[:], suffix[:], seeds[:] = 0.0, 0.0, 0.0
-            for h in range(width):
-                bound[h] = bounds[s, h0 + h]
-                for j in range(k):
-                    centre[j, h] = centres[s, j, h0 + h]
+            take_lanes(bounds, centres, s, h0, width, bound, centre)
             num = plan(expansion, bound, delta, cut, LANES, omega, weights, constants)
             for m in range(num):
                 for h in range(LANES):

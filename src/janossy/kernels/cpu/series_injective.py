@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
-from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan
+from janossy.kernels.cpu.harmonics import angles, first_harmonics, most_harmonics, next_harmonics, plan, take_lanes
 from janossy.kernels.cpu.vector import load, store
 from janossy.kernels.expansions import EXPANSIONS
 
@@ -104,11 +104,8 @@ def injective_kernel(activation):
             s, h0 = item // num_blocks, (item % num_blocks) * lanes
             width = min(lanes, H - h0)
             start, n = offsets[sets[s]], offsets[sets[s] + 1] - offsets[sets[s]]
-            bound[:], centre[:], lin[:], total[:], theta[:] = 0.0, 0.0, 0.0, 0.0, 0.0
-            for h in range(width):
-                bound[h] = bounds[s, h0 + h]
-                for j in range(k):
-                    centre[j, h] = centres[s, j, h0 + h]
+            lin[:], total[:], theta[:] = 0.0, 0.0, 0.0
+            take_lanes(bounds, centres, s, h0, width, bound, centre)
             num = plan(expansion, bound, delta, cut, lanes, omega, weights, constants)
             for begin in range(0, n, FLUSH):
                 part[:] = 0
