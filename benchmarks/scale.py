@@ -195,8 +195,9 @@ def plan(cells: list[dict]) -> str:
     """Returns what a billion sets take, by the rates of the longest table that was measured, as Markdown."""
     longest = {row["what"]: row for row in medians(cells) if row["processes"] == 1}
     rates = {"group": longest["group"]["sets_a_second"], "first pass": longest["fit"]["scanned_a_second"]}
-    rates |= {"a pass of training": longest["fit"]["sets_a_second"], "predict": longest["predict"]["sets_a_second"]}
-    lines = ["| | sets a second and core | core hours | on one machine, hours | on ten |", "|---|---|---|---|---|"]
+    rates |= {"one pass of training": longest["fit"]["sets_a_second"], "predict": longest["predict"]["sets_a_second"]}
+    lines = ["| step | sets per second and core | core hours | on one machine, hours | on ten |"]
+    lines.append("|---|---|---|---|---|")
     for name, rate in rates.items():
         hours = BILLION / rate / 3600
         alone = name == "group"

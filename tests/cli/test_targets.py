@@ -79,7 +79,7 @@ def test_several_classes(janossy, name):  # noqa: F811
 def test_labels(janossy):  # noqa: F811
     write("t.parquet", only("labels"))
     said, table, compared, shown = walk(janossy, "t.parquet", "--target", "labels")
-    assert "target labels: 2 labels, as it holds lists of labels" in said
+    assert "target labels: 2 labels, because it holds lists of labels" in said
     assert list(scores())[:2] == ["accuracy", "all right"] and "accuracy of many" in scores()
     assert table["prediction"].type == pa.list_(pa.string()) and "probability_many" in table.column_names
     assert "compared with the column 'labels': accuracy" in compared and "low, many" in shown

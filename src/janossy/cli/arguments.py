@@ -32,30 +32,48 @@ def names(listed: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in cells if name))
 
 
-Decimal = Annotated[
-    str, typer.Option(metavar="MARK", help="The decimal mark of numbers in CSV files: a point, or a comma.")
-]
+Decimal = Annotated[str, typer.Option(metavar="MARK", help="The decimal mark in CSV files: a point or a comma.")]
 Thousands = Annotated[
-    str, typer.Option(metavar="MARK", help="The mark between thousands in CSV files.", show_default=False)
+    str,
+    typer.Option(
+        metavar="MARK",
+        help="The mark between thousands in CSV files: the comma of 1,234. By default there is no such mark.",
+        show_default=False,
+    ),
 ]
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        metavar="MARK", help="The mark between columns in CSV files; found out by default.", show_default=False
+        metavar="MARK",
+        help="The mark between columns in CSV files, such as ';' or tab. By default it is detected.",
+        show_default=False,
     ),
 ]
 NullValues = Annotated[
     list[str],
     typer.Option(
-        metavar="WORD", help="A word that means missing in CSV files, as an empty cell does.", show_default=False
+        metavar="WORD",
+        help="A word for a missing value in CSV files. Put commas between several, or repeat the option. Empty "
+        "cells are always missing.",
+        show_default=False,
     ),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The encoding of CSV files; by default UTF-8, or UTF-16.", show_default=False),
+    typer.Option(
+        metavar="NAME",
+        help="The encoding of CSV files, such as cp1252. By default it is UTF-8, or UTF-16 if the file begins with its "
+        "mark.",
+        show_default=False,
+    ),
 ]
 ListSeparator = Annotated[
-    str, typer.Option(metavar="MARK", help="The mark between the elements of lists in CSV cells.", show_default=False)
+    str,
+    typer.Option(
+        metavar="MARK",
+        help="The mark between elements in CSV cells that hold a list: the semicolon of 1;2;3.",
+        show_default=False,
+    ),
 ]
 
 

@@ -21,7 +21,7 @@ from janossy.cli.arguments import (
 from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 
-COLUMNS = "Several with commas between, or the option again."
+COLUMNS = "Put commas between several, or repeat the option."
 CLASSICAL = ("linear", "trees", "forest")
 NETWORKS = (
     "k1",
@@ -51,8 +51,9 @@ def fit(
         list[Path],
         typer.Argument(
             metavar="TABLE",
-            help="Parquet, CSV, Arrow or JSON lines files with the same columns; one row per element, or one per set "
-            "with lists. With --stream, Parquet files, folders of them, or patterns such as 'part-*.parquet'.",
+            help="Files with the same columns: Parquet, CSV, Arrow or JSON lines. They have one row per element, or "
+            "one row per set with lists. With --stream: Parquet files, folders of them, or patterns such as "
+            "'part-*.parquet'.",
             show_default=False,
         ),
     ],
@@ -60,52 +61,74 @@ def fit(
         list[str],
         typer.Option(
             metavar="COL",
-            help="The column to predict: one value per set, or a list of labels. Repeat the option for several "
-            "numbers, or, with --task classification, several classes.",
+            help="The column to predict. It has one value per set, or a list of labels. Repeat the option to predict "
+            "several columns of numbers or, with --task classification, of classes.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write. It must not exist yet.")],
+    out: Annotated[
+        Path, typer.Option(metavar="MODEL", help="The folder for the model and its report. It must not exist yet.")
+    ],
     set_id: Annotated[
         list[str],
         typer.Option(
             metavar="COL",
-            help="The column that names the set of a row. Repeat it for several. Not needed if rows hold lists.",
+            help="The column that says which set a row belongs to. Repeat the option if several columns say so "
+            "together. Not needed if a row is a whole set.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
-    numeric: Annotated[list[str], typer.Option(metavar="COL", help=f"Columns of amounts. {COLUMNS}")] = [],  # noqa: B006
-    categorical: Annotated[list[str], typer.Option(metavar="COL", help="Columns of codes or names.")] = [],  # noqa: B006
-    set_columns: Annotated[
-        list[str], typer.Option(metavar="COL", help="Columns that describe a whole set: they have one value per set.")
+    numeric: Annotated[list[str], typer.Option(metavar="COL", help=f"Columns to read as amounts. {COLUMNS}")] = [],  # noqa: B006
+    categorical: Annotated[
+        list[str],
+        typer.Option(metavar="COL", help=f"Columns to read as names or codes, also if they hold numbers. {COLUMNS}"),
     ] = [],  # noqa: B006
-    drop: Annotated[list[str], typer.Option(metavar="COL", help="Columns to leave out.")] = [],  # noqa: B006
+    set_columns: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COL",
+            help=f"Columns that describe a whole set, such as a customer's age. They have one value per set. {COLUMNS}",
+        ),
+    ] = [],  # noqa: B006
+    drop: Annotated[
+        list[str], typer.Option(metavar="COL", help=f"Columns that the model must not read. {COLUMNS}")
+    ] = [],  # noqa: B006
     weight: Annotated[
-        str | None, typer.Option(metavar="COL", help="The weight of each set: a number >= 0.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="The column with the weight of each set, a number >= 0. The model does not read it.",
+            show_default=False,
+        ),
     ] = None,
     groups: Annotated[
         str | None,
         typer.Option(
             metavar="COL",
-            help="A column, such as the patient: sets with the same value are never in both training and validation.",
+            help="A column such as the patient. Sets with the same value are never split between training and "
+            "validation. The model does not read it.",
             show_default=False,
         ),
     ] = None,
     task: Annotated[
         Literal["classification", "regression"] | None,
-        typer.Option(help="The kind of the target, if its values suggest another."),
+        typer.Option(
+            help="Predict classes (classification) or numbers (regression). By default, the target's values decide."
+        ),
     ] = None,
     loss: Annotated[
         Literal["squared_error", "huber", "poisson", "gamma", "quantile", "cox"] | None,
         typer.Option(
-            help="The loss of a target that is a number: huber for outliers, poisson for counts, gamma for amounts, "
-            "cox for a time with --event."
+            help="The loss if the target is a number. squared_error is the default. Others: huber if there are "
+            "outliers, poisson for counts, gamma for amounts above 0, quantile for intervals, cox for times with "
+            "--event."
         ),
     ] = None,
     event: Annotated[
         str | None,
         typer.Option(
             metavar="COL",
-            help="If the target is a time: a column that is 1 for an event then, 0 for the end of observation.",
+            help="If the target is a time: the column that says how it ended. 1 is an event at that time. 0 is the end "
+            "of the observation, without an event so far.",
             show_default=False,
         ),
     ] = None,
@@ -113,50 +136,62 @@ def fit(
         str | None,
         typer.Option(
             metavar="LEVELS",
-            help="The levels of --loss quantile, such as 0.05,0.5,0.95. These give an interval of 90 %.",
+            help="The levels of --loss quantile, ascending. 0.05,0.5,0.95 gives the median and an interval of 90 %.",
             show_default=False,
         ),
     ] = None,
     strategy: Annotated[
         str,
-        typer.Option(help=f"auto tries several. Or some of {', '.join(STRATEGIES)}."),
+        typer.Option(
+            help=f"The kind of model. auto tries several. Or one or more, with commas: {', '.join(STRATEGIES)}."
+        ),
     ] = "auto",
     preset: Annotated[
         Literal["fast", "balanced", "best"],
-        typer.Option(help="The length of training: 30 seconds, 10 minutes or an hour at most."),
+        typer.Option(help="The longest time of training: 30 seconds, 10 minutes, or an hour."),
     ] = "balanced",
     time_budget: Annotated[
         str | None,
         typer.Option(
-            help="The longest time of training, instead of the preset's: 90s, 10m, 1h30m.", show_default=False
+            help="The longest time of training, instead of a preset. Examples: 90s, 10m, 1h30m.", show_default=False
         ),
     ] = None,
     max_epochs: Annotated[
-        int | None, typer.Option(min=1, help="The most epochs of training; by default what suits the number of sets.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="The largest number of epochs per network. By default, it depends on the number of sets.",
+            show_default=False,
+        ),
     ] = None,
     validation: Annotated[
         str | None,
         typer.Option(
             metavar="PART|FOLDS",
-            help="The validation sets: a fraction such as 0.2, or a number of folds. By default 5 folds for up to 2000 "
-            "sets, and a tenth for more.",
+            help="The fraction of the sets for validation, such as 0.2, or the number of folds, such as 5. By default, "
+            "5 folds for up to 2000 sets, and a tenth for more.",
             show_default=False,
         ),
     ] = None,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh all classes alike, however rare.")] = False,
-    ordinal: Annotated[bool, typer.Option("--ordinal", help="The classes ascend, as grades do.")] = False,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Give rare classes the same weight as frequent ones.")
+    ] = False,
+    ordinal: Annotated[bool, typer.Option("--ordinal", help="The classes are ordered, as grades are.")] = False,
     stream: Annotated[
         bool,
         typer.Option(
             "--stream",
-            help="Read Parquet files piece by piece, as they may exceed the memory; one network learns, by as many "
-            "processes as torchrun has started.",
+            help="Read Parquet files piece by piece, so that they may exceed the memory. One network is trained. If "
+            "torchrun starts several processes, they train it together.",
         ),
     ] = False,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="The folder in which training is saved, so that a fit that was killed can continue."
+            metavar="FOLDER",
+            help="The folder in which to save the state of training. If the fit is killed, the same command continues "
+            "it.",
+            show_default=False,
         ),
     ] = None,
     decimal: Decimal = ".",
@@ -166,21 +201,23 @@ def fit(
     encoding: Encoding = None,
     list_separator: ListSeparator = "",
     drop_ids: Annotated[
-        bool, typer.Option("--drop-ids", help="Leave out columns that only count rows or sets, or tell them apart.")
+        bool, typer.Option("--drop-ids", help="Leave out columns that only number or identify the rows or sets.")
     ] = False,
     threads: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Threads of training: by default one if a step is small, else one per core.", show_default=False
+            min=1,
+            help="The number of threads. By default, one for small batches, and one per core for others.",
+            show_default=False,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The seed of the random numbers.")] = 0,
-    device: Annotated[str, typer.Option(help="The device to train on: cpu, cuda.")] = "cpu",
+    device: Annotated[str, typer.Option(help="The device to train on: cpu or cuda.")] = "cpu",
 ) -> None:
-    """Fit a model to sets in tables: the best of several kinds of networks, with a report.
+    """Fit a model to the sets in tables, and write it with a report.
 
-    Kinds of columns, and whether the target is a class or a number, are inferred, printed and can be overruled.
-    Ctrl-C ends the search, and keeps the best so far.
+    Several kinds of models are tried; the best few are averaged. The command first prints how it reads each column, and
+    if the target is a class or a number. Options overrule that. Ctrl-C ends the fit, and keeps the best model so far.
     """
     settings: dict[str, Any] = {
         "strategy": _strategy(strategy),

@@ -15,24 +15,35 @@ def group(
         list[str],
         typer.Argument(
             metavar="TABLE",
-            help="Parquet, Arrow or CSV files with one row per element, folders of them, or patterns such as "
+            help="Files with one row per element: Parquet, Arrow or CSV. Folders of such files, or patterns such as "
             "'part-*.parquet'.",
             show_default=False,
         ),
     ],
     set_id: Annotated[
         list[str],
-        typer.Option(metavar="COL", help="Rows of one id are a set. Repeat the option for ids of several columns."),
+        typer.Option(
+            metavar="COL",
+            help="The column that says which set a row belongs to. Repeat the option if several columns say so "
+            "together.",
+        ),
     ],
-    out: Annotated[Path, typer.Option(metavar="SETS.parquet", help="The file that is written; it must not be there.")],
+    out: Annotated[Path, typer.Option(metavar="SETS.parquet", help="The file to write. It must not exist yet.")],
     set_columns: Annotated[
         list[str],
-        typer.Option(metavar="COL", help="Columns that are constant in each set, such as the target."),
+        typer.Option(
+            metavar="COL",
+            help="Columns with one value per set, such as the target. They do not become lists. Put commas between "
+            "several, or repeat the option.",
+        ),
     ] = [],  # noqa: B006
     memory: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", help="Memory that DuckDB may take, such as 4GB, before it spills to disk beside --out."
+            metavar="SIZE",
+            help="The memory that DuckDB may use, such as 4GB; what exceeds it is written to disk beside --out. By "
+            "default, four fifths of the machine's memory.",
+            show_default=False,
         ),
     ] = None,
     decimal: Decimal = ".",
@@ -41,9 +52,11 @@ def group(
     null_values: NullValues = [],  # noqa: B006
     encoding: Encoding = None,
 ) -> None:
-    """Group the rows of tables of any length into one row per set, with columns of lists, once for all that follows.
+    """Turn tables with one row per element into one row per set.
 
-    Sets stand in the order of their ids, elements as in the tables.
+    All columns become columns of lists, except those of --set-id and --set-columns. Sets are sorted by id. Elements of
+    a set keep the order of the tables. The tables may exceed the memory. Two commands read the file piece by piece:
+    fit --stream, and predict with a folder as --out.
     """
     if out.suffix != ".parquet":
         raise BadArgument(f"--out expects a file in .parquet; got {out}.")

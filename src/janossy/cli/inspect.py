@@ -11,10 +11,10 @@ from janossy.cli.door import loading
 
 def inspect(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="The model that janossy fit wrote.", show_default=False)
+        Path, typer.Argument(metavar="MODEL", help="A folder that janossy fit wrote.", show_default=False)
     ],
 ) -> None:
-    """Show a model's columns, sizes, strategies, scores and versions."""
+    """Show the columns, strategies, scores and versions of a model."""
     check_model(model)
     with loading():
         from janossy.cli.workflow.inspecting import inspect

@@ -25,13 +25,14 @@ ENDINGS = (".parquet", ".csv", ".arrow", ".feather")
 
 def predict(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="The model that janossy fit wrote.", show_default=False)
+        Path, typer.Argument(metavar="MODEL", help="A folder that janossy fit wrote.", show_default=False)
     ],
     tables: Annotated[
         list[Path],
         typer.Argument(
             metavar="TABLE",
-            help="Files with the columns of training; if --out is a folder, also folders and patterns.",
+            help="Files that have the columns of training, in any order. If --out is a folder: Parquet files with one "
+            "row per set, folders of them, or patterns such as 'part-*.parquet'.",
             show_default=False,
         ),
     ],
@@ -39,25 +40,34 @@ def predict(
         Path,
         typer.Option(
             metavar="FILE|FOLDER",
-            help=f"The predictions, one row per set: {', '.join(ENDINGS)}. Or a folder of parts, from Parquet files of "
-            "one row per set (janossy group); a later run goes on with it.",
+            help=f"The file to write, with one row per set: {', '.join(ENDINGS)}. A name without an ending is a folder "
+            "of parts. If a run into a folder ends early, the same command writes the parts that are missing.",
         ),
     ],
     set_id: Annotated[
         list[str],
         typer.Option(
-            metavar="COL", help="Rows of one id are a set: by default the columns of training.", show_default=False
+            metavar="COL",
+            help="The column that says which set a row belongs to. Repeat the option if several columns say so "
+            "together. By default, the columns of training.",
+            show_default=False,
         ),
     ] = [],  # noqa: B006
     num_permutations: Annotated[
-        int | None, typer.Option(min=1, help="Orders to average, if the model draws them; by default as in training.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="The number of random orders to average, if the model reads random orders. By default, the "
+            "model's own number: 20 if janossy fit wrote it.",
+            show_default=False,
+        ),
     ] = None,
     mark_far: Annotated[
         bool,
         typer.Option(
             "--mark-far",
-            help="Add a column far_values: how many of a set's values lie far outside the range of training, by more "
-            "than its width.",
+            help="Add the column far_values: the number of values in the set that lie far outside the range of "
+            "training. Far is more than the width of that range.",
         ),
     ] = False,
     decimal: Decimal = ".",
@@ -67,15 +77,25 @@ def predict(
     encoding: Encoding = None,
     list_separator: ListSeparator = "",
     engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="The engine of the workers of a folder; ray needs the extra ray.")
+        Literal["local", "ray"],
+        typer.Option(
+            help="The machines of the workers, if --out is a folder: this one (local), or a Ray cluster. ray needs the "
+            "extra ray."
+        ),
     ] = "local",
     workers: Annotated[
-        int, typer.Option(min=1, help="Workers for a folder: 1 is this process, more are others, of one thread each.")
+        int,
+        typer.Option(
+            min=1,
+            help="The number of workers, if --out is a folder. 1 is this process with all its threads. More are "
+            "processes of one thread each.",
+        ),
     ] = 1,
 ) -> None:
-    """Predict every set in the tables: value or class, class probabilities, and the uncertainty due to random orders.
+    """Predict the class or value of every set in the tables.
 
-    If the tables have the target, it is compared with the predictions, and the score is printed, except for a folder.
+    Probabilities of the classes are written too, and how much random orders matter. If the tables hold the target, the
+    score is printed. A folder as --out is for many files; no score is printed for it.
     """
     ids = tuple(dict.fromkeys(set_id))
     if not out.suffix:

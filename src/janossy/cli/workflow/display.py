@@ -30,7 +30,7 @@ def screen() -> Console:
 def show_columns(console: Console, columns: Sequence[Described]) -> None:
     """Shows the kind of each column, and what to look at."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("column", "of each", "kind", "values", "missing", "as it holds"):
+    for title in ("column", "per", "kind", "values", "missing", "reason"):
         table.add_column(title, overflow="fold")
     for column in columns:
         missing = f"{column.missing:,}" if column.missing else ""

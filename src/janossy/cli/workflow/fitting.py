@@ -211,7 +211,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
     show_columns(console, list(describe(read.sets, read.reasons)))
     for note in read.notes:
         say(console, f"  {note}", style="yellow")
-    reason = "as --task says" if task else f"{taken.reason}; --task overrules it"
+    reason = "because of --task" if task else f"{taken.reason}; --task overrules it"
     task = task or taken.task
     columns = dict(zip(names, targets.reshape(len(targets), -1).T, strict=True))
     for name, values in columns.items():

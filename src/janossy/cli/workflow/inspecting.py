@@ -83,7 +83,7 @@ def _is(saved: Saved, contents: Contents) -> list[tuple[str, str]]:
     return [
         ("strategies", "; ".join(used) or "–"),
         ("networks", f"{len(saved.networks)}, {num:,} weights in all"),
-        ("orders", f"{draws} random orders a prediction, where a network draws them"),
+        ("orders", f"{draws} random orders per prediction, if a network reads random orders"),
         ("written by", versions),
     ]
 

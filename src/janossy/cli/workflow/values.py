@@ -137,18 +137,20 @@ def taken_as(targets: np.ndarray) -> TakenTarget:
     Shapes: targets (B,), or (B, t).
     """
     if targets.ndim == 2:
-        return TakenTarget("regression", "as several targets are")
+        return TakenTarget("regression", "because there are several targets")
     if isinstance(targets[0], frozenset):
-        return TakenTarget("classification", "as it holds lists of labels")
+        return TakenTarget("classification", "because it holds lists of labels")
     if targets.dtype.kind in "OUb":
-        return TakenTarget("classification", "as it is text" if targets.dtype.kind != "b" else "as it is true or false")
+        return TakenTarget(
+            "classification", "because it is true or false" if targets.dtype.kind == "b" else "because it is text"
+        )
     if targets.dtype.kind == "M":
-        return TakenTarget("regression", "as it is dates")
+        return TakenTarget("regression", "because it holds dates")
     different = len(np.unique(targets))
     are_whole = np.array_equal(targets, np.round(targets)) and (np.abs(targets) < FLOAT_WHOLE).all()
     if are_whole and different <= MAX_CLASSES:
-        return TakenTarget("classification", f"as it has {different} different whole numbers")
-    return TakenTarget("regression", f"as it has {different:,} different numbers")
+        return TakenTarget("classification", f"because it has {different} different whole numbers")
+    return TakenTarget("regression", f"because it has {different:,} different numbers")
 
 
 FEWEST_IDS = 20
