@@ -160,7 +160,7 @@ ERRORS = {
     ),
     # Targets
     "unknown y": (lambda: long("y"), ValueError, "y expects the name of a column; got 'y'"),
-    "y of no table": (lambda: as_sets([X], "y"), TypeError, "X is no table.*got 'y'"),
+    "y of no table": (lambda: as_sets([X], "y"), TypeError, "X is not a table.*got 'y'"),
     "y differs": (
         lambda: long("label"),
         ValueError,
@@ -183,7 +183,7 @@ ERRORS = {
     "y of nothing": (lambda: as_sets(LISTS, 3), TypeError, "column 'y' expects an array"),
     # The table
     "sets out of range": (lambda: as_sets(LISTS)[[2]], IndexError, "from -2 to 1; got 2 to 2"),
-    "flags": (lambda: as_sets(LISTS)[[True]], IndexError, "2 sets needs one flag a set"),
+    "flags": (lambda: as_sets(LISTS)[[True]], IndexError, "2 sets needs one flag per set"),
     "column by name": (lambda: as_sets(LISTS)["pt"], TypeError, "got 'pt'. Its columns are in .elements"),
 }
 X = np.ones((2, 2))

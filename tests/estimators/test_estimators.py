@@ -351,7 +351,7 @@ def test_targets_are_checked():
 
 
 def test_columns_are_checked(classifier):
-    with pytest.raises(ValueError, match="these are missing: x1; and these are too many: none"):
+    with pytest.raises(ValueError, match="lack these columns: x1; and have these besides: none"):
         classifier.predict([np.ones((2, 1))])
     with pytest.raises(ValueError, match="column 'x0' expects finite numbers"):
         classifier.predict([np.array([[np.inf, 0.0]])])

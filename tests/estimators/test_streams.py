@@ -193,7 +193,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     with pytest.raises(ValueError, match="of another fit: stream is"):
         SetRegressor("k1", **options).fit(tmp_path / "a.parquet", "y")
     (tmp_path / "checkpoint/prepared.pt").write_bytes(b"no")
-    with pytest.raises(ValueError, match=r"prepared.pt is no checkpoint of janossy"):
+    with pytest.raises(ValueError, match=r"prepared.pt is not a checkpoint of janossy"):
         SetRegressor("k1", **options).fit(tmp_path / "a.parquet", "y")
 
 
@@ -271,7 +271,7 @@ def write(path, columns, rows=None):
         ([{"i": [1, 2], "x": [1, 2]}, {"i": [2, 3], "x": [1, 2]}], {"set_id": "i"}, r"set 2 is in .*0.parquet and"),
         ([{"i": [1, 5], "x": [1, 2]}, {"i": [2, 5], "x": [1, 2]}], {"set_id": "i"}, r"set 5 is in .*0.parquet and"),
         ([{"i": [1], "x": [[1]]}, {"i": [0, 1], "x": [[1], []]}], {"set_id": "i"}, r"set 1 is in .*0.parquet and"),
-        ([{"i": ["a", "c", "b"], "x": [1, 2, 3]}], {"set_id": "i"}, r"row 3\. Sort it, or let janossy group"),
+        ([{"i": ["a", "c", "b"], "x": [1, 2, 3]}], {"set_id": "i"}, r"row 3\. Sort the file, or group it"),
         ([{"i": [1, None], "x": [1, 2]}], {"set_id": "i"}, r"got none in .*0.parquet, row 2"),
         ([{"x": [[1]]}, {"z": [[1]]}], {}, r"1.parquet has no column 'x', which .*0.parquet has"),
         ([{"x": [[1]]}, {"x": [[1.5]]}], {}, r"column 'x' is list<element: int64> in .*0.parquet, and"),

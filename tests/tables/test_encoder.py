@@ -176,8 +176,8 @@ def test_numbers_as_categories_match_across_dtypes():
 
 
 MISFITS = {
-    "missing": ({"pt": None}, r"missing: pt; and these are too many: none[.]"),
-    "more": ({"eta": [[1.0, 2.0], [], [6.0]]}, "missing: none; and these are too many: eta[.]"),
+    "missing": ({"pt": None}, r"lack these columns: pt; and have these besides: none[.]"),
+    "more": ({"eta": [[1.0, 2.0], [], [6.0]]}, "lack these columns: none; and have these besides: eta[.]"),
     "many more": (
         {f"n{i:02}": [1, 2, 3] for i in range(30)},
         "too many: n00, n01, n02, n03, n04, n05, n06, n07, ….*Name or",

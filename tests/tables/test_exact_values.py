@@ -273,7 +273,7 @@ def test_dates_where_training_had_numbers():
 def test_scikit_learn_around_tables():
     sets = [np.random.default_rng(b).normal(size=(3, 2)) for b in range(12)]
     y = np.arange(12) % 2
-    with pytest.raises(TypeError, match="SetTable is no matrix"):
+    with pytest.raises(TypeError, match="SetTable is not a matrix"):
         BaggingClassifier(SetClassifier("k1", max_epochs=1)).fit(as_sets(sets), y)
     awkward = ak.Array([x.tolist() for x in sets])
     scores = cross_val_score(SetClassifier("k1", max_epochs=1, random_state=0), awkward, y, cv=2)

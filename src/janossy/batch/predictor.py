@@ -85,7 +85,7 @@ class SetPredictor:
             )
 
     def __call__(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
-        """The predictions of each row's set."""
+        """Returns the predictions of each row's set."""
         if not isinstance(table, pa.Table | pa.RecordBatch):
             raise TypeError(
                 f"SetPredictor expects a pyarrow.Table or RecordBatch; got {type(table).__name__}. Ray gives them with "
@@ -110,12 +110,12 @@ class SetPredictor:
         return pa.Table.from_arrays([*(table.column(name) for name in kept), *predicted.columns], schema=schema)
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The predictions of one batch after the other, as Spark's ``mapInArrow`` asks for."""
+        """Yields the predictions of one batch after the other, as Spark's ``mapInArrow`` asks for."""
         for batch in batches:
             yield from self(batch).to_batches()
 
     def schema(self, of: pa.Schema) -> pa.Schema:
-        """The columns of what comes out for a table of these columns. Raises: ValueError as the call does."""
+        """Returns the columns of what comes out for a table of these columns. Raises: ValueError as the call does."""
         kept, _ = self._columns(of)
         return beside_ids(pa.schema([of.field(name) for name in kept]), prediction_schema(self._loaded, self.targets))
 
@@ -129,7 +129,7 @@ class SetPredictor:
         return {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
 
     def _columns(self, schema: pa.Schema) -> tuple[list[str], list[str]]:
-        """The names of the columns that come along, and of those that are read."""
+        """Returns the names of the columns that come along, and of those that are read."""
         kinds = self._kinds()
         leaves = {field.name: leaf_names(field, kinds) for field in schema}
         if len(leaves) < len(schema):
@@ -159,7 +159,7 @@ _loading = Lock()
 
 @lru_cache(maxsize=8)
 def _load(path: str, expected: str, num_permutations: int | None, device: str) -> SetClassifier | SetRegressor:
-    """The model, once for each process."""
+    """Returns the model, once for each process."""
     if _digest(path) != expected:
         raise SavedModelError(
             f"{path}, read on {gethostname()}, is another model than the one that was asked for. Leave a model as it "

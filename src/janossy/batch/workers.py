@@ -23,7 +23,7 @@ class Job(Protocol):
         """Relative time."""
 
     def run(self, progress: Progress) -> Any:
-        """The result."""
+        """Returns the result."""
 
 
 class Trial(Job, Protocol):
@@ -45,11 +45,11 @@ class Trial(Job, Protocol):
         """Returns the units of progress that the job reports in all."""
 
     def score(self, result: dict[str, Any]) -> str:
-        """The score of a result, for a reader."""
+        """Returns the score of a result, for a reader."""
 
 
 def name_of(*trials: Trial) -> str:
-    """The place of a trial, or of some that differ in their numbers alone, for a reader."""
+    """Returns the place of a trial, or of some that differ in their numbers alone, for a reader."""
     first, second, _ = trials[0].place
     numbers = ", ".join(str(trial.place[2]) for trial in trials)
     return f"{first} {second} {trials[0].numbered}{'s' if len(trials) > 1 else ''} {numbers}"
@@ -67,7 +67,7 @@ class Trials(Job, Protocol):
         """Returns the units of progress that the job reports in all."""
 
     def run(self, progress: Progress) -> list[dict[str, Any]]:
-        """The result of each."""
+        """Returns the result of each."""
 
 
 JobsOf = Callable[[Sequence[Any]], Sequence[Trials]]
@@ -97,7 +97,7 @@ class Alone:
 
 
 def one_by_one(trials: Sequence[Trial]) -> list[Trials]:
-    """Each trial by itself."""
+    """Returns each trial by itself."""
     return [Alone(trial) for trial in trials]
 
 
@@ -121,7 +121,7 @@ class _Worker(Generic[J]):
 
 
 def work(jobs: Sequence[J], num_workers: int, in_order: bool = False) -> Iterator[Event[J]]:
-    """Run the jobs, the most expensive first, and yield what happens; every worker is gone when this ends.
+    """Runs the jobs, the most expensive first, and yield what happens; every worker is gone when this ends.
 
     in_order: run them as they are given.
     """

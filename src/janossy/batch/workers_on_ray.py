@@ -20,7 +20,7 @@ class _Worker:
 
 
 def work(jobs: Sequence[J], num_workers: int) -> Iterator[Event[J]]:
-    """Run the jobs by so many actors of one CPU, the most expensive first, and yield what happens, but no progress.
+    """Runs the jobs by so many actors of one CPU, the most expensive first, and yield what happens, but no progress.
 
     An actor that dies takes its job with it; another one comes for the jobs that are left.
     """

@@ -18,7 +18,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def seconds(option: str, text: str) -> float:
-    """A time such as 90, 90s, 10m or 1h30m. Raises: BadArgument for another, or none at all."""
+    """Returns a time such as 90, 90s, 10m or 1h30m. Raises: BadArgument for another, or none at all."""
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh]?)", text)
     total = sum(float(number) * SECONDS[unit or "s"] for number, unit in parts)
     if "".join(number + unit for number, unit in parts) != text or not 0 < total < 1e9:
@@ -106,7 +106,7 @@ def dialect(
 
 
 def check_tables(tables: Sequence[Path]) -> None:
-    """Raise a BadArgument for one that is no file."""
+    """Raises a BadArgument for one that is no file."""
     for table in tables:
         if not table.exists():
             raise BadArgument(f"there is no file {table}.")
@@ -115,7 +115,7 @@ def check_tables(tables: Sequence[Path]) -> None:
 
 
 def check_new(out: Path) -> None:
-    """Raise a BadArgument if something is there already, or its folder can be none."""
+    """Raises a BadArgument if something is there already, or its folder can be none."""
     if out.exists() or out.is_symlink():
         raise BadArgument(f"{out} exists. Give another --out, or remove it.")
     parent = next((each for each in out.parents if each.exists()), None)
@@ -124,6 +124,6 @@ def check_new(out: Path) -> None:
 
 
 def check_model(model: Path) -> None:
-    """Raise a BadArgument if nothing is there."""
+    """Raises a BadArgument if nothing is there."""
     if not model.exists():
         raise BadArgument(f"there is no model {model}; give the --out of a janossy fit.")

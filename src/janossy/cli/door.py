@@ -63,7 +63,7 @@ def loading() -> Iterator[None]:
 
 
 def _run(module: str, program: str) -> int:
-    """The exit code."""
+    """Returns the exit code."""
     try:
         with loading():
             import typer

@@ -1,4 +1,4 @@
-"""AdamW with next to no work in Python, and without the compiler that torch's optimisers import."""
+"""AdamW with little work in Python, and without the compiler that torch's optimisers import."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -10,9 +10,9 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 class AdamW:
-    """``torch.optim.AdamW(…, fused=True)`` (Loshchilov and Hutter, 2019), to the last bit.
+    """An optimiser equal to ``torch.optim.AdamW(…, fused=True)`` (Loshchilov and Hutter, 2019), to the last bit.
 
-    A first step of torch's own imports its compiler, which takes longer than to train a small network.
+    The first step of torch's optimiser imports a compiler, which takes longer than training a small network.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], weight_decay: float) -> None:
@@ -23,7 +23,7 @@ class AdamW:
 
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Takes a step along the gradients. A parameter without one stays."""
+        """Takes a step along the gradients. A parameter without a gradient stays unchanged."""
         used = [i for i, each in enumerate(self.parameters) if each.grad is not None]
         if not used:
             return
@@ -58,7 +58,7 @@ class AdamW:
 
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes over what ``state_dict`` gave."""
+        """Restores a state that ``state_dict`` returned."""
         for name, values in self.state_dict().items():
             for value, saved in zip(values, state[name], strict=True):
                 value.copy_(saved)

@@ -1,4 +1,4 @@
-"""Averages of contenders, chosen by the validation sets of all splits that they have been trained on."""
+"""Averages of contenders, chosen by their validation sets on all splits."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,23 +8,24 @@ from torch import Tensor
 from janossy.estimators.contenders import Contender
 
 PICKS = 20
-"""Steps of the choice of weights."""
+"""The most steps in which the weights of an average are chosen."""
 
 MAX_AVERAGED = 6
 """The most candidates that are averaged."""
 
 BEYOND_CHANCE = 2.0
-"""Standard errors by which an average on fewer splits has to be better."""
+"""The number of standard errors by which an average on fewer splits must be better."""
 
 Losses = Callable[[Tensor], Tensor]
 """Maps predictions (V, out) of the first V validation sets to the loss of each set, (V,)."""
 
 
 def best_average(contenders: Sequence[Contender], losses: Losses) -> tuple[dict[Contender, int], int]:
-    """Returns the best average: how often each contender counts, and on how many splits it was chosen.
+    """Returns the best average: the count of each contender, and the number of splits on which it was chosen.
 
-    Averages of contenders that have been trained on more splits come first, as all sets choose and calibrate them. One
-    on fewer is taken if it is better on the first split by more than two standard errors of the difference.
+    Averages of contenders that were trained on more splits come first, because all sets then choose and calibrate them.
+    An average on fewer splits is taken if it is better on the first split by more than two standard errors of the
+    difference.
     """
     found = []
     for num in sorted({len(contender.runs) for contender in contenders}):
@@ -41,23 +42,23 @@ def best_average(contenders: Sequence[Contender], losses: Losses) -> tuple[dict[
 
 
 def counts_in_average(contenders: Sequence[Contender], num_splits: int, losses: Losses) -> dict[Contender, int]:
-    """Returns how often each contender counts in the best average on the validation sets of so many splits."""
+    """Returns the count of each contender in the best average on the validation sets of ``num_splits`` splits."""
     outputs = [contender.predicted(num_splits) for contender in contenders]
     optimism = [contender.optimism for contender in contenders]
     return dict(zip(contenders, picks(outputs, losses, optimism), strict=True))
 
 
 def picks(outputs: Sequence[Tensor], losses: Losses, optimism: Sequence[float] | None = None) -> list[int]:
-    """Returns how often each prediction counts in the average.
+    """Returns the count of each prediction in the average.
 
-    It begins with all that are level with the best: a few sets cannot tell which of them is better. Level is within the
-    standard error of the mean difference of their losses. Then predictions are picked one by one, each that which helps
-    the most, until none helps (Caruana et al., 2004).
+    All predictions that are level with the best are counted first, because a few sets cannot tell them apart. Level
+    means within the standard error of the mean difference of their losses. Then predictions are picked one by one. Each
+    pick is the one that lowers the loss the most, until no pick lowers it (Caruana et al., 2004).
 
     Args:
         losses: maps predictions to the loss of each set, (V,).
-        optimism: what the mean loss of each prediction is too small by; an average is by the mean of its parts. None
-            for 0.
+        optimism: the amount by which the mean loss of each prediction is too small. That of an average is the mean of
+            its parts. None for 0.
     """
     hidden = [0.0] * len(outputs) if optimism is None else list(optimism)
     each = [losses(prediction) + more for prediction, more in zip(outputs, hidden, strict=True)]

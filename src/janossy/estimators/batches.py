@@ -1,4 +1,4 @@
-"""Examples to learn from, and batches of them, which are cut from all sets by index."""
+"""Examples to learn from, and batches of them by index."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,17 +14,19 @@ from torch.utils.data import Dataset
 from janossy.sets import Ragged
 
 EPOCH_SETS = 100_000
-"""An epoch is a pass over the training sets, or so many of them, after which one looks at the validation sets."""
+"""The largest number of sets of an epoch. An epoch is a pass over the training sets, or this many, before
+validation."""
 
 SHUFFLING = 2**32 - 2
-"""In the seeds of shuffling, in the place where those of training have the process."""
+"""The entry in the seeds of shuffling that stands where training's seeds have the process."""
 
 
 @dataclass(frozen=True, eq=False)
 class Examples(Dataset["Examples"]):
-    """Encoded sets with their targets and weights, all on one device; chosen from by sets.
+    """Encoded sets with their targets and weights, all on one device. An index selects sets.
 
-    Shapes: context (B, e), or None of no columns; targets (B,) of classes, or (B, t) of numbers; weights (B,).
+    Shapes: context (B, e), or None if there are no columns; targets (B,) of classes, or (B, t) of numbers; weights
+        (B,).
     """
 
     sets: Ragged
@@ -40,7 +42,7 @@ class Examples(Dataset["Examples"]):
         return Examples(self.sets[chosen], context, self.targets[chosen], self.weights[chosen])
 
     def digest(self) -> str:
-        """Returns text that tells these examples from others."""
+        """Returns text that identifies these examples."""
         sha = sha256()
         for tensor in (self.sets.values, self.sets.offsets, self.context, self.targets, self.weights):
             if tensor is not None:
@@ -50,7 +52,7 @@ class Examples(Dataset["Examples"]):
 
     @staticmethod
     def cat(parts: Sequence["Examples"]) -> "Examples":
-        """All of them, one after the other."""
+        """Returns all examples of the parts, end to end."""
         if len(parts) == 1:
             return parts[0]
         contexts = [part.context for part in parts if part.context is not None]
@@ -67,7 +69,7 @@ class Examples(Dataset["Examples"]):
 
 
 class BatchSource(Protocol):
-    """The source of training's batches, in an order that the seed and the number of the step decide."""
+    """The source of training's batches. The seed and the number of the step determine their order."""
 
     seed: int
 
@@ -78,7 +80,7 @@ class BatchSource(Protocol):
 
 
 class RandomBatches:
-    """Batches of examples in memory: each pass takes every set once, in a random order of its own."""
+    """Batches of examples in memory. Each pass takes every set once, in its own random order."""
 
     def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
         self.examples, self.seed = examples, seed
@@ -86,8 +88,8 @@ class RandomBatches:
         self.steps_per_epoch = num_batches(len(examples), batch_size)
 
     def batches(self, step: int) -> Iterator[tuple[Examples, int]]:
-        """Yields batches from the ``step``-th on, without end, each with its number of sets."""
-        # The sets that remain at the end of a pass, if too few for a batch, join the last one.
+        """Yields batches from number ``step`` on, without end, each with its number of sets."""
+        # If too few sets remain at the end of a pass for a batch of their own, they join the last one.
         num_sets = len(self.examples)
         steps_per_pass = max(1, ceil(num_sets / self.batch_size - 0.5))
         device = self.examples.sets.device
@@ -103,11 +105,11 @@ class RandomBatches:
 
 
 def num_batches(num_sets: int, batch_size: int) -> int:
-    """The steps of an epoch."""
+    """Returns the number of steps of an epoch."""
     in_epoch = min(num_sets, EPOCH_SETS)
     return max(1, ceil(in_epoch / min(batch_size, num_sets) - 0.5))
 
 
 def seed_of(*numbers: int) -> int:
-    """A seed of torch from several numbers."""
+    """Returns one seed for torch from several numbers."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -1,4 +1,4 @@
-"""Candidates: the networks that a search may try, by name and settings, or by a function of the user's own."""
+"""Candidates: the networks that a search may try, given by name and settings, or by a user's function."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,14 +18,14 @@ from janossy.sets import Ragged
 from janossy.tables.layout import Layout
 
 Factory = Callable[[Layout, Layout, int], nn.Module]
-"""The layouts of the elements and of the context, and the number of outputs -> a network."""
+"""A function of the layouts of elements and context, and the number of outputs, that builds a network."""
 
 SAMPLE = 64
-"""Sets by which the cost of a network is estimated."""
+"""The number of sets from which the cost of a network is estimated."""
 
 
 DRAWN = ("k2", "k2+features", "k3", "k3+features")
-"""Strategies that may predict by draws of tuples."""
+"""The strategies that may predict from sampled tuples."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,19 @@ class Candidate:
 
     @property
     def classical(self) -> bool:
-        """True if scikit-learn fits it, to statistics of sets."""
+        """True if scikit-learn fits the candidate to statistics of sets."""
         return self.factory is None and self.strategy in LEARNERS
 
     @property
     def least_size(self) -> int:
-        """Returns how many elements a set needs, for this to be more than a simpler strategy."""
+        """The smallest set size for which the candidate is more than a simpler strategy."""
         num_points: int = self.settings.get("num_points", Settings.num_points)
         least = dict.fromkeys((*LEARNERS, "k1"), 1) | {"k3": 3, "k3+features": 3, "induced": num_points + 1}
         return least.get(self.strategy, 1 if self.factory else 2)
 
     def why_not(self, layout: Layout) -> str:
-        """Returns why it is no more than a simpler candidate for elements of these columns; "" if it is more."""
+        """Returns the reason why the candidate equals a simpler one on elements of these columns; "" if there is
+        none."""
         form = self.settings.get("amounts")
         if form == "log" and not layout.amounts:
             return "no column of numbers spans orders of magnitude"
@@ -63,18 +64,18 @@ class Candidate:
 
     @property
     def variants(self) -> list["Candidate"]:
-        """This one and, of exact pairs or triples, the one that predicts by draws, for where all take too long."""
+        """The candidate and, for exact pairs or triples, the one that predicts from samples if all take too long."""
         drawn = self.strategy in DRAWN and "exact" not in self.settings
         return [self, replace(self, settings={**self.settings, "exact": False})] if drawn else [self]
 
     def suited(self, num_sets: int, mean_size: float) -> "Candidate":
-        """This one, with the settings that follow from the number and the mean size of the sets it is to learn."""
+        """Returns the candidate with the settings that suit the number and mean size of the training sets."""
         if self.factory is not None or self.classical:
             return self
         return replace(self, settings=suited(self.strategy, self.settings, num_sets, mean_size))
 
     def build(self, element_layout: Layout, context_layout: Layout, num_outputs: int) -> nn.Module:
-        """A network with random weights, or a classical learner that waits for its fit."""
+        """Returns a network with random weights, or a classical learner before its fit."""
         if self.classical:
             return ClassicalLearner(self.strategy, (element_layout, context_layout), num_outputs, self.settings)
         if self.factory is None:
@@ -85,7 +86,7 @@ class Candidate:
 
     @property
     def identity(self) -> str:
-        """Text that tells this candidate from others, alike in every process: a function by its module and name."""
+        """Text that identifies the candidate, the same in every process: a function by its module and name."""
         if self.factory is None:
             return str(self)
         owner = self.factory if hasattr(self.factory, "__qualname__") else type(self.factory)
@@ -124,13 +125,13 @@ AUTO = (
     Candidate("gru"),
     Candidate("k3"),
 )
-"""The candidates of ``strategy="auto"``: first what takes a second or two, then what is the most often good."""
+"""The candidates of ``strategy="auto"``: first those that take a second or two, then those that are best most often."""
 
 
 def candidates(strategy: Any) -> list[Candidate]:
-    """The candidates that a ``strategy`` stands for.
+    """Returns the candidates that a ``strategy`` stands for.
 
-    Raises: TypeError or ValueError for what is no strategy.
+    Raises: TypeError or ValueError for anything that is not a strategy.
     """
     if isinstance(strategy, str) and strategy == "auto":
         return list(AUTO)
@@ -168,9 +169,9 @@ def _check_settings(name: str, settings: Mapping[str, Any]) -> None:
 
 
 def seconds_an_epoch(network: nn.Module, training: Ragged, validation: Ragged) -> float:
-    """An estimate of the time that an epoch takes: steps on the training sets, and the loss of those left out.
+    """Returns the estimated seconds of an epoch: steps on the training sets, and the loss of the validation sets.
 
-    Raises: ValueError where the evaluator refuses, as there are too many rows.
+    Raises: ValueError if the evaluator refuses because there are too many rows.
     """
     seconds = _seconds(network, training)
     with untouched(network):
@@ -178,9 +179,9 @@ def seconds_an_epoch(network: nn.Module, training: Ragged, validation: Ragged) -
 
 
 def seconds_to_predict(network: nn.Module, sets: Ragged) -> float:
-    """An estimate of the time that a prediction of these sets takes.
+    """Returns the estimated seconds of a prediction of these sets.
 
-    Raises: ValueError where the evaluator refuses, as there are too many rows.
+    Raises: ValueError if the evaluator refuses because there are too many rows.
     """
     with untouched(network):
         return _seconds(network, sets)

@@ -1,8 +1,8 @@
-"""Checkpoints: what a fit has come to, as files that appear whole; another fit's are refused."""
+"""Checkpoints: the state of a fit in files that are written whole. A checkpoint of another fit is refused."""
 
 from io import BytesIO
 from pathlib import Path
-from pickle import UnpicklingError  # what torch.load raises; nothing is unpickled but tensors and plain data
+from pickle import UnpicklingError  # raised by torch.load, which here unpickles only tensors and plain data
 from typing import Any, cast
 
 import torch
@@ -11,22 +11,23 @@ from janossy.estimators.processes import Processes
 from janossy.files.atomic import write_whole
 
 SECONDS = 10.0
-"""Training is saved so often, at the end of an epoch or between."""
+"""The interval at which training is saved, at the end of an epoch or within one."""
 
 
 class Checkpoint:
-    """A folder with a file for each stage that a fit has come to: the first process reads and writes it for all.
+    """A folder with one file for each stage of a fit. The first process reads and writes it for all processes.
 
-    ``metadata``: what tells this fit from others, as plain data.
+    ``metadata``: plain data that identifies the fit.
     """
 
     def __init__(self, folder: Path, metadata: dict[str, Any], processes: Processes) -> None:
         self.folder, self.metadata, self.processes = folder, metadata, processes
 
     def read(self, stage: str) -> dict[str, Any] | None:
-        """Reads what was written of a stage, None if nothing was; all processes ask, and get the same.
+        """Returns the state of a stage, or None if none was written. All processes call this, and get the same.
 
-        Raises: ValueError, in all of them, for what another fit has written, or nobody; OSError for no such folder.
+        Raises: ValueError, in all processes, for a file of another fit or of another program; OSError if the folder
+            cannot be made.
         """
         found: dict[str, Any] | Exception | None = None
         if self.processes.rank == 0:
@@ -57,7 +58,7 @@ class Checkpoint:
             UnpicklingError,
         ) as error:
             reason = str(error).splitlines()[0][:150]
-            raise ValueError(f"{file} is no checkpoint of janossy ({reason}). Remove it, to begin anew.") from None
+            raise ValueError(f"{file} is not a checkpoint of janossy ({reason}). Remove it to begin anew.") from None
         for name, value in self.metadata.items():
             if there.get(name) != value:
                 raise ValueError(
@@ -67,7 +68,10 @@ class Checkpoint:
         return cast("dict[str, Any] | None", state["state"])
 
     def write(self, stage: str, state: dict[str, Any]) -> None:
-        """Put it in the place of what was there. Raises: OSError where there is no room; what was there stays."""
+        """Writes the state of a stage, whole, in place of an earlier one.
+
+        Raises: OSError if there is no room. The earlier file then stays.
+        """
         if self.processes.rank == 0:
             content = BytesIO()
             torch.save({"metadata": self.metadata, "state": state}, content)

@@ -1,4 +1,4 @@
-"""Targets that are classes: one per set, one in each of several columns, or any number of labels per set."""
+"""Targets that are classes: one class per set, one in each of several columns, or any number of labels per set."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -23,8 +23,8 @@ class ClassTargets:
     """The classes of a fit, and their codes.
 
     - "one": one class per set; ``classes`` has one array.
-    - "columns": one class per set in each of t columns, with an array each.
-    - "labels": any number of labels per set; ``classes`` has one array, of L labels, each there or not.
+    - "columns": one class per set in each of t columns; ``classes`` has one array per column.
+    - "labels": any number of labels per set; ``classes`` has one array of the L labels, each present or absent.
     """
 
     kind: ClassKind
@@ -62,7 +62,7 @@ class ClassTargets:
         return self.classes if self.kind == "columns" else self.classes[0]
 
     def task(self, ordinal: bool) -> Classification:
-        """The task. Raises: ValueError for several classifications of ordered classes."""
+        """Returns the classification task. Raises: ValueError for ordered classes in several columns or labels."""
         if self.kind == "labels":
             sizes: tuple[int, ...] = (2,) * len(self.classes[0])
         else:
@@ -73,13 +73,13 @@ class ClassTargets:
 
     @property
     def are_flags(self) -> bool:
-        """True if each classification is of 0 and 1, so that one probability says all."""
+        """True if each classification is of 0 and 1, so that one probability is enough."""
         return self.kind == "labels" or (
             self.kind == "columns" and all(np.array_equal(each, [0, 1]) for each in self.classes)
         )
 
     def decoded(self, codes: np.ndarray) -> np.ndarray:
-        """Returns the classes (B,) or (B, t) of codes (B, t), or tuples of labels (B,)."""
+        """Returns the classes (B,) or (B, t) for codes (B, t), or tuples of labels (B,)."""
         if self.kind == "one":
             return cast(np.ndarray, self.classes[0][codes[:, 0]])
         if self.kind == "columns":
@@ -93,7 +93,7 @@ class ClassTargets:
         return found
 
     def arranged(self, columns: Tensor) -> np.ndarray | list[np.ndarray]:
-        """Returns the columns of all probabilities as ``predict_proba`` gives them."""
+        """Returns the columns of all probabilities in the form of ``predict_proba``."""
         numbers = columns.numpy()
         if self.kind == "one":
             return numbers
@@ -103,7 +103,7 @@ class ClassTargets:
 
 
 def _labels_of(y: Any) -> list[list[Any]] | None:
-    """Returns the labels of each set, if y holds collections of them; None for anything else.
+    """Returns the labels of each set if y holds collections of labels, or None for anything else.
 
     Raises: ValueError if lists of one length may be rows of columns.
     """
@@ -126,7 +126,7 @@ def _labels_of(y: Any) -> list[list[Any]] | None:
 
 
 def _are_flags(y: Any) -> bool:
-    """Returns True for a sequence of lists of one length that hold 0 and 1 alone."""
+    """Returns True for a sequence of lists of one length that hold only 0 and 1."""
     if not isinstance(y, list | tuple) or not all(isinstance(each, list | tuple) for each in y):
         return False
     return len({len(each) for each in y}) == 1 and all(

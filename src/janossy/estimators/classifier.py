@@ -1,4 +1,4 @@
-"""SetClassifier: scikit-learn's classifier, of sets."""
+"""SetClassifier: a classifier of sets with scikit-learn's interface."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -26,42 +26,47 @@ from janossy.tables.forms import Names
 
 
 class SetClassifier(ClassifierMixin, SetEstimator):
-    """A classifier of sets: networks of several kinds, tried within a time budget, and the best of them averaged.
+    """A classifier of sets. It tries networks of several kinds within a time budget, and averages the best of them.
 
-    ``X`` is whatever ``as_sets`` takes, one row per set: a list of arrays, a table with list columns, a ``SetTable``
-    of a long table, …; a plain matrix is sets of one element. Columns are standardised or embedded by the training
-    sets.
+    ``X`` is anything that ``as_sets`` takes, one row per set: a list of arrays, a table with columns of lists, or a
+    ``SetTable`` of a long table. A plain matrix is sets of one element. Columns are standardised or embedded by the
+    training sets.
 
     X may also name Parquet files that exceed the memory: a path, a pattern or a ``SetStream``. y is then the name of a
-    column. One network learns, from a piece at a time, in as many processes as torchrun has started.
+    column. One network learns from a piece at a time, in as many processes as torchrun has started.
 
     There are two uncertainties. ``predict_proba`` is confidence in the label: an average over networks, calibrated by
     a temperature on validation sets. ``return_std=True`` adds a standard error over the random orders that strategies
     such as "gru" average over. It is 0 for strategies that average exactly.
 
     Args:
-        strategy: "auto" for a search among several kinds of networks; the name of one, such as "k2" or "gru"
-            (``build_network``); a dict of a name under "strategy" and its settings; a function (element_layout,
-            context_layout, num_outputs) -> JanossyNetwork, or any module that is called as one, network(sets,
-            context=…, generator=…); or a list of these to search.
+        strategy: the networks to try, in one of these forms.
+
+            - "auto": a search among several kinds of networks
+            - the name of one, such as "k2" or "gru" (``build_network``)
+            - a dict with a name under "strategy" and its settings
+            - a function (element_layout, context_layout, num_outputs) -> JanossyNetwork, or any module with the same
+              call, network(sets, context=…, generator=…)
+            - a list of these to search
+
         time_budget: seconds after which training ends with the best result so far; None for no limit. If it is not
             reached, a fit depends on ``random_state`` alone, and not on the speed of the machine. The exception are
             candidates of "auto" that are estimated to take longer than the budget.
-        max_epochs, batch_size, learning_rate, patience: settings of training; None for what suits the number of sets.
-            An epoch is a pass over the training sets, or 100,000 of them. Patience is the number of epochs without a
-            better validation loss after which training stops.
-        validation: the validation sets, stratified by class: a fraction of the sets, or a number of folds, each held
-            out by one network in turn. They stop, choose and calibrate networks. None for 5 folds up to 2,000 sets,
-            and for a tenth of more, at most 20,000 sets.
-        num_permutations: random orders that a prediction averages over, for strategies that sample them.
+        max_epochs, batch_size, learning_rate, patience: settings of training; None for values that suit the number of
+            sets. An epoch is a pass over the training sets, or over 100,000 of them. Patience is the number of epochs
+            without a better validation loss after which training stops.
+        validation: the validation sets, stratified by class. They stop, choose and calibrate networks. A fraction of
+            the sets, or a number of folds, each held out by one network in turn. None for 5 folds up to 2,000 sets,
+            and for a tenth of more sets, at most 20,000.
+        num_permutations: the number of random orders that a prediction averages over, if the strategy samples orders.
         numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
         class_weight: as in scikit-learn: None, "balanced" or a dict. It weighs errors, and shifts probabilities.
-        ordinal: True if the classes ascend, as grades do: then cumulative logits are learnt, by networks alone.
+        ordinal: True if the classes ascend, as grades do. Then only networks are tried, and learn cumulative logits.
         checkpoint: a folder to which a fit is saved now and then. After a kill the same fit continues from it, to the
             same result. None saves nothing.
-        num_threads: threads of torch in training; None for one if batches are small, else all that torch has. Another
-            number gives slightly different weights, by rounding.
-        device: where to train and predict, such as "cuda".
+        num_threads: the threads of torch in training. None for one thread if batches are small, else all that torch
+            has. Another number gives slightly different weights, by rounding.
+        device: the device of training and prediction, such as "cuda".
         random_state: a seed, or a ``numpy.random.RandomState``, for a fit that can be repeated.
         verbose: 1 for one line per trial, 2 for one line per epoch.
         progress: a function that is called with a ``Progress`` after every epoch and trial.
@@ -69,9 +74,9 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     Attributes:
         classes_: the labels, in the order of ``predict_proba``'s columns; a list of arrays for several columns.
         trials_: the candidates, as ``Trial`` records: settings, validation loss and score, seconds, epochs.
-        sensitivity_: how much single orders of validation sets matter to the main network that samples orders
-            (``janossy.inference.Sensitivity``); None if no network does.
-        validation_sets_, scan_, seconds_: after a fit to files only. The validation sets with their targets, the
+        sensitivity_: the effect of single orders on validation sets, for the main network that samples orders
+            (``janossy.inference.Sensitivity``); None if no network samples orders.
+        validation_sets_, scan_, seconds_: only after a fit to files. The validation sets with their targets, the
             results of the first pass, and the seconds of "scan" and "training". Their "reading" is the time that
             training waited for files.
         interrupted_: True if Ctrl-C ended the search. The best model so far then predicts. A second Ctrl-C ends at
@@ -80,13 +85,16 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         n_features_in_, feature_names_in_: as in scikit-learn, for tables and matrices.
 
     y may also be an array (B, t), of a class in each of t columns, or hold a collection of labels for each set. Such a
-    fit learns from all of them at once, by networks alone.
+    fit learns all of them at once, by networks alone.
 
-    Shapes: B sets, y (B,) -> labels (B,), probabilities (B, classes). y (B, t) -> labels (B, t), and a list of t
-        arrays of probabilities, or, if all columns hold 0 and 1, the probabilities of 1 (B, t). Collections of L labels
-        in all -> tuples of labels (B,), an object array, and their probabilities (B, L).
-    Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
-        training diverges, or a prediction is not finite; KeyboardInterrupt after Ctrl-C before there is anything to
+    Shapes: B sets, y (B,) -> labels (B,), probabilities (B, classes).
+
+        - y (B, t) -> labels (B, t), and a list of t arrays of probabilities. If all columns hold 0 and 1, the
+          probabilities of 1, (B, t).
+        - Collections of L labels in all -> tuples of labels (B,), an object array, and their probabilities (B, L).
+
+    Raises: TypeError or ValueError, in fit, for sets, targets or settings that it cannot take. FloatingPointError if
+        training diverges, or a prediction is not finite. KeyboardInterrupt if Ctrl-C comes before there is a network to
         keep.
 
     Example:
@@ -149,8 +157,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learns to predict the class y (B,) of each set of X, or several, y (B, t), or a collection of labels.
 
-        ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both
-        learnt from and in validation. Of files both are names of columns.
+        ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both in
+        training and in validation. For files, both are names of columns.
         """
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
             if stream.y is not None and not isinstance(stream.y, str):
@@ -196,10 +204,10 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """The most probable class of each set (B,); of several columns (B, t); of labels, those more probable than not.
+        """Returns the most probable class of each set (B,), or of each column (B, t).
 
-        ``return_std``: also the standard errors of their probabilities over random orders, (B,), (B, t) or (B, L): how
-        far other orders would move them. 0 where none are drawn.
+        For labels, it returns those whose probability exceeds 1/2. ``return_std`` adds the standard errors of the
+        probabilities over random orders, (B,), (B, t) or (B, L). They are 0 if no orders are sampled.
         """
         outcome, task = self._outcome(X), self.task_
         codes = task.codes(outcome.mean)
@@ -216,17 +224,17 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     def predict_proba(self, X: Any, return_std: Literal[True]) -> tuple[Any, Any]: ...
 
     def predict_proba(self, X: Any, return_std: bool = False) -> Any:
-        """The probability of each class (B, C), in the order of ``classes_``.
+        """Returns the probability of each class (B, C), in the order of ``classes_``.
 
-        Of several columns it is a list of such arrays, or (B, t) for 0 and 1; of labels (B, L).
-        ``return_std``: also its standard error over random orders, in the same form.
+        For several columns it is a list of such arrays, or (B, t) for 0 and 1. For labels it is (B, L).
+        ``return_std`` adds its standard error over random orders, in the same form.
         """
         outcome, arranged = self._outcome(X), self._class_targets.arranged
         probabilities = arranged(outcome.mean)
         return (probabilities, arranged(outcome.standard_error)) if return_std else probabilities
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The part of the sets whose class is right; of several classes or labels, whose classes are all right."""
+        """Returns the fraction of the sets whose class is right, or whose classes or labels are all right."""
         check_is_fitted(self)
         if self._class_targets.kind == "one":
             return float(super().score(X, y, sample_weight))
@@ -238,10 +246,10 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         return float(np.average(right, weights=sample_weight))
 
     def change_probability(self, X: Any) -> np.ndarray:
-        """Returns the probability that averaging over more orders would give another class, (B,): 0 if none are drawn.
+        """Returns the probability that averaging over more orders would give another class, (B,).
 
-        This is about the order alone, and not the probability that the class is wrong. Raises: AttributeError for
-        several classes per set.
+        It is 0 if no orders are sampled. It concerns only the orders, and is not the probability of a wrong class.
+        Raises: AttributeError for several classes per set.
         """
         check_is_fitted(self)
         if self._class_targets.kind != "one":
@@ -256,16 +264,17 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         return changes[:, 0] if self._class_targets.kind == "one" else changes
 
     def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, Any]:
-        """Returns what the networks that left out a set in training say of it, as kept from ``fit``.
+        """Returns out-of-fold predictions of the validation sets, as kept from ``fit``.
 
-        They would say it of new sets, but that the choice among candidates, and the temperature, have looked at it.
-        Saved models do not have it.
+        Each set is predicted by the networks that have not learnt from it. These predictions are those of new sets,
+        except that the choice of candidates and the temperature have used them. Saved models do not have them.
 
         Args:
-            num_permutations: how many of the orders that were drawn count. None for all.
+            num_permutations: the number of sampled orders that count. None for all.
 
-        Shapes: the numbers of the sets in X (V,), and probabilities (V, C), or as ``predict_proba`` gives several.
-        Raises: NotFittedError before fit, and of a model that was loaded.
+        Shapes: the numbers of the sets in X (V,), and probabilities (V, C), or the form of ``predict_proba`` for
+            several.
+        Raises: NotFittedError before fit, and for a loaded model.
         """
         sets, means = self._validation_means(num_permutations)
         return sets, self._class_targets.arranged(means)

@@ -1,4 +1,4 @@
-"""Contenders of a search: candidates with the networks that were trained of them, and may be trained further."""
+"""Contenders of a search: candidates with their trained networks, which may be trained further."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from janossy.estimators.trials import Trial
 
 @dataclass(eq=False)
 class Run:
-    """A network that has been trained on one split, with its outputs for the split's validation sets.
+    """A network that was trained on one split, with its outputs for the split's validation sets.
+
+    ``training`` is the paused training, or None if it cannot continue.
 
     Shapes: outputs (V, m, out), as ``outputs_by_draw`` gives them; predicted (V, out), their linked mean.
-
-    ``training``: paused, to go on; None if there is nothing to go on with.
     """
 
     network: nn.Module
@@ -33,10 +33,11 @@ class Run:
 
 @dataclass(eq=False)
 class Contender:
-    """A candidate in a search. Its runs are on the first of the splits, in their order.
+    """A candidate in a search. Its runs are on the first splits, in the order of the splits.
 
-    ``losses``: on the validation sets of its splits, after each round. ``planned``: epochs of all rounds together.
-    ``is_over``: True if further rounds would not help, or cannot be.
+    - ``losses``: on the validation sets of its splits, after each round.
+    - ``planned``: the epochs of all rounds together.
+    - ``is_over``: True if further rounds would not help, or are not possible.
     """
 
     index: int
@@ -49,14 +50,14 @@ class Contender:
 
     @property
     def seconds(self) -> float:
-        """The time that its first network was trained for."""
+        """The training time of the first network."""
         return self.runs[0].trained.seconds
 
     @property
     def gain_hoped_for(self) -> float:
-        """The fall of the loss in two further rounds, if each brings as much as the last one did.
+        """The fall of the loss in two further rounds, if each brings as much as the last round.
 
-        The loss of a learning curve falls ever more slowly, so that hardly more than this is to be expected.
+        Learning curves flatten, so a larger fall is unlikely.
         """
         if len(self.losses) > 1:
             gain = self.losses[-2] - self.losses[-1]
@@ -67,10 +68,10 @@ class Contender:
 
     @property
     def optimism(self) -> float:
-        """The part of the loss that is hidden, as each network was stopped by the very sets that judge it.
+        """The amount by which the loss is too small, because each network was stopped by the sets that judge it.
 
-        It is the mean difference between each split's validation loss at the epoch that is best for the other splits,
-        and at its own best epoch. 0 for one split, and for learners that are not stopped.
+        It is the mean difference of each split's validation loss between the epoch that is best for the other splits
+        and its own best epoch. It is 0 for one split, and for learners that are not stopped.
         """
         curves = [[row["valid_loss"] for row in run.trained.history] for run in self.runs]
         num = min(map(len, curves), default=0)
@@ -81,11 +82,14 @@ class Contender:
         return float((losses[np.arange(len(losses)), chosen] - losses.min(1)).mean())
 
     def predicted(self, num_splits: int) -> Tensor:
-        """The predictions (V, out) of the validation sets of so many splits."""
+        """Returns the predictions (V, out) of the validation sets of the first ``num_splits`` splits."""
         return torch.cat([run.predicted for run in self.runs[:num_splits]])
 
     def trial(self, task: Task, targets: Tensor, weights: Tensor, weight: float) -> Trial:
-        """The record of this contender. ``targets``, ``weights``: of the validation sets of all splits, in turn."""
+        """Returns the record of this contender.
+
+        ``targets`` and ``weights`` are those of the validation sets of all splits, in the order of the splits.
+        """
         named = self.candidate.strategy, dict(self.candidate.settings)
         if not self.runs:
             return Trial(*named, 0, 0, 0.0, inf, -inf, note=self.note, candidate=self.index)
@@ -106,15 +110,15 @@ class Contender:
 
 
 def mean_loss(task: Task, predicted: Tensor, targets: Tensor, weights: Tensor) -> float:
-    """Returns the weighted mean of the losses of predictions (V, out)."""
+    """Returns the weighted mean loss of predictions (V, out)."""
     return float((task.losses(predicted, targets) * weights).sum() / weights.sum())
 
 
 def linked(outputs: Tensor, task: Task) -> Tensor:
-    """Returns the predictions (V, out) that outputs by draw (V, m, out) make."""
+    """Returns the predictions (V, out) from outputs by draw (V, m, out)."""
     return linked_mean(outputs, task.link(1.0))
 
 
 def _ending(runs: Sequence[Run]) -> str:
-    """Returns why the first network that did not end as planned ended."""
+    """Returns the ending of the first network that did not end as planned."""
     return next((str(run.trained.ending) for run in runs if run.trained.ending), "")

@@ -65,7 +65,7 @@ class Ensemble:
     temperature: float = 1.0
 
     def to(self, device: str | torch.device) -> "Ensemble":
-        """The same, its networks moved to a device."""
+        """Returns the same, its networks moved to a device."""
         for network in self.networks:
             network.to(device)
         return self

@@ -62,7 +62,7 @@ class FitSettings(BaseEstimator):
         self.progress = progress
 
     def _limits(self) -> Limits:
-        """The settings of training, checked."""
+        """Returns the settings of training, checked."""
         owner = type(self).__name__
         for name in ("max_epochs", "batch_size", "patience", "num_threads"):
             check_integer(owner, name, getattr(self, name), 1, optional=True)

@@ -63,20 +63,20 @@ class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         self.drop = drop
 
     def fit(self, X: Any, y: Any = None) -> "GroupRows":
-        """Check that X is such a table; y is not looked at."""
+        """Checks that X is such a table; y is not looked at."""
         self.transform(X)
         return self
 
     def transform(self, X: Any) -> SetTable:
-        """The sets of X, one row per set."""
+        """Returns the sets of X, one row per set."""
         return cast(SetTable, as_sets(X, **self.get_params(deep=False)))
 
     def fit_transform(self, X: Any, y: Any = None) -> SetTable:
-        """The sets of X, one row per set."""
+        """Returns the sets of X, one row per set."""
         return self.transform(X)
 
     def target(self, X: Any, y: Any) -> np.ndarray:
-        """The target of each set of X, in their order: (B,), or (B, t) for several.
+        """Returns the target of each set of X, in their order: (B,), or (B, t) for several.
 
         y is the name of a column of X that is constant in each set, or whatever ``as_sets`` takes.
         """

@@ -37,7 +37,7 @@ class ElementImportance:
         return len(self.offsets) - 1
 
     def __getitem__(self, b: int) -> np.ndarray:
-        """The changes of the elements of one set, (n,) or (n, t)."""
+        """Returns the changes of the elements of one set, (n,) or (n, t)."""
         b = range(len(self))[b]
         return self.changes[self.offsets[b] : self.offsets[b + 1]]
 
@@ -54,7 +54,7 @@ class ElementImportance:
         return ranks.reshape(self.changes.shape)
 
     def plot(self, b: int = 0, labels: list[str] | None = None, path: str | PathLike[str] | None = None) -> "Figure":
-        """Draw the elements of set b as bars, those that changed the most on top; needs ``janossy[plot]``.
+        """Draws the elements of set b as bars, those that changed the most on top; needs ``janossy[plot]``.
 
         ``labels``: what the elements are called, else their numbers. With ``path``, the figure is written there.
         """
@@ -86,7 +86,7 @@ class ElementImportance:
 def leave_one_out(
     ensemble: Ensemble, sets: Ragged, context: Tensor | None, num_permutations: int
 ) -> tuple[Tensor, Tensor]:
-    """The mean prediction of each set (B, out), and of each set without each of its elements, (N, out)."""
+    """Returns the mean prediction of each set (B, out), and of each set without each of its elements, (N, out)."""
     whole = ensemble.predict(sets, context, num_permutations).mean
     without, gathered, num_elements = [whole[:0]], [], 0
     for b, n in enumerate(sets.sizes):

@@ -78,7 +78,7 @@ class Interrupts:
         return self.insisted or (self.came and not self.patient)
 
     def check(self) -> None:
-        """Raise the KeyboardInterrupt again, if there was one."""
+        """Raises the KeyboardInterrupt again, if there was one."""
         if self.ends:
             raise KeyboardInterrupt
 

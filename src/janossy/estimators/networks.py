@@ -30,7 +30,7 @@ alone.
 
 
 def check_set_network(network: object, owner: str) -> None:
-    """Raise a TypeError unless it is a JanossyNetwork, or a module that is called as one.
+    """Raises a TypeError unless it is a JanossyNetwork, or a module that is called as one.
 
     That is network(sets, context=…, generator=…) -> (B, out): of a ``Ragged``, the sets' own columns (B, e) or None,
     and the source of the random numbers of training.
@@ -69,7 +69,7 @@ def drawn_in_training(network: nn.Module) -> Orderings | None:
 def outputs_in_training(
     network: nn.Module, sets: Ragged, context: Tensor | None, generator: torch.Generator | None
 ) -> Tensor:
-    """The outputs (B, out) of a step of training, or of one by which sets left out are judged after an epoch.
+    """Returns the outputs (B, out) of a step of training, or of one by which sets left out are judged after an epoch.
 
     To look at all pairs of large sets after every epoch would take longer than to train: those are judged by what is
     drawn in training, the same draws after every epoch.
@@ -82,7 +82,7 @@ def outputs_in_training(
 
 @torch.no_grad()
 def exact_outputs(network: nn.Module, sets: Ragged, context: Tensor | None) -> Tensor:
-    """The outputs (B, out), in evaluation, of a network that draws nothing."""
+    """Returns the outputs (B, out), in evaluation, of a network that draws nothing."""
     with evaluating(network):
         return cast(Tensor, network(sets, context=context, generator=None))
 

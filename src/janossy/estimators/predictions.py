@@ -20,7 +20,7 @@ def num_target_names(model: SetClassifier | SetRegressor) -> int:
 
 
 def prediction_schema(model: SetClassifier | SetRegressor, targets: Sequence[str] = ()) -> pa.Schema:
-    """The columns of ``predictions``."""
+    """Returns the columns of ``predictions``."""
     if isinstance(model, SetClassifier):
         return pa.schema([field for field, _ in _of_classes(model, targets, None)])
     names = [""] if model._flat else [f"_{name}" for name in targets or range(len(model.y_mean_))]
@@ -47,7 +47,7 @@ def predictions(
 def _of_classes(
     model: SetClassifier, targets: Sequence[str], outcome: Outcome | None
 ) -> Iterator[tuple[pa.Field, np.ndarray | None]]:
-    """The columns of a classifier's predictions, with their values if there is an outcome.
+    """Yields the columns of a classifier's predictions, with their values if there is an outcome.
 
     - One class: the class, all probabilities, and the standard error and probability of change of the class.
     - Several columns: the class, all probabilities, and the standard error, of each.
@@ -83,7 +83,7 @@ def _of_classes(
 
 
 def beside_ids(ids: pa.Schema, predicted: pa.Schema) -> pa.Schema:
-    """Both, one after the other; a column of ids that has the name of a prediction gets an underscore."""
+    """Returns both, one after the other; a column of ids that has the name of a prediction gets an underscore."""
     taken, fields = set(predicted.names), []
     for field in ids:
         name = field.name

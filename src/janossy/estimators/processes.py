@@ -73,7 +73,7 @@ class Processes:
         return given[0]
 
     def total(self, x: Tensor) -> Tensor:
-        """The sum over all of them, with a gradient."""
+        """Returns the sum over all of them, with a gradient."""
         return cast(Tensor, _Sum.apply(x)) if self.num > 1 else x  # type: ignore[no-untyped-call]
 
     def trained(self, network: nn.Module) -> nn.Module:

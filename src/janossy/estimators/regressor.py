@@ -185,7 +185,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
     def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """The number of each set (B,), or the numbers (B, t), as y was.
+        """Returns the number of each set (B,), or the numbers (B, t), as y was.
 
         ``return_std``: also their standard error over random orders, in the same shape: how far other orders would move
         them. 0 where none are drawn. It is about the order alone, and says nothing of how far off a prediction is.
@@ -261,7 +261,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         return columns
 
     def _in_units(self, X: Any, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of each set as y was, and their standard errors, (B, t, q): q is 1 but for quantiles."""
+        """Returns the numbers of each set as y was, and their standard errors, (B, t, q): q is 1 but for quantiles."""
         outcome = self._outcome(X, seed)
         mean = self._unstandardised(outcome.mean)
         with np.errstate(over="ignore"):
@@ -294,7 +294,7 @@ def _check_range(targets: np.ndarray, loss: LossName) -> None:
 
 
 def _weighted_quantile(targets: np.ndarray, weights: np.ndarray, level: float) -> np.ndarray:
-    """The least number of each target that a part of ``level`` of the weights does not exceed, (t,)."""
+    """Returns the least number of each target that a part of ``level`` of the weights does not exceed, (t,)."""
     order = targets.argsort(0)
     sums = weights[order].cumsum(0)
     places = (sums < level * sums[-1]).sum(0).clip(max=len(targets) - 1)

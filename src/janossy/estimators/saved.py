@@ -33,7 +33,7 @@ KINDS: dict[str, type[SetClassifier] | type[SetRegressor]] = {
 
 
 def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a fitted estimator as a folder of model.safetensors and model.json, or, for a path in .zip, a zip of it.
+    """Writes a fitted estimator as a folder of model.safetensors and model.json, or, for a path in .zip, a zip of it.
 
     It holds all that predicts (the encoder's state, the networks and their weights, the classes, the temperature),
     the settings and ``trials_``; not ``sensitivity_``, and of a strategy that is a function, its name. The folder
@@ -158,7 +158,7 @@ def _networks(descriptions: list[Any], tensors: Mapping[str, Tensor]) -> list[Ja
 
 
 def _check_fits(network: JanossyNetwork | StatisticsNetwork, layout: Layout, context: Layout, num_outputs: int) -> None:
-    """Raise a SavedModelError where a network reads other columns than the encoder writes, or gives other outputs."""
+    """Raises a SavedModelError where a network reads other columns than the encoder writes, or gives other outputs."""
     if isinstance(network, StatisticsNetwork):
         _check_statistics(network, layout, context, num_outputs)
         return
@@ -207,7 +207,7 @@ def _settings(saved: Saved, kind: type[SetClassifier] | type[SetRegressor]) -> d
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON has it: numbers that are not finite, and what is no plain value, by their names."""
+    """Returns a setting as JSON has it: numbers that are not finite, and what is no plain value, by their names."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not isfinite(value):

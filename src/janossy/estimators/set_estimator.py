@@ -155,7 +155,7 @@ class SetEstimator(TransformerMixin, FitSettings):
 
     @waiting()
     def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, groups: np.ndarray | None, task: Task) -> None:
-        """Train on sets, targets (B,) or (B, t), weights, of which some may be 0, and the numbers of their groups."""
+        """Trains on sets, targets (B,) or (B, t), weights, of which some may be 0, and the numbers of their groups."""
         several = isinstance(task, Classification) and len(task.sizes) > 1
         limits, tried = self._limits(), self._candidates(several)
         if hasattr(self, "ensemble_"):
@@ -260,7 +260,7 @@ class SetEstimator(TransformerMixin, FitSettings):
 
     @waiting()
     def _fit_stream(self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], Targets]) -> None:
-        """Learn from sets in files, of which memory holds a few at a time."""
+        """Learns from sets in files, of which memory holds a few at a time."""
         owner = type(self).__name__
         if isinstance(self.validation, Integral):
             raise ValueError(f"{owner} leaves out a part of sets in files, as 0.1; got validation={self.validation}.")
@@ -320,7 +320,7 @@ class SetEstimator(TransformerMixin, FitSettings):
                 interrupts.came = True
 
     def _sets(self, X: Any, reset: bool = False) -> SetTable:
-        """The sets of X, which in prediction must have the columns of training."""
+        """Returns the sets of X, which in prediction must have the columns of training."""
         matrix = len(getattr(X, "shape", ())) == 2
         if matrix:
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -330,7 +330,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         return sets
 
     def _encoded(self, X: Any) -> tuple[Ragged, Tensor | None]:
-        """The sets of X and their context, as the networks read them."""
+        """Returns the sets of X and their context, as the networks read them."""
         check_is_fitted(self)
         sets = self._sets(X)
         encoded = self.encoder_.transform(sets)

@@ -42,7 +42,7 @@ def _goes_on(n: np.ndarray, y: np.ndarray, alternative: str, level: float) -> bo
 
 
 def _trend(n: np.ndarray, y: np.ndarray, alternative: str) -> tuple[float, float, float]:
-    """The slope of y over n, its standard error, and how probable as steep a one is by chance."""
+    """Returns the slope of y over n, its standard error, and how probable as steep a one is by chance."""
     if len(n) < 3 or np.ptp(n) == 0:
         return 0.0, inf, 1.0
     if (y == y[0]).all():

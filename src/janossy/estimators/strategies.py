@@ -73,7 +73,7 @@ class Settings:
 def build_network(
     strategy: str, element_layout: Layout, context_layout: Layout, num_outputs: int, **settings: Any
 ) -> JanossyNetwork:
-    """The network of this name for sets of such elements, and with such columns of their own.
+    """Returns the network of this name for sets of such elements, and with such columns of their own.
 
     - "k1", "k2", "k3": a perceptron on each element, pair or triple, and the mean over all of them;
     - "k2+features", "k3+features": the same, which also reads differences and equalities of pairs (``FeaturedMLP``);
@@ -150,7 +150,7 @@ def _forms(settings: Settings, layout: Layout) -> dict[str, Any]:
 
 
 def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
-    """The settings of a strategy, with these in the place of its own.
+    """Returns the settings of a strategy, with these in the place of its own.
 
     Raises: ValueError for an unknown strategy or setting; TypeError or ValueError for an invalid depth.
     """
@@ -305,7 +305,7 @@ def _features(k: int, in_features: int, settings: Settings, layout: Layout, h: C
 
 
 def _by_feature(given: Mapping[str, Any], layout: Layout, places: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """The arguments of ``TupleFeatures`` by the features that columns become, from those by columns."""
+    """Returns the arguments of ``TupleFeatures`` by the features that columns become, from those by columns."""
     kinds = dict.fromkeys(("differences", "absolute_differences", "products"), "columns")
     kinds |= dict.fromkeys(("equal", "distances"), "groups") | dict.fromkeys(("units", "periods"), "numbers")
     if unknown := [name for name in given if name not in kinds]:

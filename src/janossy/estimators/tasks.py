@@ -204,7 +204,7 @@ class Regression:
         return cast(Tensor, self.criterion(mean, targets))
 
     def points(self, mean: Tensor) -> Tensor:
-        """One number per target, (B, t): of quantiles the middle one."""
+        """Returns one number per target, (B, t): of quantiles the middle one."""
         return mean[:, self.middle :: max(1, len(self.quantiles))]
 
     def score(self, mean: Tensor, targets: Tensor, weights: Tensor) -> float:

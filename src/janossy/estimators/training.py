@@ -46,7 +46,7 @@ class Plan:
     """When training ends at the latest, by ``clock.now``."""
 
     def rate(self, step: int, num_steps: float) -> float:
-        """The learning rate at a step of so many: a linear warm-up, and the first half of a cosine."""
+        """Returns the learning rate at a step of so many: a linear warm-up, and the first half of a cosine."""
         part = min(1.0, step / num_steps)
         if part < WARM_UP:
             return self.learning_rate * (part + 1e-3) / (WARM_UP + 1e-3)

@@ -1,4 +1,4 @@
-"""Tables of sets: from a user's own data to columns, codes and numbers (needs the extra ``estimators``)."""
+"""Tables of sets: a user's own data as columns, codes and numbers (needs the extra ``estimators``)."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ _FILES = {
     "TableEncoder": "encoder",
     "as_sets": "forms",
 }
-"""Names whose files import torch, which takes seconds and memory: imported when asked for."""
+"""Names and their files. These files import torch, which takes seconds and memory, so each is imported on demand."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,6 +1,4 @@
-"""The coding of one column as numbers of a network: standardised, or as codes of categories; fitted, and as plain
-data.
-"""
+"""Codes of one column, fitted on training sets: standardised numbers, or codes of categories; both as plain data."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -16,37 +14,39 @@ FORMAT, VERSION = "janossy.TableEncoder", 1
 """The format and version of the state of a ``TableEncoder``."""
 
 MAX_CODES = 2**24
-"""Codes are whole numbers in float32, which holds them exactly up to this."""
+"""The largest number of codes. Codes are whole numbers in float32, which is exact up to 2^24."""
 
 MAX_CATEGORY = 2**20
-"""Characters of a category."""
+"""The largest number of characters of a category."""
 
 TURNS = ((-np.pi, np.pi), (0.0, 2 * np.pi), (-180.0, 180.0), (0.0, 360.0))
-"""The ranges of angles."""
+"""The ranges in which angles lie, in radians and in degrees."""
 
 MAX_GAP = 0.05
-"""Angles leave no larger part of the turn empty."""
+"""The largest empty part of a turn that values may leave and still be angles."""
 
 FEWEST_ANGLES = 100
-"""The number of values below which nothing is concluded."""
+"""The smallest number of values that can show a column of angles."""
 
 NUM_BINS = 16
-"""Bins of equally many numbers, by whose ends a distribution is known."""
+"""The number of quantile bins that describe a distribution."""
 
 ROUNDING = 4 * np.finfo(np.float64).eps
-"""A column that varies by no more than this, relative to its largest value, is constant but for rounding."""
+"""The largest relative variation of a constant column. It is relative to the largest value, and allows for rounding."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A numeric, boolean or date column: (x - mean) / scale, the mean for what is missing, and whether it is missing.
+    """A numeric, boolean or date column as (x - mean) / scale. The mean stands for missing values.
 
-    ``scale`` is 0 for a column that is constant in training: it is encoded as 0 whatever it holds, as training says
-    nothing of what it means. ``missing``: values were missing in training, and a second column is 1 where one is.
-    ``period``: 2π or 360 where values lie all around a turn, in radians or degrees, else 0. ``low``, ``high``: the
-    range of training; equal if it is not known, or the column constant. ``smallest``: the smallest positive number, in
-    whose units logarithms are taken; 0 without any, and -1 if there are negative numbers. ``quantiles``: those at the
-    levels 0, 1/16, …, 1; empty if they are not known, as of files that are read piece by piece.
+    - ``scale`` is 0 if the column is constant in training. The column is then always encoded as 0, because training
+      says nothing about other values.
+    - ``missing`` is True if values were missing in training. A second column is then 1 where a value is missing.
+    - ``period`` is 2π or 360 if the values lie all around a turn, in radians or degrees; else 0.
+    - ``low`` and ``high`` are the range of training. They are equal if it is unknown or the column is constant.
+    - ``smallest`` is the smallest positive number, the unit of logarithms. It is 0 if there is no positive number, and
+      -1 if there are negative numbers.
+    - ``quantiles`` are those at the levels 0, 1/16, …, 1. They are empty if unknown, as for files read in pieces.
     """
 
     name: str
@@ -66,7 +66,10 @@ class Number:
 
     @classmethod
     def fit(cls, column: Column, name: str, where: Where) -> "Number":
-        """The mean and standard deviation of the values there are, in float64; 0 and 0 of none."""
+        """Returns the code of a column, from its values that are not missing, in float64.
+
+        The mean and the scale are 0 if all values are missing. Raises: ValueError, naming the row, for infinity.
+        """
         numbers, missing = column.numbers(), column.missing()
         if np.isinf(numbers).any():
             raise _not_finite(name, int(np.isinf(numbers).argmax()), where)
@@ -87,13 +90,13 @@ class Number:
         return cls(name, column.kind, mean, scale, bool(missing.any()), period, low, high, smallest, quantiles)
 
     def far(self, column: Column) -> np.ndarray:
-        """Flags values (N,) that are farther outside the range of training than that is wide."""
+        """Flags values (N,) that lie farther outside the range of training than that range is wide."""
         numbers, width = column.numbers(), self.high - self.low
-        with np.errstate(invalid="ignore"):  # of missing ones
+        with np.errstate(invalid="ignore"):  # missing values are NaN
             return ((numbers < self.low - width) | (numbers > self.high + width)) & (width > 0)
 
     def encode(self, column: Column, out: np.ndarray, where: Where, standardize: bool) -> None:
-        """Write the numbers to out (N, 1 or 2), float32."""
+        """Writes the numbers to out (N, 1 or 2), float32."""
         numbers, missing = column.numbers(), column.missing()
         if missing.any():
             numbers = np.where(missing, self.mean, numbers)
@@ -111,13 +114,13 @@ class Number:
 
 
 def _smallest(numbers: np.ndarray) -> float:
-    """Returns the smallest positive one of numbers that are not all 0, or -1 if there are negative ones."""
+    """Returns the smallest positive number, or -1 if there are negative numbers. Some number must not be 0."""
     return -1.0 if (numbers < 0).any() else float(numbers[numbers > 0].min())
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The numbers within each of ``TURNS``: how many, the least, the largest, and which parts of it they fill."""
+    """A summary of numbers for each range of ``TURNS``: their count, minimum, maximum, and the parts that they fill."""
 
     num: int = 0
     least: float = np.inf
@@ -138,7 +141,7 @@ class Turns:
         return cls(len(values), least, largest, tuple(filled))
 
     def and_(self, other: "Turns") -> "Turns":
-        """Returns the turns of these numbers and others."""
+        """Returns the summary of these numbers and others together."""
         filled = tuple(mine | theirs for mine, theirs in zip(self.filled, other.filled, strict=True))
         least, largest = min(self.least, other.least), max(self.largest, other.largest)
         return Turns(self.num + other.num, least, largest, filled)
@@ -177,7 +180,7 @@ class Categories:
 
     @classmethod
     def fit(cls, column: Column, name: str) -> "Categories":
-        """The categories that occur."""
+        """Returns the categories that occur."""
         occur = np.bincount(column.values.astype(np.int64) + 1, minlength=len(column.categories) + 1) > 0
         categories = [x for x, occurs in zip(column.categories, occur[1:], strict=True) if occurs]
         categories.sort(key=lambda x: (isinstance(x, str), x))
@@ -199,7 +202,7 @@ class Categories:
         return Categories(self.name, tuple(categories), self.missing or other.missing)
 
     def encode(self, column: Column, out: np.ndarray) -> int:
-        """Write the codes to out (N,), float32; the number of zeros among them."""
+        """Writes the codes to out (N,), float32; the number of zeros among them."""
         words = {isinstance(x, str) for x in self.categories}, {isinstance(x, str) for x in column.categories}
         codes = {x: code for code, x in enumerate(self.categories, 1)}
         if all(words) and words[0].isdisjoint(words[1]):
@@ -220,7 +223,7 @@ class Categories:
 
 
 def _spellings(x: Category) -> tuple[str, ...]:
-    """The texts that name a number in a column of text, as it is written without leading zeros."""
+    """Returns the texts that name a number in a column of text, as it is written without leading zeros."""
     if isinstance(x, bool):
         return (str(x), str(x).lower())
     return (str(x), f"{x}.0") if isinstance(x, int) else (str(x),)

@@ -1,4 +1,4 @@
-"""Columns and their kinds: numbers, categories, booleans and dates, as arrays of numpy that say what is missing."""
+"""Columns and their kinds: numbers, categories, booleans and dates, as numpy arrays with marks for missing values."""
 
 import json
 import re
@@ -18,29 +18,29 @@ Kind = Literal["numeric", "categorical", "boolean", "date"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Where = Callable[[int], str]
-"""The name of a row, for errors."""
+"""A function that names a row, for errors."""
 
 Category = str | int | float | bool
 
 FLOAT_WHOLE = 2**53
-"""float64 holds every whole number up to here."""
+"""The largest whole number up to which float64 holds every whole number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
     """One value for each element, or for each set.
 
-    ``values``, by kind, and what stands for a missing value:
+    ``values``, by kind, with the mark of a missing value:
 
     - numeric: any real dtype; NaN
-    - boolean: bool, or floats 0 and 1 where values are missing; NaN
+    - boolean: bool, or floats 0 and 1 if values are missing; NaN
     - date: datetime64; NaT
-    - categorical: numbers of ``categories``; -1
+    - categorical: positions in ``categories``; -1
 
-    Where the source holds such an array without missing values, the column shares its memory.
+    The column shares the memory of its source if the source holds such an array without missing values.
 
-    ``exact``: the same values in Arrow, of a numeric column whose source float64 does not hold: decimals, and large
-    whole numbers beside missing ones. Ids and categories are made of these.
+    ``exact``: the same values in Arrow, for a numeric column whose source float64 does not hold. Such sources are
+    decimals, and large whole numbers beside missing ones. Ids and categories are made from ``exact``.
 
     Shapes: values (N,), exact (N,).
     """
@@ -58,7 +58,7 @@ class Column:
         return Column(self.kind, self.values[rows], self.categories, exact)
 
     def keys(self) -> np.ndarray:
-        """Numbers (N,) that are equal where the values are."""
+        """Returns numbers (N,), equal where the values are equal."""
         if self.exact is not None:
             return _from_dictionary(_dictionary(self.exact), "").values
         if self.kind == "date":
@@ -74,13 +74,13 @@ class Column:
         return np.zeros(len(self), bool)
 
     def numbers(self) -> np.ndarray:
-        """The values as float64 (N,), NaN where missing: booleans are 0 and 1, dates days since 1970-01-01."""
+        """Returns the values as float64 (N,), NaN where missing. Booleans are 0 and 1, dates days since 1970-01-01."""
         if self.kind == "date":
             return (self.values - np.datetime64(0, "D")) / np.timedelta64(1, "D")
         return self.values.astype(np.float64, copy=False)
 
     def decoded(self) -> np.ndarray:
-        """The values themselves (N,): categories as they are called, None where missing; others as they are stored."""
+        """Returns the values (N,) as stored; categories by name, with None for a missing one."""
         if self.kind != "categorical":
             return self.values
         names = np.empty(len(self.categories) + 1, dtype=object)
@@ -88,14 +88,14 @@ class Column:
         return cast(np.ndarray, names[self.values])
 
     def followed_by_missing(self, num: int) -> "Column":
-        """The same values, and behind them so many that are missing."""
+        """Returns the column with ``num`` missing values appended."""
         exact = None if self.exact is None else pa.concat_arrays([self.exact, pa.nulls(num, self.exact.type)])
         return Column(self.kind, np.concatenate((self.values, _EMPTY[self.kind](num).values)), self.categories, exact)
 
     def to_kind(self, kind: Kind, name: str, where: Where = "row {}".format) -> "Column":
-        """The same values as another kind.
+        """Returns the values as another kind.
 
-        Raises: ValueError, naming the column and ``where`` its value is, for one that is not of that kind.
+        Raises: ValueError, naming the column and the row by ``where``, for a value that is not of that kind.
         """
         if kind == self.kind:
             return self
@@ -131,8 +131,9 @@ _EMPTY = {
 
 
 def from_numpy(values: np.ndarray, name: str) -> Column:
-    """The column of an array (N,), sharing its memory unless it holds text or objects, or has the other byte order.
+    """Returns the column of an array (N,).
 
+    It shares the array's memory, unless the array holds text or objects or has the other byte order.
     Raises: TypeError for values of none of the four kinds.
     """
     if not values.dtype.isnative:
@@ -158,8 +159,9 @@ def from_numpy(values: np.ndarray, name: str) -> Column:
 
 
 def from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Column:
-    """The column of an Arrow array (N,), sharing its memory where it holds numbers or dates and no nulls.
+    """Returns the column of an Arrow array (N,).
 
+    It shares the array's memory if the array holds numbers or dates without nulls.
     Raises: TypeError for values of none of the four kinds.
     """
     values = one_chunk(values)
@@ -201,10 +203,11 @@ UUIDS = "arrow.uuid"
 
 
 def category_of(x: Any) -> Any:
-    """Returns a value as ids and categories name it: no two different ones alike.
+    """Returns the value by which ids and categories name x. Different values have different names.
 
-    Dates with a time zone are in UTC, and those with nanoseconds are text. Decimals are numbers where float64 or int
-    hold them, else text. UUIDs and bytes are text, and bytes that are no UTF-8 are hexadecimal.
+    - Dates with a time zone become UTC. Dates with nanoseconds become text.
+    - Decimals become numbers if float64 or int holds them, else text.
+    - UUIDs and bytes become text. Bytes that are not UTF-8 become hexadecimal digits.
     """
     if isinstance(x, tuple):
         return tuple(map(category_of, x))
@@ -236,24 +239,24 @@ def category_of(x: Any) -> Any:
 
 
 HEXADECIMAL = "\\x"
-"""The beginning of bytes that are written as digits, in PostgreSQL and DuckDB too."""
+"""The prefix of bytes that are written in hexadecimal, as in PostgreSQL and DuckDB."""
 
 
 def _durations(values: np.ndarray) -> Column:
-    """Seconds."""
+    """Returns durations as seconds, with exact values if float64 does not hold them."""
     seconds = values / np.timedelta64(1, "s")
     whole = values.view(np.int64)
     there = whole[~np.isnat(values)]
     if not len(there) or max(-int(there.min()), int(there.max())) <= FLOAT_WHOLE:
         return Column("numeric", seconds)
-    one = np.array(1).astype(values.dtype)  # of its unit
+    one = np.array(1).astype(values.dtype)  # one unit of the dtype
     unit = Decimal(int(np.timedelta64(1, "s") / one))
     exact = [None if np.isnat(x) else Decimal(i) / unit for x, i in zip(values, whole.tolist(), strict=True)]
     return Column("numeric", seconds, exact=pa.array(exact))
 
 
 def _from_decimals(values: pa.Array, name: str) -> Column:
-    """Whole numbers where all values are, else floats and the exact values."""
+    """Returns whole numbers if all values are whole, else floats with the exact values."""
     try:
         return from_arrow(values.cast(pa.int64()), name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # fractions, or more than 64 bits hold
@@ -267,7 +270,7 @@ def _exceeds_floats(values: pa.Array) -> bool:
 
 
 def _dictionary(values: pa.Array) -> pa.DictionaryArray:
-    """Codes and values, of any type that ids and categories may have."""
+    """Returns values of any type that ids and categories may have, as codes and distinct values."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         codes = values.storage.dictionary_encode()
@@ -281,7 +284,7 @@ def _dictionary(values: pa.Array) -> pa.DictionaryArray:
 
 
 def _from_dictionary(values: pa.DictionaryArray, name: str) -> Column:
-    """Codes and categories, of which no two are equal and none is missing."""
+    """Returns a column of codes and categories. All categories differ, and none stands for a missing value."""
     codes = values.indices
     if not pa.types.is_signed_integer(codes.type):
         codes = codes.cast(pa.int64())
@@ -295,7 +298,7 @@ def _from_dictionary(values: pa.DictionaryArray, name: str) -> Column:
 
 
 def _as_categories(column: Column, name: str) -> Column:
-    """Numbers and booleans as categories; dates as their text."""
+    """Returns numbers and booleans as categories, and dates as categories of their text."""
     if column.exact is not None:
         return _from_dictionary(_dictionary(column.exact), name)
     if column.kind == "date":
@@ -305,7 +308,7 @@ def _as_categories(column: Column, name: str) -> Column:
 
 
 def _date_texts(values: np.ndarray) -> np.ndarray:
-    """To the microsecond, and to the nanosecond where that loses something."""
+    """Returns dates as text to the microsecond, or to the nanosecond where that loses digits."""
     rounded = values.astype("datetime64[us]")
     text = np.datetime_as_string(rounded).astype(object)
     finer = rounded != values
@@ -315,7 +318,7 @@ def _date_texts(values: np.ndarray) -> np.ndarray:
 
 
 def _listed(dictionary: pa.Array, name: str) -> list[Category | None]:
-    """The values of a dictionary that holds no text, whole numbers as int."""
+    """Returns the values of a dictionary without text. Whole numbers become int."""
     kind = dictionary.type
     if pa.types.is_integer(kind):
         return cast("list[Category | None]", dictionary.to_pylist())
@@ -335,7 +338,7 @@ def _listed(dictionary: pa.Array, name: str) -> list[Category | None]:
 
 
 def _parsed(column: Column, name: str, where: Where) -> Column:
-    """The numbers that text spells, or that categories are."""
+    """Returns categories as numbers, parsed if they are text."""
     numbers = np.full(len(column.categories) + 1, np.nan)
     for code, x in enumerate(column.categories):
         try:
@@ -351,7 +354,7 @@ def _parsed(column: Column, name: str, where: Where) -> Column:
 
 
 def _inferred(values: np.ndarray, name: str) -> pa.Array:
-    """Text and objects as Arrow infers them: text, numbers, booleans or dates."""
+    """Returns text and objects in the type that Arrow infers: text, numbers, booleans or dates."""
     try:
         inferred = pa.array(values, from_pandas=True)
     except OverflowError as error:
@@ -379,7 +382,7 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
 
 
 def _large_integers(values: np.ndarray) -> pa.Array | None:
-    """Whole numbers that 64 bits do not hold, as decimals; None for other values."""
+    """Returns whole numbers beyond 64 bits as decimals, or None for other values."""
     if not all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in values):
         return None
     digits = max(len(str(abs(x))) for x in values if x is not None)
@@ -389,24 +392,24 @@ def _large_integers(values: np.ndarray) -> pa.Array | None:
 
 
 DIGITS = 76
-"""The digits of Arrow's longest decimals."""
+"""The number of digits of Arrow's longest decimals."""
 
 
 def _odd_one(values: np.ndarray) -> tuple[str, int]:
-    """The type of the first value, and the first row of another type."""
+    """Returns the type of the first value, and the first row with another type."""
     types = [type(x).__name__ for x in values]
     return types[0], next((row for row, kind in enumerate(types) if kind != types[0]), 0)
 
 
 def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The same values in one array; copied only if there were several chunks."""
+    """Returns the values in one array. They are copied only if there are several chunks."""
     if not isinstance(values, pa.ChunkedArray):
         return values
     return values.chunk(0) if values.num_chunks == 1 else values.unify_dictionaries().combine_chunks()
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Returns True for columns of text, whichever way Arrow stores it, dictionaries aside."""
+    """Returns True for a type of text, in any of Arrow's storage forms except dictionaries."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -421,7 +424,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def without_views(table: pa.Table) -> pa.Table:
-    """The table with views of text and bytes as plain ones, of which Arrow can take rows."""
+    """Returns the table with views of text and bytes as plain types, from which Arrow can take rows."""
     fields = [each.with_type(_plain_type(each.type)) for each in table.schema]
     schema = pa.schema(fields, table.schema.metadata)
     return table if schema.equals(table.schema) else table.cast(schema)
@@ -443,12 +446,12 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def index_columns(schema: pa.Schema) -> list[str]:
-    """The columns of a table that hold the index of the pandas frame which was written, by its metadata or names."""
+    """Returns the columns that hold the index of a pandas frame, by the table's metadata or by their names."""
     names = {name for name in schema.names if re.fullmatch(r"__index_level_\d+__", name)}
     try:
         about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         names |= {name for name in about.get("index_columns", ()) if isinstance(name, str)}
-    except (ValueError, AttributeError, TypeError):  # of another maker
+    except (ValueError, AttributeError, TypeError):  # metadata from another writer
         pass
     return [name for name in schema.names if name in names]
 

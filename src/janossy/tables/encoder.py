@@ -1,4 +1,4 @@
-"""TableEncoder: columns of every kind as the numbers that a network reads, by what training sets held."""
+"""TableEncoder: columns of every kind as numbers for a network, fitted on training sets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,11 +18,12 @@ from janossy.tables.table import SetTable
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """The input of a network: numbers of the elements, and of the sets themselves, each in its ``Layout``.
+    """The input of a network: numbers of the elements and of the sets themselves, each described by a ``Layout``.
 
-    ``unseen``: how many values of a categorical column were unknown in training, and have code 0, where any were.
+    ``unseen``: by categorical column, the number of values that are new since training, which have code 0. Columns
+    without new values are absent.
 
-    Shapes: elements (N, c), context (B, e), float32; e is 0 where sets have no columns of their own.
+    Shapes: elements (N, c), context (B, e), float32; e is 0 if the sets have no columns of their own.
     """
 
     elements: Ragged
@@ -34,21 +35,25 @@ class Encoded:
 
 
 class TableEncoder:
-    """Columns as numbers, fitted on training sets: categories as codes, numbers standardised.
+    """An encoder of columns as numbers, fitted on training sets: categories as codes, numbers standardised.
 
-    Numbers, booleans and dates (as days) lose the mean of the training elements and are divided by their standard
-    deviation (population), in float64; a missing one becomes the mean. A column that lacks values in training has an
-    indicator beside it, 1 where one is missing; one that lacks them only later has none, as nothing was learnt of it. A
-    column that is constant in training is 0 for ever. Categories have codes 1, 2, …; what is new since training is 0,
-    and counted; missing ones are a category of their own if training had any, else 0. Columns of the sets likewise,
-    each set counting once. A set is encoded alike whatever else is in its table.
+    - Numbers, booleans and dates (as days): minus the mean of the training elements, divided by their standard
+      deviation (population), in float64. A missing value becomes the mean.
+    - A column with missing values in training has an indicator beside it, 1 where a value is missing. A column that
+      lacks values only later has no indicator, because nothing was learnt about missing values.
+    - A column that is constant in training is always 0.
+    - Categories have the codes 1, 2, …. A category that is new since training is 0, and is counted.
+    - Missing categories are a category of their own if training had any, else 0.
+    - Columns of the sets are encoded in the same way; each set counts once.
+
+    The encoding of a set does not depend on the other sets of its table.
 
     Args:
-        standardize: False leaves numbers as they are, but for missing ones.
+        standardize: False leaves numbers as they are, except that missing values become the mean.
 
-    Shapes: a ``SetTable`` of B sets of N elements -> elements (N, c), context (B, e): float32, by ``element_layout``
-        and ``context_layout``; what their columns are called: ``element_names``, ``context_names``.
-    Raises: ValueError for infinities, and for columns other than those of training, in whatever order.
+    Shapes: a ``SetTable`` of B sets of N elements -> elements (N, c), context (B, e), float32. Their columns are
+        described by ``element_layout`` and ``context_layout``, and named by ``element_names`` and ``context_names``.
+    Raises: ValueError for infinities, and for columns other than those of training. Their order does not matter.
 
     Example:
         >>> encoder = TableEncoder().fit(as_sets([["a", "b"], ["a"]]))
@@ -64,7 +69,7 @@ class TableEncoder:
         self._warned: set[str] = set()
 
     def fit(self, sets: SetTable) -> "TableEncoder":
-        """Learn means, standard deviations and categories of these sets."""
+        """Learns the means, standard deviations and categories of these sets."""
         self._warned = set()
         self.elements, self.context = (
             tuple(
@@ -76,7 +81,10 @@ class TableEncoder:
         return self
 
     def transform(self, sets: SetTable) -> Encoded:
-        """The sets as numbers. Warns of values that are new since training, once per column."""
+        """Returns the sets as numbers. Warns about values that are new since training, once per column.
+
+        Raises: ValueError before ``fit``, for other columns than those of training, and for values that do not fit.
+        """
         if not self.elements:
             raise ValueError("TableEncoder expects fit(sets) before transform(sets); got no fit.")
         unseen: dict[str, int] = {}
@@ -94,9 +102,9 @@ class TableEncoder:
         return Encoded(ragged, torch.from_numpy(context), unseen)
 
     def far_values(self, sets: SetTable) -> dict[str, np.ndarray]:
-        """Flags values far outside those of training, (N,) or (B,), of each column of numbers that has such.
+        """Returns flags of values far outside those of training, (N,) or (B,), for each column with such numbers.
 
-        Far is farther from the range of training than that is wide.
+        A value is far if it lies farther outside the range of training than that range is wide.
         """
         found: dict[str, np.ndarray] = {}
         for codes, columns in ((self.elements, sets.elements), (self.context, sets.context)):
@@ -109,7 +117,7 @@ class TableEncoder:
         return found
 
     def fit_transform(self, sets: SetTable) -> Encoded:
-        """Fit, and encode the same sets."""
+        """Learns from these sets, and returns them as numbers."""
         return self.fit(sets).transform(sets)
 
     def _encoded(
@@ -153,11 +161,11 @@ class TableEncoder:
 
     @property
     def context_names(self) -> tuple[str, ...]:
-        """Returns the names of the columns of the encoded context."""
+        """The names of the columns of the encoded context."""
         return names_of(self.context)
 
     def state(self) -> dict[str, Any]:
-        """All that was fitted, as plain data for JSON, in which it keeps every bit."""
+        """Returns everything fitted as plain data. JSON keeps every bit of it."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -168,9 +176,9 @@ class TableEncoder:
 
     @classmethod
     def from_state(cls, state: Any) -> "TableEncoder":
-        """The encoder that ``state()`` described.
+        """Returns the encoder that ``state()`` described.
 
-        Raises: ValueError for data that it cannot have written.
+        Raises: ValueError for data that ``state()`` cannot have written.
         """
         standardize, elements, context = columns_from_state(state)
         encoder = cls(standardize)
@@ -179,7 +187,7 @@ class TableEncoder:
 
 
 def layout_of(codes: tuple[Code, ...]) -> Layout:
-    """The columns that these are encoded in."""
+    """Returns the layout of the columns that these codes encode."""
     numbers = [code for code in codes if isinstance(code, Number)]
     return Layout(
         tuple(code.num_codes for code in codes if isinstance(code, Categories)),
@@ -194,13 +202,13 @@ def layout_of(codes: tuple[Code, ...]) -> Layout:
 
 
 def names_of(codes: tuple[Code, ...]) -> tuple[str, ...]:
-    """Returns the names of these columns: those of codes first, then those of numbers."""
+    """Returns the names of these columns: first those of codes, then those of numbers."""
     numbers = [name for code in codes if isinstance(code, Number) for name in code.names]
     return (*(code.name for code in codes if isinstance(code, Categories)), *numbers)
 
 
 def check_columns(codes: tuple[Code, ...], columns: Mapping[str, Column]) -> None:
-    """Raise a ValueError unless these are the columns of training, in whatever order."""
+    """Raises a ValueError unless these are the columns of training, in any order."""
     expected = {code.name for code in codes}
     if expected != columns.keys():
         missing, more = (
@@ -208,6 +216,6 @@ def check_columns(codes: tuple[Code, ...], columns: Mapping[str, Column]) -> Non
             for names in (expected - columns.keys(), columns.keys() - expected)
         )
         raise ValueError(
-            f"TableEncoder expects the columns of training; got sets in which these are missing: {missing}; and these "
-            f"are too many: {more}. Name or drop columns as in training."
+            f"TableEncoder expects the columns of training; got sets that lack these columns: {missing}; and have "
+            f"these besides: {more}. Name or drop columns as in training."
         )

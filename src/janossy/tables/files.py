@@ -1,4 +1,4 @@
-"""The files of a table: files, globs and folders, with the columns that folders' names tell; alike in schema."""
+"""The files of one table, from paths, patterns and folders, with the columns that folders' names give."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from janossy.tables.columns import index_columns
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 FORMATS = {".parquet": "parquet", ".pq": "parquet"}
-"""By the ends of files' names."""
+"""Arrow's format, by the ending of a file's name."""
 
 READ_BY = {
     "parquet": dataset.ParquetFileFormat(
-        # What Arrow reads ahead by default it holds to the end of the file.
+        # By default, Arrow holds everything that it reads ahead until the end of the file.
         default_fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
     )
 }
@@ -28,9 +28,9 @@ READ_BY = {
 
 @dataclass(frozen=True, eq=False)
 class Files:
-    """The files of a table, in the order of their names, and its columns: those in the files, and those of folders.
+    """The files of a table in the order of their names, with its schema: columns of the files and of the folders.
 
-    ``index_columns``: those that were the index of a pandas frame.
+    ``index_columns``: the columns that were the index of a pandas frame.
     """
 
     fragments: tuple[Any, ...]
@@ -44,15 +44,17 @@ class Files:
 
 
 def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
-    """The files that these paths name, of one schema. Folders called year=2024 give their files a column, year.
+    """Returns the files that these paths name, which have one schema.
 
-    A path may be an address in a store, such as s3://bucket/folder, of Arrow's file systems or of fsspec's.
+    Folders called year=2024 give their files a column, year. A path may be an address in a store, such as
+    s3://bucket/folder, of Arrow's file systems or of fsspec's.
 
-    ``formats``: what names end in, and what ``pyarrow.dataset`` calls it; of a folder all such files below it belong,
-    but for those whose names, or whose folders', begin with a dot or an underscore.
+    Args:
+        formats: the format of ``pyarrow.dataset`` by the ending of a name. A folder stands for all such files below
+            it. Files and folders whose names begin with a dot or an underscore are skipped.
 
-    Raises: FileNotFoundError for a path where there is no such file; ValueError, naming the file, for one that is given
-        twice, cannot be read, or differs in its columns.
+    Raises: FileNotFoundError if a path has no such file. ValueError, naming the file, if one is given twice, cannot be
+        read, or has other columns.
     """
     listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
     fragments: list[Any] = []
@@ -71,7 +73,7 @@ def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
                 partition_base_dir=None if root is None else str(root),
             )
             fragments += opened.get_fragments()
-        except (pa.ArrowException, OSError) as error:  # of one of them, it does not say in a word of which
+        except (pa.ArrowException, OSError) as error:  # it does not always name the file
             raise _unreadable(next((file for file in files if _damaged(file, store)), path), error) from None
         schemas += [_with_folders(opened.schema, fragment) for fragment in fragments[len(schemas) :]]
     names = [Path(fragment.path).resolve() for fragment in fragments]
@@ -84,7 +86,7 @@ def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
 
 
 def found_files(path: str | PathLike[str], formats: Mapping[str, str]) -> tuple[Path | None, list[Path]]:
-    """The files of a path, in the order of their names, and the folder below which folders' names are columns."""
+    """Returns the files of a path, sorted by name, and the root folder below which folders' names are columns."""
     text = str(path)
     if has_magic(text) and not Path(text).exists():
         parts = Path(text).parts
@@ -115,9 +117,10 @@ def is_address(path: str | PathLike[str]) -> bool:
 def stored_files(
     address: str | PathLike[str], formats: Mapping[str, str]
 ) -> tuple[fs.FileSystem, PurePosixPath | None, list[PurePosixPath]]:
-    """The store of an address, by Arrow or else by fsspec; the folder that it names, or None; and its files, by name.
+    """Returns the store of an address, the folder that it names, or None for one file, and its files, sorted by name.
 
-    Raises: FileNotFoundError where there is no such file; ValueError for a store that neither knows.
+    The store is Arrow's, or else fsspec's.
+    Raises: FileNotFoundError if there is no such file; ValueError for a store that neither knows.
     """
     try:
         store, inner = fs.FileSystem.from_uri(str(address))
@@ -129,7 +132,7 @@ def stored_files(
             raise ValueError(f"{address} expects a file in {', '.join(formats)}; got {ending_of(file) or 'no ending'}.")
         return store, None, [file]
     if found.type == fs.FileType.NotFound:
-        raise FileNotFoundError(f"there is no file or folder {address}. Name one; patterns are of local files alone.")
+        raise FileNotFoundError(f"there is no file or folder {address}. Name one; patterns work for local files only.")
     root = PurePosixPath(inner)
     each = [
         PurePosixPath(info.path) for info in store.get_file_info(fs.FileSelector(inner, recursive=True)) if info.is_file
@@ -151,7 +154,7 @@ def _by_fsspec(address: str, error: Exception) -> tuple[fs.FileSystem, str]:
 
 
 def ending_of(file: PurePath) -> str:
-    """The ending of a file's name, in small letters: .csv.gz of two endings if the second is a compression's."""
+    """Returns the ending of a file's name in lower case, two endings for a compressed file: .csv.gz."""
     ending = file.suffix.lower()
     return PurePath(file.stem).suffix.lower() + ending if ending in COMPRESSED else ending
 
@@ -165,7 +168,7 @@ def _hidden(file: PurePath) -> bool:
 
 
 def _with_folders(schema: pa.Schema, fragment: Any) -> pa.Schema:
-    """The columns of a file, and those of its folders, of which this schema tells the types."""
+    """Returns the schema of a file with the columns of its folders, whose types ``schema`` gives."""
     try:
         columns = fragment.physical_schema
     except (pa.ArrowException, OSError) as error:
@@ -179,7 +182,7 @@ def _with_folders(schema: pa.Schema, fragment: Any) -> pa.Schema:
 
 
 def check_alike(first: pa.Schema, other: pa.Schema, first_name: str, other_name: str) -> None:
-    """Raise a ValueError unless these are the same columns, in whatever order."""
+    """Raises a ValueError unless both schemas have the same columns, in any order."""
     if differ := sorted(set(first.names) ^ set(other.names)):
         name = differ[0]
         has, lacks = (first_name, other_name) if name in first.names else (other_name, first_name)

@@ -1,4 +1,4 @@
-"""as_sets: the one door through which everything enters, whatever form it has."""
+"""as_sets: the single entry for data of every form."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ from janossy.tables.targets import (
 )
 
 Names = str | int | Iterable[str | int]
-"""Names of columns. A number is a name where a column is called so, as pandas and CSV without a header call them."""
+"""Names of columns. A number is also a name, because pandas and CSV files without a header name columns by number."""
 
 
 @overload
@@ -73,33 +73,37 @@ def as_sets(
     drop: Names = (),
     where: Where = "row {}".format,
 ) -> SetTable | tuple[SetTable, np.ndarray]:
-    """The sets of X, in whatever form it holds them, and with y their targets, one row per set.
+    """Returns the sets of X, in whatever form X holds them, and if y is given also one target per set.
 
-    - A list of arrays or tensors (n, d) or (n,), or of nested lists; a ``Ragged``.
-    - A table with columns of lists, one row per set: a pandas or polars frame, whatever else gives itself as Arrow, a
-      dict of columns. Several such columns are in step; a list of structs has a column for each field. Other columns
-      are of the set. An awkward array, of records or numbers.
-    - With ``set_id``, a table without them, one row per element: rows of one id are a set. Sets stand in the order in
-      which their ids appear first, elements in that of their rows. DuckDB's relations, and readers of batches, are
-      tables too.
+    - A list of sets: arrays or tensors (n, d) or (n,), or nested lists. Also a ``Ragged``.
+    - A table with columns of lists, one row per set. The lists of a row must have one length. A list of structs gives
+      one column per field. All other columns belong to the sets.
+    - With ``set_id``, a table without lists, one row per element. Rows with one id are a set. Sets are in the order in
+      which their ids first appear, and elements in the order of their rows.
     - An array (B, d), or a table without lists: sets of one element.
-    - A ``SetTable``: itself.
+    - An awkward array, of records or numbers.
+    - A ``SetTable``, which is returned itself.
 
-    Numbers, booleans and dates are not copied where they stand in one piece and without nulls.
+    A table is a pandas or polars frame, any object that exports itself as Arrow, or a dict of columns. DuckDB's
+    relations and readers of batches are tables too. Numbers, booleans and dates are not copied if they are contiguous
+    and have no nulls.
 
     Args:
-        y: the targets: the name of a column of X, or a list of names; values, one a row of X (a pandas Series with
-            X's index, or one that counts its rows); or, with ``set_id``, a dict, a pandas Series indexed by id, or a
-            table with the column ``set_id``; of several such columns an id is a tuple. Of a table with one row an
-            element they must be constant in each set, and a set that only y knows by its id is empty.
-        set_id: the column that tells sets apart, or a list of several, whose values together do; of a table with one
-            row per set, the column of their names.
-        set_columns: the columns of the sets; by default, beside columns of lists, all others. Of a table with one row
-            an element they must be constant in each set.
-        numeric, categorical: columns, by name or by position, whose kind is not as their dtype has it: codes that are
-            numbers, numbers that are text.
-        drop: columns of a table to leave out, but for the one that y names; the table need not have them.
-        where: what errors call a row of a table, by its number; a file, perhaps, and the row in it.
+        y: the targets, in one of these forms. If X has one row per element, the targets must be constant in each set.
+
+            - the name of a column of X, or a list of names
+            - values, one per row of X; a pandas Series must have X's index, or an index that counts its rows
+            - with ``set_id``, targets by id: a dict, a pandas Series indexed by id, or a table with the column
+              ``set_id``. With several columns of ids, an id is a tuple. An id that only y has is an empty set.
+
+        set_id: the column that identifies the set of a row, or a list of columns whose values together identify it. If
+            X has one row per set, the column that names the sets.
+        set_columns: the columns of the sets. By default, all columns beside columns of lists. If X has one row per
+            element, these columns must be constant in each set.
+        numeric, categorical: columns, by name or position, whose kind differs from their dtype, such as codes that are
+            numbers, or numbers that are text.
+        drop: columns of a table to leave out. The table need not have them. A column that y names is kept.
+        where: a function that names a row of a table in errors, by its number; for example a file and the row in it.
 
     Shapes: B sets -> a ``SetTable`` of length B, and with y an array (B,), or (B, t) for several targets.
 
@@ -152,7 +156,7 @@ def as_sets(
 
 
 def _of_arrays(X: Any) -> SetTable:
-    """Sets of what is no table: a Ragged, a list of sets, a column of lists, an array."""
+    """Returns the sets of X that is not a table: a Ragged, a list of sets, a column of lists or an array."""
     if isinstance(X, Tensor) and X.is_nested:
         X = Ragged.from_nested(X)
     if isinstance(X, Ragged):
@@ -194,7 +198,7 @@ def _of_table(
     kinds: Mapping[str | int, Kind],
     where: Where,
 ) -> tuple[SetTable, Targets | None]:
-    """Sets of a table, and their targets, one a set."""
+    """Returns the sets of a table and their targets, one per set."""
     if not columns:
         raise ValueError("as_sets expects a table of one column or more; got 0 feature(s).")
     ids: dict[str, Column] = {}
@@ -262,12 +266,12 @@ def _kinds(numeric: Names, categorical: Names) -> dict[str | int, Kind]:
 
 
 def by_name(kinds: Mapping[str | int, Kind], *known: Mapping[str, Any]) -> dict[str | int, Kind]:
-    """The same kinds, by the names of columns that are called as a number says; other numbers are positions."""
+    """Returns the same kinds, by the names of columns that are called as a number says; other numbers are positions."""
     return {str(key) if any(str(key) in columns for columns in known) else key: kind for key, kind in kinds.items()}
 
 
 def _overruled(sets: SetTable, kinds: Mapping[str | int, Kind]) -> SetTable:
-    """The same sets, of columns whose kinds are these; a number is the position of a column of the elements."""
+    """Returns the sets with these kinds for their columns. A number is the position of a column of the elements."""
     elements, context, places = dict(sets.elements), dict(sets.context), list(sets.elements)
     for key, kind in kinds.items():
         name = places[key] if isinstance(key, int) and -len(places) <= key < len(places) else str(key)
@@ -280,7 +284,7 @@ def _overruled(sets: SetTable, kinds: Mapping[str | int, Kind]) -> SetTable:
 
 
 def _names_in(x: Any) -> list[Any]:
-    """The names in an argument that may also hold values."""
+    """Returns the names in an argument that may also hold values."""
     return (
         [x]
         if isinstance(x, str | int)
@@ -291,9 +295,9 @@ def _names_in(x: Any) -> list[Any]:
 
 
 def names_of(names: Names | None) -> list[str | int]:
-    """One name, or several, as a list, in which numbers are int whatever library they are of.
+    """Returns one or several names as a list. Numbers of any library become int.
 
-    Raises: TypeError for what is neither text nor a whole number.
+    Raises: TypeError for a name that is neither text nor a whole number.
     """
     listed = [] if names is None else [names] if isinstance(names, str | int | np.integer) else list(names)
     for name in listed:

@@ -1,4 +1,4 @@
-"""Long tables, one row per element: which rows make each set."""
+"""Groups of the rows of a long table, one row per element: one group per set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,11 @@ from janossy.tables.table import offsets_of, set_name, tuples
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """The rows of each set, sets in the order in which their ids appear first, rows in theirs.
+    """The rows of each set. Sets are in the order in which their ids first appear, rows in the order of the table.
 
-    ``order`` (N,) lists the rows set by set, or is a slice of all where they are so already; ``ids`` (B,).
+    ``order`` (N,) lists the rows set by set; it is a slice of all rows if they are in that order already.
+
+    Shapes: order (N,), offsets (B + 1,), ids (B,).
     """
 
     order: np.ndarray | slice
@@ -26,14 +28,14 @@ class Grouping:
 
     @classmethod
     def by(cls, columns: Mapping[str, Column], where: Where) -> "Grouping":
-        """Group by columns of ids: numbers, text or dates. A set is what is alike in all of them.
+        """Groups rows by columns of ids: numbers, text or dates. Rows that agree in all of them are a set.
 
         Raises: ValueError for a missing id, naming its row.
         """
         codes, first = _numbered(columns, where)
         ids = ids_of([column[first] for column in columns.values()])
         in_order = bool((codes[1:] >= codes[:-1]).all())
-        # torch sorts whole numbers four times as fast as numpy.
+        # torch sorts whole numbers four times as fast as numpy does.
         order = slice(None) if in_order else torch.tensor(codes).argsort(stable=True).numpy()
         return cls(order, offsets_of(np.bincount(codes, minlength=len(ids))), ids)
 
@@ -43,9 +45,9 @@ class Grouping:
         return np.diff(self.offsets)
 
     def one_a_set(self, column: Column, name: str, where: Where) -> Column:
-        """A column that is constant in each set, as one value per set.
+        """Returns the single value per set of a column that is constant in each set.
 
-        Raises: ValueError, naming the set and two rows, where it is not.
+        Raises: ValueError, naming the set and two rows, if it is not constant.
         """
         keys = column.keys()
         values, missing = keys[self.order], column.missing()[self.order]
@@ -65,7 +67,7 @@ class Grouping:
 
 
 def group_numbers(columns: Iterable[Column]) -> np.ndarray:
-    """The number of the group of each set, of several columns one after the other: equal values are one group.
+    """Returns the number of each set's group, for several columns end to end. Equal values are one group.
 
     Raises: ValueError for a missing value.
     """
@@ -84,7 +86,7 @@ def group_numbers(columns: Iterable[Column]) -> np.ndarray:
 
 
 def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
-    """The ids of a table of one row per set.
+    """Returns the ids of a table with one row per set.
 
     Raises: ValueError for an id that is missing, or occurs twice.
     """
@@ -101,13 +103,16 @@ def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
 
 
 def ids_of(columns: Sequence[Column]) -> np.ndarray:
-    """Ids as numbers, text or dates; of several columns, as tuples of them."""
+    """Returns ids as numbers, text or dates, or as tuples of these if there are several columns."""
     values = [_named_values(column) for column in columns]
     return values[0] if len(values) == 1 else tuples(zip(*map(listed, values), strict=True))
 
 
 def _named_values(column: Column) -> np.ndarray:
-    """Exact values as int64, or as numbers and text; dates to the microsecond, where that is all."""
+    """Returns the values of one column of ids.
+
+    Exact values become int64, or numbers and text. Dates become microseconds, unless that loses digits.
+    """
     if column.kind == "date":
         rounded = column.values.astype("datetime64[us]")
         return rounded if np.array_equal(rounded, column.values, equal_nan=True) else column.values
@@ -118,14 +123,14 @@ def _named_values(column: Column) -> np.ndarray:
 
 
 def listed(values: np.ndarray) -> list[Any]:
-    """The values as Python has them; nanoseconds, which Python lacks, as numpy does."""
+    """Returns the values as Python objects; nanoseconds, which Python does not have, stay numpy's."""
     return list(values) if values.dtype == "datetime64[ns]" else values.tolist()
 
 
 def _numbered(columns: Mapping[str, Column], where: Where) -> tuple[np.ndarray, np.ndarray]:
-    """The number of each row's set, in the order in which they appear first, (N,), and that row of each set, (B,).
+    """Returns each row's set number (N,) and each set's first row (B,). Sets are numbered as they first appear.
 
-    Raises: ValueError, naming the row, where an id is missing.
+    Raises: ValueError, naming the row, if an id is missing.
     """
     for name, column in columns.items():
         if (missing := column.missing()).any():
@@ -135,17 +140,17 @@ def _numbered(columns: Mapping[str, Column], where: Where) -> tuple[np.ndarray, 
             )
     codes = reduce(_both, (_codes(column.keys()) for column in columns.values()))
     first = np.empty(codes.max(initial=-1) + 1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of rows with one number the last that is written stays
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last value written for a code stays: its first row
     return codes, first
 
 
 def _codes(values: np.ndarray) -> np.ndarray:
-    """Arrow numbers values in the order in which they appear first."""
+    """Numbers the values in the order in which they first appear, as Arrow does."""
     return cast(np.ndarray, pa.array(values).dictionary_encode().indices.to_numpy())
 
 
 def _both(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The numbers of pairs of numbers."""
+    """Numbers the pairs of two arrays of codes."""
     return _codes(codes * (others.max(initial=0) + np.int64(1)) + others)
 
 

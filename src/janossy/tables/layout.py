@@ -1,4 +1,4 @@
-"""Layout: what the columns of an encoded tensor mean."""
+"""Layout: the meaning of an encoded tensor's columns."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,23 +6,26 @@ from typing import Any
 import numpy as np
 
 SKEWED = 2.5
-"""Numbers are skewed if one of the bins of equally many of them is so many times as wide as half of the bins."""
+"""Numbers are skewed if the widest of their quantile bins is more than this many times as wide as the median bin."""
 
 SPAN = 20.0
-"""Numbers are amounts if their mean and standard deviation together are so many times the smallest of them."""
+"""Numbers are amounts if mean plus standard deviation is more than this many times the smallest number."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a float tensor (N, num_columns): first one of codes for each categorical column, then numbers.
+    """The columns of a float tensor (N, num_columns): first a column of codes per categorical column, then numbers.
 
-    ``vocabularies``: how many codes each categorical column has, 0, the unknown, included. Codes are whole numbers in
-    float32, which holds them exactly up to 2^24. ``names``: of all columns. ``means`` and ``scales``: what was
-    subtracted from each column of numbers, and what it was divided by. ``periods``: per column of numbers, 2π or 360
-    if its values are angles, else 0. Each may be empty, where nothing is known. ``smallest``: the smallest positive
-    number of each column, 0 without any, and -1 if there are negative ones. ``quantiles``: those of each column, before
-    it was standardised. ``largest_size``: the size of a set
-    that a network is to be told of larger ones too.
+    Fields may be empty if nothing is known. Those of numbers have one entry per column of numbers:
+
+    - ``vocabularies``: the number of codes of each categorical column, with code 0 for unknown values. Codes are whole
+      numbers in float32, which is exact up to 2^24.
+    - ``names``: the names of all columns.
+    - ``means`` and ``scales``: what was subtracted from each column of numbers, and what it was divided by.
+    - ``periods``: 2π or 360 if the values are angles, else 0.
+    - ``smallest``: the smallest positive number, 0 if there is none, and -1 if there are negative numbers.
+    - ``quantiles``: those of each column before standardisation.
+    - ``largest_size``: the set size that a network reads for all larger sets too; None if sizes are read as they are.
     """
 
     vocabularies: tuple[int, ...] = ()
@@ -40,9 +43,9 @@ class Layout:
         return len(self.vocabularies) + self.num_numbers
 
     def column(self, name: Any) -> int:
-        """The number of a column, from its name or from itself, which in JSON's keys is text.
+        """Returns the position of a column from its name or from its position, which is text in JSON's keys.
 
-        Raises: ValueError for a column that there is not.
+        Raises: ValueError for a column that does not exist.
         """
         if name in self.names:
             return self.names.index(name)
@@ -55,9 +58,9 @@ class Layout:
 
     @property
     def amounts(self) -> list[tuple[int, float, float, float]]:
-        """The columns of numbers that span orders of magnitude: each with its mean, its scale and its smallest number.
+        """The columns of numbers that span orders of magnitude: each with its mean, scale and smallest number.
 
-        Columns are counted from the first number. Angles are not amounts.
+        Columns are counted from the first column of numbers. Angles are not amounts.
         """
         known = zip(self.means, self.scales, self.smallest, self.periods, strict=True) if self.means else ()
         return [
@@ -68,9 +71,9 @@ class Layout:
 
     @property
     def skewed(self) -> list[tuple[int, list[float]]]:
-        """The columns of numbers whose distribution is skewed: each with its quantiles, as standardised.
+        """The columns of numbers whose distribution is skewed: each with its quantiles, standardised.
 
-        Columns are counted from the first number. Angles are not skewed.
+        Columns are counted from the first column of numbers. Angles are not skewed.
         """
         found = []
         for j, knots in enumerate(self.quantiles):
@@ -80,6 +83,6 @@ class Layout:
         return found
 
     def scale(self, column: int) -> float:
-        """Returns what a column of numbers was divided by, 1 if that is not known."""
+        """Returns the scale by which a column of numbers was divided, or 1 if it is unknown."""
         place = column - len(self.vocabularies)
         return (self.scales[place] if self.scales and place >= 0 else 0.0) or 1.0

@@ -1,4 +1,4 @@
-"""Columns of lists, one list a set: the elements of all sets end to end, and where each set begins."""
+"""Columns of lists, one list per set: the elements of all sets end to end, with the offsets of the sets."""
 
 import re
 from collections import Counter
@@ -28,7 +28,7 @@ LIST_TYPES = (
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """The columns (N,) of the elements of B lists, and where each list begins, (B + 1,)."""
+    """The columns (N,) of the elements of B lists, with the offset of each list, (B + 1,)."""
 
     offsets: np.ndarray
     columns: dict[str, Column]
@@ -38,7 +38,7 @@ class Lists:
 
 
 def null_list(name: str, row: int) -> ValueError:
-    """Returns the error of a null where a list belongs."""
+    """Returns the error for a null in a column of lists."""
     return ValueError(
         f"column {name!r} expects a list in every row; got null in row {row}. "
         "A set without elements is an empty list; drop the row if there is no set."
@@ -52,9 +52,9 @@ def holds_lists(kind: pa.DataType) -> bool:
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
-    """The type itself, or, of an extension type, the one that stores it: UUIDs stay what they are.
+    """Returns the type itself, or the type that stores an extension type. UUIDs keep theirs.
 
-    A tensor of Arrow's is lists within lists, as its shape says.
+    Arrow's tensors become lists within lists of their shape.
     """
     if not isinstance(kind, pa.BaseExtensionType) or kind.extension_name == UUIDS:
         return kind
@@ -67,7 +67,7 @@ def storage_type(kind: pa.DataType) -> pa.DataType:
 
 
 def stored(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """The same values, of ``storage_type``.
+    """Returns the values in their ``storage_type``.
 
     Raises: ValueError for a tensor whose dimensions are stored in another order.
     """
@@ -89,9 +89,9 @@ def stored(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def lists_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> Lists:
-    """The elements of a column of lists: of plain values one column, of structs one for each field.
+    """Returns the elements of a column of lists: one column for plain values, one per field for structs.
 
-    Raises: ValueError for a null where a list belongs; TypeError for lists within lists.
+    Raises: ValueError for a null in place of a list; TypeError for lists within lists.
     """
     values = one_chunk(stored(values))
     if values.null_count:
@@ -126,14 +126,14 @@ def _element_columns(elements: pa.Array, name: str) -> dict[str, Column]:
 
 
 def _fixed_width(elements: pa.Array, name: str) -> pa.Array:
-    """Lists within lists, all of one length, as vectors.
+    """Returns lists within lists, all of one length, as vectors.
 
     Raises: TypeError for lists of several lengths.
     """
     widths = pc.list_value_length(elements).unique().to_pylist()
     if len(widths) > 1:
         raise TypeError(
-            f"column {name!r} expects lists of numbers, text or structs, one list a set; got lists within them, "
+            f"column {name!r} expects lists of numbers, text or structs, one list per set; got lists within them, "
             f"{elements.type}, of several lengths, such as {widths[0]} and {widths[1]}. Vectors of one length become "
             "columns; flatten other lists, or make of each inner value a column of its own."
         )
@@ -142,9 +142,9 @@ def _fixed_width(elements: pa.Array, name: str) -> pa.Array:
 
 
 def leaf_names(field: pa.Field, known: Collection[str] = ()) -> list[str]:
-    """Returns the names of the columns that a column of a table gives to the sets or to their elements.
+    """Returns the names of the columns that one column of a table gives to the sets or to their elements.
 
-    ``known``: names among which those of vectors are found, whose width the type does not say.
+    ``known``: names in which to find the columns of vectors whose type does not say their width.
     """
     kind = storage_type(field.type)
     return _leaf_names(field.name, kind.value_type, known) if holds_lists(kind) else [field.name]
@@ -164,14 +164,14 @@ def _leaf_names(name: str, kind: pa.DataType, known: Collection[str]) -> list[st
 def _innermost(elements: pa.Array, name: str) -> pa.Array:
     if holds_lists(elements.type):
         raise TypeError(
-            f"column {name!r} expects lists of numbers, text or structs, one list a set; got lists within them, "
+            f"column {name!r} expects lists of numbers, text or structs, one list per set; got lists within them, "
             f"{elements.type}. Flatten them, or make of each inner value a column of its own."
         )
     return elements
 
 
 def lists_from_ragged(sets: Ragged, name: str) -> Lists:
-    """The columns of sets of elements (N,) or (N, d), sharing their memory."""
+    """Returns the columns of sets of elements (N,) or (N, d). They share the memory of the sets."""
     if sets.values.dim() > 2:
         raise ValueError(
             f"as_sets expects a Ragged of elements (N,) or (N, d); got features {tuple(sets.values.shape[1:])}. "
@@ -181,9 +181,9 @@ def lists_from_ragged(sets: Ragged, name: str) -> Lists:
 
 
 def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
-    """The elements of a list of sets: arrays or tensors (n,) or (n, d), or nested lists.
+    """Returns the elements of a list of sets: arrays or tensors (n,) or (n, d), or nested lists.
 
-    Raises: TypeError or ValueError for an entry that is not a set, or is unlike the others.
+    Raises: TypeError or ValueError for an entry that is not a set, or differs in shape or kind from the others.
     """
     sets = [_listed(x) for x in sets]
     arrays = [_array(x, b) for b, x in enumerate(sets)]
@@ -215,7 +215,7 @@ def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
 
 
 def _listed(x: Any) -> Any:
-    """Python's sets and counters as lists, and awkward arrays as lists; whatever else as it is."""
+    """Returns Python's sets, counters and awkward arrays as lists, and anything else unchanged."""
     if isinstance(x, Counter):
         if any(not isinstance(num, int) or num < 0 for num in x.values()):
             raise ValueError(f"a Counter expects counts that are whole numbers >= 0; got {dict(x)!r:.60}.")
@@ -225,13 +225,13 @@ def _listed(x: Any) -> Any:
     else:
         return x.to_list() if type(x).__module__.partition(".")[0] == "awkward" else x
     try:
-        return sorted(x)  # the order of a set of words differs from run to run
+        return sorted(x)  # the iteration order of a set of words differs between runs
     except TypeError:
         return sorted(x, key=repr)
 
 
 def array_columns(values: np.ndarray, name: str) -> dict[str, Column]:
-    """The columns of an array: (N,), (N, d), or (N,) with named fields. They are views of it."""
+    """Returns the columns of an array: (N,), (N, d), or (N,) with named fields. They are views of the array."""
     if values.dtype.names is not None:
         return {field: from_numpy(values[field], field) for field in values.dtype.names}
     if values.ndim == 1:
@@ -244,9 +244,9 @@ def array_columns(values: np.ndarray, name: str) -> dict[str, Column]:
 
 
 def check_in_step(lists: dict[str, Lists], where: Where) -> np.ndarray:
-    """The offsets of all of these columns of lists, which must be the same.
+    """Returns the offsets that all of these columns of lists must share.
 
-    Raises: ValueError, naming two columns and the row, where they are not.
+    Raises: ValueError, naming two columns and the row, if the offsets differ.
     """
     for (a, one), (b, other) in pairwise(lists.items()):
         if not np.array_equal(one.offsets, other.offsets):
@@ -260,13 +260,13 @@ def check_in_step(lists: dict[str, Lists], where: Where) -> np.ndarray:
 
 
 def check_new(name: str, known: Any) -> None:
-    """Raise a ValueError if there is a column of this name already."""
+    """Raises a ValueError if there is a column of this name already."""
     if name in known:
         raise ValueError(f"every column expects a name of its own; got two called {name!r}. Rename one.")
 
 
 def _array(x: Any, b: int) -> np.ndarray | None:
-    """This set as an array, or None for a list of anything but numbers, which Arrow reads."""
+    """Returns a set as an array, or None for a list of anything but numbers, which Arrow reads."""
     if isinstance(x, list | tuple):
         try:
             x = np.asarray(x) if len(x) else np.zeros(0)
@@ -275,17 +275,17 @@ def _array(x: Any, b: int) -> np.ndarray | None:
         return x if x.dtype.kind in "biuf" else None
     if isinstance(x, Tensor):
         x = to_numpy(x)
-    if hasattr(x, "dims") and hasattr(x, "__array__"):  # xarray's
+    if hasattr(x, "dims") and hasattr(x, "__array__"):  # an array of xarray
         x = np.asarray(x)
     if not isinstance(x, np.ndarray) or x.ndim == 0:
         raise TypeError(
             f"a list of sets expects each set as an array (n, d), a tensor or a nested list; got {type(x).__name__} "
-            f"as set {b}. Tables, one a set, are to be joined to one, with set_id=; a dict of counts is a Counter."
+            f"as set {b}. Join tables, one per set, into one table with set_id=; pass a dict of counts as a Counter."
         )
     return x
 
 
 def to_numpy(x: Tensor) -> np.ndarray:
-    """The numbers of a tensor, sharing its memory where it is on the host and numpy has its dtype."""
+    """Returns a tensor as numpy. It shares memory if it is on the host and numpy has its dtype."""
     x = x.detach().cpu()
     return (x.float() if x.dtype == torch.bfloat16 else x).numpy()

@@ -1,4 +1,4 @@
-"""The statistics of a pass over pieces: all that a column's encoding rests on, and the classes or spread of targets."""
+"""Statistics of a pass over pieces: those that encode columns, and the classes or standard deviations of targets."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -13,12 +13,15 @@ from janossy.tables.encoder import TableEncoder
 from janossy.tables.table import SetTable
 
 MAX_CLASSES = 10_000
-"""The most classes of a target. A target with more different values is not a class."""
+"""The most classes of a target. A target with more different values has no classes."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The sums of numbers: their count, and what ``Number`` keeps of them, which two of these add up to."""
+    """The statistics of one column's numbers. Two of them can be added.
+
+    ``num`` counts the numbers, ``largest`` is the largest absolute value, and ``turns`` shows whether they are angles.
+    """
 
     code: Number
     num: int
@@ -33,7 +36,8 @@ class Numbers:
         return cls(code, len(numbers), float(np.abs(numbers).max(initial=0)), turns)
 
     def and_(self, other: "Numbers") -> "Numbers":
-        """Adds up both: means and deviations by Chan, Golub and LeVeque (1979), which no large mean spoils."""
+        """Adds up both. Means and deviations follow Chan, Golub and LeVeque (1979), so that large means lose
+        nothing."""
         num = self.num + other.num
         part = other.num / num if num else 0.0
         apart = other.code.mean - self.code.mean
@@ -57,7 +61,7 @@ class Numbers:
 
 @dataclass
 class RunningStatistics:
-    """Columns, targets and sizes of sets, of as many pieces as were added, by one process or several."""
+    """Statistics of columns, targets and set sizes over all pieces that were added, by one process or several."""
 
     elements: dict[str, Numbers | Categories] = field(default_factory=dict)
     context: dict[str, Numbers | Categories] = field(default_factory=dict)
@@ -68,10 +72,10 @@ class RunningStatistics:
     smallest: int = 0
     largest: int = 0
     weight: float = 0.0
-    """The weight of all sets."""
+    """The total weight of the sets."""
 
     def add(self, sets: SetTable, targets: np.ndarray, classes: bool, where: Where) -> None:
-        """A piece more. ``classes``: of the targets their values count, else their spread."""
+        """Adds a piece. If ``classes``, the values of the targets are counted; else their moments are added."""
         sizes = sets.sizes
         self.join(
             RunningStatistics(
@@ -89,7 +93,7 @@ class RunningStatistics:
     def join(self, other: "RunningStatistics") -> None:
         """Adds the statistics of other sets.
 
-        Raises: ValueError for targets of too many values to be classes.
+        Raises: ValueError if the targets have too many values to be classes.
         """
         if not other.num_sets:
             return
@@ -112,7 +116,7 @@ class RunningStatistics:
             )
 
     def encoder(self) -> TableEncoder:
-        """Returns what ``TableEncoder().fit`` would have learnt from all these sets, but for rounding."""
+        """Returns the encoder that ``TableEncoder().fit`` would learn from all these sets, except for rounding."""
         encoder = TableEncoder()
         encoder.elements, encoder.context = (
             tuple(each.fitted() if isinstance(each, Numbers) else each for each in columns.values())
@@ -135,7 +139,10 @@ def _both(one: Numbers | Categories, other: Numbers | Categories) -> Numbers | C
 
 
 def _spreads(targets: np.ndarray, where: Where) -> list[Numbers]:
-    """Returns the sums of each target, as one column."""
+    """Returns the statistics of each target.
+
+    Raises: ValueError for targets that are not numbers.
+    """
     if targets.dtype.kind not in "iufb":
         raise ValueError(f"a regression expects targets that are numbers; got {targets.dtype}, as {targets[0]!r}.")
     columns = targets.reshape(len(targets), -1).astype(np.float64).T

@@ -1,4 +1,4 @@
-"""Ids of sets in files: that those of rows ascend, where sets begin, and that no set is in two files."""
+"""Ids of sets in files: checks that they ascend, positions where sets begin, and checks that no set is in two files."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 
 def begins(ids: pa.Table) -> np.ndarray:
-    """The rows whose id is another than that of the row before, the first row included."""
+    """Returns the rows whose id differs from the row before, with the first row."""
     if len(ids) == 0:
         return np.zeros(0, np.int64)
     columns = [_plain(column) for column in ids.columns]
@@ -22,7 +22,7 @@ def begins(ids: pa.Table) -> np.ndarray:
 
 
 def first_descent(ids: pa.Table) -> int | None:
-    """The first row whose id is less than that of the row before; None where they ascend."""
+    """Returns the first row whose id is less than the id before it, or None if ids ascend."""
     less, equal = np.zeros(max(0, len(ids) - 1), bool), np.ones(max(0, len(ids) - 1), bool)
     for column in map(_plain, ids.columns):
         before, after = column.slice(0, len(less)), column.slice(1)
@@ -32,16 +32,16 @@ def first_descent(ids: pa.Table) -> int | None:
 
 
 class FileIds:
-    """The ids of one file, read by row groups."""
+    """The ids of one file, read one row group at a time."""
 
     def __init__(self, fragment: Any, schema: pa.Schema, set_id: Sequence[str]) -> None:
         self.fragment, self.schema, self.set_id = fragment, schema, list(set_id)
         self.firsts: list[np.ndarray] = []
-        """The rows of each row group at which a set begins."""
+        """For each row group, its rows at which a set begins."""
         self.first: tuple[Any, ...] | None = None
         self.last: tuple[Any, ...] | None = None
         self.descent: int | None = None
-        """A row of the file whose id is less than that before it."""
+        """A row of the file whose id is less than the id before it."""
         self._index()
 
     def _index(self) -> None:
@@ -71,16 +71,16 @@ class FileIds:
             yield pa.table({name: _plain(table[name]) for name in self.set_id})
 
     def sets(self) -> Iterator[tuple[tuple[Any, ...], str]]:
-        """The id of each set, and the file, in order."""
+        """Yields the id of each set with the name of the file, in order."""
         for table, firsts in zip(self._groups(), self.firsts, strict=True):
             columns = (column.to_pylist() for column in table.take(pa.array(firsts)).columns)
             yield from ((name, self.fragment.path) for name in zip(*columns, strict=True))
 
 
 def check_apart(files: Sequence[FileIds]) -> None:
-    """Raise a ValueError if a set is in two of these files, whose ids ascend in each.
+    """Raises a ValueError if two of these files hold one set. Ids must ascend in each file.
 
-    Where the files' ids lie in ranges that do not overlap nothing is read; else all ids are, side by side.
+    If the ranges of the files' ids do not overlap, nothing is read. Else all ids are read and merged.
     """
     known = sorted((file for file in files if file.first is not None), key=lambda file: (file.first, file.last))
     if all(one.last < other.first for one, other in pairwise(known)):  # type: ignore[operator]
@@ -95,7 +95,7 @@ def check_apart(files: Sequence[FileIds]) -> None:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The keys that Arrow compares: words in place of their numbers, UUIDs as they are stored, floats of 32 bits."""
+    """Returns keys that Arrow can compare: text for its codes, UUIDs as stored, and 32-bit floats."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return column.cast(kind.value_type)

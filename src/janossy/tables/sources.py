@@ -1,4 +1,4 @@
-"""Tables of any library as columns by name: pandas, polars, Arrow, DuckDB, awkward, dicts, structured arrays."""
+"""Tables of any library as columns by name: pandas, polars, Arrow, DuckDB, awkward, dicts and structured arrays."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -26,27 +26,27 @@ from janossy.tables.lists import (
 Source = Column | Lists
 
 LISTED = (list, tuple, set, frozenset, Counter, np.ndarray, Tensor)
-"""The types of lists in a column of objects."""
+"""The types of lists that a column of objects can hold."""
 
 
 def is_of(library: str, x: Any) -> bool:
-    """Returns True if the class of x, or one that it inherits from, belongs to this library, which is not imported."""
+    """Returns True if x is of a class of this library, or of one that inherits from it. The library is not imported."""
     return any(kind.__module__.partition(".")[0] == library for kind in type(x).__mro__)
 
 
 def is_labelled_array(x: Any) -> bool:
-    """Returns True for an array with names of its dimensions, such as xarray's."""
+    """Returns True for an array with named dimensions, such as xarray's."""
     return hasattr(x, "dims") and hasattr(x, "__array__") and not isinstance(x, Mapping)
 
 
 def named_columns(
     x: Any, set_id: Sequence[str] = (), drop: Collection[str] = (), named: Collection[str] = ()
 ) -> dict[str, Source] | None:
-    """The columns of a table by name, but for those to drop, or None for what is no table.
+    """Returns the columns of a table by name, without those in ``drop``, or None if x is not a table.
 
-    ``set_id`` may also name the index of a pandas frame, or levels of it. What such a frame's index has become in an
-    Arrow table is left out, with a warning, unless ``named``.
-    Raises: ValueError for two columns of one name, and columns of unequal length.
+    ``set_id`` may also name the index of a pandas frame, or levels of it. If an Arrow table has columns that were such
+    an index, they are left out with a warning, unless ``named`` has them.
+    Raises: ValueError for two columns of one name, and for columns of unequal length.
     """
     if is_of("pandas", x) and hasattr(x, "columns"):
         pairs = [(str(name), x.iloc[:, i]) for i, name in enumerate(x.columns)]
@@ -84,7 +84,7 @@ def named_columns(
 
 
 def _unnamed_index(x: Any, named: Collection[str]) -> list[str]:
-    """The columns of an Arrow table that are an index and that nobody names; warns of them."""
+    """Returns the columns of an Arrow table that were an index and that nobody names. Warns about them."""
     left = []
     if isinstance(x, pa.Table | pa.RecordBatch):
         left = [name for name in index_columns(x.schema) if name not in named]
@@ -94,7 +94,7 @@ def _unnamed_index(x: Any, named: Collection[str]) -> list[str]:
 
 
 def list_column(x: Any) -> Lists | None:
-    """A single column of lists: an awkward or Arrow array, a Series; None for whatever else."""
+    """Returns a single column of lists, such as an awkward or Arrow array or a Series; None for anything else."""
     if is_of("pandas", x) or _arrow(x) is not None:
         column = source(x, "x")
         return column if isinstance(column, Lists) else None
@@ -102,9 +102,9 @@ def list_column(x: Any) -> Lists | None:
 
 
 def source(values: Any, name: str) -> Source:
-    """One column, of values or of lists.
+    """Returns one column, of values or of lists.
 
-    Raises: TypeError for what is neither.
+    Raises: TypeError for an object that is neither.
     """
     if isinstance(values, Ragged):
         return lists_from_ragged(values, name)
@@ -121,7 +121,7 @@ def source(values: Any, name: str) -> Source:
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise TypeError(
-                f"column {name!r} expects one value or one list a row; got an array of shape {values.shape}. "
+                f"column {name!r} expects one value or one list per row; got an array of shape {values.shape}. "
                 "Give each of its columns a name."
             )
         if values.dtype.kind == "O" and _holds_lists(values):
@@ -133,7 +133,7 @@ def source(values: Any, name: str) -> Source:
 
 
 def _lists(values: np.ndarray, name: str) -> Lists:
-    """The column of an array of objects, each of which is a list or an array."""
+    """Returns the column of an array of objects, each a list or an array."""
     for row, x in enumerate(values):
         if x is None or isinstance(x, float):
             raise null_list(name, row)
@@ -152,13 +152,13 @@ def _objects(values: list[Any] | tuple[Any, ...]) -> np.ndarray:
 
 
 def _arrow(x: Any, name: str = "x") -> pa.ChunkedArray | pa.Array | None:
-    """Returns x as Arrow, without a copy of its values, if it gives itself so; else None."""
+    """Returns x as Arrow without a copy of its values, or None if x does not export itself as Arrow."""
     try:
         if isinstance(x, pa.Array | pa.ChunkedArray):
             return x
         if isinstance(x, pa.RecordBatch | pa.Table):
             return x.to_struct_array()
-        if is_labelled_array(x):  # which gives itself as Arrow in one column, whatever its shape
+        if is_labelled_array(x):  # it exports itself as one Arrow column, whatever its shape
             return None
         if is_of("pandas", x) or is_of("awkward", x):
             return pa.array(x)

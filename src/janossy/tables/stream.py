@@ -1,4 +1,4 @@
-"""SetStream: sets in Parquet files, read a row group at a time and never all of them."""
+"""SetStream: sets in Parquet files, read one row group at a time and never all at once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,9 +21,10 @@ from janossy.tables.targets import checked_weights
 
 @dataclass(frozen=True)
 class Piece:
-    """Whole sets that are read together: some rows of one file, from row ``begin`` of the first of its row groups on.
+    """Whole sets that are read together: rows of one file.
 
-    ``num_elements`` is an estimate where a row is a set: what the file says of its columns of lists.
+    They begin at row ``begin`` of the first of the row groups ``groups``. If a row is a set, ``num_elements`` is an
+    estimate from the file's metadata of its columns of lists.
     """
 
     file: int
@@ -31,14 +32,15 @@ class Piece:
     begin: int
     num_rows: int
     first_row: int
-    """The first row of the file."""
+    """The row of the file at which the piece begins."""
     num_sets: int
     num_elements: int
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """The sets of a piece; their targets, (B,), or (B, t) of several, and their weights (B,), if they have any."""
+    """The sets of a piece, their targets, (B,) or (B, t) for several, and their weights (B,); None if there are
+    none."""
 
     sets: SetTable
     targets: np.ndarray | None
@@ -46,11 +48,11 @@ class Labelled:
 
 
 class SetStream:
-    """Sets in Parquet files that memory need not hold, for ``fit`` and ``predict`` of the estimators.
+    """Sets in Parquet files that need not fit in memory, for ``fit`` and ``predict`` of the estimators.
 
-    Rows are sets where columns hold lists, as ``janossy group`` writes them; else ``set_id`` says which rows are a set,
-    and these must ascend by it in each file. What is read at a time is a row group, with whole sets: one that goes on
-    in the next row group is read with the first. ``len`` is the number of sets.
+    If columns hold lists, as ``janossy group`` writes them, a row is a set. Else ``set_id`` names the columns that
+    identify a set, and rows must ascend by it in each file. One row group is read at a time, with whole sets: a set
+    that continues in the next row group is read with the first. ``len`` is the number of sets.
 
     Args:
         paths: a file, a folder, a pattern such as "sets/part-*.parquet", or several. Folders called year=2024 give
@@ -58,11 +60,14 @@ class SetStream:
         y: the column of the targets, or several.
         sample_weight: the column of the sets' weights in a fit, numbers >= 0.
         groups: the column of the sets' groups, which validation keeps together.
-        set_id, set_columns, numeric, categorical, drop: as of ``as_sets``.
+        set_id, set_columns, numeric, categorical, drop: as in ``as_sets``.
 
-    Raises: FileNotFoundError for what is not there; ValueError, naming file, column and row, for files that are damaged
-        or unlike each other, columns that there are not, rows that do not ascend, and a set in two files (of files
-        whose ids ascend; others are not compared).
+    Raises: FileNotFoundError if a path has no file. ValueError, naming file, column and row, for:
+
+        - files that are damaged or differ in their columns
+        - columns that do not exist
+        - rows that do not ascend
+        - a set in two files, if ids ascend in each file; other files are not compared
 
     Shapes: B sets, in ``pieces``.
 
@@ -116,8 +121,8 @@ class SetStream:
             self.columns.append(self.sample_weight)
         if not self.of_lists and not self.set_id:
             raise ValueError(
-                f"{self.files.names[0]} has no column of lists: set_id= names the column that tells which rows are a "
-                "set; janossy group makes lists of them."
+                f"{self.files.names[0]} has no column of lists: set_id= names the column that identifies the set of a "
+                "row; janossy group writes lists."
             )
         self.pieces = tuple(self._pieces())
         if not self.pieces:
@@ -128,7 +133,7 @@ class SetStream:
         return int(self._begins[-1])
 
     def table(self, i: int, ids: bool = False) -> pa.Table:
-        """The rows of a piece, as they are in the file; without ids that only name rows, unless they are asked for."""
+        """Returns the rows of a piece as in the file. Ids that only name rows are left out unless ``ids``."""
         without = self.set_id if self.of_lists and not ids else ()
         return self._table(i, [name for name in self.columns if name not in without or name == self.sample_weight])
 
@@ -144,7 +149,7 @@ class SetStream:
         return without_views(table.slice(piece.begin, piece.num_rows))
 
     def part(self, table: pa.Table, where: Where = "row {}".format) -> Labelled:
-        """The sets of rows such as ``table`` gives, and their targets if the stream has any."""
+        """Returns the sets of the rows of ``table``, with their targets if the stream has any."""
         set_id = [name for name in self.set_id if name in table.column_names]
         weights = None
         if self.sample_weight is not None and self.sample_weight in table.column_names:
@@ -156,9 +161,9 @@ class SetStream:
         return Labelled(sets, targets, weights)
 
     def group_numbers(self) -> np.ndarray | None:
-        """The number of the group of each set, in the order of the stream, (B,); None without ``groups``.
+        """Returns the group number of each set, in the order of the stream, (B,); None without ``groups``.
 
-        Raises: ValueError, naming file and row, for a set that has none, or several.
+        Raises: ValueError, naming file and row, for a set that has no group, or several.
         """
         if (name := self.groups) is None:
             return None
@@ -175,7 +180,10 @@ class SetStream:
         return column
 
     def _of_sets(self, table: pa.Table, column: Column, name: str, where: Where) -> Column:
-        """One value per set, of a column that is constant in each. Raises: ValueError if it is not, or lacks one."""
+        """Returns one value per set of a column that is constant in each set.
+
+        Raises: ValueError if it is not constant, or a value is missing.
+        """
         if (missing := column.missing()).any():
             row = where(int(missing.argmax()))
             raise ValueError(f"column {name!r} expects a value for every set; got none in {row}. Give it one.")
@@ -185,24 +193,27 @@ class SetStream:
         return group.one_a_set(column, name, where)
 
     def read(self, i: int, ids: bool = False) -> Labelled:
-        """The sets of a piece, with ``ids`` if they are asked for, and their targets.
+        """Returns the sets of piece i and their targets, with the sets' ids if ``ids``.
 
-        Raises: ValueError, naming file, row and column, for what is wrong in them.
+        Raises: ValueError, naming file, row and column, for invalid data.
         """
         return self.part(self.table(i, ids), self.where(i))
 
     def where(self, i: int) -> Where:
-        """Returns the names of the rows of a piece in errors."""
+        """Returns a function that names the rows of a piece in errors."""
         piece = self.pieces[i]
         return lambda row: f"{self.files.names[piece.file]}, row {piece.first_row + row + 1}"
 
     def among(self, numbers: np.ndarray, i: int) -> np.ndarray:
-        """Returns the sets of a piece among those with ascending numbers in the stream: their numbers in the piece."""
+        """Returns the positions in piece i of those of its sets whose numbers in the stream are in ``numbers``.
+
+        ``numbers`` must ascend.
+        """
         begin, end = np.searchsorted(numbers, self._begins[i : i + 2])
         return cast(np.ndarray, numbers[begin:end] - self._begins[i])
 
     def rows(self, table: pa.Table, sets: np.ndarray) -> pa.Table:
-        """The rows of these sets of a piece."""
+        """Returns the rows of these sets of a piece, whose rows are ``table``."""
         if self.of_lists:
             return table.take(pa.array(sets))
         firsts = np.append(begins(table.select(list(self.set_id))), len(table))
@@ -212,7 +223,7 @@ class SetStream:
         return (self.read(i) for i in range(len(self.pieces)))
 
     def state(self) -> dict[str, Any]:
-        """Returns what tells these files from others, as plain data."""
+        """Returns plain data that identifies these files and their columns."""
         rows = [fragment.metadata.num_rows for fragment in self.files.fragments]
         named: dict[str, Any] = {"files": list(self.files.names), "rows": rows}
         named |= {"y": names_of(self.y), "set_id": list(self.set_id)}
@@ -226,7 +237,7 @@ class SetStream:
             if file.descent is not None and not self.of_lists:
                 raise ValueError(
                     f"rows of one element expect ids that ascend, {', '.join(self.set_id)}; got a lesser one in "
-                    f"{file.fragment.path}, row {file.descent + 1}. Sort it, or let janossy group make sets of it."
+                    f"{file.fragment.path}, row {file.descent + 1}. Sort the file, or group it with janossy group."
                 )
         if ids and all(file.descent is None for file in ids):
             check_apart(ids)
@@ -245,7 +256,7 @@ class SetStream:
 
 
 def _of_rows(number: int, ids: FileIds) -> Iterator[Piece]:
-    """A piece for each row group in which sets begin, which ends where the next one begins."""
+    """Yields one piece per row group in which sets begin. The piece ends where the next one begins."""
     about = ids.fragment.metadata
     ends = np.cumsum([about.row_group(group).num_rows for group in range(about.num_row_groups)])
     starts = [firsts + ends[g] - about.row_group(g).num_rows for g, firsts in enumerate(ids.firsts)]

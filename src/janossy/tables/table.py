@@ -1,4 +1,4 @@
-"""SetTable: sets whose elements, and which themselves, have columns."""
+"""SetTable: sets with columns of their elements, and columns of their own."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ class SetTable:
     """B sets of N elements in all: columns of the elements, end to end, and columns of the sets.
 
     Set b has the elements ``offsets[b]`` to ``offsets[b + 1]`` of each column in ``elements``, and row b of each column
-    in ``context``. It is what ``as_sets`` gives. It counts as one row per set, and is chosen from by sets: by a slice,
-    or a list or array of ints or bools, as scikit-learn's splitting does; an int chooses a table of one set.
+    in ``context``. ``as_sets`` makes these tables. A table counts as one row per set. Its index is a slice, or a list
+    or array of ints or bools, as in scikit-learn's splitting. An int gives a table of one set.
 
-    Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,), tuples
-        where they are of several columns, or None.
+    Shapes: offsets (B + 1,), int64, from 0 up to N; columns of elements (N,), columns of sets (B,); ids (B,), or None.
+        An id of several columns is a tuple.
     Raises: ValueError for columns of other lengths.
 
     Example:
@@ -50,15 +50,15 @@ class SetTable:
         return (self[b] for b in range(len(self)))
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
-        """Raises a TypeError: sets of different sizes are no matrix."""
+        """Raises a TypeError, because sets of different sizes are not a matrix."""
         raise TypeError(
-            "SetTable is no matrix, as its sets differ in size. SetClassifier, SetRegressor and GroupRows take it; "
+            "SetTable is not a matrix, as its sets differ in size. SetClassifier, SetRegressor and GroupRows take it; "
             "scikit-learn's other estimators need a matrix, such as one row of statistics per set."
         )
 
     @property
     def shape(self) -> tuple[int]:
-        """(B,): scikit-learn counts, and splits, what has a shape by its first dimension."""
+        """(B,), the shape by whose first dimension scikit-learn counts and splits."""
         return (len(self),)
 
     @property
@@ -68,16 +68,16 @@ class SetTable:
 
     @property
     def num_elements(self) -> int:
-        """N, of all sets."""
+        """The number N of elements in all sets."""
         return int(self.offsets[-1])
 
     def place(self, row: int) -> str:
-        """Says for errors which element this row of the elements' columns is."""
+        """Names an element in errors, by its row in the elements' columns."""
         b = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return f"element {row - self.offsets[b]} of {self.place_of_set(b)}"
 
     def place_of_set(self, b: int) -> str:
-        """Says for errors which set this is."""
+        """Names a set in errors."""
         return f"set {b if self.ids is None else set_name(self.ids[b])}"
 
     def __getitem__(self, key: Any) -> "SetTable":
@@ -110,12 +110,12 @@ class SetTable:
 
 
 def set_name(name: Any) -> str:
-    """An id as text, for errors."""
+    """Returns an id as text, for errors."""
     return f"({', '.join(map(str, name))})" if isinstance(name, tuple) else str(name)
 
 
 def tuples(values: Iterable[tuple[Any, ...]]) -> np.ndarray:
-    """Tuples as an array of as many objects."""
+    """Returns tuples as an array of objects."""
     listed = list(values)
     array = np.empty(len(listed), object)
     array[:] = listed
@@ -123,16 +123,16 @@ def tuples(values: Iterable[tuple[Any, ...]]) -> np.ndarray:
 
 
 def offsets_of(sizes: np.ndarray) -> np.ndarray:
-    """Returns where each set begins, and the last one ends, (B + 1,)."""
+    """Returns the offset of each set and the end of the last, (B + 1,)."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
 
 
 def chosen(key: Any, num_sets: int) -> slice | np.ndarray:
-    """A slice of step 1 with its ends, or the numbers of the sets.
+    """Returns the sets that a key chooses: a slice of step 1 with both ends, or set numbers.
 
-    Raises: TypeError or IndexError for what chooses none.
+    Raises: TypeError or IndexError for a key that is not an index of sets.
     """
     if isinstance(key, slice):
         start, stop, step = key.indices(num_sets)
@@ -146,7 +146,7 @@ def chosen(key: Any, num_sets: int) -> slice | np.ndarray:
             "Its columns are in .elements and .context."
         )
     if numbers.dtype.kind == "b" and numbers.shape != (num_sets,):
-        raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got shape {numbers.shape}.")
+        raise IndexError(f"a bool index of {num_sets} sets needs one flag per set; got shape {numbers.shape}.")
     try:
         return cast("slice | np.ndarray", np.arange(num_sets)[np.atleast_1d(numbers)])
     except IndexError:

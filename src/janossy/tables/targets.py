@@ -1,4 +1,4 @@
-"""Targets: one, or several, for each set, told row by row, by id, or as columns of the table itself."""
+"""Targets: one or several per set, given row by row, by id, or as columns of the table itself."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,30 +17,34 @@ from janossy.tables.table import SetTable, set_name, tuples
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Columns of targets; ``flat``, where they are one, and no matrix of one; ``ids``, where they are told by id."""
+    """Columns of targets.
+
+    ``flat`` is True for one target that was not given as a matrix. ``ids`` are the sets' ids if targets are given by
+    id.
+    """
 
     columns: dict[str, Column]
     flat: bool
     ids: list[Any] | None = None
 
     def check_length(self, num: int, what: str) -> None:
-        """Raise a ValueError if these are not so many."""
+        """Raises a ValueError unless there are ``num`` targets."""
         for column in self.columns.values():
             if len(column) != num:
                 raise ValueError(f"y expects one target per {what} of X, which has {num}; got {len(column)}.")
 
 
 def check_known(name: str, columns: Mapping[str, Any], owner: str) -> None:
-    """Raise a ValueError if there is no column of this name."""
+    """Raises a ValueError if there is no column of this name."""
     if name not in columns:
         names = ", ".join(list(columns)[:20]) + (", …" if len(columns) > 20 else "")
         raise ValueError(f"{owner} expects the name of a column; got {name!r}. X has {names}.")
 
 
 def taken_by_name(y: Any, columns: dict[str, Source], num_rows: int) -> Targets | None:
-    """The columns that y names, taken out of the table; None where y is no name, and no list of names.
+    """Returns the columns that y names, and takes them out of the table. Returns None if y does not name columns.
 
-    A list of as many words as the table has rows is data.
+    A list of as many words as the table has rows is data, not names.
     """
     names = [y] if isinstance(y, str | int | np.integer) else y
     if not isinstance(names, list | tuple) or not names:
@@ -61,15 +65,20 @@ def _is_whole(name: Any) -> bool:
 
 
 def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
-    """Targets from data, row by row unless by id: a dict, a table with the columns ``set_id``, or a pandas Series or
-    frame whose index is named as ``set_id``, or is not that of X and does not count its rows.
+    """Returns targets from data, given row by row or by id.
 
-    Raises: TypeError for what holds no values.
+    Targets are given by id in these forms:
+
+    - a dict
+    - a table with the columns ``set_id``
+    - a pandas Series or frame whose index is named like ``set_id``, or neither is X's index nor counts X's rows
+
+    Raises: TypeError for an object that does not hold values.
     """
     if set_id and isinstance(y, Mapping) and not any(name in y for name in set_id):
         return Targets({"y": _column(list(y.values()))}, True, list(y))
     if isinstance(y, str):
-        raise TypeError(f"y expects values, as X is no table with names of columns; got {y!r}. Give one for each set.")
+        raise TypeError(f"y expects values, as X is not a table with column names; got {y!r}. Give one for each set.")
     ids = None
     if is_of("pandas", y) and hasattr(y, "index"):
         index = y.index
@@ -97,12 +106,13 @@ def targets_of(y: Any, set_id: Sequence[str], X: Any, num_rows: int) -> Targets:
 
 
 def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> tuple[SetTable, np.ndarray]:
-    """The sets, and the targets in their order, (B,), or (B, t) for several.
+    """Returns the sets, and the targets in their order, (B,), or (B, t) for several.
 
-    ``add``: sets that only the targets know follow, empty, and their own columns missing. ``where``: what the row of a
-    set is called.
+    Args:
+        add: True appends sets that only the targets have. They are empty, and their own columns are missing.
+        where: a function that names the row of a set.
 
-    Raises: ValueError for a set that has none.
+    Raises: ValueError for a set without a target.
     """
     ids: list[Any] = list(range(len(sets))) if sets.ids is None else listed(sets.ids)
     columns = targets.columns
@@ -143,13 +153,13 @@ def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
 
 
 def check_none_missing(y: np.ndarray) -> None:
-    """Raise a ValueError where one of these targets, as objects, is None or not a number."""
+    """Raises a ValueError if one of these targets, as objects, is None or NaN."""
     if y.dtype == object and (missing := _column(y).missing()).any():
         raise without_target(int(missing.argmax()))
 
 
 def without_target(name: Any, place: str | None = None) -> ValueError:
-    """The error for a set that has no target, with its row in the table if it is known."""
+    """Returns the error for a set without a target, with its row in the table if it is known."""
     row = "" if place is None else f", in {place}"
     return ValueError(
         f"y expects a target for every set; got none for set {set_name(name)}{row}. Give it one, or drop the set."
@@ -157,7 +167,10 @@ def without_target(name: Any, place: str | None = None) -> ValueError:
 
 
 def checked_weights(column: Column, where: Where) -> np.ndarray:
-    """The weights of sets (B,), float64. Raises: ValueError, naming the row, for one that is no finite number >= 0."""
+    """Returns the weights of sets (B,), float64.
+
+    Raises: ValueError, naming the row, for a weight that is not a finite number >= 0.
+    """
     weights = column.to_kind("numeric", "sample_weight", where).values.astype(np.float64)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
@@ -167,7 +180,7 @@ def checked_weights(column: Column, where: Where) -> np.ndarray:
 
 
 def _levels(index: Any, names: Sequence[str]) -> list[int]:
-    """The positions at which an index has the levels of these names."""
+    """Returns the positions of the levels with these names in an index."""
     levels = list(map(str, index.names))
     return [levels.index(name) for name in names]
 

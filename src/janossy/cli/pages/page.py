@@ -7,7 +7,7 @@ import jinja2
 
 
 def fill(package: str, name: str, context: Mapping[str, Any]) -> bytes:
-    """A package's template, filled, in UTF-8. What has no place there, of a name that is not UTF-8, is escaped.
+    """Returns a package's template, filled, in UTF-8. What has no place there, of a name that is not UTF-8, is escaped.
 
     It may extend ``page.html.j2`` and import ``parts.html.j2``.
     """

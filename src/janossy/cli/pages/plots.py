@@ -27,7 +27,7 @@ Plot = Callable[[Colours], Figure]
 
 
 def render(plot: Plot, theme: str) -> bytes:
-    """A plot as a PNG, in the colours of a theme.
+    """Returns a plot as a PNG, in the colours of a theme.
 
     It has a palette of 256 colours: the eye sees no difference, and the file is a quarter as large.
     """
@@ -71,7 +71,7 @@ def panels(num: int) -> tuple[Figure, list[Axes]]:
 
 
 def label_ends(axes: Axes, ends: Sequence[End]) -> None:
-    """Write labels to the right of the axes at the height of their lines, pushed apart where they would overlap."""
+    """Writes labels to the right of the axes at the height of their lines, pushed apart where they would overlap."""
     gap = 10.5 / 72 / axes.get_window_extent().height * axes.figure.dpi
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = [to_axes.transform((1, y))[1] for y, *_ in ends]
@@ -96,10 +96,10 @@ def key(figure: Figure, handles: Sequence[Line2D], labels: Sequence[str]) -> Non
 
 
 def data_uris(plot: Plot) -> dict[str, str]:
-    """The plot in each theme, by its name, as a page can hold it."""
+    """Returns the plot in each theme, by its name, as a page can hold it."""
     return {theme: data_uri(render(plot, theme)) for theme in THEMES}
 
 
 def data_uri(png: bytes) -> str:
-    """A PNG as a page can hold it."""
+    """Returns a PNG as a page can hold it."""
     return f"data:image/png;base64,{b64encode(png).decode()}"

@@ -215,7 +215,7 @@ class CsvFile:
         return f"FROM read_csv({_quoted(str(path))}, {text}){where}"
 
     def _rewritten(self) -> Path:
-        """A copy as Python's reader takes it, with one kind of line ends."""
+        """Returns a copy as Python's reader takes it, with one kind of line ends."""
         folder = Path(self._kept.enter_context(TemporaryDirectory(prefix="janossy")))
         path = folder / "rewritten.csv"
         with path.open("w", encoding="utf-8", newline="") as out:
@@ -228,14 +228,14 @@ class CsvFile:
         return path
 
     def _records(self, errors: str = "strict") -> Iterator[list[str]]:
-        """The header and the rows, as Python reads them."""
+        """Yields the header and the rows, as Python reads them."""
         with self.path.open(encoding="utf-8-sig", errors=errors, newline="") as text:
             for _ in range(self.skip):
                 next(text)
             yield from filter(None, standard.reader(text, delimiter=self.delimiter, strict=True))
 
     def _diagnose(self) -> None:
-        """Raise a BadArgument for the first row that is not like the header, ends within quotes, or is not UTF-8."""
+        """Raises a BadArgument for the first row that is not like the header, ends within quotes, or is not UTF-8."""
         num, row = len(self.names), -1
         limit = standard.field_size_limit(2**31 - 1)
         try:
@@ -276,7 +276,7 @@ class CsvFile:
         return table.rename_columns(self.names).select([j for j, name in enumerate(self.names) if name])
 
     def check_names(self, used: set[int]) -> None:
-        """Raise a BadArgument for a column with values and without a name. ``used``: those with values."""
+        """Raises a BadArgument for a column with values and without a name. ``used``: those with values."""
         for j, name in enumerate(self.names):
             if not name and j in used:
                 raise BadArgument(
@@ -295,7 +295,7 @@ class CsvFragment:
         self.physical_schema = pa.schema({name: type_of(kinds[name]) for name in csv.names if name})
 
     def to_batches(self, schema: pa.Schema, **_: Any) -> Iterator[pa.RecordBatch]:
-        """The rows, with the columns of a schema, in its order."""
+        """Yields the rows, with the columns of a schema, in its order."""
         spelling = self.csv.dialect.spelling
         for batch in self.csv.batches():
             columns = dict(zip(self.csv.names, batch.columns, strict=True))

@@ -97,7 +97,7 @@ class FitDisplay:
         self.bars.__exit__(kind, error, trace)
 
     def __call__(self, progress: Progress) -> None:
-        """Show where the search is."""
+        """Shows where the search is."""
         if progress.trial is not None:
             self._tried(progress)
         elif progress.epoch.number == 1:

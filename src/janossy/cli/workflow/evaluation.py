@@ -61,7 +61,7 @@ class Evaluation:
         return list(zip(names, targets, predictions, strict=True))
 
     def coverage(self) -> dict[str, float]:
-        """The part of the targets between the outermost quantiles, by a name for it; empty without several."""
+        """Returns the part of the targets between the outermost quantiles, by a name for it; empty without several."""
         if self.quantiles is None or len(self.levels) < 2:
             return {}
         within = (self.quantiles[..., 0] <= self.targets) & (self.targets <= self.quantiles[..., -1])
@@ -200,7 +200,7 @@ def by_permutations(model: Model, targets: np.ndarray) -> list[tuple[int, float]
 
 
 def worst_predictions(model: Model, sets: SetTable, evaluation: Evaluation) -> Iterator[Misprediction]:
-    """The sets that the model got most wrong, and which of their elements mattered to what it said.
+    """Yields the sets that the model got most wrong, and which of their elements mattered to what it said.
 
     Times with events have no such sets, as no single set has an error. Several targets are named.
     """
@@ -239,7 +239,7 @@ def worst_predictions(model: Model, sets: SetTable, evaluation: Evaluation) -> I
 
 
 def _element(one: SetTable, i: int) -> str:
-    """An element in words: its first columns."""
+    """Returns an element in words: its first columns."""
     shown = [f"{name} {_value(column, i)}" for name, column in list(one.elements.items())[:SHOWN_COLUMNS]]
     return ", ".join(shown) + (", …" if len(one.elements) > SHOWN_COLUMNS else "")
 
@@ -249,7 +249,7 @@ def _value(column: Column, i: int) -> str:
 
 
 def _shown(values: np.ndarray, evaluation: Evaluation) -> str:
-    """A class or number, several with their names, or the labels that are there."""
+    """Returns a class or number, several with their names, or the labels that are there."""
     if np.ndim(values) == 0:
         return _number(values[()] if isinstance(values, np.generic | np.ndarray) else values)
     if evaluation.probabilities is not None and all(np.array_equal(each, [0, 1]) for each in evaluation.classes):

@@ -35,7 +35,7 @@ class Curve:
 
 
 def learning_curves(curves: Sequence[Curve], colours: Colours) -> Figure:
-    """The losses by epoch: training dashed, validation solid; networks of one candidate share a colour."""
+    """Returns the losses by epoch: training dashed, validation solid; networks of one candidate share a colour."""
     figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
     axes = figure.subplots()
     labels = list(dict.fromkeys(curve.label for curve in curves))
@@ -125,7 +125,7 @@ def confidence(probabilities: np.ndarray, right: np.ndarray, colours: Colours) -
 
 
 def means(predictions: np.ndarray, targets: np.ndarray, colours: Colours) -> Figure:
-    """The mean target against the mean prediction, in bins of equally many sets, with its standard error."""
+    """Returns the mean target against the mean prediction, in bins of equally many sets, with its standard error."""
     figure, (axes, below) = _calibration_axes()
     order = np.array_split(np.argsort(predictions, kind="stable"), min(BINS, len(predictions)))
     said = np.array([predictions[members].mean() for members in order])
@@ -143,7 +143,7 @@ def means(predictions: np.ndarray, targets: np.ndarray, colours: Colours) -> Fig
 
 
 def by_permutations(nums: Sequence[int], scores: Sequence[float], name: str, colours: Colours) -> Figure:
-    """The score against the number of permutations that a prediction averages."""
+    """Returns the score against the number of permutations that a prediction averages."""
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     axes = figure.subplots()
     axes.plot(nums, scores, "o-", color=OURS, linewidth=1.5, markersize=4.5)

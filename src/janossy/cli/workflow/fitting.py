@@ -66,7 +66,7 @@ class Request:
 
 
 def fit(request: Request) -> None:
-    """Read the tables, fit, and write the folder of the model: whole, or not at all.
+    """Reads the tables, fit, and write the folder of the model: whole, or not at all.
 
     Raises: BadArgument for what is wrong in the tables; OSError; FloatingPointError if training diverges;
         typer.Exit with 130 after Ctrl-C, and 143 after SIGTERM: the best so far is written, or nothing if there is
@@ -114,7 +114,7 @@ def _written(
     interrupts: Interrupts,
     writes: bool,
 ) -> tuple[Record, Path] | None:
-    """Fit, and write the model, if this process is the one that writes; what is told of it, and where it is."""
+    """Fits, and write the model, if this process is the one that writes; what is told of it, and where it is."""
     sets = read.sets
     model, seconds = _trained(request, read, targets, task, console)
     if not writes:
@@ -189,7 +189,7 @@ def _move(folder: Path, out: Path, console: Console) -> Path:
 
 
 def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskName]:
-    """The sets, their targets, and what these are."""
+    """Returns the sets, their targets, and what these are."""
     if request.stream:
         read = stream_to_fit(request.files, request.recipe)
     else:

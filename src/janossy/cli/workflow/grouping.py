@@ -46,7 +46,7 @@ def group(
     dialect: Dialect = ANY,
     tell: Callable[[str], None] = lambda text: None,
 ) -> int:
-    """Write one row per set, in the order of their ids: these, ``set_columns``, and lists of all others in step.
+    """Writes one row per set, in the order of their ids: these, ``set_columns``, and lists of all others in step.
 
     DuckDB sorts the rows, by id and then as they stand, and spills to disk beside ``out`` what exceeds ``memory``, such
     as "4GB" (by default four fifths of the machine's); its own function that makes lists would not spill
@@ -67,7 +67,7 @@ def group(
 def _open(
     paths: Sequence[str], set_id: Sequence[str], dialect: Dialect, kept: ExitStack, tell: Callable[[str], None]
 ) -> Files:
-    """All files, CSV or not, of one schema."""
+    """Returns all files, CSV or not, of one schema."""
     matches = [found_files(path, READ | CSV)[1] for path in paths]
     of_text = [file for files in matches for file in files if ending_of(file) in CSV]
     others = [
@@ -152,7 +152,7 @@ class _Rows:
             self.ends.append(row)
 
     def _check(self, batch: pa.RecordBatch, path: str) -> None:
-        """Raise a BadArgument for damaged offsets or text, which would end the process."""
+        """Raises a BadArgument for damaged offsets or text, which would end the process."""
         try:
             batch.validate(full=True)
         except pa.ArrowException as error:
@@ -187,7 +187,7 @@ def _write(connection: Any, rows: _Rows, set_id: Sequence[str], set_columns: Seq
 
 
 def _whole_sets(batches: Iterator[pa.RecordBatch], set_id: Sequence[str]) -> Iterator[tuple[pa.Table, np.ndarray]]:
-    """The sorted rows again, cut where a set ends, and where in them sets begin."""
+    """Yields the sorted rows again, cut where a set ends, and where in them sets begin."""
     waiting: list[pa.Table] = []
     for batch in batches:
         table = pa.Table.from_batches([batch])
@@ -207,7 +207,7 @@ def _whole_sets(batches: Iterator[pa.RecordBatch], set_id: Sequence[str]) -> Ite
 def _groups(
     pieces: Iterator[tuple[pa.Table, np.ndarray]], rows: _Rows, set_id: Sequence[str], set_columns: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """One row per set, of so many elements together as a row group is to have."""
+    """Yields one row per set, of so many elements together as a row group is to have."""
     waiting: list[pa.Table] = []
     num = 0
     for table, firsts in pieces:
@@ -241,7 +241,7 @@ def _as_lists(
 def _check_constant(
     values: pa.Array, firsts: np.ndarray, name: str, table: pa.Table, rows: _Rows, set_id: Sequence[str]
 ) -> None:
-    """Raise a BadArgument, naming two rows, unless the values of each set are one."""
+    """Raises a BadArgument, naming two rows, unless the values of each set are one."""
     alike = _alike(values, firsts)
     if alike.all():
         return

@@ -21,7 +21,7 @@ MAX_NAME = 200
 
 
 def inspect(folder: Path) -> None:
-    """Print what is known of a model. Raises: BadArgument for a folder that holds no model."""
+    """Prints what is known of a model. Raises: BadArgument for a folder that holds no model."""
     try:
         saved, contents = read_estimator(folder)
         if isinstance(saved, SavedClassifier):

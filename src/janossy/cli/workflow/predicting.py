@@ -21,7 +21,7 @@ from janossy.saving import SavedModelError
 
 
 def load_model(folder: Path) -> SetClassifier | SetRegressor:
-    """The estimator in a folder, or in one zip. Raises: BadArgument if there is no model, or a damaged one."""
+    """Returns the estimator in a folder, or in one zip. Raises: BadArgument if there is no model, or a damaged one."""
     try:
         return load(folder)
     except SavedModelError as error:
@@ -45,7 +45,7 @@ def predict(
     dialect: Dialect = ANY,
     mark_far: bool = False,
 ) -> None:
-    """Read a model and tables, predict each set, and write the predictions: whole, or not at all.
+    """Reads a model and tables, predict each set, and write the predictions: whole, or not at all.
 
     Raises: BadArgument for what is wrong in the tables or the model; OSError.
     """
@@ -94,7 +94,7 @@ def _are_text(model: Model) -> bool:
 
 
 def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: Recipe) -> str:
-    """The scores, or the reason for having no scores."""
+    """Returns the scores, or the reason for having no scores."""
     if isinstance(model, SetClassifier) and model._class_targets.kind == "labels":
         if not isinstance(targets[0], frozenset):
             return f"it holds no lists of labels, as in training, but {targets[0]!s}"

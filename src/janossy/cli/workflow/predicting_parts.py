@@ -55,7 +55,7 @@ class Part:
         return self.num_rows
 
     def run(self, progress: Callable[[float], None]) -> list[str]:
-        """Write the predictions, unless they are there; what there was to warn of."""
+        """Writes the predictions, unless they are there; what there was to warn of."""
         with warnings.catch_warnings(record=True) as raised, beside(self.out) as part:
             warnings.simplefilter("always")
             if self.out.exists():
@@ -80,7 +80,7 @@ class Part:
 
 
 def parts(files: Files, predictor: SetPredictor, out: Path) -> list[Part]:
-    """All parts of these files, of about ``PART`` sets each."""
+    """Returns all parts of these files, of about ``PART`` sets each."""
     planned: list[Part] = []
     for fragment in files.fragments:
         first_row = 0
@@ -104,7 +104,7 @@ def _stretches(sizes: Sequence[int]) -> Iterator[range]:
 
 
 def begin(planned: Sequence[Part], out: Path) -> list[Part]:
-    """The parts that are not there yet, in a folder that is new, or was begun by the same command.
+    """Returns the parts that are not there yet, in a folder that is new, or was begun by the same command.
 
     Raises: BadArgument for a folder of anything else; OSError.
     """
@@ -144,7 +144,7 @@ ENGINES = {"local": "janossy.batch.workers", "ray": "janossy.batch.workers_on_ra
 
 
 def work_here(jobs: Sequence[Part], num_workers: int) -> Iterator[Event[Part]]:
-    """The jobs in this process, with all its threads."""
+    """Yields the jobs in this process, with all its threads."""
     for job in jobs:
         try:
             yield Event("done", job, job.run(lambda units: None))
@@ -161,7 +161,7 @@ def predict_parts(
     engine: str,
     num_workers: int,
 ) -> None:
-    """Predict the sets of Parquet files, a row each, to a folder of Parquet files; those that are there already stay.
+    """Predicts the sets of Parquet files, a row each, to a folder of Parquet files; those that are there already stay.
 
     Raises: BadArgument for what is wrong in the arguments, the model or the files' columns; ChildProcessError if a part
         failed, naming the first, when the others are done; ImportError without the engine; OSError.

@@ -45,7 +45,7 @@ class Rows:
         return f"{self.files[number]}, row {row - begin + 1}"
 
     def some(self, rows: np.ndarray) -> "Rows":
-        """Some of the rows, ascending, which keep their places in the files."""
+        """Returns some of the rows, ascending, which keep their places in the files."""
         return _SomeRows(self.table.take(pa.array(rows)), self.files, self.ends, self.taken, self.notes, rows)
 
 
@@ -60,7 +60,7 @@ class _SomeRows(Rows):
 
 
 def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, dialect: Dialect = ANY) -> Rows:
-    """The rows of these files, by how they begin and what their names end in.
+    """Returns the rows of these files, by how they begin and what their names end in.
 
     They must have the same columns, in whatever order. Whole numbers and others go together, text and numbers do not.
     The columns of all CSV files have types together: those that ``roles`` and all their values ask for, or those that
@@ -110,14 +110,14 @@ def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, 
 
 
 def ending_of(file: Path) -> str:
-    """The ending that tells its kind: .csv for a .csv.gz."""
+    """Returns the ending that tells its kind: .csv for a .csv.gz."""
     ending = file.suffix.lower()
     inner = Path(file.stem).suffix.lower()
     return inner if ending in COMPRESSED and inner in (*CSV, *LINES) else ending
 
 
 def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
-    """The table, and whether its columns are text whose types are not known yet."""
+    """Returns the table, and whether its columns are text whose types are not known yet."""
     if not file.exists():
         raise BadArgument(f"there is no file {file}.")
     if not file.is_file():
@@ -154,7 +154,7 @@ def _parquet(file: Path) -> pa.Table:
 
 
 def _arrow(file: Path, is_file: bool) -> pa.Table:
-    """The table in memory: of a file that is mapped, another program could change the values."""
+    """Returns the table in memory: of a file that is mapped, another program could change the values."""
     with pa.OSFile(str(file)) as opened:
         return (ipc.open_file if is_file else ipc.open_stream)(opened).read_all()
 
@@ -166,7 +166,7 @@ def _validated(table: pa.Table) -> pa.Table:
 
 
 def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
-    """One row per line, an object each. Numbers keep all their digits."""
+    """Returns one row per line, an object each. Numbers keep all their digits."""
     columns: dict[str, list[Any]] = {}
     num = 0
     with ExitStack() as kept, plain_text(file, dialect.encoding, kept).open(encoding="utf-8-sig") as lines:
@@ -197,7 +197,7 @@ def _json_column(values: list[Any]) -> pa.Array:
 
 
 def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Role | None, spelling: Spelling) -> Taken:
-    """Give the column of all CSV files one type, in place; what it is."""
+    """Gives the column of all CSV files one type, in place; what it is."""
     given = [table.schema.field(name).type for table, is_read in zip(tables, of_text, strict=True) if not is_read]
     facts = Facts()
     for table, is_read in zip(tables, of_text, strict=True):
@@ -233,7 +233,7 @@ def _is_words(kind: pa.DataType) -> bool:
 
 
 def _make_alike(tables: list[pa.Table], name: str, from_csv: Sequence[bool], text: bool) -> None:
-    """Give ids one type, in place: text where some are text, or are to be."""
+    """Gives ids one type, in place: text where some are text, or are to be."""
     kinds = [table.schema.field(name).type for table in tables]
     if not text and (not any(from_csv) or all(map(pa.types.is_integer, kinds))):
         return

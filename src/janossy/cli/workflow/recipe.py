@@ -119,7 +119,7 @@ def _as_numbers(rows: Rows, recipe: Recipe, targets: np.ndarray) -> np.ndarray:
 
 
 def _with_targets(rows: Rows, recipe: Recipe) -> tuple[Rows, int]:
-    """The rows of sets that have a target in some row, and how many sets have none."""
+    """Returns the rows of sets that have a target in some row, and how many sets have none."""
     there = _there(rows.table, recipe.targets)
     if there.all() or not there.any():
         return rows, 0
@@ -135,7 +135,7 @@ def _with_targets(rows: Rows, recipe: Recipe) -> tuple[Rows, int]:
 
 
 def _there(table: pa.Table, names: Sequence[str]) -> np.ndarray:
-    """The rows in which none of these columns is missing, bool (N,)."""
+    """Returns the rows in which none of these columns is missing, bool (N,)."""
     there = np.ones(len(table), bool)
     for name in names:
         there &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
@@ -155,7 +155,7 @@ def _grouped(rows: Rows, set_id: Sequence[str]) -> Grouping:
 
 
 def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
-    """The sets of Parquet files that are read piece by piece.
+    """Returns the sets of Parquet files that are read piece by piece.
 
     Raises: BadArgument for what is wrong in them, as far as the first piece says.
     """
@@ -179,7 +179,7 @@ def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
 
 
 def check_apart(recipe: Recipe) -> None:
-    """Raise a BadArgument for a column that two options name which may not both."""
+    """Raises a BadArgument for a column that two options name which may not both."""
     named = {option: names for option, names in asdict(recipe).items() if names and option != "null_values"}
     for pair in combinations(named, 2):
         if pair not in TOGETHER and (twice := set(named[pair[0]]) & set(named[pair[1]])):
@@ -243,7 +243,7 @@ def sets_to_predict(
 
 
 def _labelled(rows: Rows, recipe: Recipe) -> np.ndarray:
-    """The sets that have a target, bool (B,)."""
+    """Returns the sets that have a target, bool (B,)."""
     there = _there(rows.table, recipe.targets)
     if not recipe.set_id or _has_lists(rows.table.drop_columns(list(recipe.targets))):
         return there
@@ -264,7 +264,7 @@ def model_roles(encoder: TableEncoder) -> dict[str, Role]:
 
 
 def _check_of_model(rows: Rows, name: str, kind: str) -> None:
-    """Raise a BadArgument for a column of another kind than the model was trained on, which no option overrules."""
+    """Raises a BadArgument for a column of another kind than the model was trained on, which no option overrules."""
     if name not in rows.table.column_names or not rows.table.num_rows:
         return
     values = rows.table[name]
@@ -323,7 +323,7 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
 
 
 def _labels(rows: Rows, recipe: Recipe, name: str, group: Grouping | None) -> np.ndarray:
-    """The labels of each set, frozensets (B,), of a target that holds lists.
+    """Returns the labels of each set, frozensets (B,), of a target that holds lists.
 
     Raises: BadArgument for lists that janossy group has made of a column of the sets, for labels that differ in a set,
         or beside another target.
@@ -353,7 +353,7 @@ def _labels(rows: Rows, recipe: Recipe, name: str, group: Grouping | None) -> np
 def _weights_and_groups(
     rows: Rows, recipe: Recipe, group: Grouping | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The weight of each set, and the number of its group, (B,), if the options name columns of them."""
+    """Returns the weight of each set, and the number of its group, (B,), if the options name columns of them."""
     found: dict[str, Column] = {}
     try:
         for option, names in {"weight": recipe.weight, "groups": recipe.groups}.items():

@@ -104,5 +104,5 @@ def shown(score: float) -> str:
 
 
 def in_words(scores: Mapping[str, float | None]) -> str:
-    """The scores that there are, in a line."""
+    """Returns the scores that there are, in a line."""
     return ", ".join(f"{name} {shown(score)}" for name, score in scores.items() if score is not None)

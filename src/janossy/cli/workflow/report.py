@@ -83,7 +83,7 @@ def _plots(
 
 
 def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
-    """The candidates of the prediction first, then by loss."""
+    """Returns the candidates of the prediction first, then by loss."""
     tried = [trial for trial in trials if trial.epochs]
     chosen = sorted(tried, key=lambda trial: (-trial.weight, trial.loss))[:MAX_CURVES]
     return [
@@ -184,7 +184,7 @@ def _lead(evaluation: Evaluation, record: Record) -> str:
 
 
 def _of_all(evaluation: Evaluation, num_sets: int) -> np.ndarray:
-    """The targets by set number, (B,): those of sets that were not judged are not looked at."""
+    """Returns the targets by set number, (B,): those of sets that were not judged are not looked at."""
     targets = np.empty((num_sets, *evaluation.targets.shape[1:]), evaluation.targets.dtype)
     targets[evaluation.sets] = evaluation.targets
     return targets

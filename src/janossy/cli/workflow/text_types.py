@@ -122,7 +122,7 @@ class Facts:
         return num > 0 and num + self.counts.get("missing", 0) == self.num
 
     def share(self, name: str) -> float:
-        """The part of the values that are of this spelling, those that stand for missing ones aside."""
+        """Returns the part of the values that are of this spelling, those that stand for missing ones aside."""
         there = self.num - self.counts.get("missing", 0)
         return self.counts.get(name, 0) / there if there > 0 else 0.0
 
@@ -137,7 +137,7 @@ class Taken:
 
 
 def taken_as_type(facts: Facts, role: Role) -> Taken:
-    """The type of a column: codes stay text until all values, or the role, say something else."""
+    """Returns the type of a column: codes stay text until all values, or the role, say something else."""
     counts = facts.counts
     if role in ("text id", "text"):
         return Taken("text", "text in training")
@@ -261,7 +261,7 @@ def _separated(values: pa.Array, separator: str) -> pa.Array:
 
 
 def type_of(kind: str) -> pa.DataType:
-    """The Arrow type of what ``cast`` gives; lists aside, whose types their values say."""
+    """Returns the Arrow type of what ``cast`` gives; lists aside, whose types their values say."""
     return {
         "text": pa.large_string(),
         "mostly numbers": pa.large_string(),
@@ -282,7 +282,7 @@ def roles_of(
     targets: Iterable[str] = (),
     classes: bool = False,
 ) -> dict[str, Role]:
-    """The roles of columns that the options of a command name."""
+    """Returns the roles of columns that the options of a command name."""
     roles: dict[str, Role] = {}
     for name in targets:
         roles[name] = "class" if classes else "target"

@@ -109,7 +109,7 @@ def _check_words(rows: Rows, name: str, values: pa.Array, row_of: np.ndarray, nu
 
 
 def _option(words: list[str]) -> str:
-    """The option of CSV files that would read most of these values as numbers."""
+    """Returns the option of CSV files that would read most of these values as numbers."""
     for _, (pattern, option) in OTHER_NUMBERS.items():
         if option.startswith("--") and sum(bool(re.match(pattern, word)) for word in words if word) > len(words) / 2:
             return f"; {option} reads a CSV file of such numbers"

@@ -83,7 +83,7 @@ class Fitted:
 def fit_stream(
     stream: SetStream, request: FitRequest, classes: bool, targets_of: Callable[[Scan], Targets], interrupts: Interrupts
 ) -> Fitted:
-    """Fit one network, in this process, or together with those that torchrun started.
+    """Fits one network, in this process, or together with those that torchrun started.
 
     ``classes``: whether targets are classes. ``targets_of``: what the first pass tells of them. With a checkpoint, what
     an earlier run of the same fit has finished is not done again.
@@ -236,7 +236,7 @@ class _Encoding:
 def _prepared(
     stream: SetStream, request: FitRequest, classes: bool, processes: Processes, checkpoint: Checkpoint | None
 ) -> dict[str, Any]:
-    """The seed and the first pass, of a checkpoint if it has them."""
+    """Returns the seed and the first pass, of a checkpoint if it has them."""
     found = None if checkpoint is None else checkpoint.read("prepared")
     if found is not None:
         return found

@@ -69,7 +69,7 @@ class Order:
         return tuple(num_sets // num + (i < num_sets % num) for i in range(num))
 
     def places(self, rank: int, step: int) -> Iterator[Place]:
-        """The batches of this process from the ``step``-th on, without end."""
+        """Yields the batches of this process from the ``step``-th on, without end."""
         number = 0
         while True:
             of_all = [self._batches_of(number, each) for each in range(self.num_processes)]
@@ -96,7 +96,7 @@ class Order:
         return [(w, b, size) for w, window in enumerate(windows) for b, size in enumerate(window.batches)]
 
     def shuffled(self, number: int, window: int, rank: int, num_sets: int) -> torch.Tensor:
-        """The order of the sets of a window."""
+        """Returns the order of the sets of a window."""
         generator = torch.Generator().manual_seed(seed_of(self.seed, number, window, rank))
         return torch.randperm(num_sets, generator=generator)
 

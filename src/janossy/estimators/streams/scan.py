@@ -59,7 +59,7 @@ class Scan:
 
 
 def scan(stream: SetStream, classes: bool, validation: np.ndarray, sample: np.ndarray, processes: Processes) -> Scan:
-    """Read every piece once, each by one of the processes. ``validation`` and ``sample``: numbers of sets, ascending.
+    """Reads every piece once, each by one of the processes. ``validation`` and ``sample``: numbers of sets, ascending.
 
     Raises: ValueError, naming file, column and row, for what is wrong in them.
     """
