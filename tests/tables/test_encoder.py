@@ -180,9 +180,9 @@ MISFITS = {
     "more": ({"eta": [[1.0, 2.0], [], [6.0]]}, "lack these columns: none; and have these besides: eta[.]"),
     "many more": (
         {f"n{i:02}": [1, 2, 3] for i in range(30)},
-        "too many: n00, n01, n02, n03, n04, n05, n06, n07, ….*Name or",
+        "besides: n00, n01, n02, n03, n04, n05, n06, n07, ….*Name or",
     ),
-    "of the sets": ({"pt": [1.0, 2.0, 6.0]}, "missing: pt; and.*too many: none"),
+    "of the sets": ({"pt": [1.0, 2.0, 6.0]}, "lack these columns: pt; and.*besides: none"),
     "text": (
         {"pt": [["1", "x"], [], ["2"]]},
         "'pt' is numeric, and expects numbers; got the text 'x' in element 1 of set 0",

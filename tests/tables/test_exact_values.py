@@ -230,7 +230,7 @@ def test_sets_counters_and_generators():
     assert as_sets(np.full((n, 1), n) for n in range(1, 4)).sizes.tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="counts that are whole numbers"):
         as_sets([Counter(a=-1)])
-    with pytest.raises(TypeError, match="a dict of counts is a Counter"):
+    with pytest.raises(TypeError, match="pass a dict of counts as a Counter"):
         as_sets([{"a": 1}, np.ones(2)])
 
 
