@@ -323,7 +323,7 @@ def test_a_clone_is_not_fitted(classifier):
         ({"max_epochs": 0}, ValueError, "SetClassifier expects max_epochs >= 1; got max_epochs=0"),
         ({"batch_size": 2.5}, TypeError, "SetClassifier expects batch_size >= 1, an integer, or None; got"),
         ({"time_budget": 0}, ValueError, "SetClassifier expects time_budget > 0, or None; got time_budget=0"),
-        ({"validation": 1.5}, ValueError, "expects validation as a part between 0 and 1, as a number of folds >= 2"),
+        ({"validation": 1.5}, ValueError, "expects validation as a fraction between 0 and 1, a number of folds >= 2"),
         ({"num_permutations": 0}, ValueError, "SetClassifier expects num_permutations >= 1"),
         ({"strategy": "k7"}, ValueError, "strategy expects one of"),
     ],
@@ -346,7 +346,7 @@ def test_targets_are_checked():
     for missing in (None, np.nan, pd.NA):
         with pytest.raises(ValueError, match=r"expects a target for every set; got none for set 3\. Give it one"):
             SetClassifier().fit(sets, pd.Series(["a", "b", "a", missing] + ["b"] * 6))
-    with pytest.raises(ValueError, match=r"sample_weight expects 10 numbers >= 0, one a set; got shape \(9,\)"):
+    with pytest.raises(ValueError, match=r"sample_weight expects 10 numbers >= 0, one per set; got shape \(9,\)"):
         SetClassifier().fit(sets, labels, sample_weight=np.ones(9))
 
 

@@ -13,18 +13,18 @@ from janossy.saving.reading import Contents, SavedModelError, read_contents
 from janossy.tables.codes import Code, columns_from_state
 
 NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-"""The dtypes of labels that are numbers; others are text, in an array of text or of objects."""
+"""The dtypes of labels that are numbers. Other labels are text, in an array of text or of objects."""
 
 MAX_LABEL = 10_000
-"""Characters of a label."""
+"""The largest number of characters of a label."""
 MAX_LABELS_BYTES = 2**26
-"""The bytes of all labels in an array of text, whose entries are all as long as the longest."""
+"""The largest size in bytes of an array of text labels, whose entries are all as long as the longest."""
 
 LossName = Literal["squared_error", "huber", "poisson", "gamma", "quantile", "cox"]
-"""The losses of regressors, as ``tasks`` has them, which needs torch."""
+"""The losses of regressors, as in ``tasks``, which needs torch."""
 
 ClassKind = Literal["one", "columns", "labels"]
-"""The kinds of a classifier's targets, as ``class_targets`` has them, which needs torch."""
+"""The kinds of a classifier's targets, as in ``class_targets``, which needs torch."""
 
 Positive = Annotated[float, Meta(gt=0)]
 Level = Annotated[float, Meta(gt=0, lt=1)]
@@ -32,7 +32,7 @@ Label = Annotated[str, Meta(max_length=MAX_LABEL)] | bool | int | float
 
 
 class Labels(Struct):
-    """The classes, and the dtype of their array."""
+    """The classes of a saved classifier, and the dtype of their array."""
 
     values: list[Label]
     dtype: Literal[
@@ -41,9 +41,9 @@ class Labels(Struct):
     ]  # fmt: skip
 
     def array(self) -> np.ndarray:
-        """Returns the classes as they were.
+        """Returns the classes as an array.
 
-        Raises: ValueError unless they are two or more, all different, in ascending order, and of their dtype.
+        Raises: ValueError unless there are two or more classes, all different, ascending, and of their dtype.
         """
         check_lengths(self.values, self.dtype)
         classes = np.array(self.values, dtype=self.dtype)
@@ -53,7 +53,7 @@ class Labels(Struct):
 
 
 class FittedClassifier(Struct):
-    """The part of a classifier that is not its networks."""
+    """The fitted part of a classifier beside its networks."""
 
     n_features_in_: int
     temperature_: Positive
@@ -64,12 +64,12 @@ class FittedClassifier(Struct):
 
     @property
     def columns(self) -> list[Labels]:
-        """The classes of each column, or the labels alone."""
+        """The classes of each column, or one entry of classes or labels."""
         return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
 
 
 class FittedRegressor(Struct):
-    """The part of a regressor that is not its networks."""
+    """The fitted part of a regressor beside its networks."""
 
     n_features_in_: int
     y_mean_: list[float]
@@ -81,7 +81,7 @@ class FittedRegressor(Struct):
 
 
 class SavedTrial(Struct):
-    """A candidate that was tried."""
+    """A candidate of the search, as saved."""
 
     strategy: str
     settings: dict[str, Any]
@@ -105,7 +105,7 @@ class _Saved(Struct):
 
 
 class SavedClassifier(_Saved, tag_field="estimator", tag="SetClassifier"):
-    """A classifier."""
+    """A saved classifier."""
 
     fitted: FittedClassifier
 
@@ -116,7 +116,7 @@ class SavedClassifier(_Saved, tag_field="estimator", tag="SetClassifier"):
 
 
 class SavedRegressor(_Saved, tag_field="estimator", tag="SetRegressor"):
-    """A regressor."""
+    """A saved regressor."""
 
     fitted: FittedRegressor
 
@@ -129,9 +129,9 @@ Saved = SavedClassifier | SavedRegressor
 
 
 def read_estimator(path: str | PathLike[str]) -> tuple[Saved, Contents]:
-    """Reads what a saved estimator says of itself, beside all that was read.
+    """Returns the description of a saved estimator, with all the contents that were read.
 
-    Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved estimator, or a damaged one.
+    Raises: FileNotFoundError if nothing is there; SavedModelError if it is not a saved estimator, or damaged.
     """
     contents = read_contents(path)
     return checked(contents.description, path), contents
@@ -140,7 +140,7 @@ def read_estimator(path: str | PathLike[str]) -> tuple[Saved, Contents]:
 def checked(description: Mapping[str, Any], path: str | PathLike[str]) -> Saved:
     """Returns a description as structs.
 
-    Raises: SavedModelError, which names the field, for one that ``save`` never writes.
+    Raises: SavedModelError, naming the field, for a description that ``save`` never writes.
     """
     if "estimator" not in description:
         raise SavedModelError(
@@ -159,7 +159,7 @@ def checked(description: Mapping[str, Any], path: str | PathLike[str]) -> Saved:
 
 
 def columns(saved: Saved) -> tuple[tuple[Code, ...], tuple[Code, ...]]:
-    """Returns the columns of the elements and of the sets. Raises: ValueError for others than an encoder writes."""
+    """Returns the columns of the elements and of the sets. Raises: ValueError if no encoder writes such columns."""
     return columns_from_state(saved.encoder)[1:]
 
 

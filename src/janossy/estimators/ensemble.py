@@ -1,4 +1,4 @@
-"""Ensemble: the weighted mean of several networks, how far the order matters to it, and its temperature."""
+"""Ensemble: the weighted mean of several networks, its errors over random orders, and its temperature."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +19,10 @@ from janossy.kernels.compilation import waiting
 from janossy.sets import Ragged
 
 MAX_CALIBRATION_SETS = 5_000
-"""The most sets that a temperature is fitted to: one number needs no more."""
+"""The most sets that a temperature is fitted to. One number needs no more."""
 
 WIDTH = 1.0
-"""The standard deviation of the logarithm of temperatures, before any set is seen: a few sets do not move it far."""
+"""The prior standard deviation of the logarithm of a temperature. A few sets do not move the temperature far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,9 @@ class Outcome:
 
     Shapes: mean, standard_error (B, out); change_probability (B,).
 
-    ``standard_error`` is that of the mean over the draw of the permutations, 0 where none are drawn, and NaN after a
-    single one. ``change_probability``: how probable it is that more permutations would give another class.
+    - ``standard_error`` is the standard error of the mean over sampled permutations. It is 0 if none are sampled, and
+      NaN after a single one.
+    - ``change_probability`` is the probability that more permutations would give another class.
     """
 
     mean: Tensor
@@ -41,7 +42,7 @@ class Outcome:
 
     @staticmethod
     def cat(parts: Sequence["Outcome"]) -> "Outcome":
-        """Returns the predictions of several batches of sets, one after the other."""
+        """Returns the predictions of several batches of sets, end to end."""
         means, errors, changes = (
             torch.cat([getattr(part, name) for part in parts])
             for name in ("mean", "standard_error", "change_probability")
@@ -54,9 +55,9 @@ class Outcome:
 
 @dataclass(eq=False)
 class Ensemble:
-    """Networks, in evaluation mode, and the weight of each.
+    """Networks in evaluation mode, with the weight of each.
 
-    Predictions are averaged after the task's link, over permutations and networks. ``temperature`` divides logits.
+    Predictions are averaged over permutations and networks after the task's link. ``temperature`` divides logits.
     """
 
     networks: Sequence[nn.Module]
@@ -65,7 +66,7 @@ class Ensemble:
     temperature: float = 1.0
 
     def to(self, device: str | torch.device) -> "Ensemble":
-        """Returns the same, its networks moved to a device."""
+        """Moves the networks to a device, and returns the ensemble itself."""
         for network in self.networks:
             network.to(device)
         return self
@@ -74,7 +75,7 @@ class Ensemble:
     def predict(self, sets: Ragged, context: Tensor | None, num_permutations: int, seed: int = SEED) -> Outcome:
         """Returns the mean over ``num_permutations`` orders of each set.
 
-        A set's prediction depends on that set and the seed alone.
+        A set's prediction depends only on that set and on the seed.
         """
         parts = [
             self._predict(sets[some], None if context is None else context[some], num_permutations, seed)
@@ -105,7 +106,7 @@ def check_outputs_finite(outputs: Tensor, owner: str, what: str = "set") -> None
 
 
 def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
-    """Blocks of the mean of all networks: block i of one goes with block i of another, and with the exact means.
+    """Returns block means of the average of all networks. Blocks with one number are combined, with the exact means.
 
     A network whose mean of a set is exact adds nothing to the error of that set.
     """
@@ -113,7 +114,7 @@ def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
     for _, prediction in drawn:
         sure = (prediction.standard_error == 0).all(1)
         num_blocks = torch.minimum(num_blocks, prediction.num_blocks.where(~sure, 2**62))
-    num_blocks = num_blocks.where(num_blocks < 2**62, 2)  # all exact: two blocks that are alike
+    num_blocks = num_blocks.where(num_blocks < 2**62, 2)  # all exact: two equal blocks
     most = int(num_blocks.max())
     inside = torch.arange(most, device=mean.device) < num_blocks[:, None]
     deviations = mean.new_zeros(len(mean), most, mean.shape[1])
@@ -132,9 +133,9 @@ def _together(mean: Tensor, drawn: list[tuple[float, Prediction]]) -> Sample:
 
 
 def temperature(folds: Sequence[Fold], examples: Examples, task: Classification) -> float:
-    """Returns the divisor of all logits at which validation sets are the least surprising (Guo et al., 2017).
+    """Returns the divisor of logits at which the validation sets are the least surprising (Guo et al., 2017).
 
-    Maximum a posteriori, as a few sets that are all predicted well would ask for probabilities of 0 and 1. The logits
+    It is the maximum a posteriori, because a few well-predicted sets would ask for probabilities of 0 and 1. The logits
     are those that the folds keep.
     """
     share = min(1.0, MAX_CALIBRATION_SETS / sum(len(fold.sets) for fold in folds))

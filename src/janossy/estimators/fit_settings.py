@@ -1,4 +1,4 @@
-"""Settings of the estimators' fits, as scikit-learn keeps them, and what they say: limits, candidates, metadata."""
+"""Settings of the estimators' fits, as scikit-learn keeps them, and what follows: limits, candidates, metadata."""
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
@@ -16,11 +16,11 @@ from janossy.nn.network import JanossyNetwork
 from janossy.tables.forms import Names
 
 Strategy = str | Mapping[str, Any] | Callable[..., JanossyNetwork]
-"""A name, a name with settings, or a function of layouts that builds a network."""
+"""A name, a name with settings, or a function that builds a network from layouts."""
 
 
 class FitSettings(BaseEstimator):
-    """The constructor of ``SetClassifier`` and ``SetRegressor``, whose arguments ``SetClassifier`` describes."""
+    """The constructor of ``SetClassifier`` and ``SetRegressor``. ``SetClassifier`` describes its arguments."""
 
     def __init__(
         self,
@@ -62,7 +62,10 @@ class FitSettings(BaseEstimator):
         self.progress = progress
 
     def _limits(self) -> Limits:
-        """Returns the settings of training, checked."""
+        """Returns the settings of training after a check.
+
+        Raises: TypeError or ValueError for a setting of another type or range.
+        """
         owner = type(self).__name__
         for name in ("max_epochs", "batch_size", "patience", "num_threads"):
             check_integer(owner, name, getattr(self, name), 1, optional=True)
@@ -76,7 +79,7 @@ class FitSettings(BaseEstimator):
             check_number(owner, "validation", part, 0.1)
             if not (0 < part < 1 or (isinstance(part, Integral) and part > 1)):
                 raise ValueError(
-                    f"{owner} expects validation as a part between 0 and 1, as a number of folds >= 2, or None; got "
+                    f"{owner} expects validation as a fraction between 0 and 1, a number of folds >= 2, or None; got "
                     f"validation={part}."
                 )
         return Limits(
@@ -88,9 +91,9 @@ class FitSettings(BaseEstimator):
         )
 
     def _candidates(self, several: bool = False) -> list[Candidate]:
-        """Returns what the strategy stands for, without classical learners if they do not minimise the loss.
+        """Returns the candidates of the strategy, without classical learners if they do not minimise the loss.
 
-        ``several``: True for several classes per set.
+        ``several``: True for several classes per set. Raises: ValueError if no candidate remains.
         """
         tried, settings = candidates(self.strategy), self.get_params(deep=False)
         loss = settings.get("loss", "squared_error")
@@ -102,13 +105,13 @@ class FitSettings(BaseEstimator):
         if not networks:
             minimised = "one cross-entropy of unordered classes" if "ordinal" in settings else "squared errors"
             raise ValueError(
-                f"{why} expects networks in strategy, as {tried[0].strategy!r} minimises {minimised}. Give 'auto', or "
+                f"{why} expects networks in strategy, as {tried[0].strategy!r} minimises {minimised}. Pass 'auto', or "
                 "the name of a network."
             )
         return networks
 
     def _metadata(self, tried: Sequence[Candidate], seed: int | None) -> dict[str, Any]:
-        """Returns what tells this fit from others, beside its sets, as plain data."""
+        """Returns plain data that identifies this fit, beside its sets."""
         unlike = ("progress", "verbose", "device", "checkpoint", "time_budget", "num_permutations", "random_state")
         metadata: dict[str, Any] = {
             name: repr(value) for name, value in self.get_params().items() if name not in unlike
@@ -117,5 +120,5 @@ class FitSettings(BaseEstimator):
         return metadata | {"estimator": type(self).__name__, "random_state": repr(seed), "strategy": identities}
 
     def _columns(self) -> dict[str, Any]:
-        """Returns the settings that say how columns are read, as ``as_sets`` takes them."""
+        """Returns the settings of columns, as arguments of ``as_sets``."""
         return {"set_columns": self.set_columns, "numeric": self.numeric, "categorical": self.categorical}

@@ -1,4 +1,4 @@
-"""GroupRows: a long table, one row per element, as sets, for scikit-learn's pipelines."""
+"""GroupRows: a long table, one row per element, as sets in scikit-learn's pipelines."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -16,11 +16,11 @@ except ImportError as error:
 
 
 class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """The sets of a long table: rows of one id are a set, in the order in which ids appear first.
+    """A transformer from a long table to sets. Rows with one id are a set; sets are in the order of their first rows.
 
-    A pipeline's steps may change the number of rows, but neither y nor what splits X knows of it. So y has one row a
-    set, as ``target`` gives it, and the pipeline takes the long table; what splits sets, ``cross_val_score``,
-    ``GridSearchCV`` or ``train_test_split``, takes them grouped:
+    A step of a pipeline may change the number of rows, but y and the splitters of X do not learn of it. Therefore y has
+    one row per set, as ``target`` returns it, and the pipeline takes the long table. Functions that split sets, such as
+    ``cross_val_score``, ``GridSearchCV`` or ``train_test_split``, take grouped sets:
 
         pipeline = make_pipeline(GroupRows("event"), model)
         pipeline.fit(long, GroupRows("event").target(long, "label")).predict(new)
@@ -28,16 +28,16 @@ class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         sets, y = as_sets(long, "label", set_id="event")
         cross_val_score(model, sets, y)
 
-    The transformer does not see y, and would take a target in the table for a column of elements: name it in ``drop``.
+    The transformer does not see y, and would read a target in the table as a column of elements. Name it in ``drop``.
 
     Args:
-        set_id: the column that tells sets apart, or a list of several, whose values together do.
-        set_columns: the columns that are constant in each set, and belong to it.
-        numeric, categorical: columns whose kind is not as their dtype has it.
+        set_id: the column that identifies the set of a row, or a list of columns whose values together identify it.
+        set_columns: the columns that are constant in each set, and belong to the set.
+        numeric, categorical: columns whose kind differs from their dtype.
         drop: columns to leave out, such as the target.
 
-    Shapes: a table of N rows -> a ``SetTable`` of B sets; ``ids`` of it tells which.
-    Raises: what ``as_sets`` raises.
+    Shapes: a table of N rows -> a ``SetTable`` of B sets, named by its ``ids``.
+    Raises: the errors of ``as_sets``.
 
     Example:
         >>> long = {"event": [7, 7, 3], "energy": [1.0, 13.0, 5.0], "label": [1, 1, 0]}
@@ -63,7 +63,7 @@ class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         self.drop = drop
 
     def fit(self, X: Any, y: Any = None) -> "GroupRows":
-        """Checks that X is such a table; y is not looked at."""
+        """Checks that X is such a table. y is ignored."""
         self.transform(X)
         return self
 
@@ -76,14 +76,14 @@ class GroupRows(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         return self.transform(X)
 
     def target(self, X: Any, y: Any) -> np.ndarray:
-        """Returns the target of each set of X, in their order: (B,), or (B, t) for several.
+        """Returns the target of each set of X, in the order of the sets: (B,), or (B, t) for several.
 
-        y is the name of a column of X that is constant in each set, or whatever ``as_sets`` takes.
+        y is the name of a column of X that is constant in each set, or any targets that ``as_sets`` takes.
         """
         return cast(np.ndarray, as_sets(X, y, **self.get_params(deep=False))[1])
 
     def set_output(self, *, transform: Any = None) -> "GroupRows":
-        """Returns itself: its output stays a ``SetTable``, which no frame can be."""
+        """Returns the transformer unchanged. Its output stays a ``SetTable``, which cannot be a frame."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

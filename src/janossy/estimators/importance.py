@@ -1,4 +1,4 @@
-"""The importance of elements: how the prediction of a set changes when one of them is left out."""
+"""The importance of elements: the change of a set's prediction when one element is left out."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_ELEMENTS = 1_000_000
-"""Elements of all sets with one left out that are made at once."""
+"""The most elements, over all copies of sets without one element, that are built at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class ElementImportance:
-    """The result of ``element_importance``: B sets of N elements in all.
+    """The result of ``element_importance`` for B sets of N elements in all.
 
-    Shapes: changes (N,), or (N, t) of several targets; offsets (B + 1,).
+    ``changes`` holds a set's prediction minus its prediction without the element. For a classifier it is the
+    probability of the class that the whole set is given. A change above 0 means that the element supports the
+    prediction.
 
-    ``changes``: a set's prediction less that without the element; for a classifier, of the probability of the class
-    that it predicts for the whole set. Above 0 the element speaks for the prediction.
+    Shapes: changes (N,), or (N, t) for several targets; offsets (B + 1,).
     """
 
     changes: np.ndarray
@@ -43,9 +44,9 @@ class ElementImportance:
 
     @property
     def ranks(self) -> np.ndarray:
-        """The rank of each element in its set, int64, (N,) or (N, t): 1 for the largest change; equal ones share one.
+        """The rank of each element in its set, int64, (N,) or (N, t): 1 for the largest change. Ties share a rank.
 
-        1 is what speaks most for the prediction. The rank of |changes| would say what matters most, for or against.
+        Rank 1 supports the prediction the most. The rank of |changes| would show what matters most, for or against.
         """
         columns = self.changes if self.changes.ndim == 2 else self.changes[:, None]
         ranks = np.empty(columns.shape, np.int64)
@@ -54,9 +55,10 @@ class ElementImportance:
         return ranks.reshape(self.changes.shape)
 
     def plot(self, b: int = 0, labels: list[str] | None = None, path: str | PathLike[str] | None = None) -> "Figure":
-        """Draws the elements of set b as bars, those that changed the most on top; needs ``janossy[plot]``.
+        """Draws the elements of set b as bars, those that changed the most on top. Needs ``janossy[plot]``.
 
-        ``labels``: what the elements are called, else their numbers. With ``path``, the figure is written there.
+        ``labels`` are the names of the elements; None names them by number. With ``path``, the figure is also saved.
+        Raises: ImportError without matplotlib; ValueError for another number of labels.
         """
         try:
             from matplotlib.figure import Figure  # noqa: PLC0415
@@ -86,14 +88,14 @@ class ElementImportance:
 def leave_one_out(
     ensemble: Ensemble, sets: Ragged, context: Tensor | None, num_permutations: int
 ) -> tuple[Tensor, Tensor]:
-    """Returns the mean prediction of each set (B, out), and of each set without each of its elements, (N, out)."""
+    """Returns the mean prediction of each set (B, out), and of each set without each of its elements (N, out)."""
     whole = ensemble.predict(sets, context, num_permutations).mean
     without, gathered, num_elements = [whole[:0]], [], 0
     for b, n in enumerate(sets.sizes):
         gathered.append(b)
         num_elements += n * n
         if num_elements > MAX_ELEMENTS or b + 1 == len(sets):
-            # Of the n copies of a set's n elements, copy i is without element i.
+            # Each set of n elements is copied n times. Copy i is without element i.
             chosen = sets[gathered]
             parts = [
                 torch.arange(m).expand(m, m)[~torch.eye(m, dtype=torch.bool)] + begin

@@ -1,4 +1,4 @@
-"""Inputs of fits and predictions, checked: files as streams; weights, groups and targets of sets."""
+"""Checked inputs of fits and predictions: files as streams, and the weights, groups and targets of sets."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -18,9 +18,10 @@ from janossy.tables.stream import SetStream
 def stream_of(
     X: Any, columns: Mapping[str, Any], y: Any = None, sample_weight: Any = None, groups: Any = None
 ) -> SetStream | None:
-    """Returns the stream that X is, or that of the files that it names; None for anything else.
+    """Returns the stream X, or a stream of the files that X names; None for anything else.
 
-    ``columns``: how they are read, as ``as_sets`` takes it. Raises: ValueError if what is beside X names no column.
+    ``columns`` are the arguments of ``as_sets`` for columns.
+    Raises: ValueError if y, sample_weight or groups does not name a column.
     """
     beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
     if isinstance(X, SetStream):
@@ -48,7 +49,7 @@ def stream_of(
 
 
 def stream_like(path: str | PathLike[str], encoder: TableEncoder, columns: Mapping[str, Any]) -> SetStream:
-    """Returns the sets of files, with the columns that training had and no others."""
+    """Returns the sets of files, with only the columns of training."""
     known = {code.name for code in (*encoder.elements, *encoder.context)}
     fields = open_files(path).schema
     drop = [each.name for each in fields if not known & set(leaf_names(each, known))]
@@ -56,20 +57,23 @@ def stream_like(path: str | PathLike[str], encoder: TableEncoder, columns: Mappi
 
 
 def weights_of(sample_weight: Any, num_sets: int) -> np.ndarray:
-    """Returns one weight per set, (B,). Raises: ValueError for another number of them, or a negative one."""
+    """Returns one weight per set, (B,). Raises: ValueError for another number of weights, or a negative weight."""
     if sample_weight is None:
         return np.ones(num_sets)
     weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weights.shape != (num_sets,) or (weights < 0).any():
         raise ValueError(
-            f"sample_weight expects {num_sets} numbers >= 0, one a set; got shape {weights.shape}, the least "
+            f"sample_weight expects {num_sets} numbers >= 0, one per set; got shape {weights.shape}, the least "
             f"{weights.min(initial=0):.3g}. Leave it out for equal weights."
         )
     return cast(np.ndarray, weights)
 
 
 def groups_of(groups: Any, num_sets: int) -> np.ndarray | None:
-    """Returns the number of the group of each set, (B,), or None without groups. Raises: ValueError."""
+    """Returns the group number of each set, (B,), or None without groups.
+
+    Raises: ValueError for another number of groups, or for lists.
+    """
     if groups is None:
         return None
     column = source(groups, "groups")

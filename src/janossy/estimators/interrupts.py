@@ -1,4 +1,4 @@
-"""Ends that a fit does not plan: the clock by which it keeps its time, and Ctrl-C."""
+"""Unplanned ends of a fit: the clock that measures its time, and Ctrl-C."""
 
 import signal
 import threading
@@ -13,13 +13,13 @@ _CLOCK: ContextVar[Callable[[], float]] = ContextVar("clock", default=monotonic)
 
 
 def now() -> float:
-    """Seconds since a time that stays."""
+    """Returns the seconds since a fixed time, by the clock in force."""
     return _CLOCK.get()()
 
 
 @contextmanager
 def time_by(clock: Callable[[], float]) -> Iterator[None]:
-    """Keep time by this clock meanwhile, such as ``time.process_time`` on a machine that others use too."""
+    """Measures time by this clock inside ``with``, such as ``time.process_time`` on a shared machine."""
     token = _CLOCK.set(clock)
     try:
         yield
@@ -28,14 +28,14 @@ def time_by(clock: Callable[[], float]) -> Iterator[None]:
 
 
 class Interrupts:
-    """Within ``with`` a first Ctrl-C sets ``came``, which long work looks at; a second raises KeyboardInterrupt.
+    """A handler of Ctrl-C inside ``with``: the first sets ``came``, the second raises KeyboardInterrupt.
 
-    If another is in force around it, both hear of every signal. Outside the main thread, and if somebody else takes
-    care of a signal or ignores it, nothing changes.
+    Long work checks ``came``. If handlers are nested, all of them receive every signal. Nothing changes outside the
+    main thread, or if another handler is set or the signal is ignored.
 
     Args:
-        signals: those that are heard; commands hear SIGTERM too, which batch systems send.
-        patient: False if the first signal raises KeyboardInterrupt too. It may be changed meanwhile.
+        signals: the signals to handle. Commands also handle SIGTERM, which batch systems send.
+        patient: False if the first signal raises KeyboardInterrupt too. It may be changed inside ``with``.
 
     Example:
         >>> with Interrupts() as interrupts:
@@ -74,11 +74,11 @@ class Interrupts:
 
     @property
     def ends(self) -> bool:
-        """True once a signal has raised a KeyboardInterrupt, which a library may have caught or turned into another."""
+        """True after a signal has raised a KeyboardInterrupt, even if a library caught or replaced the exception."""
         return self.insisted or (self.came and not self.patient)
 
     def check(self) -> None:
-        """Raises the KeyboardInterrupt again, if there was one."""
+        """Raises the KeyboardInterrupt again if there was one."""
         if self.ends:
             raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Networks that estimators train and predict with: a JanossyNetwork, or any other module that maps sets to outputs."""
+"""Networks of estimators: a JanossyNetwork, or any other module that maps sets to outputs."""
 
 from collections.abc import Iterator
 from inspect import signature
@@ -18,22 +18,20 @@ from janossy.sets import Ragged
 from janossy.sets.transfer import upload
 
 BLOCKS = 5
-"""Independent blocks of permutations that an error bar is made from."""
+"""The number of independent blocks of permutations from which an error bar is computed."""
 
 MAX_SETS, MAX_ELEMENTS = 4096, 1_000_000
-"""The sets whose draws are kept at once, and their elements."""
+"""The most sets, and the most elements, whose samples are kept at once."""
 
 SEED = 0
-"""The default seed of the permutations: the same whenever one predicts, so that a set's prediction depends on it
-alone.
-"""
+"""The default seed of permutations, always the same: a set's prediction then depends on the set alone."""
 
 
 def check_set_network(network: object, owner: str) -> None:
-    """Raises a TypeError unless it is a JanossyNetwork, or a module that is called as one.
+    """Raises a TypeError unless the network is a JanossyNetwork, or a module with the same call.
 
-    That is network(sets, context=…, generator=…) -> (B, out): of a ``Ragged``, the sets' own columns (B, e) or None,
-    and the source of the random numbers of training.
+    The call is network(sets, context=…, generator=…) -> (B, out). The arguments are a ``Ragged``, the sets' own columns
+    (B, e) or None, and the source of random numbers in training.
     """
     if isinstance(network, nn.Module):
         try:
@@ -46,7 +44,7 @@ def check_set_network(network: object, owner: str) -> None:
 
 
 def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
-    """Returns True if a prediction averages over permutations that are drawn."""
+    """Returns True if a prediction averages over sampled permutations."""
     return (
         isinstance(network, JanossyNetwork)
         and as_random(network.pooling.orderings.in_prediction(), "draws") is not None
@@ -54,7 +52,7 @@ def draws(network: nn.Module) -> TypeGuard[JanossyNetwork]:
 
 
 def draws_single_orders(network: nn.Module) -> bool:
-    """Returns True if each draw of a prediction is one permutation, and no group of several."""
+    """Returns True if each sample of a prediction is a single permutation, not a group of several."""
     if not isinstance(network, JanossyNetwork):
         return False
     drawn = as_random(network.pooling.orderings.in_prediction(), "draws")
@@ -62,17 +60,17 @@ def draws_single_orders(network: nn.Module) -> bool:
 
 
 def drawn_in_training(network: nn.Module) -> Orderings | None:
-    """Returns the orderings that training draws by, if a prediction takes all; else None."""
+    """Returns the orderings that training samples from if a prediction takes all orders; else None."""
     return network.pooling.orderings_train if isinstance(network, JanossyNetwork) else None
 
 
 def outputs_in_training(
     network: nn.Module, sets: Ragged, context: Tensor | None, generator: torch.Generator | None
 ) -> Tensor:
-    """Returns the outputs (B, out) of a step of training, or of one by which sets left out are judged after an epoch.
+    """Returns the outputs (B, out) of a training step, or of the validation after an epoch.
 
-    To look at all pairs of large sets after every epoch would take longer than to train: those are judged by what is
-    drawn in training, the same draws after every epoch.
+    All pairs of large sets after every epoch would take longer than training. Validation therefore uses the samples of
+    training, the same ones after every epoch.
     """
     drawn = drawn_in_training(network)
     if network.training or drawn is None:
@@ -82,7 +80,7 @@ def outputs_in_training(
 
 @torch.no_grad()
 def exact_outputs(network: nn.Module, sets: Ragged, context: Tensor | None) -> Tensor:
-    """Returns the outputs (B, out), in evaluation, of a network that draws nothing."""
+    """Returns the outputs (B, out), in evaluation mode, of a network that samples nothing."""
     with evaluating(network):
         return cast(Tensor, network(sets, context=context, generator=None))
 
@@ -90,7 +88,7 @@ def exact_outputs(network: nn.Module, sets: Ragged, context: Tensor | None) -> T
 def orderings_for(network: JanossyNetwork, n: int) -> Orderings:
     """Returns the orderings that a prediction of a set of n elements averages over.
 
-    If the network's own need more rows than max_rows, they are those that training draws by. A network that has learnt
+    If the network's own orderings need more rows than max_rows, they are those of training. A network that has learnt
     from smaller sets can then predict larger ones.
     """
     orderings, drawn = network.pooling.orderings.in_prediction(), network.pooling.orderings_train
@@ -108,10 +106,10 @@ def predict_by(
     *,
     seed: int = SEED,
 ) -> Prediction:
-    """Predicts the sets of one of ``steps`` by one network, and keeps the draws.
+    """Predicts the sets of one of ``steps`` by one network, and keeps the outputs of each sample.
 
-    Large sets may be drawn from where small ones give all: ``orderings_for``. Permutations come in at least ``BLOCKS``
-    blocks, where any are drawn.
+    Large sets may be sampled even if small sets use all orders (``orderings_for``). Sampled permutations form at least
+    ``BLOCKS`` blocks.
     """
     if not isinstance(network, JanossyNetwork):
         outputs = exact_outputs(network, sets, context)
@@ -153,13 +151,13 @@ def pooled_by(network: nn.Module, sets: Ragged, context: Tensor | None, num_perm
     assert isinstance(network, JanossyNetwork)
     first = network.rho.first if isinstance(network.rho, Readout) else None
     pooled = JanossyNetwork(network.h, network.pooling, first, encoder=network.encoder)
-    pooled.training = False  # its parts are not touched, as other threads may use them
+    pooled.training = False  # only on the wrapper: other threads may use the parts
     parts = [predict_by(pooled, sets[some], None, None, num_permutations) for some in steps(sets)]
     return torch.cat([part.mean for part in parts])
 
 
 def steps(sets: Ragged) -> Iterator[slice]:
-    """Yields stretches of sets whose draws are kept at once."""
+    """Yields slices of sets whose samples are kept at once."""
     begin, num_elements = 0, 0
     for b, n in enumerate(sets.sizes):
         num_elements += n
@@ -170,9 +168,9 @@ def steps(sets: Ragged) -> Iterator[slice]:
 
 
 def seconds_of(network: nn.Module, sets: Ragged, orderings: Orderings | None = None) -> float:
-    """An estimate of the time that a step takes, in its mode and by its orderings, or others; 0 of other modules.
+    """Returns the estimated seconds of a step in the network's mode, by its own or other orderings.
 
-    Raises: ValueError where the evaluator refuses, as there are too many rows.
+    The estimate is 0 for other modules. Raises: ValueError if the evaluator refuses because there are too many rows.
     """
     if isinstance(network, JanossyNetwork):
         return network.seconds(sets, orderings)
@@ -180,5 +178,5 @@ def seconds_of(network: nn.Module, sets: Ragged, orderings: Orderings | None = N
 
 
 def explained(network: nn.Module, sets: Ragged) -> str:
-    """Returns the text of ``JanossyNetwork.explain``; for other modules, their parts."""
+    """Returns the text of ``JanossyNetwork.explain``, or the parts of another module."""
     return network.explain(sets) if isinstance(network, JanossyNetwork) else str(network)

@@ -1,4 +1,4 @@
-"""Out-of-fold outputs: those of networks for the sets that they did not learn from, computed once and kept."""
+"""Out-of-fold outputs: those of networks for sets that they did not learn from, computed once and kept."""
 
 from dataclasses import dataclass
 from math import nan
@@ -14,7 +14,7 @@ from janossy.inference import Link
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Networks that left out the same V sets in training, the weight of each, and their outputs for these sets.
+    """Networks that left out the same V sets in training, with the weight of each and its outputs for these sets.
 
     Shapes: sets (V,), the sets' numbers; each of outputs (V, m, out), as ``outputs_by_draw`` gives them.
     """
@@ -25,10 +25,11 @@ class Fold:
     outputs: list[Tensor]
 
     def mean(self, link: Link, num_permutations: int | None = None) -> Tensor:
-        """Returns the weighted mean of the linked outputs, (V, out): what these networks together predict.
+        """Returns the weighted mean of the linked outputs, (V, out): the prediction of these networks together.
 
         Args:
-            num_permutations: how many orders of each set count, of networks that draw single orders. None for all.
+            num_permutations: the number of orders of each set that count, for networks that sample single orders. None
+                for all.
         """
         total = self.outputs[0].new_zeros(())
         for network, weight, outputs in zip(self.networks, self.weights, self.outputs, strict=True):
@@ -38,20 +39,20 @@ class Fold:
         return total
 
     def on_host(self, numbers: Tensor) -> "Fold":
-        """Returns the fold with its tensors on the CPU, and its sets by their places in ``numbers``."""
+        """Returns the fold with its tensors on the CPU, and its sets as their entries in ``numbers``."""
         return Fold(self.networks, self.weights, numbers[self.sets.cpu()], [each.cpu() for each in self.outputs])
 
 
 def linked_mean(outputs: Tensor, link: Link) -> Tensor:
-    """Returns the mean over draws of linked outputs: (V, m, out) with NaN for draws that are not there -> (V, out)."""
+    """Returns the mean over samples of linked outputs: (V, m, out), NaN for absent samples, -> (V, out)."""
     return link(outputs[:, 0]) if outputs.shape[1] == 1 else link(outputs).nanmean(1)
 
 
 @torch.no_grad()
 def outputs_by_draw(network: nn.Module, examples: Examples, num_permutations: int) -> Tensor:
-    """Returns the outputs of each set and draw, before the link: logits, or numbers. The draws are a prediction's.
+    """Returns the outputs of each set and sample before the link: logits, or numbers. Samples are those of prediction.
 
-    Shapes: B sets -> (B, m, out), m the most draws of a set, NaN behind those of a set that has fewer.
+    Shapes: B sets -> (B, m, out), where m is the most samples of a set. Sets with fewer are filled with NaN.
     """
     parts = []
     for step in steps(examples.sets):
@@ -64,7 +65,7 @@ def outputs_by_draw(network: nn.Module, examples: Examples, num_permutations: in
 
 
 def _few(outputs: Tensor, num: int) -> Tensor:
-    """Returns ``num`` draws of each set, chosen at random, as the draws of small sets are all orders by turns."""
+    """Returns ``num`` samples of each set, chosen at random: those of small sets cycle through all orders."""
     if num >= outputs.shape[1]:
         return outputs
     random = torch.rand(outputs.shape[:2], generator=torch.Generator().manual_seed(num)).to(outputs.device)

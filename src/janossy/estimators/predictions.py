@@ -1,4 +1,4 @@
-"""The predictions of a fitted estimator, as a table: of the same columns and types whatever the sets."""
+"""The predictions of a fitted estimator as a table, whose columns and types do not depend on the sets."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,14 +13,14 @@ from janossy.tables.table import SetTable
 
 
 def num_target_names(model: SetClassifier | SetRegressor) -> int:
-    """Returns how many names of targets the columns of predictions have: none for one class or for labels."""
+    """Returns the number of target names in the columns of predictions: 0 for one class or for labels."""
     if isinstance(model, SetRegressor):
         return len(model.y_mean_)
     return len(model._class_targets.classes) if model._class_targets.kind == "columns" else 0
 
 
 def prediction_schema(model: SetClassifier | SetRegressor, targets: Sequence[str] = ()) -> pa.Schema:
-    """Returns the columns of ``predictions``."""
+    """Returns the schema of ``predictions``."""
     if isinstance(model, SetClassifier):
         return pa.schema([field for field, _ in _of_classes(model, targets, None)])
     names = [""] if model._flat else [f"_{name}" for name in targets or range(len(model.y_mean_))]
@@ -31,7 +31,10 @@ def prediction_schema(model: SetClassifier | SetRegressor, targets: Sequence[str
 def predictions(
     model: SetClassifier | SetRegressor, sets: SetTable, targets: Sequence[str] = (), seed: int = SEED
 ) -> pa.Table:
-    """The predictions, one row per set. ``targets``: the names of several; ``seed``: of the orders that are drawn."""
+    """Returns the predictions, one row per set.
+
+    ``targets`` are the names of several targets. ``seed`` is that of the sampled orders.
+    """
     if isinstance(model, SetClassifier):
         found = list(_of_classes(model, targets, model._outcome(sets, seed)))
         arrays = [pa.array(values, field.type) for field, values in found]
@@ -50,8 +53,8 @@ def _of_classes(
     """Yields the columns of a classifier's predictions, with their values if there is an outcome.
 
     - One class: the class, all probabilities, and the standard error and probability of change of the class.
-    - Several columns: the class, all probabilities, and the standard error, of each.
-    - Labels: the list of those that are more probable than not, and the probability and standard error of each.
+    - Several columns: for each column, the class, all probabilities and the standard error.
+    - Labels: the list of labels with a probability above 1/2, and for each label its probability and standard error.
     """
     known, task = model._class_targets, model.task_
     single, labels = known.kind == "one", known.kind == "labels"
@@ -83,7 +86,7 @@ def _of_classes(
 
 
 def beside_ids(ids: pa.Schema, predicted: pa.Schema) -> pa.Schema:
-    """Returns both, one after the other; a column of ids that has the name of a prediction gets an underscore."""
+    """Returns both schemas, ids first. A column of ids with the name of a prediction gets an underscore."""
     taken, fields = set(predicted.names), []
     for field in ids:
         name = field.name

@@ -1,4 +1,4 @@
-"""The processes of one fit: what they tell each other, and what each of them alone does."""
+"""The processes of one fit: their exchange, and the share of each."""
 
 import os
 import warnings
@@ -16,29 +16,30 @@ from torch import Tensor, nn
 from janossy.nn import PooledNorm
 
 PATIENCE = timedelta(hours=12)
-"""The first of them may search for as long, while the others wait."""
+"""The longest time that processes wait for each other, such as for the search of the first."""
 
 STARTED_BY = {
     "RANK": "WORLD_SIZE",
     "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
     "PMI_RANK": "PMI_SIZE",
 }
-"""The variables in which torchrun, Open MPI, and MPICH or Intel MPI say which process this is, and of how many. By MPI
-accelerate starts processes without GPUs.
-"""
+"""The variables of rank and number of processes, set by torchrun, Open MPI, and MPICH or Intel MPI.
+
+accelerate uses MPI to start processes without GPUs."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """This process, ``rank`` of ``num`` that fit one model together. Each calls the same methods in the same order."""
+    """This process, number ``rank`` of the ``num`` that fit one model. All call the same methods in the same order."""
 
     rank: int = 0
     num: int = 1
 
     @classmethod
     def found(cls, device: str) -> "Processes":
-        """Finds the processes of a group that is there, or that torchrun or ``accelerate launch`` has started; else
-        one.
+        """Returns the processes of an existing group, or of one that torchrun or ``accelerate launch`` has started.
+
+        Without a group it is one process.
         """
         if not dist.is_available():
             return cls()
@@ -48,16 +49,16 @@ class Processes:
         return cls(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else cls()
 
     def device(self, name: str) -> str:
-        """Returns the device of this process: of several GPUs each process takes its own."""
+        """Returns the device of this process. If there are several processes and GPUs, each process has its own GPU."""
         several = self.num > 1 and name == "cuda"
         return f"cuda:{os.environ.get('LOCAL_RANK', self.rank)}" if several else name
 
     def mine(self, num: int) -> range:
-        """Returns which of ``num`` things this process does."""
+        """Returns the share of this process in ``num`` tasks."""
         return range(self.rank, num, self.num)
 
     def gathered(self, x: Any) -> list[Any]:
-        """Returns what each process gives, by rank."""
+        """Returns the x of every process, by rank."""
         if self.num == 1:
             return [x]
         all_of_them: list[Any] = [None] * self.num
@@ -65,7 +66,7 @@ class Processes:
         return all_of_them
 
     def of_first(self, x: Any) -> Any:
-        """Returns what the first process gives."""
+        """Returns the x of the first process."""
         if self.num == 1:
             return x
         given = [x]
@@ -73,17 +74,17 @@ class Processes:
         return given[0]
 
     def total(self, x: Tensor) -> Tensor:
-        """Returns the sum over all of them, with a gradient."""
+        """Returns the sum over all processes, with a gradient."""
         return cast(Tensor, _Sum.apply(x)) if self.num > 1 else x  # type: ignore[no-untyped-call]
 
     def trained(self, network: nn.Module) -> nn.Module:
-        """The network as it is called in training: gradients are averaged over processes, norms are of all sets."""
+        """Returns the network for training: gradients are averaged over processes, and norms use all sets."""
         if self.num == 1:
             return network
         for part in network.modules():
             if isinstance(part, PooledNorm):
                 part.total = self.total
-        # Before torch 2.13 it had another name.
+        # Before torch 2.13, the argument had another name.
         names = signature(nn.parallel.DistributedDataParallel).parameters
         name = "forward_sync_buffers" if "forward_sync_buffers" in names else "broadcast_buffers"
         options: dict[str, Any] = {name: False}
@@ -91,7 +92,7 @@ class Processes:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Say in a ConnectionError that another process has ended, of which torch speaks as of its own connections."""
+        """Turns torch's errors about lost connections into a ConnectionError: another process has ended."""
         try:
             yield
         except RuntimeError as error:
@@ -103,14 +104,14 @@ class Processes:
             raise
 
     def leave(self, network: nn.Module) -> None:
-        """The network for one process again."""
+        """Restores the network for one process."""
         for part in network.modules():
             if isinstance(part, PooledNorm):
                 part.total = None
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over processes, whose gradient is the sum of theirs."""
+    """The sum over processes. Its gradient is the sum of their gradients."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -124,13 +125,13 @@ class _Sum(torch.autograd.Function):
 
 
 def _meeting_device(x: Tensor) -> torch.device:
-    """Returns the device on which processes exchange x; a group of NCCL alone, as of Accelerate, needs a GPU."""
+    """Returns the device on which processes exchange x. A group of NCCL alone, as in Accelerate, needs a GPU."""
     tells = x.device.type in dist.get_backend_config()
     return x.device if tells else torch.device("cuda", torch.cuda.current_device())
 
 
 def _started() -> tuple[int, int] | None:
-    """Rank and number of processes, if something has started several; with a warning, if it meant to."""
+    """Returns rank and number of processes if several were started. Warns if a launcher meant to start several."""
     for rank, num in STARTED_BY.items():
         there = rank in os.environ and (rank == "RANK" or "MASTER_ADDR" in os.environ)
         if there and int(os.environ.get(num, "1")) > 1:

@@ -1,4 +1,4 @@
-"""SetRegressor: scikit-learn's regressor, of sets."""
+"""SetRegressor: a regressor of sets with scikit-learn's interface."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,27 +26,34 @@ from janossy.tables.forms import Names
 from janossy.tables.stream import SetStream
 
 NORMAL_QUARTILES = 1.349
-"""The distance of the quartiles of a normal distribution, in standard deviations."""
+"""The distance between the quartiles of a normal distribution, in standard deviations."""
 
 
 class SetRegressor(RegressorMixin, SetEstimator):
-    """A regressor of sets: networks of several kinds, tried within a time budget, and the best of them averaged.
+    """A regressor of sets. It tries networks of several kinds within a time budget, and averages the best of them.
 
-    It is ``SetClassifier`` for numbers, one a set or several: its settings and attributes are the same, without
-    class_weight, classes_ and temperature_. Two settings are its own.
+    It is ``SetClassifier`` for numbers, one or several per set. Its settings and attributes are the same, without
+    class_weight, ordinal, classes_ and temperature_. Two settings are its own.
 
     Args:
-        loss: "squared_error"; "huber", which outliers move less; "poisson", of counts, and "gamma", of amounts above
-            0, which predict means; "quantile"; "cox", of survival.
+        loss: the loss of training.
+
+            - "squared_error"
+            - "huber", on which outliers have less effect
+            - "poisson", for counts, and "gamma", for amounts above 0, which predict means
+            - "quantile"
+            - "cox", for survival
+
         quantiles: the levels that "quantile" predicts, ascending, between 0 and 1. ``predict`` gives the one nearest
             to the median, and ``predict_quantiles`` all of them: 0.05 and 0.95 are an interval of 90 %.
 
-    Of "cox" y (B, 2) has a time, and 1 for an event at that time or 0 where the observation ended before one.
-    Predictions (B,) are logarithms of hazards, relative to the mean set's: the higher, the earlier is the event (Cox,
-    1972). Each event is compared with the sets of its batch that are still at risk. ``score`` is the concordance.
+    For "cox", y (B, 2) holds a time, and 1 for an event at that time or 0 if the observation ended before an event.
+    Predictions (B,) are logarithms of hazards, relative to that of the mean set (Cox, 1972). The higher the prediction,
+    the earlier the event. Each event is compared with the sets of its batch that are still at risk. ``score`` is the
+    concordance.
 
-    Shapes: B sets, y (B,) or (B, t) -> predictions, and their standard errors, like y.
-    Raises: TypeError or ValueError for sets, targets or settings that it cannot take, in fit; FloatingPointError if
+    Shapes: B sets, y (B,) or (B, t) -> predictions, and their standard errors, in the shape of y.
+    Raises: TypeError or ValueError, in fit, for sets, targets or settings that it cannot take. FloatingPointError if
         training diverges, or a prediction is not finite.
 
     Example:
@@ -109,8 +116,8 @@ class SetRegressor(RegressorMixin, SetEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learns to predict the number y (B,), or the numbers (B, t), of each set of X.
 
-        ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both
-        learnt from and in validation. Of files both are names of columns.
+        ``sample_weight`` (B,) weighs errors. ``groups`` (B,): sets of one group, such as a patient's, are never both in
+        training and in validation. For files, both are names of columns.
         """
         self._check_loss()
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
@@ -130,7 +137,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         self.y_mean_ = (part * columns).sum(0)
         self.y_scale_ = _scales(columns, self.y_mean_, part)
         self._use_units(columns, weights)
-        if self.loss == "cox":  # ranks, which float32 holds
+        if self.loss == "cox":  # ranks, which float32 holds exactly
             columns = np.stack([np.unique(columns[:, 0], return_inverse=True)[1], columns[:, 1]], 1)
         targets = torch.from_numpy(((columns - self.y_mean_) / self.y_scale_).astype(np.float32))
         self._fit(sets, targets, weights, groups_of(groups, len(y)), self._task(len(self.y_scale_)))
@@ -155,7 +162,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         return Targets(self._task(len(self.y_scale_)), encode, lambda targets: torch.ones(len(targets)))
 
     def _check_loss(self) -> None:
-        """Raises a ValueError for settings that are no loss."""
+        """Raises a ValueError for an unknown loss or invalid quantiles."""
         if self.loss not in LOSSES:
             raise ValueError(f"SetRegressor expects loss among {', '.join(map(repr, LOSSES))}; got {self.loss!r}.")
         levels = list(self.quantiles)
@@ -167,13 +174,13 @@ class SetRegressor(RegressorMixin, SetEstimator):
         return Regression(num_targets, self.loss, levels)
 
     def _use_units(self, targets: np.ndarray, weights: np.ndarray) -> None:
-        """Puts the units that suit the loss in the place of mean and standard deviation, by targets (B, t)."""
+        """Replaces mean and standard deviation by the units that suit the loss, from targets (B, t)."""
         if self.loss in ("poisson", "gamma"):  # multiples of the mean
             self.y_scale_ = np.where(self.y_mean_ > 0, self.y_mean_, 1.0)
             self.y_mean_ = np.zeros_like(self.y_mean_)
         elif self.loss == "cox":  # only the order of times counts
             self.y_mean_, self.y_scale_ = np.zeros(1), np.ones(1)
-        elif self.loss in ("huber", "quantile"):  # those that outliers do not move
+        elif self.loss in ("huber", "quantile"):  # median and quartiles, which outliers do not move
             low, middle, high = (_weighted_quantile(targets, weights, level) for level in (0.25, 0.5, 0.75))
             scales = (high - low) / NORMAL_QUARTILES
             self.y_mean_, self.y_scale_ = middle, np.where(scales > 0, scales, self.y_scale_)
@@ -185,10 +192,10 @@ class SetRegressor(RegressorMixin, SetEstimator):
     def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Returns the number of each set (B,), or the numbers (B, t), as y was.
+        """Returns the number of each set (B,), or the numbers (B, t), in the shape of y.
 
-        ``return_std``: also their standard error over random orders, in the same shape: how far other orders would move
-        them. 0 where none are drawn. It is about the order alone, and says nothing of how far off a prediction is.
+        ``return_std`` adds their standard errors over random orders, in the same shape. They are 0 if no orders are
+        sampled. A standard error concerns only the orders, and says nothing about the error of the prediction.
         """
         check_is_fitted(self)
         middle = self.task_.middle
@@ -196,7 +203,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         return (mean, error) if return_std else mean
 
     def predict_quantiles(self, X: Any) -> np.ndarray:
-        """The quantiles of each set's number at the levels of ``quantiles``: (B, q), or (B, t, q) of several numbers.
+        """Returns the quantiles of each set's number at the levels of ``quantiles``, (B, q), or (B, t, q) for several.
 
         They ascend. Raises: AttributeError if the loss is not "quantile".
         """
@@ -206,7 +213,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
         return quantiles[:, 0] if self._flat else quantiles
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R², or for the loss "cox" the concordance: the part of comparable pairs in the right order."""
+        """Returns R². For the loss "cox" it is the concordance: the fraction of comparable pairs in the right order."""
         check_is_fitted(self)
         if self.task_.loss != "cox":
             return float(super().score(X, y, sample_weight))
@@ -215,25 +222,26 @@ class SetRegressor(RegressorMixin, SetEstimator):
         return concordance(torch.from_numpy(self.predict(X)), targets, weights)
 
     def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Returns what the networks that left out a set in training say of it, as kept from ``fit``.
+        """Returns out-of-fold predictions of the validation sets, as kept from ``fit``.
 
-        They would say it of new sets, but that the choice among candidates has looked at it. Saved models do not have
-        it.
+        Each set is predicted by the networks that have not learnt from it. These predictions are those of new sets,
+        except that the choice of candidates has used them. Saved models do not have them.
 
         Args:
-            num_permutations: how many of the orders that were drawn count. None for all.
+            num_permutations: the number of sampled orders that count. None for all.
 
-        Shapes: the numbers of the sets in X (V,), and predictions (V,), or (V, t) of several targets.
-        Raises: NotFittedError before fit, and of a model that was loaded.
+        Shapes: the numbers of the sets in X (V,), and predictions (V,), or (V, t) for several targets.
+        Raises: NotFittedError before fit, and for a loaded model.
         """
         sets, means = self._validation_means(num_permutations)
         columns = self._unstandardised(means)[..., self.task_.middle]
         return sets, columns[:, 0] if self._flat else columns
 
     def validation_quantiles(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the quantiles that ``predict_quantiles`` gives, of validation sets, as ``validation_predictions``.
+        """Returns out-of-fold quantiles of the validation sets, as ``validation_predictions`` returns predictions.
 
-        Shapes: the numbers of the sets in X (V,), and quantiles (V, q), or (V, t, q) of several targets.
+        Shapes: the numbers of the sets in X (V,), and quantiles (V, q), or (V, t, q) for several targets.
+        Raises: NotFittedError before fit, and for a loaded model; AttributeError if the loss is not "quantile".
         """
         sets, means = self._validation_means(None)
         self._check_quantiles()
@@ -250,18 +258,18 @@ class SetRegressor(RegressorMixin, SetEstimator):
         return cast(Regression, self.ensemble_.task)
 
     def _unstandardised(self, means: Tensor) -> np.ndarray:
-        """Returns predictions (B, t · q) in the units of y, (B, t, q): q is 1 but for quantiles.
+        """Returns predictions (B, t · q) in the units of y, (B, t, q). q is 1 without quantiles.
 
-        Raises: FloatingPointError if one is not finite.
+        Raises: FloatingPointError if a prediction is not finite.
         """
         numbers = means.double().numpy().reshape(len(means), len(self.y_scale_), -1)
-        with np.errstate(over="ignore"):  # the check says more
+        with np.errstate(over="ignore"):  # the check below gives the error
             columns: np.ndarray = numbers * self.y_scale_[:, None] + self.y_mean_[:, None]
         check_outputs_finite(torch.from_numpy(columns).flatten(1), type(self).__name__)
         return columns
 
     def _in_units(self, X: Any, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the numbers of each set as y was, and their standard errors, (B, t, q): q is 1 but for quantiles."""
+        """Returns the numbers of each set in the units of y, and their standard errors, (B, t, q)."""
         outcome = self._outcome(X, seed)
         mean = self._unstandardised(outcome.mean)
         with np.errstate(over="ignore"):
@@ -280,7 +288,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
 
 
 def _check_range(targets: np.ndarray, loss: LossName) -> None:
-    """Raises a ValueError for targets (B, t) that a loss cannot explain."""
+    """Raises a ValueError for targets (B, t) outside the range of a loss."""
     least = float(targets.min())
     if (loss == "poisson" and least < 0) or (loss == "gamma" and least <= 0):
         expected = "numbers above 0" if loss == "gamma" else "no number below 0"
@@ -294,7 +302,7 @@ def _check_range(targets: np.ndarray, loss: LossName) -> None:
 
 
 def _weighted_quantile(targets: np.ndarray, weights: np.ndarray, level: float) -> np.ndarray:
-    """Returns the least number of each target that a part of ``level`` of the weights does not exceed, (t,)."""
+    """Returns the smallest number of each target at which the cumulative weight reaches ``level``, (t,)."""
     order = targets.argsort(0)
     sums = weights[order].cumsum(0)
     places = (sums < level * sums[-1]).sum(0).clip(max=len(targets) - 1)
@@ -303,7 +311,7 @@ def _weighted_quantile(targets: np.ndarray, weights: np.ndarray, level: float) -
 
 
 def _scales(targets: np.ndarray, mean: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Returns the standard deviation (t,) of targets (B, t), of which each is a part (B, 1); 1 if it is 0.
+    """Returns the standard deviation (t,) of targets (B, t) with weights ``part`` (B, 1), or 1 if it is 0.
 
     Raises: ValueError for targets too far apart for float64.
     """
@@ -314,7 +322,7 @@ def _scales(targets: np.ndarray, mean: np.ndarray, part: np.ndarray) -> np.ndarr
             "SetRegressor expects targets whose differences float64 holds; got numbers from "
             f"{targets.min():.3g} to {targets.max():.3g}. Divide them."
         )
-    # Squares of 1e200 would overflow, and those of 1e-200 vanish. A power of two changes no other digit.
+    # Squares of 1e200 would overflow, and those of 1e-200 vanish. Scaling by a power of two is exact.
     exponents = np.frexp(np.abs(deviations).max(0))[1]
     scales = np.ldexp(np.sqrt((part * np.square(np.ldexp(deviations, -exponents))).sum(0)), exponents)
     return np.where(scales > 0, scales, 1.0)

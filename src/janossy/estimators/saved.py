@@ -1,4 +1,4 @@
-"""Saved estimators: a folder, or a zip of it, of safetensors weights and a JSON description; no pickle, no code."""
+"""Saved estimators: a folder or a zip with safetensors weights and a JSON description, without pickle or code."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -33,16 +33,16 @@ KINDS: dict[str, type[SetClassifier] | type[SetRegressor]] = {
 
 
 def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
-    """Writes a fitted estimator as a folder of model.safetensors and model.json, or, for a path in .zip, a zip of it.
+    """Writes a fitted estimator as a folder of model.safetensors and model.json, or as a zip if path ends in .zip.
 
-    It holds all that predicts (the encoder's state, the networks and their weights, the classes, the temperature),
-    the settings and ``trials_``; not ``sensitivity_``, and of a strategy that is a function, its name. The folder
-    appears whole or not at all.
+    It holds all that prediction needs: the encoder's state, the networks and their weights, the classes and the
+    temperature. It also holds the settings and ``trials_``, but not ``sensitivity_``. Of a strategy that is a function,
+    it holds the name. The folder appears whole or not at all.
 
-    Raises: TypeError for what is no SetClassifier or SetRegressor, or one with another network than a JanossyNetwork;
-        NotFittedError before fit; ValueError for a network of parts that are not ours (``janossy.saving``), or labels
-        that are neither text nor numbers; FileExistsError if there is something at the path, unless it is a saved model
-        and overwrite is True.
+    Raises: TypeError for an object that is not a SetClassifier or SetRegressor, or whose network is not a
+        JanossyNetwork. NotFittedError before fit. ValueError for a network with foreign parts (``janossy.saving``), or
+        for labels that are neither text nor numbers. FileExistsError if something is at the path, unless it is a saved
+        model and overwrite is True.
 
     Shapes: none.
 
@@ -94,12 +94,12 @@ def save(estimator: SetClassifier | SetRegressor, path: str | PathLike[str], *, 
 
 
 def load(path: str | PathLike[str]) -> SetClassifier | SetRegressor:
-    """The estimator that ``save`` has written to a folder or a zip, on the CPU; it predicts the same, to the last bit.
+    """Returns the estimator that ``save`` wrote to a folder or a zip, on the CPU. Its predictions are the same bits.
 
-    Anybody may have written it: no code is run, and no more memory taken than the files' sizes say.
+    The source need not be trusted: no code is run, and memory is limited by the sizes of the files.
 
-    Raises: FileNotFoundError where there is nothing; SavedModelError for what is no saved estimator, a damaged one, or
-        one of a version that this one cannot read.
+    Raises: FileNotFoundError if nothing is there. SavedModelError if it is not a saved estimator, is damaged, or has a
+        version that this one cannot read.
 
     Shapes: none.
 
@@ -122,7 +122,7 @@ def load(path: str | PathLike[str]) -> SetClassifier | SetRegressor:
 
 
 def _estimator(saved: Saved, tensors: Mapping[str, Tensor]) -> SetClassifier | SetRegressor:
-    """Returns the estimator of a description, of which the fields have been checked one by one."""
+    """Returns the estimator of a description whose fields have been checked one by one."""
     estimator: SetClassifier | SetRegressor
     if isinstance(saved, SavedClassifier):
         estimator = SetClassifier(**_settings(saved, SetClassifier))
@@ -158,7 +158,7 @@ def _networks(descriptions: list[Any], tensors: Mapping[str, Tensor]) -> list[Ja
 
 
 def _check_fits(network: JanossyNetwork | StatisticsNetwork, layout: Layout, context: Layout, num_outputs: int) -> None:
-    """Raises a SavedModelError where a network reads other columns than the encoder writes, or gives other outputs."""
+    """Raises a SavedModelError if a network's columns are not the encoder's, or its outputs not the task's."""
     if isinstance(network, StatisticsNetwork):
         _check_statistics(network, layout, context, num_outputs)
         return
@@ -196,7 +196,7 @@ def _check_statistics(network: StatisticsNetwork, layout: Layout, context: Layou
 
 
 def _settings(saved: Saved, kind: type[SetClassifier] | type[SetRegressor]) -> dict[str, Any]:
-    """Returns the arguments of the estimator. Whatever they are, none is used before it is fitted again."""
+    """Returns the arguments of the estimator. None of them is used before it is fitted again."""
     known = kind().get_params(deep=False)
     if unknown := saved.settings.keys() - known.keys():
         raise SavedModelError(
@@ -207,7 +207,7 @@ def _settings(saved: Saved, kind: type[SetClassifier] | type[SetRegressor]) -> d
 
 
 def _plain(value: Any) -> Any:
-    """Returns a setting as JSON has it: numbers that are not finite, and what is no plain value, by their names."""
+    """Returns a setting as JSON: functions by name, and None for numbers that are not finite and for other objects."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not isfinite(value):
@@ -238,7 +238,7 @@ def _trial(saved: SavedTrial) -> Trial:
 
 
 def _labels(classes: np.ndarray) -> dict[str, Any]:
-    """Labels as JSON, and what brings them back."""
+    """Returns labels as JSON, with the dtype that restores them."""
     values = classes.tolist()
     if not all(isinstance(x, str | bool | int | float) for x in values):
         raise ValueError(
