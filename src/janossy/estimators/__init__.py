@@ -1,4 +1,4 @@
-"""From a user's own sets to a trained model (needs the extra ``estimators``)."""
+"""Estimators: from a user's own sets to a trained model (needs the extra ``estimators``)."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ _FILES = {
     "load": "saved",
     "save": "saved",
 }
-"""Names whose files import torch or scikit-learn, which take seconds and memory: imported when asked for."""
+"""Names and their files. They import torch or scikit-learn, which takes seconds and memory, so each loads on demand."""
 
 
 def __getattr__(name: str) -> object:

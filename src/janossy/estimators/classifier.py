@@ -28,9 +28,9 @@ from janossy.tables.forms import Names
 class SetClassifier(ClassifierMixin, SetEstimator):
     """A classifier of sets. It tries networks of several kinds within a time budget, and averages the best of them.
 
-    ``X`` is anything that ``as_sets`` takes, one row per set: a list of arrays, a table with columns of lists, or a
-    ``SetTable`` of a long table. A plain matrix is sets of one element. Columns are standardised or embedded by the
-    training sets.
+    ``X`` is anything that ``as_sets`` takes, one row per set. It can be a list of arrays, a table with columns of
+    lists, or a ``SetTable`` of a long table. A plain matrix is sets of one element. Columns are standardised or embedded
+    by the training sets.
 
     X may also name Parquet files that exceed the memory: a path, a pattern or a ``SetStream``. y is then the name of a
     column. One network learns from a piece at a time, in as many processes as torchrun has started.
@@ -266,7 +266,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, Any]:
         """Returns out-of-fold predictions of the validation sets, as kept from ``fit``.
 
-        Each set is predicted by the networks that have not learnt from it. These predictions are those of new sets,
+        Each set is predicted by the networks that did not learn from it. These predictions are those of new sets,
         except that the choice of candidates and the temperature have used them. Saved models do not have them.
 
         Args:

@@ -224,7 +224,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
     def validation_predictions(self, num_permutations: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns out-of-fold predictions of the validation sets, as kept from ``fit``.
 
-        Each set is predicted by the networks that have not learnt from it. These predictions are those of new sets,
+        Each set is predicted by the networks that did not learn from it. These predictions are those of new sets,
         except that the choice of candidates has used them. Saved models do not have them.
 
         Args:

@@ -1,4 +1,4 @@
-"""The search: candidates in turn, the promising ones for longer, and at any moment the best average so far."""
+"""The search: candidates in turn, promising ones for longer, and at any moment the best average so far."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,16 +24,16 @@ from janossy.estimators.trials import Epoch, NothingTrained, Progress, Trial
 from janossy.tables.layout import Layout
 
 FEW = 3
-"""Up to so many candidates are trained to the end at once; of more, short rounds tell which are worth the time."""
+"""The most candidates that are trained to the end at once. If there are more, short rounds show the promising ones."""
 
 PARTS = (1 / 8, 3 / 8, 7 / 8, 15 / 8, 31 / 8)
-"""The part of a full training that a candidate has had after each round: each round is twice as long as the last."""
+"""The total training of a candidate after each round, in full trainings. Each round is twice as long as the last."""
 
 GOING_ON = (5, 3, 2, 2)
 """The most candidates that go on to the second round, the third, and so on."""
 
 SURELY = 2
-"""So many go on though no other round may make them the best: an average is better for what is unlike the best."""
+"""The number of candidates that always go on, even if none may become the best: averages gain from variety."""
 
 FIRST_ROUND = 0.3
 """The part of a turn's time after which no other candidate is begun, if three networks have been tried in it."""
@@ -45,18 +45,18 @@ CHEAP = 0.1
 """A network whose other splits take no more than this part of the time left is trained on all of them at once."""
 
 PREDICTING = 0.05
-"""The part of the time that a candidate's predictions of all pairs or triples may take; else they are drawn."""
+"""The largest part of the time for a candidate's predictions from all pairs or triples; else they are sampled."""
 
 FEWEST_STEPS = 200
-"""No candidate is evaluated after fewer steps of training, unless all of it has fewer."""
+"""The fewest training steps before a candidate is evaluated, unless its whole training has fewer."""
 
 FEW_SETS = 500
-"""From so many training sets on a batch has 64 or more: two thirds of the time of 32, for the same loss."""
+"""The number of training sets from which a batch has 64 sets or more: as good as 32 in two thirds of the time."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a search: seconds, and, if not None, what else would follow from the number of sets."""
+    """The limits of a search: seconds, and settings that else follow from the number of sets (None)."""
 
     seconds: float = inf
     max_epochs: int | None = None
@@ -65,7 +65,7 @@ class Limits:
     patience: int | None = None
 
     def plan(self, num_sets: int, part: float) -> Plan:
-        """Plans how to train on that many sets, for a part of a full training."""
+        """Returns the plan of a training on ``num_sets`` sets, for a part of a full training."""
         fewest = 32 if num_sets < FEW_SETS else 64
         batch_size = self.batch_size or int(min(1024, max(fewest, 2 ** round(np.log2(num_sets**0.5)))))
         full = self.max_epochs or max(10, round(400 / num_sets**0.25))
@@ -74,11 +74,11 @@ class Limits:
         return Plan(epochs, batch_size, self.learning_rate or 1e-2, self.patience_of(epochs, 3))
 
     def patience_of(self, epochs: int, share: int) -> int:
-        """Returns the patience that was set, or this share of the epochs, 10 at least."""
+        """Returns the patience in the limits, or this share of the epochs, at least 10."""
         return self.patience or max(10, epochs // share)
 
     def parts(self, num_candidates: int) -> Sequence[float]:
-        """Returns the part of a full training that a candidate has had after each round."""
+        """Returns the total training of a candidate after each round, in full trainings."""
         if num_candidates <= FEW:
             return (1.0,)
         return PARTS if self.max_epochs is None else (*(part for part in PARTS if part < 1), 1.0)
@@ -86,7 +86,7 @@ class Limits:
 
 @dataclass(eq=False)
 class SearchResult:
-    """The networks that a search ends with, their weights, and for each split those of them that left out its sets."""
+    """The result of a search: networks, their weights, and per split those of them that left out its sets."""
 
     networks: list[nn.Module]
     weights: list[float]
@@ -95,12 +95,13 @@ class SearchResult:
 
 
 class Search:
-    """Candidates are trained on the first split, by rounds; then the best are on the others too, and averaged.
+    """A search that trains candidates on the first split in rounds, then the best on all splits, and averages them.
 
-    That is a turn. Another follows while there is time, if the last one was too short for some candidates.
-    Each round doubles the training of the few candidates whose learning curve may still matter. A network goes on from
-    where it was. The average is that of Caruana et al. (2004). Rounds are of epochs, and not of time: as long as the
-    time suffices, the result depends on the seed alone.
+    This is one turn. Another turn follows while there is time, if the last one was too short for some candidates.
+
+    Each round doubles the training of the few candidates whose learning curve may still matter. A network continues
+    from its last state. The average is that of Caruana et al. (2004). Rounds are measured in epochs, not in seconds. If
+    the time suffices, the result depends on the seed alone.
     """
 
     def __init__(
@@ -134,11 +135,11 @@ class Search:
     def run(self, candidates: Sequence[Candidate]) -> SearchResult:
         """Tries the candidates, and averages the best.
 
-        An interrupt, by Ctrl-C or by ``tell``, ends the search with the best average so far. So does the end of the
-        time, but not before there is one learner, if one can be fitted without steps of training.
+        An interrupt, by Ctrl-C or by ``tell``, ends the search with the best average so far. The end of the time does
+        the same, but not before there is one learner, if one can be fitted without training steps.
 
-        Raises: FloatingPointError if training diverges, where there is only one candidate, or for all;
-            NothingTrained after an interrupt, or the end of the time, before any network has learnt for a step.
+        Raises: FloatingPointError if training diverges for the only candidate, or for all candidates. NothingTrained
+            if an interrupt or the end of the time comes before the first training step of any network.
         """
         self.contenders = [Contender(i, candidate) for i, candidate in enumerate(candidates)]
         parts = self.limits.parts(len(candidates))
@@ -164,10 +165,10 @@ class Search:
         raise FloatingPointError(f"all candidates of the search failed, the last by: {notes[-1]}")
 
     def _first_round(self, waiting: Sequence[tuple[Contender, float]], part: float) -> list[tuple[Contender, float]]:
-        """Trains candidates for a while, on the first split, and returns those that the time is too short for now.
+        """Trains candidates for a while on the first split, and returns those for which there is no time now.
 
         Args:
-            waiting: contenders, with the seconds that they are estimated to take.
+            waiting: contenders, with their estimated seconds.
         """
         until, num_tried = now() + FIRST_ROUND * (self.deadline - now()), 0
         for place, (contender, seconds) in enumerate(waiting):
@@ -190,13 +191,13 @@ class Search:
             if needed <= CHEAP * (self.deadline - now()) and contender in self._promising():
                 self._train_other_splits([contender])
         left_over = [each for each in waiting if not each[0].is_over and not each[0].note]
-        if left_over and not self._trained() and not self._has_ended():  # no part of the time was enough for a step
+        if left_over and not self._trained() and not self._has_ended():  # each share was too short for a step
             cheapest = min(left_over, key=lambda each: each[1])[0]
             self._train_further(cheapest, part, self.deadline)
         return []
 
     def _further_round(self, number: int, part: float) -> bool:
-        """Trains those candidates further that may still matter; returns False if none does, or the time is over."""
+        """Trains the candidates that may still matter further. Returns False if none matters or time is over."""
         has_trained = False
         for contender in self._promising()[: GOING_ON[number - 1]]:
             epochs = self._plan(0, part).epochs - contender.planned
@@ -211,10 +212,10 @@ class Search:
         return has_trained
 
     def _promising(self) -> list[Contender]:
-        """Returns the contenders that may become the best or nearly so, the most promising first, but two at least.
+        """Returns the contenders that may become the best or nearly so, the most promising first, but at least two.
 
-        Nearly is within the standard error of the difference of losses. Contenders are compared with the best of those
-        on the most splits, by the splits that they have in common.
+        Nearly means within the standard error of the difference of losses. Contenders are compared with the best one on
+        the most splits, over the splits that both have.
         """
         trained = self._trained()
         if not trained:
@@ -240,7 +241,7 @@ class Search:
         return found
 
     def _other_splits(self) -> None:
-        """Trains what the average needs on the other splits, split by split, and what weighs the most first."""
+        """Trains the contenders of the average on the other splits, split by split, the largest weight first."""
         if self._trained():
             counts = counts_in_average(self._trained(), 1, self._losses)
             used = [contender for contender in counts if counts[contender]]
@@ -250,7 +251,7 @@ class Search:
         for contender in contenders:
             is_short = contender.candidate.classical and len(contender.runs) < len(self.splits)
             if is_short and contender.seconds * len(self.splits) <= self.deadline - now() and not self._has_ended():
-                self._fit(contender, self.deadline)  # its splits share one strength: all are fitted again
+                self._fit(contender, self.deadline)  # all splits share one strength, so all are fitted again
         networks = [contender for contender in contenders if not contender.candidate.classical]
         trained_before = [len(contender.runs) for contender in networks]
         for split in range(1, len(self.splits)):
@@ -272,7 +273,7 @@ class Search:
         return self.deadline if isinf(self.deadline) else self.turn_began + part * (self.deadline - self.turn_began)
 
     def _num_epochs(self) -> int:
-        """Returns the number of epochs of all networks together."""
+        """Returns the total number of epochs of all networks."""
         return sum(len(run.trained.history) for contender in self.contenders for run in contender.runs)
 
     def _trained(self) -> list[Contender]:
@@ -282,14 +283,14 @@ class Search:
         return self.limits.plan(len(self.splits[split][0]), part)
 
     def _plan_epochs(self, split: int, epochs: int, share: int, deadline: float) -> Plan:
-        """Plans this many epochs, with the patience of ``Limits.patience_of``."""
+        """Returns a plan of this many epochs, with the patience of ``Limits.patience_of``."""
         patience = self.limits.patience_of(epochs, share)
         return replace(self._plan(split, 1.0), epochs=epochs, patience=patience, deadline=deadline)
 
     def _worth_trying(self, part: float) -> list[tuple[Contender, float]]:
-        """Returns contenders that these sets are large enough for, with the seconds of a first round.
+        """Returns the contenders that suit these sets, with the estimated seconds of a first round.
 
-        One alone is tried whatever it takes.
+        A single contender is always tried.
         """
         if len(self.contenders) == 1:
             return [(self.contenders[0], 0.0)]
@@ -311,11 +312,11 @@ class Search:
         return found
 
     def _estimate(self, contender: Contender, part: float) -> float:
-        """Returns the seconds of a first round, and settles on one of the candidate's variants.
+        """Returns the estimated seconds of a first round, and chooses one of the candidate's variants.
 
-        That is the first whose predictions take little of the time there is, else the last.
+        The choice is the first variant whose predictions take a small part of the time, else the last.
 
-        Raises: ValueError where the last has too many rows.
+        Raises: ValueError if the last has too many rows.
         """
         training, validation = (self.examples.sets[some] for some in self.splits[0])
         epochs = self._plan(0, part).epochs
@@ -335,7 +336,7 @@ class Search:
         return seconds
 
     def _train_further(self, contender: Contender, part: float, deadline: float) -> None:
-        """Trains a contender up to a part of a full training: on the splits that it has been on, or on the first."""
+        """Trains a contender up to a part of a full training, on the splits of its runs, or on the first split."""
         number, num_splits = len(contender.losses), max(1, len(contender.runs))
         epochs = self._plan(0, part).epochs
         for split in range(num_splits):
@@ -353,7 +354,7 @@ class Search:
         self._tell(contender, number, num_splits - 1, num_splits, last, self._trial(contender))
 
     def _train(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run | None:
-        """Trains a contender's network of a split up to so many epochs in all; returns None if it learnt nothing.
+        """Trains a contender's network of a split up to ``epochs`` in all. Returns None if it learnt nothing.
 
         Raises: FloatingPointError if training diverges, and there is no other candidate and no other run.
         """
@@ -382,13 +383,13 @@ class Search:
         return run
 
     def _predict(self, run: Run, split: int) -> None:
-        """Keeps a network's outputs for the validation sets of its split."""
+        """Stores a network's outputs for the validation sets of its split."""
         validation = self.examples[self.splits[split][1]]
         run.outputs = outputs_by_draw(run.network.eval(), validation, self.num_permutations)
         run.predicted = linked(run.outputs, self.task)
 
     def _fit(self, contender: Contender, deadline: float) -> None:
-        """Fits a classical learner on all splits, or if the time is over before, on the first of them.
+        """Fits a classical learner on all splits, or on the first ones if time is over before.
 
         Raises: FloatingPointError if a loss is not finite, and there is no other candidate.
         """
@@ -413,7 +414,7 @@ class Search:
         contender.runs = []
         for each in found:
             outputs, network, trained = each.outputs.to(device)[:, None], each.network.to(device), each.trained
-            if trained.ending is Ending.OUT_OF_TIME and now() < self.deadline:  # its share was planned
+            if trained.ending is Ending.OUT_OF_TIME and now() < self.deadline:  # only its planned share was over
                 trained = replace(trained, ending=Ending.AS_PLANNED)
             contender.runs.append(Run(network, None, trained, outputs, linked(outputs, self.task)))
         contender.is_over = True
@@ -421,7 +422,7 @@ class Search:
         self._tell(contender, 0, len(found) - 1, len(found), found[-1].trained.last, self._trial(contender))
 
     def _start(self, contender: Contender, split: int, epochs: int, deadline: float) -> Run:
-        """Returns a new network, with its training still to be done."""
+        """Returns a new network with its training still ahead."""
         training, validation = self.splits[split]
         seed = self._seed_of(contender, split)
         torch.manual_seed(seed)
@@ -430,7 +431,7 @@ class Search:
         untrained = Trained([], Epoch(0, 0, inf, inf), Ending.AS_PLANNED, 0.0)
         plan = self._plan_epochs(split, epochs, 3, deadline)
 
-        def tell(epoch: Epoch) -> None:  # of all rounds
+        def tell(epoch: Epoch) -> None:  # for the epochs of all rounds
             rung, num_networks = (len(contender.losses), 1) if split == 0 else (0, len(self.splits))
             self._tell(contender, rung, split, num_networks, epoch)
 
@@ -457,7 +458,7 @@ class Search:
         return int(np.random.SeedSequence([self.seed, contender.index, split]).generate_state(1)[0])
 
     def _losses(self, predicted: Tensor) -> Tensor:
-        """Returns the weighted losses of predictions of the first V validation sets, (V,)."""
+        """Returns the weighted losses of predictions for the first V validation sets, (V,)."""
         num = len(predicted)
         return self.task.losses(predicted, self.targets[:num]) * self.weights[:num]
 

@@ -1,6 +1,4 @@
-"""The common part of SetClassifier and SetRegressor: from sets of any form to an ensemble of networks, and
-predictions.
-"""
+"""The common part of SetClassifier and SetRegressor: from sets of any form to an ensemble and its predictions."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -53,11 +51,11 @@ from janossy.tables.table import SetTable
 T = TypeVar("T")
 
 MAX_AUDITED = 500
-"""Sets whose sensitivity to the order is measured."""
+"""The most sets whose sensitivity to the order is measured."""
 
 
 class SetEstimator(TransformerMixin, FitSettings):
-    """The part of ``SetClassifier`` and ``SetRegressor`` that does not ask what is predicted."""
+    """The part of ``SetClassifier`` and ``SetRegressor`` that does not depend on the kind of targets."""
 
     encoder_: TableEncoder
     ensemble_: Ensemble
@@ -65,7 +63,7 @@ class SetEstimator(TransformerMixin, FitSettings):
     trials_: list[Trial]
     sensitivity_: Sensitivity | None
     validation_sets_: Labelled
-    """The validation sets of a fit to files, in ``folds_`` by their numbers here."""
+    """The validation sets of a fit to files. Numbers in ``folds_`` refer to them."""
     scan_: Scan
     seconds_: dict[str, float]
     num_threads_: int
@@ -73,7 +71,7 @@ class SetEstimator(TransformerMixin, FitSettings):
     n_features_in_: int
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Returns True if there are networks that predict: a fit that failed before leaves none."""
+        """Returns True if there are networks that predict. A failed fit leaves none."""
         return hasattr(self, "ensemble_")
 
     def __sklearn_tags__(self) -> Any:
@@ -89,14 +87,14 @@ class SetEstimator(TransformerMixin, FitSettings):
         """Returns the pooled vectors of each set (B, c), float32, from all networks that predict, side by side.
 
         They are f's mean over the set's elements or orders, normalised, before the perceptron and without the set's own
-        columns. For a classical learner they are its statistics. Raises: TypeError for a module of another kind.
+        columns. For a classical learner they are its statistics. Raises: TypeError for another module.
         """
         sets, context = self._encoded(X)
         parts = [pooled_by(network, sets, context, self.num_permutations) for network in self.ensemble_.networks]
         return torch.cat(parts, 1).cpu().numpy()
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the columns of ``transform``: the number of the network, and that of the column in it."""
+        """Returns the names of the columns of ``transform``: the network's number, and the column's number in it."""
         check_is_fitted(self)
         width = self.encoder_.element_layout.num_columns
         empty = Ragged(torch.zeros(0, width), torch.zeros(2, dtype=torch.long))
@@ -106,7 +104,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         return np.array([f"network{i}_{j}" for i, width in enumerate(widths) for j in range(width)], dtype=object)
 
     def explain(self, X: Any) -> str:
-        """Says which evaluator computes the pooling of each network that predicts, and what each would cost."""
+        """Returns text on each network that predicts: the evaluator of its pooling, and the cost of each evaluator."""
         sets, _ = self._encoded(X)
         explanations: dict[str, str] = {}
         for network in self.ensemble_.networks:
@@ -114,9 +112,9 @@ class SetEstimator(TransformerMixin, FitSettings):
         return "\n".join(explanations.values())
 
     def element_importance(self, X: Any) -> ElementImportance:
-        """Returns the importance of elements: how each set's prediction changes when one of them is left out.
+        """Returns the importance of elements: the change of each set's prediction when one element is left out.
 
-        Cost: a prediction of n sets of n - 1 elements for a set of n.
+        Cost: for a set of n elements, a prediction of n sets of n - 1 elements.
         """
         sets, context = self._encoded(X)
         whole, without = leave_one_out(self.ensemble_, sets, context, self.num_permutations)
@@ -126,10 +124,10 @@ class SetEstimator(TransformerMixin, FitSettings):
         return ElementImportance(changes.numpy(), sets.offsets.cpu().numpy())
 
     def as_of_new_sets(self) -> Iterator[tuple[Self, np.ndarray]]:
-        """Models of those networks alone that left out the same sets in training, and the numbers of these sets in X.
+        """Yields models of the networks that left out the same sets in training, with the numbers of these sets in X.
 
-        What such a model says of its sets it would say of new ones, but that the choice among the candidates, and the
-        temperature, have looked at them. Saved models do not have it.
+        Such a model predicts its sets like new sets, except that the choice of candidates and the temperature have used
+        them. Loaded models cannot do this. Raises: NotFittedError before fit, and for a loaded model.
         """
         check_is_fitted(self, "folds_")
         for fold in self.folds_:
@@ -138,7 +136,7 @@ class SetEstimator(TransformerMixin, FitSettings):
             yield model, fold.sets.numpy()
 
     def _validation_means(self, num_permutations: int | None) -> tuple[np.ndarray, Tensor]:
-        """Returns the numbers of the validation sets (V,), and what the networks that left them out predict (V, out).
+        """Returns the numbers of the validation sets (V,), and their out-of-fold predictions (V, out).
 
         Raises: FloatingPointError if a prediction is not finite.
         """
@@ -150,12 +148,12 @@ class SetEstimator(TransformerMixin, FitSettings):
         return torch.cat([fold.sets for fold in self.folds_]).numpy(), means
 
     def _changes(self, whole: Tensor, without: Tensor, sizes: Tensor) -> Tensor:
-        """Returns the changes, from predictions of whole sets (B, out) and of those without an element (N, out)."""
+        """Returns the changes between predictions of whole sets (B, out) and of sets without one element (N, out)."""
         raise NotImplementedError
 
     @waiting()
     def _fit(self, sets: SetTable, targets: Tensor, weights: np.ndarray, groups: np.ndarray | None, task: Task) -> None:
-        """Trains on sets, targets (B,) or (B, t), weights, of which some may be 0, and the numbers of their groups."""
+        """Trains on sets with targets (B,) or (B, t), weights, some of which may be 0, and group numbers."""
         several = isinstance(task, Classification) and len(task.sizes) > 1
         limits, tried = self._limits(), self._candidates(several)
         if hasattr(self, "ensemble_"):
@@ -211,7 +209,7 @@ class SetEstimator(TransformerMixin, FitSettings):
     def _prepared(
         self, tried: Sequence[Candidate], examples: Examples, groups: np.ndarray | None
     ) -> tuple[dict[str, Any], Checkpoint | None]:
-        """Returns the seed and the number of threads that there are, those of the checkpoint if it has them."""
+        """Returns the seed and the number of available threads, from the checkpoint if it has them."""
         state = self.random_state
         given = None if state is None else int(check_random_state(state).randint(2**31 - 1))
         seed = int(check_random_state(None).randint(2**31 - 1)) if given is None else given
@@ -228,9 +226,9 @@ class SetEstimator(TransformerMixin, FitSettings):
         return prepared, checkpoint
 
     def _found(self, interrupts: Interrupts, fit: Callable[[], T]) -> T:
-        """Returns what a fit found.
+        """Returns the result of a fit.
 
-        Raises: KeyboardInterrupt after an interrupt before anything was trained; NothingTrained if the time was over.
+        Raises: KeyboardInterrupt if an interrupt came before any training; NothingTrained if the time was over before.
         """
         try:
             found = fit()
@@ -245,7 +243,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         return found
 
     def _warn_unfinished(self) -> None:
-        """Warns if what predicts was not trained to its end."""
+        """Warns if networks that predict were not trained to the end."""
         early = (Ending.OUT_OF_TIME, Ending.INTERRUPTED)
         unfinished = [trial for trial in self.trials_ if trial.weight and trial.note in early]
         if not unfinished:
@@ -260,7 +258,7 @@ class SetEstimator(TransformerMixin, FitSettings):
 
     @waiting()
     def _fit_stream(self, stream: SetStream, classes: bool, targets_of: Callable[[Scan], Targets]) -> None:
-        """Learns from sets in files, of which memory holds a few at a time."""
+        """Learns from sets in files, a few of which are in memory at a time."""
         owner = type(self).__name__
         if isinstance(self.validation, Integral):
             raise ValueError(f"{owner} leaves out a part of sets in files, as 0.1; got validation={self.validation}.")
@@ -306,10 +304,10 @@ class SetEstimator(TransformerMixin, FitSettings):
         self.ensemble_.to("cpu")
 
     def _calibrate(self, folds: Sequence[Fold], examples: Examples) -> None:
-        """Learns from the validation sets, when the networks are ready."""
+        """Learns from the validation sets after the networks are trained."""
 
     def _tell(self, interrupts: Interrupts, progress: Progress) -> None:
-        """Reports progress. A KeyboardInterrupt that the user's function raises is a wish to end."""
+        """Reports progress. A KeyboardInterrupt from the user's function ends the fit like Ctrl-C."""
         if self.verbose and (self.verbose > 1 or progress.trial is not None):
             print(progress, flush=True)
         if self.progress is not None:
@@ -320,7 +318,7 @@ class SetEstimator(TransformerMixin, FitSettings):
                 interrupts.came = True
 
     def _sets(self, X: Any, reset: bool = False) -> SetTable:
-        """Returns the sets of X, which in prediction must have the columns of training."""
+        """Returns the sets of X. In prediction they must have the columns of training."""
         matrix = len(getattr(X, "shape", ())) == 2
         if matrix:
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -330,7 +328,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         return sets
 
     def _encoded(self, X: Any) -> tuple[Ragged, Tensor | None]:
-        """Returns the sets of X and their context, as the networks read them."""
+        """Returns the sets of X and their context as input of the networks."""
         check_is_fitted(self)
         sets = self._sets(X)
         encoded = self.encoder_.transform(sets)
@@ -340,7 +338,7 @@ class SetEstimator(TransformerMixin, FitSettings):
         return encoded.elements.to(self.device), context
 
     def _warn_far(self, sets: SetTable) -> None:
-        """Warns of values far outside those of training, where a network may say anything."""
+        """Warns about values far outside those of training, where predictions are unreliable."""
         for name, far in self.encoder_.far_values(sets).items():
             warnings.warn(
                 f"column {name!r} holds {int(far.sum()):,} values far outside the range of training: predictions of "
@@ -349,7 +347,7 @@ class SetEstimator(TransformerMixin, FitSettings):
             )
 
     def far_values(self, X: Any) -> np.ndarray:
-        """Counts the values of each set, (B,), that are far outside training's range: by more than its width."""
+        """Counts the values of each set, (B,), that lie outside the range of training by more than its width."""
         check_is_fitted(self)
         sets = self._sets(X)
         total = np.zeros(len(sets), np.int64)
@@ -359,16 +357,16 @@ class SetEstimator(TransformerMixin, FitSettings):
         return total
 
     def _outcome(self, X: Any, seed: int = SEED) -> Outcome:
-        """Returns the prediction of each set of X, as the networks give it.
+        """Returns the prediction of each set of X in the networks' units.
 
-        Raises: FloatingPointError if one is not finite.
+        Raises: FloatingPointError if a prediction is not finite.
         """
         outcome = self._networks_outcome(X, seed)
         check_outputs_finite(outcome.mean, type(self).__name__)
         return outcome
 
     def _networks_outcome(self, X: Any, seed: int) -> Outcome:
-        """Returns the predictions of sets in memory at once, and of sets in files a piece after the other."""
+        """Returns the predictions of sets in memory at once, or of sets in files piece by piece."""
         columns = self._columns()
         if isinstance(X, str | PathLike):
             check_is_fitted(self)
@@ -382,7 +380,7 @@ class SetEstimator(TransformerMixin, FitSettings):
 
 
 def _sensitivity(folds: Sequence[Fold], examples: Examples, task: Task, seed: int) -> Sensitivity | None:
-    """Returns how much a single order of validation sets matters to the network of most weight that draws orders."""
+    """Returns the sensitivity to single orders of validation sets, for the heaviest network that samples orders."""
     drawing = [
         (weight, network, fold.sets)
         for fold in folds
@@ -399,7 +397,7 @@ def _sensitivity(folds: Sequence[Fold], examples: Examples, task: Task, seed: in
 
 @contextmanager
 def _seeded(seed: int, device: str) -> Iterator[None]:
-    """torch's random numbers from this seed, and afterwards as they were."""
+    """Seeds torch's random numbers inside ``with``, and restores their state afterwards."""
     with torch.random.fork_rng([device] if torch.device(device).type == "cuda" else []):
         torch.manual_seed(seed)
         yield

@@ -1,4 +1,4 @@
-"""SetStatistics: sets as rows of fixed statistics, for scikit-learn's learners."""
+"""SetStatistics: sets as rows of fixed statistics, for learners of scikit-learn."""
 
 from typing import Any, Self
 
@@ -18,30 +18,33 @@ from janossy.tables.table import SetTable
 
 
 class SetStatistics(TransformerMixin, BaseEstimator):
-    """One row of statistics per set, chosen by the kinds of its columns; the same for every order of the elements.
+    """A transformer from sets to one row of statistics each, the same for every order of the elements.
+
+    The statistics depend on the kinds of the columns:
 
     - The size, and its logarithm.
     - For each column of numbers: mean, standard deviation, minimum, maximum, sum and quartiles. With six columns or
-      fewer also bins, and the other numbers where one is least and largest.
-    - For each column of categories: the fraction of the elements, and the sum of each column of amounts (numbers, none
-      of them negative) by category. A bag keeps the categories that most sets hold; the others share buckets by a hash.
+      fewer, also bins, and the other numbers of the elements with the smallest and the largest value.
+    - For each column of categories: the fraction of the elements, and the sum of each column of amounts by category.
+      Amounts are numbers, none of them negative. A bag keeps the categories that most sets hold; the others share
+      buckets by a hash.
     - With six columns or fewer: combinations of the values of two columns, and of all.
-    - In small sets: pairs of categories that stand in a set together.
+    - In small sets: pairs of categories that occur in one set.
     - The sets' own columns: numbers, and an indicator per category.
 
-    Missing numbers count as their column's mean, with a column that says so. Statistics of empty sets are 0.
+    Missing numbers count as their column's mean, with an indicator column. Statistics of empty sets are 0.
 
     Args:
-        scheme: of bags: "fraction" of the elements, "count", or "tf-idf".
-        max_categories: how many categories each bag keeps.
-        numeric, categorical, set_columns: as of ``as_sets``, where X is not a ``SetTable`` yet.
+        scheme: the values in bags: "fraction" of the elements, "count", or "tf-idf".
+        max_categories: the number of categories that each bag keeps.
+        numeric, categorical, set_columns: as in ``as_sets``, for X that is not a ``SetTable``.
 
     Attributes:
         statistics_: the ``PooledStatistics`` that computes them.
         encoder_: the ``TableEncoder`` of the columns.
 
     Shapes: B sets -> (B, statistics), float32.
-    Invariance: exact, to the last bit; a set's row does not depend on the other sets of a call either.
+    Invariance: exact, to the last bit. A set's row does not depend on the other sets of a call either.
     Raises: ValueError for an unknown scheme, or columns other than those of training.
 
     Example:
@@ -72,7 +75,7 @@ class SetStatistics(TransformerMixin, BaseEstimator):
         self.set_columns = set_columns
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learns which statistics there are; y is not looked at."""
+        """Chooses the statistics for these sets. y is ignored."""
         schemes = [scheme for scheme in SCHEMES if scheme != "amount"]
         if self.scheme not in schemes:
             raise ValueError(f"SetStatistics expects a scheme among {', '.join(schemes)}; got {self.scheme!r}.")
@@ -97,7 +100,7 @@ class SetStatistics(TransformerMixin, BaseEstimator):
         return found
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Returns what the statistics are called; ``input_features`` are not looked at."""
+        """Returns the names of the statistics. ``input_features`` is ignored."""
         check_is_fitted(self, "statistics_")
         names = ColumnNames(
             self.encoder_.element_names,
@@ -113,7 +116,7 @@ class SetStatistics(TransformerMixin, BaseEstimator):
 
 
 def _labels(codes: tuple[Code, ...]) -> dict[int, list[str]]:
-    """Returns what the codes of each categorical column are called."""
+    """Returns the names of the codes of each categorical column."""
     categorical = [code for code in codes if isinstance(code, Categories)]
     return {
         i: ["unknown", *map(str, code.categories), *["missing"] * code.missing] for i, code in enumerate(categorical)

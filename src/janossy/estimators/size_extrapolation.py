@@ -1,4 +1,4 @@
-"""Sets larger than all of training: what a network is told of their size."""
+"""Set sizes beyond training: the size that a network reads for sets larger than all of training."""
 
 from math import hypot, inf
 
@@ -7,15 +7,20 @@ from scipy.stats import linregress, norm, rankdata
 from torch import Tensor
 
 LEVEL = 0.01
-"""The level of each of two tests: if the size does not count, it does by chance in at most twice as many fits."""
+"""The level of each of two tests. If the size has no effect, at most twice this part of fits find one by chance."""
 
 
 def largest_size(targets: Tensor, sizes: Tensor, largest: int) -> int | None:
-    """The size that a network is told of larger sets too: the largest of training; None, to tell them as they are.
+    """Returns the size that a network reads for all larger sets too; None to read every size as it is.
 
-    What a network makes of a size that training never showed is anybody's guess. So a larger one is told only where the
-    targets still go with the size in the larger half of the sets; or where they do in the smaller half, and nothing
-    says that this ends. Of numbers is looked at each, and at whether its spread rises; of classes at each by itself.
+    No training data show what a network does with a larger size. A larger size is therefore read as it is only in two
+    cases:
+
+    - the targets have a trend with the size in the larger half of the sets
+    - they have one in the smaller half, and nothing shows that it ends
+
+    Else the largest size of training is returned. Each numeric target is tested for a trend in mean and spread, and
+    each class separately.
 
     Shapes: targets (B,) of classes, int64, or (B, t) numbers; sizes (B,).
     """
@@ -30,7 +35,7 @@ def largest_size(targets: Tensor, sizes: Tensor, largest: int) -> int | None:
 
 
 def _goes_on(n: np.ndarray, y: np.ndarray, alternative: str, level: float) -> bool:
-    """Returns True if y goes with n where n is large, as far as can be told at this level."""
+    """Returns True if y has a trend with n for large n, by tests at this level."""
     middle = np.median(n)
     (slope, error, chance), (of_larger, error_of_larger, chance_of_larger) = (
         _trend(n[half], y[half], alternative) for half in (n <= middle, n >= middle)
@@ -42,7 +47,7 @@ def _goes_on(n: np.ndarray, y: np.ndarray, alternative: str, level: float) -> bo
 
 
 def _trend(n: np.ndarray, y: np.ndarray, alternative: str) -> tuple[float, float, float]:
-    """Returns the slope of y over n, its standard error, and how probable as steep a one is by chance."""
+    """Returns the slope of y over n, its standard error, and the probability of so steep a slope by chance."""
     if len(n) < 3 or np.ptp(n) == 0:
         return 0.0, inf, 1.0
     if (y == y[0]).all():

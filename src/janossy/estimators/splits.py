@@ -1,4 +1,4 @@
-"""Splits of the training sets into those that networks learn from and those that they are judged by."""
+"""Splits of the sets into training sets and validation sets."""
 
 import warnings
 from collections.abc import Iterable
@@ -12,35 +12,33 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from torch import Tensor
 
 FEW_SETS = 2_000
-"""The number of sets up to which five networks each leave out another fifth: each set is judged by one that it is new
-to.
-"""
+"""The most sets for which five folds are the default, so that each set is validated by a network new to it."""
 
 FOLDS = 5
 PART = 0.1
 MAX_SETS = 20_000
-"""The most validation sets, which are a tenth of more sets."""
+"""The most validation sets, if a tenth of the sets is more."""
 
 FEW_GROUPS = 1_000
-"""Up to so many groups, folds of groups are stratified; random folds of more are alike."""
+"""The most groups whose folds are stratified. Random folds of more groups are alike."""
 
 STRATA = 5
-"""Numbers are stratified, in folds of groups, by so many quantiles."""
+"""The number of quantile bins by which numbers are stratified in folds of groups."""
 
 FINEST = 10
-"""A part of groups is so many folds at most, unless it is smaller than one of them."""
+"""The largest denominator of a part of groups, unless the part is smaller than 1 / ``FINEST``."""
 
 
 def splits(
     targets: Tensor, validation: float | int | None, generator: np.random.Generator, groups: np.ndarray | None = None
 ) -> list[tuple[Tensor, Tensor]]:
-    """Returns the numbers of the sets to learn from and of the validation sets, for each network.
+    """Returns the numbers of the training sets and of the validation sets, for each network.
 
-    Splits are stratified by the targets. Several targets count as their first.
+    Splits are stratified by the targets, and by the first target if there are several.
 
     Args:
-        validation: the part to leave out, or the number of folds; None for what suits the number of sets.
-        groups: numbers (B,) of groups, 0 to G - 1: sets of one group are never on both sides of a split.
+        validation: the fraction to leave out, or the number of folds; None for a choice by the number of sets.
+        groups: group numbers (B,), 0 to G - 1. Sets of one group are never on both sides of a split.
 
     Raises: ValueError for a single group.
     """
@@ -75,9 +73,9 @@ def splits(
 
 
 def folds(targets: Tensor, num_folds: int, generator: np.random.Generator) -> Tensor:
-    """Returns the fold of each set, (B,): each has as many of each class, or of low and high numbers, as can be.
+    """Returns the fold of each set, (B,). Each class, and low and high numbers, are spread evenly over the folds.
 
-    In the order of their targets, every ``num_folds`` neighbours go to different folds.
+    Of every ``num_folds`` consecutive sets in the order of their targets, each goes to another fold.
     """
     order = _by_target(targets, generator)
     num_rows = -(-len(order) // num_folds)
@@ -88,7 +86,7 @@ def folds(targets: Tensor, num_folds: int, generator: np.random.Generator) -> Te
 
 
 def stratified_part(targets: Tensor, part: float, generator: np.random.Generator) -> Tensor:
-    """Returns flags (B,) of a part of the sets: in the order of their targets, they stand at equal distances.
+    """Returns flags (B,) of a part of the sets, at equal distances in the order of their targets.
 
     There is at least one set on each side.
     """
@@ -101,9 +99,9 @@ def stratified_part(targets: Tensor, part: float, generator: np.random.Generator
 
 
 def group_folds(targets: Tensor, groups: np.ndarray, num_folds: int, generator: np.random.Generator) -> Tensor:
-    """Returns the fold of each set, (B,), as scikit-learn's StratifiedGroupKFold, or GroupKFold of many groups, says.
+    """Returns the fold of each set, (B,), by scikit-learn's StratifiedGroupKFold, or GroupKFold for many groups.
 
-    There are as many folds as groups if there are fewer groups than ``num_folds``.
+    If there are fewer groups than ``num_folds``, there are as many folds as groups.
     """
     num_groups = int(groups.max()) + 1
     options: dict[str, Any] = {"shuffle": True, "random_state": int(generator.integers(2**31))}
@@ -111,7 +109,7 @@ def group_folds(targets: Tensor, groups: np.ndarray, num_folds: int, generator: 
     first = _first(targets)
     strata = np.argsort(np.argsort(first, kind="stable")) * STRATA // len(first) if targets.dim() > 1 else first
     if num_groups <= FEW_GROUPS and np.unique(strata, return_counts=True)[1].max() >= num_folds:
-        with warnings.catch_warnings(action="ignore"):  # of classes with fewer sets than folds
+        with warnings.catch_warnings(action="ignore"):  # about classes with fewer sets than folds
             fold = _fold_numbers(StratifiedGroupKFold(**options).split(groups, strata, groups), len(groups))
         if len(np.unique(fold)) == num_folds:
             return torch.from_numpy(fold)
@@ -119,7 +117,7 @@ def group_folds(targets: Tensor, groups: np.ndarray, num_folds: int, generator: 
 
 
 def _fold_numbers(parts: Iterable[tuple[np.ndarray, np.ndarray]], num: int) -> np.ndarray:
-    """Returns the number of the part in which each set is in validation, (B,)."""
+    """Returns for each set the number of the part in which it is a validation set, (B,)."""
     fold = np.empty(num, np.int64)
     for i, (_, validation_sets) in enumerate(parts):
         fold[validation_sets] = i
@@ -127,7 +125,7 @@ def _fold_numbers(parts: Iterable[tuple[np.ndarray, np.ndarray]], num: int) -> n
 
 
 def _by_target(targets: Tensor, generator: np.random.Generator) -> np.ndarray:
-    """Returns the numbers of the sets by their targets, equal ones in a random order."""
+    """Returns the numbers of the sets in the order of their targets, ties in a random order."""
     first = _first(targets)
     return np.lexsort((generator.random(len(first)), first))
 

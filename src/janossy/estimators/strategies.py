@@ -1,4 +1,4 @@
-"""Strategies: names for networks, each built from plain settings, and built again from the same."""
+"""Strategies: named networks, each built from plain settings."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -33,68 +33,77 @@ AMOUNTS = ("raw", "log", "quantile", "by-category")
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings that a network is built from, beside its columns: plain values, which JSON holds."""
+    """The settings that a network is built from, beside its columns. All are plain values that JSON can hold."""
 
     width: int = 64
     """The width of every hidden layer and of the pooled vector."""
     depth: int = 2
-    """The layers of f."""
+    """The number of layers of f."""
     readout_depth: int = 1
-    """The hidden layers of ρ."""
+    """The number of hidden layers of ρ."""
     activation: str = "relu"
     dropout: float = 0.0
     norm: bool = True
     """True if pooled vectors are normalised over the batch."""
     embedding_features: int | None = None
     num_permutations: int = 1
-    """Permutations of each set in every step of training, for the strategies that draw them."""
+    """The permutations of each set in every training step, for strategies that sample permutations."""
     num_tuples: int | None = 256
-    """At most so many pairs or triples of each set in a step of training, drawn anew; None for all."""
+    """The most pairs or triples of each set in a training step, sampled anew in each; None for all."""
     exact: bool = True
-    """True if a prediction averages over all pairs or triples, or over draws of ``num_tuples``, with error bars. Of a
-    set with more than 10^7 of them it draws in any case."""
+    """True if a prediction averages over all pairs or triples; False if it samples ``num_tuples``, with error bars.
+
+    A set with more than 10^7 pairs or triples is always sampled."""
     num_heads: int = 4
     """The number of attention heads."""
     num_blocks: int = 2
-    """Blocks of attention or relations between the elements of a set, before they are pooled."""
+    """The blocks of attention or relations between the elements of a set before pooling."""
     num_points: int = 16
-    """Induced points, by which elements look at each other."""
+    """The number of induced points, through which elements attend to each other."""
     num_seeds: int = 1
-    """Learned vectors that pool a set by attention."""
+    """The number of learned vectors that pool a set by attention."""
     amounts: str = "raw"
-    """Form of numbers: "raw"; "log", for logarithms beside those that span orders of magnitude; "quantile", for levels
-    among quantiles beside those that are skewed; "by-category", for numbers scaled by each category beside all."""
+    """The form of numbers.
+
+    - "raw"
+    - "log": logarithms beside numbers that span orders of magnitude
+    - "quantile": quantile levels beside numbers that are skewed
+    - "by-category": numbers scaled by each category, beside all numbers
+    """
     features: Mapping[str, Any] | None = None
-    """Arguments of ``TupleFeatures``, for pairs, triples and the scores of attention, by columns of the layout, their
-    names or their numbers; {} for ``pair_features``. Columns with a period or in a distance are in their own units, as
-    they were before they were standardised, where ``units`` says nothing else."""
+    """Arguments of ``TupleFeatures`` for pairs, triples and attention scores; {} for ``pair_features``.
+
+    Columns are named as in the layout, or numbered. Columns with a period or in a distance are in their own units
+    before
+    standardisation, unless ``units`` gives others."""
 
 
 def build_network(
     strategy: str, element_layout: Layout, context_layout: Layout, num_outputs: int, **settings: Any
 ) -> JanossyNetwork:
-    """Returns the network of this name for sets of such elements, and with such columns of their own.
+    """Returns the network of a strategy, for elements with these columns and sets with these columns of their own.
 
     - "k1", "k2", "k3": a perceptron on each element, pair or triple, and the mean over all of them;
-    - "k2+features", "k3+features": the same, which also reads differences and equalities of pairs (``FeaturedMLP``);
-    - "sum": "k1" with the sum in the place of the mean, and nothing that depends on how large sets of training were, so
-      that it may go on where larger sets come;
-    - "max": "k1" with the maximum in the place of the mean;
-    - "attention": "k1" with attention in the place of the mean (``GatedAttention``);
+    - "k2+features", "k3+features": the same, with differences and equalities of pairs as further input
+      (``FeaturedMLP``);
+    - "sum": "k1" with the sum in place of the mean. Nothing in it depends on the sizes of training sets, so that it can
+      extrapolate to larger sets;
+    - "max": "k1" with the maximum in place of the mean;
+    - "attention": "k1" with attention in place of the mean (``GatedAttention``);
     - "gru", "lstm": a recurrence on random permutations, trained by π-SGD;
     - "set-transformer": blocks of attention between the elements of a set, then pooling by seeds (``attention_blocks``,
-      ``SeedAttention``), in time that grows with the square of a set's size;
-    - "set-transformer+features": the same, whose scores also take a function of differences and equalities of pairs, as
-      the Particle Transformer has it (``SelfAttention(bias=…)``);
-    - "induced": the same, by induced points, in time that grows with the size;
-    - "relations": in the place of attention, the mean over all pairs with each element (``Relations``), in time that
-      grows with the size.
+      ``SeedAttention``). The time grows with the square of a set's size;
+    - "set-transformer+features": the same, with scores that also read differences and equalities of pairs, as in the
+      Particle Transformer (``SelfAttention(bias=…)``);
+    - "induced": the same through induced points. The time grows with the size;
+    - "relations": the mean over all pairs with each element, in place of attention (``Relations``). The time grows with
+      the size.
 
-    f is told the logarithm of each set's size, which a mean forgets; of a larger set than ``largest_size`` of the
-    layout, that one's, but by recurrences, which count by themselves. Pooled vectors are normalised over the batch, and
-    ρ reads the context beside them.
+    f reads the logarithm of each set's size, which a mean does not show. If the layout has a ``largest_size``, f reads
+    that size for larger sets. Recurrences are an exception, because they count elements themselves. Pooled vectors are
+    normalised over the batch, and ρ reads the context beside them.
 
-    ``settings``: those of ``Settings`` that are not to be the strategy's own.
+    ``settings``: fields of ``Settings`` that differ from the strategy's own.
     Shapes: sets.values (N, element_layout.num_columns), context (B, context_layout.num_columns) -> (B, num_outputs).
     Raises: TypeError or ValueError for an unknown strategy or setting, elements without columns, or values of another
         type or range.
@@ -140,7 +149,7 @@ def build_network(
 
 
 def _forms(settings: Settings, layout: Layout) -> dict[str, Any]:
-    """Returns the arguments of ``ColumnEmbedding`` by which numbers enter in a further form."""
+    """Returns the arguments of ``ColumnEmbedding`` for a further form of numbers."""
     if settings.amounts == "log":
         return {"amounts": layout.amounts}
     if settings.amounts == "quantile":
@@ -150,7 +159,7 @@ def _forms(settings: Settings, layout: Layout) -> dict[str, Any]:
 
 
 def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
-    """Returns the settings of a strategy, with these in the place of its own.
+    """Returns the settings of a strategy, with those given in place of its own.
 
     Raises: ValueError for an unknown strategy or setting; TypeError or ValueError for an invalid depth.
     """
@@ -170,10 +179,10 @@ def settings_of(strategy: str, given: Mapping[str, Any]) -> Settings:
 
 
 def pair_features(layout: Layout) -> dict[str, Any]:
-    """Interactions that suit any columns: |differences| of numbers, of angles wrapped, and equality of categories.
+    """Returns interactions that suit any columns: |differences| of numbers, and equality of categories.
 
-    Those that do not depend on where the elements are, so that units that read them alone do not either. Differences as
-    such are sums of columns, which an MLP makes by itself.
+    Differences of angles are wrapped. All of these are independent of a common shift of the elements, and so are units
+    that read only these. Plain differences are sums of columns, which an MLP forms by itself.
     """
     codes = list(range(len(layout.vocabularies)))
     numbers = list(range(len(codes), layout.num_columns))
@@ -287,12 +296,12 @@ def _relation_blocks(settings: Settings, layout: Layout, h: ColumnEmbedding) -> 
 
 
 def _size(layout: Layout) -> dict[str, Any]:
-    """Returns the arguments by which f is told the size of a set."""
+    """Returns the arguments through which f reads the size of a set."""
     return {"append_size": "log", "largest_size": layout.largest_size}
 
 
 def _mlp(k: int, settings: Settings, layout: Layout, h: ColumnEmbedding) -> TupleMLP | FeaturedMLP:
-    in_features, hidden = h.out_features + 1, (settings.width,) * settings.depth  # and the size of the set
+    in_features, hidden = h.out_features + 1, (settings.width,) * settings.depth  # 1 for the size of the set
     if settings.features is None or k == 1:
         return TupleMLP(k, in_features, hidden, activation=settings.activation)
     features = _features(k, in_features, settings, layout, h)
@@ -305,7 +314,7 @@ def _features(k: int, in_features: int, settings: Settings, layout: Layout, h: C
 
 
 def _by_feature(given: Mapping[str, Any], layout: Layout, places: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """Returns the arguments of ``TupleFeatures`` by the features that columns become, from those by columns."""
+    """Returns arguments of ``TupleFeatures`` in terms of embedded features, from arguments in terms of columns."""
     kinds = dict.fromkeys(("differences", "absolute_differences", "products"), "columns")
     kinds |= dict.fromkeys(("equal", "distances"), "groups") | dict.fromkeys(("units", "periods"), "numbers")
     if unknown := [name for name in given if name not in kinds]:
@@ -353,7 +362,7 @@ ENCODERS = {
     "induced": _encoder(_induced_blocks),
     "relations": _encoder(_relation_blocks),
 }
-"""The encoders of strategies in which elements look at each other before they are pooled."""
+"""The encoders of strategies in which elements read each other before pooling."""
 
 OWN: dict[str, dict[str, Any]] = {
     "sum": {"norm": False},

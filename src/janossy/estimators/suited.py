@@ -1,4 +1,4 @@
-"""Settings of attention and relations between elements that follow from the number of sets and their sizes."""
+"""Settings of attention and relations that follow from the number of sets and their sizes."""
 
 from collections.abc import Mapping
 from math import gcd
@@ -7,25 +7,24 @@ from typing import Any
 from janossy.estimators.strategies import ENCODERS, Settings
 
 MANY_SETS = 20_000
-"""Training sets from which a third block and twice the width are worth their time."""
+"""The number of training sets from which a third block and twice the width are worth their time."""
 
 HEAD = 16
-"""The features of a head."""
+"""The number of features per attention head."""
 
 LARGE_SETS = 100
-"""The mean size from which sets are pooled by several seeds, and looked at through more induced points."""
+"""The mean size from which several seeds pool a set, and more induced points are used."""
 
 
 def suited(strategy: str, given: Mapping[str, Any], num_sets: int, mean_size: float) -> dict[str, Any]:
     """Returns the settings of a strategy: those given, and those that follow from the sets.
 
-    - ``num_blocks`` and ``width``: 2 and 64; from 20,000 sets on 3 and 128.
-    - ``num_heads``: one per 16 features of the width, or fewer that divide it.
+    - ``num_blocks`` and ``width``: 2 and 64; from 20,000 sets on, 3 and 128.
+    - ``num_heads``: one per 16 features of the width, or fewer if the number must divide the width.
     - ``num_seeds``: 4 for sets of 100 elements or more on average.
-    - ``num_points``: 32 if there are 20,000 sets or more, of such a size.
+    - ``num_points``: 32 if there are also 20,000 sets or more.
 
-    What follows from the defaults of ``Settings`` is not said again, and other strategies have no such rule.
-
+    Values that equal the defaults of ``Settings`` are left out. Other strategies have no such rule.
     Example:
         >>> suited("induced", {"width": 32}, num_sets=50_000, mean_size=200.0)
         {'num_blocks': 3, 'num_heads': 2, 'num_seeds': 4, 'num_points': 32, 'width': 32}

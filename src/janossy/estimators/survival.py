@@ -1,4 +1,4 @@
-"""Survival: the partial likelihood of hazards, and their concordance with times of events."""
+"""Survival analysis: the partial likelihood of hazards, and their concordance with times of events."""
 
 import torch
 from torch import Tensor
@@ -8,13 +8,13 @@ PAIRS = 2**24
 
 
 def partial_likelihood_losses(risks: Tensor, targets: Tensor) -> Tensor:
-    """Returns the negative partial log-likelihood of each event (Cox, 1972), and 0 where there was none.
+    """Returns the negative partial log-likelihood of each event (Cox, 1972), and 0 for a set without an event.
 
-    The sets at risk are those of the batch whose time is not before the event's, so that all events of one time share
-    them (Breslow, 1974). A constant that is added to all risks changes nothing.
+    The sets at risk are those of the batch whose time is not before the event's time. Events at the same time share
+    them (Breslow, 1974). A constant added to all risks changes nothing.
 
-    Shapes: risks (B,), logarithms of hazards; targets (B, 2), times and events, 1 for an event and 0 where the
-        observation ended before one -> (B,).
+    Shapes: risks (B,), logarithms of hazards; targets (B, 2), times and events -> (B,). An event is 1, or 0 if the
+        observation ended before an event.
     """
     times, events = targets[:, 0].contiguous(), targets[:, 1]
     order = times.argsort()
@@ -24,18 +24,18 @@ def partial_likelihood_losses(risks: Tensor, targets: Tensor) -> Tensor:
 
 
 def concordance(risks: Tensor, targets: Tensor, weights: Tensor) -> float:
-    """Returns the part of the comparable pairs whose risks are in the right order (Harrell et al., 1982).
+    """Returns the fraction of the comparable pairs whose risks are in the right order (Harrell et al., 1982).
 
-    A pair is comparable if the earlier of its times is that of an event. Equal risks count half. Without such a pair it
-    is 0.5.
+    A pair is comparable if its earlier time is that of an event. Equal risks count half. The result is 0.5 if no pair
+    is comparable.
 
-    Shapes: as ``partial_likelihood_losses``; weights (B,), whose products weigh the pairs.
+    Shapes: as for ``partial_likelihood_losses``; weights (B,), whose products weigh the pairs.
     """
     times, events = targets[:, 0], targets[:, 1] > 0
     total = torch.zeros(2, dtype=torch.float64)
     for some in events.nonzero()[:, 0].split(max(1, PAIRS // max(1, len(times)))):
         later = times[None] > times[some, None]
-        later |= (times[None] == times[some, None]) & ~events[None]  # observed to live beyond the event
+        later |= (times[None] == times[some, None]) & ~events[None]  # observed alive after the event
         pairs = later * weights[some, None] * weights[None]
         right = (risks[some, None] > risks[None]).double() + 0.5 * (risks[some, None] == risks[None])
         total += torch.stack([(pairs * right).sum(), pairs.sum()]).double().cpu()

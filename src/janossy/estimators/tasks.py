@@ -1,4 +1,4 @@
-"""The tasks: classes or numbers per set, and the loss of a wrong prediction."""
+"""Tasks: classes or numbers per set, with the loss of a prediction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,16 @@ from janossy.estimators.survival import concordance, partial_likelihood_losses
 from janossy.inference.prediction import Link
 
 LEAST_PROBABILITY = 1e-12
-"""Below this a probability costs no more: one confident mistake of one network must not decide a search."""
+"""The smallest probability that the loss distinguishes, so that one confident mistake cannot decide a search."""
 
 
 class Task(Protocol):
-    """Classification or regression, as training, search and prediction see it.
+    """The interface of classification and regression for training, search and prediction.
 
-    Networks give ``num_outputs`` numbers per set. ``link(temperature)`` maps them to what is averaged over permutations
-    and networks, and ``losses`` compares such averages (B, out) with the targets: (B,), as ``criterion`` does with the
-    numbers themselves.
+    Networks give ``num_outputs`` numbers per set. ``link(temperature)`` maps them to the values that are averaged over
+    permutations and networks. ``losses`` compares these averages (B, out) with the targets, (B,). ``criterion``
+    compares
+    the numbers themselves.
     """
 
     @property
@@ -38,7 +39,7 @@ class Task(Protocol):
 
 
 class ClassLoss(nn.Module):
-    """Cross-entropy of outputs before the link, the mean over the classifications of a set.
+    """The cross-entropy of outputs before the link, averaged over the classifications of a set.
 
     Shapes: (B, out), (B,) or (B, t) -> (B,).
     """
@@ -57,9 +58,9 @@ class ClassLoss(nn.Module):
 
 
 def _ordinal_log_probabilities(outputs: Tensor) -> Tensor:
-    """Returns the logarithms of the probabilities of K classes, from K - 1 outputs: (…, K - 1) -> (…, K).
+    """Returns the log-probabilities of K ordered classes from K - 1 outputs, (…, K - 1) -> (…, K).
 
-    The first output is the logit of a class above the lowest. Each further one lowers the logit of the next class.
+    The first output is the logit of a class above the lowest. Each further output lowers the logit of the next class.
     """
     gaps = softplus(outputs[..., 1:])
     above = torch.cat([outputs[..., :1], outputs[..., :1] - gaps.cumsum(-1)], -1)
@@ -73,12 +74,13 @@ def _ordinal_log_probabilities(outputs: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Classification:
-    """One or several classifications of a set, by cross-entropy; the score is the accuracy. Both are means over these.
+    """One or several classifications of a set, by cross-entropy. The score is the accuracy. Both are means over these.
 
-    ``sizes``: the number of classes of each, whose probabilities stand side by side. ``ordinal``: the classes of a
-    single one ascend. Its outputs are cumulative logits (McCullagh, 1980), whose distances depend on the set too.
+    - ``sizes``: the number of classes of each classification. Their probabilities are side by side.
+    - ``ordinal``: True if the classes of a single classification ascend. Its outputs are cumulative logits (McCullagh,
+      1980), whose distances depend on the set too.
 
-    Shapes: targets (B,) of one, (B, t) of several, int64; mean (B, sum of sizes).
+    Shapes: targets (B,) for one, (B, t) for several, int64; mean (B, sum of sizes).
     """
 
     sizes: tuple[int, ...]
@@ -98,11 +100,11 @@ class Classification:
         return lambda outputs: torch.cat([part.softmax(-1) for part in self.parts(outputs / temperature)], -1)
 
     def parts(self, mean: Tensor) -> tuple[Tensor, ...]:
-        """Returns the columns of each classification."""
+        """Returns the columns of each classification, as one tensor each."""
         return cast("tuple[Tensor, ...]", mean.split(self.sizes, -1))
 
     def chosen(self, mean: Tensor, targets: Tensor) -> Tensor:
-        """Returns the entries (B, t) of the classes in the targets."""
+        """Returns the entries (B, t) of the target classes."""
         columns = targets.reshape(len(targets), -1)
         each = [part.gather(1, columns[:, j : j + 1]) for j, part in enumerate(self.parts(mean))]
         return torch.cat(each, 1)
@@ -122,23 +124,24 @@ class Classification:
 LOSSES: tuple[LossName, ...] = get_args(LossName)
 
 HUBER = 1.345
-"""Standard deviations beyond which Huber's loss is linear: of normal errors it keeps 95 % of the efficiency."""
+"""The standard deviations beyond which Huber's loss is linear. It keeps 95 % of the efficiency for normal errors."""
 
 
 ANCHOR = 0.1
-"""The weight of the squared mean of a batch's logarithms of hazards: networks that are averaged then have one zero."""
+"""The weight of the squared mean log-hazard of a batch, which gives networks one zero, so that they can be averaged."""
 
 
 class RegressionLoss(nn.Module):
-    """The mean over targets of a loss of each, for each set: (B, t · q), (B, t) -> (B,).
+    """The mean over targets of the loss of each target, per set: (B, t · q), (B, t) -> (B,).
 
-    - "squared_error", and "huber" (1964), which is linear beyond ``HUBER``;
-    - "poisson" and "gamma": their negative log-likelihoods less what depends on the targets alone. Outputs are the
-      logarithms of means;
-    - "quantile": the mean over quantiles of the pinball loss (Koenker and Bassett, 1978). The q outputs of a target
-      stand side by side;
-    - "cox": the negative partial likelihood, whose targets are a time and an event (``survival``). The mean logarithm
-      of hazards is held near 0, which the likelihood leaves open.
+    - "squared_error"
+    - "huber" (1964), which is linear beyond ``HUBER``
+    - "poisson" and "gamma": their negative log-likelihoods without terms of the targets alone. Outputs are logarithms
+      of means.
+    - "quantile": the mean over quantiles of the pinball loss (Koenker and Bassett, 1978). The q outputs of a target are
+      side by side.
+    - "cox": the negative partial likelihood, for targets of a time and an event (``survival``). The likelihood leaves
+      the mean log-hazard open; it is held near 0.
     """
 
     def __init__(self, loss: LossName = "squared_error", quantiles: Sequence[float] = ()) -> None:
@@ -166,10 +169,10 @@ class RegressionLoss(nn.Module):
 
 @dataclass(frozen=True)
 class Regression:
-    """Numbers, in units of their scale, by a loss by name; the score is R², averaged over them.
+    """A regression of numbers in units of their scale, by a named loss. The score is R², averaged over the targets.
 
-    Of quantiles the score is of the one nearest to the median. Of "cox" it is the concordance, and its targets (B, 2)
-    are a time and an event.
+    For quantiles, the score is that of the quantile nearest to the median. For "cox", it is the concordance, and
+    targets (B, 2) are a time and an event.
     """
 
     num_targets: int
@@ -186,7 +189,7 @@ class Regression:
 
     @property
     def middle(self) -> int:
-        """The place of the quantile nearest to the median, 0 of other losses."""
+        """The position of the quantile nearest to the median; 0 for other losses."""
         return min(range(len(self.quantiles)), key=lambda i: abs(self.quantiles[i] - 0.5), default=0)
 
     def link(self, temperature: float) -> Link:
@@ -204,7 +207,7 @@ class Regression:
         return cast(Tensor, self.criterion(mean, targets))
 
     def points(self, mean: Tensor) -> Tensor:
-        """Returns one number per target, (B, t): of quantiles the middle one."""
+        """Returns one number per target, (B, t): for quantiles, the middle one."""
         return mean[:, self.middle :: max(1, len(self.quantiles))]
 
     def score(self, mean: Tensor, targets: Tensor, weights: Tensor) -> float:

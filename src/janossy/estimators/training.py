@@ -1,4 +1,4 @@
-"""Training of one network, on sets in memory or streams, by one process or several, and on after a kill."""
+"""Training of one network, on sets in memory or in files, by one or several processes, and resumed after a kill."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -23,18 +23,18 @@ WARM_UP = 0.1
 """The part of training in which the learning rate rises."""
 
 MAX_NORM = 1.0
-"""The norm to which longer gradients are cut."""
+"""The norm to which longer gradients are clipped."""
 
 EVALUATED = 256
-"""Validation sets that are computed together, if batches are not larger."""
+"""The number of validation sets that are computed together, unless batches are larger."""
 
 VALIDATION = 2**32 - 1
-"""In the seeds of validation, in the place where those of training have the process."""
+"""The entry in the seeds of validation that stands where training's seeds have the process."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a network's training, and its length. The clock may shorten it."""
+    """The plan of a network's training. The deadline may shorten it."""
 
     epochs: int
     batch_size: int
@@ -43,10 +43,10 @@ class Plan:
     """Epochs without a better validation loss after which training ends; None for no early end."""
     weight_decay: float = 1e-2
     deadline: float = inf
-    """When training ends at the latest, by ``clock.now``."""
+    """The latest end of training, by ``interrupts.now``."""
 
     def rate(self, step: int, num_steps: float) -> float:
-        """Returns the learning rate at a step of so many: a linear warm-up, and the first half of a cosine."""
+        """Returns the learning rate at a step: a linear warm-up, then the first half of a cosine."""
         part = min(1.0, step / num_steps)
         if part < WARM_UP:
             return self.learning_rate * (part + 1e-3) / (WARM_UP + 1e-3)
@@ -54,7 +54,7 @@ class Plan:
 
 
 class Ending(StrEnum):
-    """Why training ended. The value is a trial's note."""
+    """The reason why training ended. The value is a trial's note."""
 
     AS_PLANNED = ""
     OUT_OF_TIME = "out of time"
@@ -63,7 +63,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Trained:
-    """The course of training: the losses of each epoch, the last of them, why it ended, and its seconds."""
+    """The course of training: the losses of each epoch, the last epoch, the ending, and the seconds."""
 
     history: list[dict[str, float]]
     last: Epoch
@@ -73,26 +73,26 @@ class Trained:
 
 @dataclass
 class State:
-    """The state of training, beside weights: all that decides how it goes on."""
+    """The state of training beside weights. It determines how training continues."""
 
     step: int = 0
     steps: float = inf
-    """The step at which training ends; the clock may bring it forward."""
+    """The step at which training ends. The clock may lower it."""
     first_step: int = 0
-    """The step at which the learning rate began to rise for the last time."""
+    """The step at which the learning rate last began to rise."""
     first_epoch: int = 0
-    """The number of epochs before that."""
+    """The number of epochs before ``first_step``."""
     misses: int = 0
     seconds: float = 0.0
     shortened: bool = False
     finished: bool = False
     loss: float = 0.0
-    """Summed over the sets of this epoch."""
+    """The sum of the loss over the sets of this epoch."""
     num_sets: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 
     def best(self, first_epoch: int = 0) -> float:
-        """Returns the least validation loss since an epoch."""
+        """Returns the smallest validation loss from an epoch on."""
         return min((row["valid_loss"] for row in self.history[first_epoch:]), default=inf)
 
 
@@ -111,14 +111,15 @@ def train(
 ) -> Trained:
     """Trains a network, and leaves it with the weights that were best on the validation sets.
 
-    The optimiser is AdamW, with a learning rate that warms up and then falls like a cosine; gradients are clipped.
-    Networks that draw permutations draw new ones at every step (π-SGD). An interrupt ends training after its step. So
-    does the deadline, and both before the first.
+    The optimiser is AdamW. Its learning rate warms up, then falls like a cosine; gradients are clipped. Networks that
+    sample permutations sample new ones at every step (π-SGD). An interrupt or the deadline ends training after its
+    step, and either prevents the first step.
 
     Args:
         criterion: maps outputs and targets to the loss of each set.
-        report: is called after each epoch.
-        checkpoint, stage: where training is saved now and then, and by what name; it goes on from there.
+        report: a function that is called after each epoch.
+        checkpoint, stage: the checkpoint in which training is saved now and then, and the name there. Training resumes
+            from it.
 
     Raises: FloatingPointError if a loss is not finite.
     """
@@ -137,10 +138,10 @@ def train(
 
 
 class Training:
-    """AdamW on the mean loss of batches, with the learning rate and the early end of training in memory.
+    """AdamW on the mean loss of batches, with the learning rate and early end of training.
 
-    Random numbers are drawn from a seed of the step and of the process, so that no state of theirs has to be kept: runs
-    repeat, and processes draw different permutations. After ``run``, ``extend`` plans further epochs.
+    Random numbers are seeded by the step and the process, so that no random state is saved: runs repeat, and processes
+    sample different permutations. After ``run``, ``extend`` plans further epochs.
     """
 
     def __init__(
@@ -169,9 +170,9 @@ class Training:
         self._restore()
 
     def extend(self, plan: Plan, stage: str) -> None:
-        """Plans further epochs from the best weights so far: the learning rate rises and falls again.
+        """Plans further epochs from the best weights so far. The learning rate rises and falls again.
 
-        That is a warm restart (Loshchilov and Hutter, 2017). The optimiser keeps its state.
+        This is a warm restart (Loshchilov and Hutter, 2017). The optimiser keeps its state.
         """
         state, self.plan, self.stage = self.state, plan, stage
         state.first_step, state.first_epoch = state.step, len(state.history)
@@ -235,7 +236,7 @@ class Training:
         return must_stop
 
     def _must_stop(self, loss: float) -> tuple[float, bool]:
-        """Returns the sum of the losses of all processes, and whether time is over or an interrupt came in one."""
+        """Returns the total loss of all processes, and True if time is over or an interrupt came in any of them."""
         late = now() > self.plan.deadline
         votes = torch.tensor([loss, self.interrupts.came, late], dtype=torch.float64)
         total, came, late_in = self.processes.total(votes).tolist()

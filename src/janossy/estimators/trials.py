@@ -5,16 +5,16 @@ from typing import Any
 
 
 class NothingTrained(ValueError):
-    """An end of the time, or an interrupt, before any network had learnt for a step."""
+    """An error: the time was over, or an interrupt came, before the first training step of any network."""
 
 
 class UnfinishedTraining(UserWarning):
-    """A warning that time was over, or an interrupt came, before training had ended: the best so far predicts."""
+    """A warning: training ended early, by the time or an interrupt. The best weights so far predict."""
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """The losses after an epoch, one of as many as are planned, unless training ends early."""
+    """The losses after an epoch, with its number and the number planned. Training may end before."""
 
     number: int
     planned: int
@@ -26,10 +26,13 @@ class Epoch:
 class Trial:
     """One candidate of a search.
 
-    ``loss``: of predictions for sets that were left out of training, weighed as in training: cross-entropy, or the
-    squared error of standardised targets. It decides. ``score``: their accuracy, or R². ``weight``: the candidate's in
-    the prediction, 0 where other candidates are used. ``rung``: the round of the search up to which it was trained.
-    ``note``: why it was not tried, or ended early. ``history``: the losses of each epoch, of each network.
+    - ``loss``: the loss on validation sets, weighted as in training: cross-entropy, or the squared error of
+      standardised targets. It decides the search.
+    - ``score``: the accuracy, or R², on the same sets.
+    - ``weight``: the weight of the candidate in the prediction, 0 if only others are used.
+    - ``rung``: the last round of the search in which it was trained.
+    - ``note``: the reason why it was not tried, or ended early.
+    - ``history``: the losses of each epoch, for each network.
     """
 
     strategy: str
@@ -43,19 +46,19 @@ class Trial:
     note: str = ""
     history: list[list[dict[str, float]]] = field(default_factory=list, repr=False)
     candidate: int = 0
-    """The candidate's place among those that were searched: two functions may have one name."""
+    """The position among the candidates of the search. It tells two functions of one name apart."""
 
     def __str__(self) -> str:
-        """Names the candidate: its strategy, and the settings in which it differs from that."""
+        """Returns the strategy's name with the settings that differ from its own."""
         settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
         return f"{self.strategy} ({settings})" if settings else self.strategy
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a search: after an epoch of one of a candidate's networks; or, with ``trial``, after its last.
+    """The progress of a search after an epoch of one network; with ``trial``, after the last epoch of a candidate.
 
-    ``seconds``: since the search began; ``seconds_left``: until it ends at the latest.
+    ``seconds`` have passed since the search began. ``seconds_left`` remain until it ends at the latest.
     """
 
     candidate: str

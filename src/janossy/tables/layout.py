@@ -23,7 +23,7 @@ class Layout:
     - ``names``: the names of all columns.
     - ``means`` and ``scales``: what was subtracted from each column of numbers, and what it was divided by.
     - ``periods``: 2π or 360 if the values are angles, else 0.
-    - ``smallest``: the smallest positive number, 0 if there is none, and -1 if there are negative numbers.
+    - ``smallest``: the smallest positive number, 0 if no number is positive, and -1 if there are negative numbers.
     - ``quantiles``: those of each column before standardisation.
     - ``largest_size``: the set size that a network reads for all larger sets too; None if sizes are read as they are.
     """

@@ -1,4 +1,4 @@
-"""The statistics of the sets of a fit, computed once for all learners that read the same ones."""
+"""Statistics of the sets of a fit, computed once for all learners that read them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,15 +13,16 @@ from janossy.nn.statistics import PooledStatistics
 from janossy.tables.layout import Layout
 
 MAX_SETS = 100_000
-"""Statistics are chosen by a sample of more sets, and learners are fitted to one."""
+"""The most sets from which statistics are chosen and to which learners are fitted. Of more sets, a sample is used."""
 
 MAX_NUMBERS = 2**27
-"""The most numbers in a matrix of statistics that is kept: bags keep fewer cells of many sets."""
+"""The most numbers in a matrix of statistics that is kept. With many sets, bags keep fewer cells."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Statistics, and their vectors for the sets of a fit: kept if there is room, else computed when asked for."""
+    """Statistics with their vectors for the sets of a fit. Vectors are kept if there is room, else computed on
+    demand."""
 
     statistics: PooledStatistics
     examples: Examples
@@ -39,11 +40,11 @@ class Rows:
 class CachedStatistics:
     """The statistics of the sets of a fit, by the arguments of ``choose_statistics``.
 
-    They are chosen by all sets, those of validation too, as the columns' codes are: targets are not looked at.
+    They are chosen on all sets, including validation sets, like the codes of columns. Targets are not used.
 
     Args:
         examples: the sets.
-        layouts: of elements and of context.
+        layouts: those of elements and of context.
     """
 
     def __init__(self, examples: Examples, layouts: tuple[Layout, Layout]) -> None:
@@ -56,7 +57,7 @@ class CachedStatistics:
         return self._examples.to("cpu")
 
     def rows(self, most: Sizes, scheme: str, compact: bool) -> Rows:
-        """Returns the statistics of these sizes, this scheme of bags and this extent, with their vectors."""
+        """Returns the statistics for these sizes, this scheme of bags and this extent, with their vectors."""
         key = most, scheme, compact
         if key not in self._found:
             self._found[key] = self._rows(*key)
@@ -73,7 +74,7 @@ class CachedStatistics:
 
 
 def sample(numbers: np.ndarray, seed: int) -> np.ndarray:
-    """Returns at most ``MAX_SETS`` of these numbers, in their order."""
+    """Returns at most ``MAX_SETS`` of these numbers, sampled, in their order."""
     if len(numbers) <= MAX_SETS:
         return numbers
     return np.sort(np.random.default_rng(seed).choice(numbers, MAX_SETS, replace=False))

@@ -1,4 +1,4 @@
-"""The statistics that suit some sets: chosen by the kinds of their columns, and fitted to what they hold."""
+"""The choice of statistics that suit some sets, by the kinds of their columns and by their values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,25 +23,25 @@ from janossy.sets import Ragged
 from janossy.tables.layout import Layout
 
 FEW_NUMBERS = 64
-"""The most columns of numbers that have quantiles."""
+"""The most columns of numbers for which quantiles are computed."""
 
 FEW_COLUMNS = 6
-"""The most columns that have combinations, bins, and other columns at extremes."""
+"""The most columns for which combinations, bins, and other columns at extremes are computed."""
 
 FEW_VALUES = 16
-"""A column of numbers with no more distinct values has one bin per value."""
+"""The most distinct values of a column of numbers that has one bin per value."""
 
 BINS = 8
-"""Bins of other columns of numbers, with about as many elements each."""
+"""The number of bins of other columns of numbers, with about equally many elements each."""
 
 SMALL_SETS = 40
-"""In larger sets, on average, pairs of categories are not looked at."""
+"""The largest mean size of sets for which pairs of categories are counted."""
 
 FEWEST_SETS = 3
-"""Cells and pairs that fewer sets hold are not kept."""
+"""The fewest sets that must hold a cell or a pair for it to be kept."""
 
 MAX_OFFSET = 1e3
-"""Numbers whose mean is more standard deviations from 0 stay standardised: float32 would lose their digits."""
+"""The largest mean in standard deviations at which numbers lose their standardisation: float32 keeps the digits."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Sizes:
     """The largest numbers of statistics of each kind."""
 
     cells: int = 512
-    """Cells of one bag of categories."""
+    """The cells of one bag of categories."""
     hashed: int = 64
-    """Buckets for the other categories of a bag that has more."""
+    """The buckets for the other categories of a bag that has more."""
     combinations: int = 256
-    """Combinations of values of two or more columns."""
+    """The combinations of values of two or more columns."""
     pairs: int = 256
-    """Pairs of categories that stand in a set together."""
+    """The pairs of categories that occur in one set."""
 
 
 def choose_statistics(
@@ -68,14 +68,15 @@ def choose_statistics(
     compact: bool = False,
     standardised: bool = True,
 ) -> PooledStatistics:
-    """Returns statistics for sets of such columns, fitted to these sets; targets are not looked at.
+    """Returns statistics for sets with such columns, fitted to these sets. Targets are not used.
 
     Args:
-        most: how many statistics of each kind.
-        scheme: of bags of categories, as of ``CellCounts``.
-        compact: True for statistics of single columns alone, and of amounts by category: no bins, and nothing of
-            several columns or elements together. They suit forests, which choose among features at random.
-        standardised: whether the layout's means were subtracted from numbers.
+        most: the largest number of statistics of each kind.
+        scheme: the scheme of bags of categories, as in ``CellCounts``.
+        compact: True for statistics of single columns, and of amounts by category, only. There are then no bins, and
+            nothing of several columns or elements together. Such statistics suit forests, which choose among features
+            at random.
+        standardised: True if the layout's means were subtracted from numbers.
     """
     elements, of_sets = layouts
     columns: dict[str, Any] = {"vocabularies": elements.vocabularies, "num_numbers": elements.num_numbers}
@@ -92,12 +93,12 @@ def choose_statistics(
 
 
 def has_more_than_compact(layout: Layout) -> bool:
-    """Returns True if the statistics of such elements may be more than the compact ones."""
+    """Returns True if the full statistics of such elements may be more than the compact ones."""
     return bool(layout.vocabularies) or layout.num_columns <= FEW_COLUMNS
 
 
 def _offsets(layout: Layout) -> Tensor:
-    """Returns what is added to standardised numbers, so that 0 is 0 again."""
+    """Returns the offsets that restore the zero of standardised numbers."""
     scales, means = (torch.tensor(x, dtype=torch.float64) for x in (layout.scales, layout.means))
     if len(means) != layout.num_numbers or len(scales) != layout.num_numbers:
         return torch.zeros(layout.num_numbers, dtype=torch.float64)
@@ -130,7 +131,7 @@ def _blocks(seen: SortedSets, layout: Layout, most: Sizes, scheme: str, compact:
 def _combinations(
     seen: SortedSets, values: dict[int, int], edges: list[Tensor], num_codes: int, most: Sizes, scheme: str
 ) -> Iterator[CellCounts]:
-    """Yields bags of the bins of numbers, and of the values of two columns or of all together."""
+    """Yields bags of the bins of numbers, and of the values of two columns or of all columns together."""
     for column in values:
         if column >= num_codes and values[column] > 1:
             yield _bag(seen, [column], values, edges, num_codes, most.cells, scheme=scheme)
@@ -152,7 +153,7 @@ def _bag(
     scheme: str,
     hashed: int = 0,
 ) -> CellCounts:
-    """Returns the bag of those cells that most sets hold."""
+    """Returns the bag of the cells that most sets hold."""
     sizes = [values[column] for column in columns]
     probe = CellCounts(columns, sizes=sizes, num_codes=num_codes, num_cells=0)
     inner = [edges[column - num_codes] for column in columns if column >= num_codes]
@@ -181,7 +182,7 @@ def _bag(
 
 
 def _as(bag: CellCounts, scheme: str, amount: int | None) -> CellCounts:
-    """Returns a bag of the same cells by another scheme."""
+    """Returns a bag of the same cells with another scheme."""
     other = CellCounts(
         bag.columns,
         sizes=bag.sizes,
@@ -219,5 +220,5 @@ def _edges(numbers: Tensor) -> Tensor:
 
 
 def _are_amounts(numbers: Tensor) -> bool:
-    """Returns True for numbers that may be added up by category: none is negative, and they differ."""
+    """Returns True for numbers that can be summed by category: none is negative, and they differ."""
     return bool(len(numbers)) and bool((numbers >= 0).all()) and bool((numbers != numbers[0]).any())

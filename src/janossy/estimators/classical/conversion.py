@@ -1,4 +1,4 @@
-"""scikit-learn's fitted models as modules of ours, with buffers, that predict the same."""
+"""scikit-learn's fitted models as modules with buffers that give the same predictions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ def linear_scores(coefficients: np.ndarray, intercepts: np.ndarray) -> LinearSco
 
 
 class Trees:
-    """Decision trees that are put together one by one, in the form of ``TreeEnsemble``."""
+    """A collection of decision trees in the form of ``TreeEnsemble``, built tree by tree."""
 
     def __init__(self) -> None:
         self.roots: list[int] = []
@@ -28,7 +28,7 @@ class Trees:
     def add(
         self, left: np.ndarray, right: np.ndarray, leaf: np.ndarray, feature: Any, threshold: Any, values: np.ndarray
     ) -> None:
-        """Adds a tree as arrays of nodes; ``values`` (nodes, width), of which only those of leaves count."""
+        """Adds a tree given as arrays of nodes. Of ``values`` (nodes, width), only those of leaves count."""
         place = np.empty(len(leaf), np.int64)
         place[~leaf] = self.num_nodes + np.arange((~leaf).sum())
         place[leaf] = ~(self.num_leaves + np.arange(leaf.sum()))
@@ -47,7 +47,7 @@ class Trees:
     def ensemble(
         self, in_features: int, base: np.ndarray, outputs: Sequence[int] | None = None, *, link: str = "identity"
     ) -> TreeEnsemble:
-        """Returns the module. ``outputs``: the one output that each tree adds to; None for values of all outputs."""
+        """Returns the module. ``outputs``: the one output that each tree adds to; None if trees have all outputs."""
         found = TreeEnsemble(
             in_features,
             out_features=len(base),
@@ -68,10 +68,10 @@ class Trees:
 
 
 def forest(estimators: Sequence[Any], in_features: int, classes: np.ndarray | None, num_outputs: int) -> TreeEnsemble:
-    """Returns the mean of scikit-learn's decision trees; of classifiers the logarithm of the mean probabilities.
+    """Returns the mean of scikit-learn's decision trees, or the logarithm of their mean probabilities.
 
     Args:
-        classes: the outputs that the probabilities are of; None for regression.
+        classes: the outputs to which the probabilities belong; None for regression.
     """
     trees = Trees()
     for estimator in estimators:
@@ -95,10 +95,10 @@ def boosting(
     """Returns the sum of the trees of scikit-learn's histogram gradient boosting.
 
     Args:
-        models: fitted ones: one of all classes, or one per target.
-        base: what the outputs are without trees, (num_outputs,).
-        outputs: the output of each of a model's trees in an iteration, or, of several models, of each model.
-        num_iterations: the first so many; None for all.
+        models: fitted models: one of all classes, or one per target.
+        base: the outputs without trees, (num_outputs,).
+        outputs: the output of each of a model's trees in an iteration, or of each model if there are several.
+        num_iterations: the number of first iterations to use; None for all.
     """
     trees, of_trees = Trees(), []
     for number, model in enumerate(models):
@@ -119,7 +119,7 @@ def boosting(
 
 
 def _rounded_down(thresholds: np.ndarray) -> np.ndarray:
-    """Returns the largest float32 that is no larger: x <= threshold is the same for every x in float32."""
+    """Returns the largest float32 not above each threshold, so that every float32 x compares the same with it."""
     with np.errstate(over="ignore"):
         found = thresholds.astype(np.float32)
     found = np.where(found > thresholds, np.nextafter(found, np.float32(-np.inf)), found)

@@ -23,15 +23,18 @@ from janossy.sets import Ragged
 from janossy.tables.layout import Layout
 
 MISSES = 2
-"""Steps without a lower loss of the validation sets after which a learner goes no further."""
+"""The number of steps without a lower validation loss after which a learner stops."""
 
 MAX_CELLS = 4_096
-"""Cells of a bag of categories for a linear learner."""
+"""The most cells of a bag of categories for a linear learner."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A learner that was fitted to a split. Shapes: outputs (V, out), for the split's validation sets."""
+    """A learner that was fitted to a split.
+
+    Shapes: outputs (V, out), for the split's validation sets.
+    """
 
     network: StatisticsNetwork
     trained: Trained
@@ -39,13 +42,13 @@ class Fitted:
 
 
 class ClassicalLearner(nn.Module):
-    """A classical learner that waits for a fit.
+    """A classical learner before its fit.
 
     Args:
         strategy: its name in ``LEARNERS``.
-        layouts: of elements and of context.
-        num_outputs: classes, or targets.
-        settings: those of ``Settings``.
+        layouts: those of elements and of context.
+        num_outputs: the number of classes or targets.
+        settings: fields of ``Settings``.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class ClassicalLearner(nn.Module):
         deadline: float,
         interrupted: Callable[[], bool] = bool,
     ) -> tuple[StatisticsNetwork, Trained]:
-        """Returns the network that was fitted to one split, and how the fit went: ``fit_splits``."""
+        """Returns the network fitted to one split, and the course of the fit (``fit_splits``)."""
         statistics = CachedStatistics(Examples.cat([training, validation]), self.layouts)
         split = torch.arange(len(training)), len(training) + torch.arange(len(validation))
         (found,) = self.fit_splits(statistics, [split], task, seeds=[seed], deadline=deadline, interrupted=interrupted)
@@ -87,12 +90,12 @@ class ClassicalLearner(nn.Module):
         interrupted: Callable[[], bool] = bool,
         num_threads: int = 1,
     ) -> list[Fitted]:
-        """Returns what was fitted to each split, and how the fits went, each as one epoch.
+        """Returns the result of a fit to each split, as one epoch each.
 
-        The splits go on together, step by step. The strength, or the number of trees, is that of the least loss over
-        the validation sets of all of them: no split chooses for itself. The deadline ends the fits after a step; before
-        all splits have had a first one, only those that have had it are returned. Threads, by which forests grow,
-        change nothing but the time.
+        The splits are fitted together, step by step. The strength, or the number of trees, is that of the smallest loss
+        over the validation sets of all splits. No split chooses for itself. The deadline ends the fits after a step. If
+        it comes before all splits have had a first step, only those that have had it are returned. Threads grow forests
+        faster, and change nothing else.
 
         Raises: FloatingPointError if a loss is not finite.
         """
@@ -167,9 +170,9 @@ class ClassicalLearner(nn.Module):
 
 
 def _best_point(paths: Sequence[Path], weights: Sequence[float]) -> int:
-    """Returns the point of the least mean loss of all splits among those that all have reached.
+    """Returns the point of the smallest mean loss over all splits, among points that all splits have reached.
 
-    A path that has ended stays at its last point. If the last point is the best by nature, it is that.
+    A path that has ended stays at its last point. If a learner's last point is always its best, that one is returned.
     """
     going = [len(path.losses) for path in paths if not path.ended]
     num = min(going) if going else max(len(path.losses) for path in paths)
@@ -180,7 +183,7 @@ def _best_point(paths: Sequence[Path], weights: Sequence[float]) -> int:
 
 
 def classical_settings(strategy: str, given: Mapping[str, Any]) -> Settings:
-    """Returns the settings of a classical strategy, with these in the place of its own.
+    """Returns the settings of a classical strategy, with those given in place of the defaults.
 
     Raises: ValueError for an unknown strategy or setting.
     """

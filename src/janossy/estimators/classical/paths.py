@@ -1,4 +1,4 @@
-"""Paths of classical learners: fitted to one split step by step, with the validation loss of every point reached."""
+"""Paths of classical learners: fits to one split, step by step, with the validation loss of every point."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -22,16 +22,16 @@ from torch import Tensor, nn
 from janossy.estimators.classical.conversion import boosting, forest, linear_scores
 
 STRENGTHS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-"""Inverse strengths of regularisation that a linear learner tries: scikit-learn's C, or 1 / alpha."""
+"""The inverse strengths of regularisation of a linear learner: scikit-learn's C, or 1 / alpha."""
 
 TREES_PER_STEP = 20
-"""Trees of a forest between two looks at the clock, and iterations of boosting at first."""
+"""The trees of a forest per step, between checks of the clock, and the first iterations of boosting."""
 
 ITERATIONS_PER_POINT = 5
-"""Iterations of boosting between two looks at the validation sets."""
+"""The iterations of boosting per point, between evaluations of the validation sets."""
 
 WIDE = 1_000
-"""A linear learner of more statistics is fitted to a sparse matrix."""
+"""The most statistics for which a linear learner is fitted to a dense matrix."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,22 @@ class Settings:
     """Settings of a classical learner: plain values."""
 
     num_trees: int = 200
-    """Trees of a forest; for boosting, the most iterations."""
+    """The trees of a forest, or the most iterations of boosting."""
     min_samples_leaf: int = 1
-    """The fewest samples in a leaf of a forest's trees."""
+    """The smallest number of samples in a leaf of a forest's trees."""
     extra: bool = False
-    """True if a forest's splits are drawn at random (Geurts et al., 2006) and not searched (Breiman, 2001)."""
+    """True if a forest's splits are random (Geurts et al., 2006) instead of searched (Breiman, 2001)."""
     learning_rate: float = 0.1
     """The learning rate of boosting."""
     scheme: str = "fraction"
     """The scheme of bags of categories, as in ``CellCounts``."""
     compact: bool = False
-    """True for statistics of single columns, and of amounts by category, alone."""
+    """True if only statistics of single columns, and of amounts by category, are used."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Statistics and targets of the training sets, statistics of the validation sets, and the loss there.
+    """Statistics and targets of the training sets, statistics of the validation sets, and the losses on both.
 
     Shapes: x (B, F), valid_x (V, F) float32; y (B,) of classes, numbered from 0 within ``classes``, or (B, t); weights
         (B,).
@@ -75,15 +75,15 @@ class Data:
 
     @property
     def lacking(self) -> float:
-        """The score of a class that training lacks."""
+        """The score of a class that is absent from training."""
         return -float(np.log(len(self.y) + self.num_outputs))
 
 
 class Path(ABC):
-    """A learner on one split. Points on its way are numbers from 0, each with a loss.
+    """A learner on one split. Its points are numbered from 0, and each has a loss.
 
-    ``ended``: True if there is no further step. ``chosen``: True if the best point is to be chosen by its loss, False
-    if the last is the best by nature.
+    - ``ended``: True if there is no further step.
+    - ``chosen``: True if the point with the smallest loss is used; False if the last point is always the best.
     """
 
     chosen = True
@@ -100,7 +100,7 @@ class Path(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """Goes on by a step, of a point or more."""
+        """Takes a step, which adds one point or more."""
 
     @abstractmethod
     def module(self, point: int) -> nn.Module:
@@ -111,7 +111,7 @@ class Path(ABC):
         return self.data.classes is not None and len(self.data.classes) == 1
 
     def _constant(self) -> nn.Module:
-        """Returns the module that always gives the only class of training."""
+        """Returns the module that always predicts the only class of training."""
         biases = np.full(self.data.num_outputs, self.data.lacking)
         biases[self.data.classes] = 0.0
         return linear_scores(np.zeros((self.data.num_outputs, self.data.x.shape[1])), biases)
@@ -151,7 +151,7 @@ class LinearPath(Path):
         return coefficients, np.broadcast_to(model.intercept_, len(coefficients))
 
     def _logistic(self, strength: float) -> tuple[np.ndarray, np.ndarray]:
-        """Returns one row per class; of classes that training lacks, one that makes them improbable."""
+        """Returns one row per class. The row of a class that is absent from training makes it improbable."""
         data = self.data
         assert data.classes is not None
         previous, self.model = self.model, LogisticRegression(C=strength, max_iter=200, warm_start=True)

@@ -1,1 +1,1 @@
-"""Sets in Parquet files, of which memory holds a few row groups at a time: read, learnt from by several processes."""
+"""Fits to sets in Parquet files, a few row groups of which are in memory at a time, by one or several processes."""

@@ -1,4 +1,4 @@
-"""A fit to sets that are read as it goes: a pass to learn what they are, a choice of the network, and its training."""
+"""A fit to sets that are read during training: a first pass, a choice of the network, and its training."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,12 +31,12 @@ from janossy.tables.stream import Labelled, SetStream
 SAMPLE = 20_000
 """The number of sets on which the best of several candidates is chosen, in memory and in half of the time.
 
-A classical learner is fitted to as many."""
+A classical learner is fitted to the same number."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The targets: the task; targets as it has them, of targets as files have them; and the weight of each."""
+    """The task, a function that encodes targets as read from files, and a function that weighs encoded targets."""
 
     task: Task
     encode: Callable[[np.ndarray], Tensor]
@@ -45,7 +45,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class FitRequest:
-    """The settings of a fit. ``metadata``: those that tell it from other fits, as plain data."""
+    """The settings of a fit. ``metadata`` is plain data that identifies the fit."""
 
     tried: Sequence[Candidate]
     limits: Limits
@@ -61,10 +61,11 @@ class FitRequest:
 
 @dataclass
 class Fitted:
-    """A network, as a search would have found it, and how it came about.
+    """The result of a fit to a stream, in the form of a search's result.
 
-    ``validation_sets``: sets that it does not learn from, to which the numbers in ``found.folds`` point. ``examples``
-    are the same, encoded. ``seconds``: "scan", the first pass; "training", of which "reading" is what it waited for.
+    - ``validation_sets``: the sets that ``found.folds`` refers to by number. The network does not learn from them.
+    - ``examples``: the same sets, encoded.
+    - ``seconds``: "scan" for the first pass, and "training", of which "reading" was spent on waiting for files.
     """
 
     found: SearchResult
@@ -83,13 +84,16 @@ class Fitted:
 def fit_stream(
     stream: SetStream, request: FitRequest, classes: bool, targets_of: Callable[[Scan], Targets], interrupts: Interrupts
 ) -> Fitted:
-    """Fits one network, in this process, or together with those that torchrun started.
+    """Fits one network, in this process or together with those that torchrun started.
 
-    ``classes``: whether targets are classes. ``targets_of``: what the first pass tells of them. With a checkpoint, what
-    an earlier run of the same fit has finished is not done again.
+    With a checkpoint, stages that an earlier run of the same fit finished are skipped.
 
-    Raises: ValueError for what is wrong in the files or the checkpoint; FloatingPointError if training diverges;
-        NothingTrained for an interrupt, or the end of the time, before there is anything to keep.
+    Args:
+        classes: True if targets are classes.
+        targets_of: makes the targets from the first pass.
+
+    Raises: ValueError for invalid files or an invalid checkpoint. FloatingPointError if training diverges.
+        NothingTrained if an interrupt or the end of the time comes before there is a network to keep.
     """
     began = now()
     processes = Processes.found(request.device)
@@ -218,7 +222,7 @@ def fit_stream(
 
 
 class _Encoding:
-    """Parts of a stream as a network reads them."""
+    """An encoder of parts of a stream as examples for a network."""
 
     def __init__(self, encoder: TableEncoder, targets: Targets, mean_weight: float) -> None:
         self.encoder, self.targets, self.mean_weight = encoder, targets, mean_weight
@@ -236,7 +240,7 @@ class _Encoding:
 def _prepared(
     stream: SetStream, request: FitRequest, classes: bool, processes: Processes, checkpoint: Checkpoint | None
 ) -> dict[str, Any]:
-    """Returns the seed and the first pass, of a checkpoint if it has them."""
+    """Returns the seed and the first pass, from the checkpoint if it has them."""
     found = None if checkpoint is None else checkpoint.read("prepared")
     if found is not None:
         return found
@@ -260,9 +264,9 @@ def _prepared(
 def _validation_numbers(
     num: int, validation: float | int | None, num_more: int, seed: int, groups: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the numbers of the validation sets, ascending, and of so many others.
+    """Returns the ascending numbers of the validation sets, and the numbers of ``num_more`` other sets.
 
-    Validation is a part of all, and at most 20,000 sets; of ``groups`` (B,), whole ones, one at least.
+    Validation is a part of all sets, at most 20,000. With ``groups`` (B,), it is whole groups, at least one.
     """
     num_validation = min(MAX_SETS, max(1, round((PART if validation is None else validation) * num)))
     if groups is None:
@@ -278,7 +282,7 @@ def _validation_numbers(
 
 
 def _of_groups(groups: np.ndarray, num: int, generator: np.random.Generator) -> np.ndarray:
-    """Returns the numbers of the sets of random groups, of as many groups as make about ``num`` sets."""
+    """Returns the numbers of the sets of random groups, as many groups as give about ``num`` sets."""
     sizes = np.bincount(groups)
     if len(sizes) < 2:
         raise ValueError("groups expects two groups or more, as a network is judged by others than it learns from.")
@@ -298,7 +302,7 @@ def _chosen(
     tell: Callable[[Progress], None],
     interrupts: Interrupts,
 ) -> tuple[tuple[int, dict[str, Any]], list[Trial]]:
-    """Returns the place of the candidate of most weight in a search on a sample, its settings, and all trials."""
+    """Returns the position of the heaviest candidate in a search on a sample, its settings, and all trials."""
     numbered = None if groups is None else np.unique(groups.numpy(), return_inverse=True)[1]
     search = Search(
         sample,

@@ -1,4 +1,4 @@
-"""The order in which processes learn from the sets of pieces, and the thread that reads them ahead."""
+"""The order in which processes learn from the sets of pieces, and the reader that follows it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from janossy.estimators.batches import EPOCH_SETS, Examples, num_batches, seed_o
 from janossy.estimators.interrupts import now
 
 BUFFER_SETS, BUFFER_ELEMENTS = 2**16, 2**20
-"""Sets are shuffled among at least so many, or among those of so many elements, which memory holds."""
+"""The smallest shuffle buffer: sets are shuffled among this many sets, or sets of this many elements, in memory."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Pieces that are read, and whose sets are shuffled, together; and the sizes of batches of them."""
+    """Pieces that are read together and whose sets are shuffled together, with the sizes of their batches."""
 
     pieces: tuple[int, ...]
     batches: tuple[int, ...]
@@ -25,21 +25,24 @@ class Window:
 
 @dataclass(frozen=True)
 class Place:
-    """A batch: the how-manyth of which window, of which pass; a process that has none waits (``window`` None)."""
+    """The position of a batch: the pass, the window in it, and the batch in the window.
+
+    ``window`` is None if the process has no batch and waits for others.
+    """
 
     number: int
     window: int | None
     batch: int
     num_sets: int
-    """In the batches of all processes."""
+    """The number of sets in the batches of all processes."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """The order of a fit, from the number of sets and elements in each piece, alike in all processes.
+    """The order of a fit, from the number of sets and elements in each piece. It is the same in all processes.
 
-    In each pass pieces are dealt to the processes anew, so that no two read the same; a process shuffles the sets of as
-    many pieces as its buffer holds, and goes on to the next. Those that have fewer batches than others wait.
+    In each pass, pieces are dealt to the processes anew, and no two processes read the same piece. A process shuffles
+    the sets of as many pieces as its buffer holds, then goes on to the next. Processes with fewer batches wait.
     """
 
     num_sets: Sequence[int]
@@ -50,7 +53,7 @@ class Order:
     seed: int
 
     def windows(self, number: int, rank: int) -> list[Window]:
-        """Returns what a process reads in a pass."""
+        """Returns the windows that a process reads in a pass."""
         order = np.random.default_rng([self.seed, number]).permutation(len(self.num_sets))
         dealt = [int(i) for i in order[rank :: self.num_processes] if self.num_sets[i]]
         windows: list[Window] = []
@@ -69,7 +72,7 @@ class Order:
         return tuple(num_sets // num + (i < num_sets % num) for i in range(num))
 
     def places(self, rank: int, step: int) -> Iterator[Place]:
-        """Yields the batches of this process from the ``step``-th on, without end."""
+        """Yields the batches of this process from number ``step`` on, without end."""
         number = 0
         while True:
             of_all = [self._batches_of(number, each) for each in range(self.num_processes)]
@@ -83,7 +86,7 @@ class Order:
             number += 1
 
     def steps_an_epoch(self) -> int:
-        """Steps of a pass, or of the sets after which an epoch ends: more where processes wait."""
+        """Returns the steps of an epoch: of a pass, or of the sets of an epoch. Waiting processes add steps."""
         steps = num_batches(total := sum(self.num_sets), self.batch_size)
         if self.num_processes == 1:
             return steps
@@ -91,20 +94,20 @@ class Order:
         return max(steps, ceil(of_pass * min(1.0, EPOCH_SETS / total)))
 
     def _batches_of(self, number: int, rank: int) -> list[tuple[int, int, int]]:
-        """Window, number in it, and size of each batch of a process in a pass."""
+        """Returns the window, the number in it, and the size of each batch of a process in a pass."""
         windows = self.windows(number, rank)
         return [(w, b, size) for w, window in enumerate(windows) for b, size in enumerate(window.batches)]
 
     def shuffled(self, number: int, window: int, rank: int, num_sets: int) -> torch.Tensor:
-        """Returns the order of the sets of a window."""
+        """Returns the random order of the sets of a window."""
         generator = torch.Generator().manual_seed(seed_of(self.seed, number, window, rank))
         return torch.randperm(num_sets, generator=generator)
 
 
 class Reader:
-    """The batches of one process, in the order that ``order`` says; one window of pieces is in memory at a time.
+    """The batches of one process in the order of ``order``. One window of pieces is in memory at a time.
 
-    ``read``: returns the examples of a piece, without its validation sets.
+    ``read`` returns the examples of a piece without its validation sets.
     """
 
     def __init__(self, read: Callable[[int], Examples], order: Order, rank: int) -> None:
@@ -112,12 +115,12 @@ class Reader:
         self.seed = order.seed
         self.steps_per_epoch = order.steps_an_epoch()
         self.seconds = 0.0
-        """Spent on reading."""
+        """The seconds spent on reading."""
 
     def batches(self, step: int) -> Iterator[tuple[Examples | None, int]]:
-        """Yields batches from the ``step``-th on, each with the number of sets in the batches of all processes.
+        """Yields batches from number ``step`` on, each with the number of sets in the batches of all processes.
 
-        A batch is None if other processes still have one in this pass.
+        A batch is None if only other processes still have one in this pass.
         """
         in_memory: tuple[int, int] | None = None
         parts: Sequence[Tensor] = ()

@@ -1,4 +1,4 @@
-"""The pass over all pieces before training: how columns are encoded, what targets there are; the sets left out."""
+"""The pass over all pieces before training: it finds the encoding of columns, the targets and the validation sets."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +16,12 @@ from janossy.tables.stream import SetStream
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """The findings of a pass: plain data but for the rows.
+    """The findings of a pass. All are plain data except the rows.
 
-    ``labels`` and ``counts``: of classes; ``means`` and ``scales``: of targets that are numbers, ``flat`` where they
-    are one and no list of one. ``mean_weight``: of the sets to learn from. ``validation_sets`` and ``sample``: the rows
-    of some sets, as the files have them.
+    - ``labels`` and ``counts``: the classes and their counts.
+    - ``means`` and ``scales``: those of targets that are numbers. ``flat`` is True for one target that is not a list.
+    - ``mean_weight``: the mean weight of the training sets.
+    - ``validation_sets`` and ``sample``: the rows of some sets, as in the files.
     """
 
     encoder: dict[str, Any]
@@ -41,7 +42,7 @@ class Scan:
         return TableEncoder.from_state(self.encoder)
 
     def state(self) -> dict[str, Any]:
-        """Returns the scan as a checkpoint keeps it."""
+        """Returns the scan as saved in a checkpoint."""
         plain = {name: value for name, value in vars(self).items() if name not in ("validation_sets", "sample")}
         return plain | {
             "validation_sets": _bytes(self.validation_sets),
@@ -59,9 +60,13 @@ class Scan:
 
 
 def scan(stream: SetStream, classes: bool, validation: np.ndarray, sample: np.ndarray, processes: Processes) -> Scan:
-    """Reads every piece once, each by one of the processes. ``validation`` and ``sample``: numbers of sets, ascending.
+    """Reads every piece once, each in one of the processes, and returns the findings.
 
-    Raises: ValueError, naming file, column and row, for what is wrong in them.
+    Args:
+        classes: True if targets are classes.
+        validation, sample: ascending set numbers.
+
+    Raises: ValueError, naming file, column and row, for invalid data.
     """
     statistics = RunningStatistics()
     rows: dict[str, dict[int, pa.Table]] = {"validation_sets": {}, "sample": {}}
