@@ -29,8 +29,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     """A classifier of sets. It tries networks of several kinds within a time budget, and averages the best of them.
 
     ``X`` is anything that ``as_sets`` takes, one row per set. It can be a list of arrays, a table with columns of
-    lists, or a ``SetTable`` of a long table. A plain matrix is sets of one element. Columns are standardised or embedded
-    by the training sets.
+    lists, or a ``SetTable`` of a long table. A plain matrix is sets of one element. Columns are standardised or
+    embedded by the training sets.
 
     X may also name Parquet files that exceed the memory: a path, a pattern or a ``SetStream``. y is then the name of a
     column. One network learns from a piece at a time, in as many processes as torchrun has started.
