@@ -1,4 +1,4 @@
-"""The best of a few lines of scikit-learn: statistics of sets, and one of three kinds of learners, tuned by folds."""
+"""A few lines of scikit-learn: statistics of sets, and learners of three kinds, each tuned by folds."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,57 +24,74 @@ NUM_FOLDS = 5
 """Folds by which learners are chosen."""
 
 
-class TunedBaseline:
-    """The learner of the best mean score over folds, fitted to all sets.
+KINDS = ("linear", "forest", "boosting")
+"""Kinds of learners, in the order in which they are tried."""
 
-    A learner whose folds would end after the time, by the ones that it has had, is given up.
+
+class TunedBaseline:
+    """The learner of the best mean score over folds, and the best of each kind, fitted to all sets.
+
+    A learner whose folds would end after the time, by the ones that it has had, is given up. Final fits come after it.
 
     Args:
         is_class: True for a classifier.
         seconds: the time by which no other learner is begun.
         seed: of folds and learners.
+
+    Attributes:
+        name: the best learner and its setting.
+        models: the best learner of each kind that had time for one.
     """
 
     name: str
-    model: Any
+    models: dict[str, Any]
 
     def __init__(self, is_class: bool, *, seconds: float, seed: int) -> None:
         self.is_class, self.seconds, self.seed = is_class, seconds, seed
 
     def fit(self, sets: SetTable, y: np.ndarray) -> "TunedBaseline":
-        """Tries the learners by folds, the cheap ones first, and fits the best one."""
+        """Tries the learners by folds, the cheap ones first, and fits the best of each kind."""
         deadline = now() + self.seconds
         self.statistics = SetStatistics().fit(sets)
         x = self.statistics.transform(sets)
-        kind = StratifiedKFold if self.is_class else KFold
-        folds = list(kind(NUM_FOLDS, shuffle=True, random_state=self.seed).split(x, y))
-        best = -np.inf
-        for name, learner in self._learners():
-            if best > -np.inf and now() > deadline:
+        folds_of = StratifiedKFold if self.is_class else KFold
+        folds = list(folds_of(NUM_FOLDS, shuffle=True, random_state=self.seed).split(x, y))
+        best: dict[str, tuple[float, str, Any]] = {}
+        for kind, setting, learner in self._learners():
+            if best and now() > deadline:
                 break
             scores, began = [], now()
             for train, test in folds:
                 scores.append(clone(learner).fit(x[train], y[train]).score(x[test], y[test]))
                 pace = (now() - began) / len(scores)
-                if best > -np.inf and now() + pace * (NUM_FOLDS + 1 - len(scores)) > deadline:
+                if best and now() + pace * (NUM_FOLDS + 1 - len(scores)) > deadline:
                     break
-            if (best == -np.inf or len(scores) == NUM_FOLDS) and np.mean(scores) > best:
-                best, self.name, self.model = float(np.mean(scores)), name, learner
-        self.model = clone(self.model).fit(x, y)
+            is_better = kind not in best or np.mean(scores) > best[kind][0]
+            if not best or (len(scores) == NUM_FOLDS and is_better):
+                best[kind] = float(np.mean(scores)), f"{kind}, {setting}", learner
+        self.models = {kind: clone(learner).fit(x, y) for kind, (_, _, learner) in best.items()}
+        self.best = max(best, key=lambda kind: best[kind][0])
+        self.name = best[self.best][1]
         return self
 
-    def score(self, sets: SetTable, y: np.ndarray) -> float:
-        """Returns the accuracy, or R²."""
-        return float(self.model.score(self.statistics.transform(sets), y))
+    def predict(self, sets: SetTable) -> np.ndarray:
+        """Returns the predictions of the best learner."""
+        found: np.ndarray = self.models[self.best].predict(self.statistics.transform(sets))
+        return found
 
-    def _learners(self) -> Iterator[tuple[str, Any]]:
+    def scores(self, sets: SetTable, y: np.ndarray) -> dict[str, float]:
+        """Returns the accuracy, or R², of the best learner of each kind."""
+        x = self.statistics.transform(sets)
+        return {kind: float(model.score(x, y)) for kind, model in self.models.items()}
+
+    def _learners(self) -> Iterator[tuple[str, str, Any]]:
         for strength in (1e-3, 1e-2, 1e-1, 1.0):
             linear = LogisticRegression(C=strength, max_iter=300) if self.is_class else Ridge(1 / strength)
-            yield f"linear, C={strength:g}", make_pipeline(StandardScaler(), linear)
+            yield "linear", f"C={strength:g}", make_pipeline(StandardScaler(), linear)
         forest: Any = RandomForestClassifier if self.is_class else RandomForestRegressor
         boosting: Any = HistGradientBoostingClassifier if self.is_class else HistGradientBoostingRegressor
         for part in ("sqrt", 1 / 3):
-            name = f"forest, max_features={part if isinstance(part, str) else '1/3'}"
-            yield name, forest(100, max_features=part, random_state=self.seed)
+            setting = f"max_features={part if isinstance(part, str) else '1/3'}"
+            yield "forest", setting, forest(100, max_features=part, random_state=self.seed)
         for num in (50, 100, 200):
-            yield f"boosting, max_iter={num}", boosting(max_iter=num, random_state=self.seed)
+            yield "boosting", f"max_iter={num}", boosting(max_iter=num, random_state=self.seed)

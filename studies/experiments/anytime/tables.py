@@ -50,7 +50,33 @@ SOURCES = {
         drop=("formula",),
     ),
     "tiger": Source("images as bags of segments → is there a tiger? (Andrews et al., 2002)", "is_tiger", "bag"),
+    **{
+        name: Source(about, "target", "set", is_class)
+        for name, about, is_class in (
+            ("bace", "molecules as bags of atoms → pIC50 against beta-secretase (MoleculeNet)", False),
+            ("bbbp", "molecules as bags of atoms → do they pass the blood-brain barrier? (MoleculeNet)", True),
+            ("birds", "recordings as bags of sounds → does a brown creeper sing? (Briggs et al., 2012)", True),
+            ("breast", "tissue images as bags of patches → malignant? (Kandemir et al., 2014)", True),
+            ("closest", "points of a square → log of the least distance (generated)", False),
+            ("distinct", "letters → the number of distinct ones (generated)", False),
+            ("elephant", "images as bags of segments → is there an elephant? (Andrews et al., 2002)", True),
+            ("enthalpies", "compounds as elements with amounts → formation enthalpy (matminer)", False),
+            ("freesolv", "molecules as bags of atoms → hydration free energy (MoleculeNet)", False),
+            ("gaps", "compounds as elements with amounts → measured band gap (Matbench)", False),
+            ("laws", "numbers → normal, Laplace's or uniform (generated)", True),
+            ("lipophilicity", "molecules as bags of atoms → log D (MoleculeNet)", False),
+            ("metals", "compounds as elements with amounts → is it a metal? (Matbench)", True),
+            ("perovskites", "double perovskites as elements with amounts → band gap (matminer)", False),
+            ("poker", "hands of five cards → the hand's name (UCI)", True),
+            ("protein", "proteins as bags of windows → of the family TrX? (Tao et al., 2004)", True),
+            ("spam", "messages as bags of words → spam? (UCI)", True),
+            ("steels", "steels as elements with fractions → yield strength (Matbench)", False),
+            ("tic-tac-toe", "marks with row and column → does x win? (UCI)", True),
+            ("web", "pages as bags of linked pages → did user 1 like it? (Zhou et al., 2005)", True),
+        )
+    },
 }
+"""What prepare.py makes stands in the second half."""
 
 
 def read(folder: Path, name: str, part: str) -> tuple[SetTable, np.ndarray]:

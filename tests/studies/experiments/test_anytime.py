@@ -5,10 +5,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from janossy.estimators.interrupts import time_by
 from janossy.tables import as_sets
-from studies.experiments.anytime import study
+from studies.experiments.anytime import page, prepare, study
 from studies.experiments.anytime.baselines import TunedBaseline
 from studies.experiments.anytime.tables import SOURCES
 
@@ -17,9 +18,9 @@ RESULTS = Path(__file__).parents[3] / "docs" / "results" / "anytime"
 
 def test_the_table_is_that_of_the_runs():
     data = json.loads((RESULTS / "anytime.json").read_text(encoding="utf-8"))
-    table = study.table(data["cells"])
+    table = study.page(data["cells"])
     assert data["command"] == study.COMMAND and (RESULTS / "anytime.md").read_text(encoding="utf-8") == table
-    assert table in (RESULTS.parents[1] / "anytime.md").read_text(encoding="utf-8")
+    assert all(part in (RESULTS.parents[1] / "anytime.md").read_text(encoding="utf-8")
     keys = [(cell["data"], cell["model"], cell["budget"], cell["seed"]) for cell in data["cells"]]
     assert len(set(keys)) == len(keys) and {key[0] for key in keys} <= set(SOURCES)
 
@@ -33,7 +34,9 @@ def baskets(num):
 def test_a_baseline_is_the_best_by_folds():
     sets, y = baskets(120)
     model = TunedBaseline(True, seconds=1e6, seed=0).fit(as_sets(sets[:80]), y[:80])
-    assert model.score(as_sets(sets[80:]), y[80:]) == 1.0 and model.name.startswith("linear")
+    tests = as_sets(sets[80:])
+    assert (model.predict(tests) == y[80:]).all() and model.name.startswith("linear")
+    assert list(model.scores(tests, y[80:])) == ["linear", "forest", "boosting"]
 
 
 def test_a_baseline_keeps_its_time():
@@ -55,4 +58,39 @@ def test_both_are_fitted_to_a_table(tmp_path):
         for model in study.MODELS
     ]
     assert all(cell["num_test"] == 20 and cell["score"] > 0.7 for cell in cells)
-    assert study.table(cells).count("| cuisines * | 3 |") == 1
+    assert page.page(cells).count("| cuisines * | 40 |") == 1
+
+
+def test_differences_are_paired_by_test_set():
+    generator = np.random.default_rng(0)
+    ours, theirs = generator.random(50), generator.random(50)
+    cells = [[{"losses": page.packed(losses)}] for losses in (ours, theirs)]
+    better, error = page.difference(*cells)
+    np.testing.assert_allclose(better, np.mean(theirs - ours), atol=1e-3)
+    np.testing.assert_allclose(error, np.std(theirs - ours, ddof=1) / 50**0.5, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "amounts"),
+    [("NaCl", {"Na": 1, "Cl": 1}), ("Ag(W3Br7)2", {"Ag": 1, "W": 6, "Br": 14}), ("Fe0.5C.5", {"Fe": 0.5, "C": 0.5})],
+)
+def test_formulas_have_the_amounts_of_their_elements(text, amounts):
+    assert prepare.formula(text) == pytest.approx(amounts)
+
+
+def test_atoms_of_a_molecule():
+    found = prepare.atoms("[NH3+]Cc1ccccc1Cl")
+    assert [row["atom"] for row in found] == ["N", "C", *"CCCCCC", "Cl"]
+    assert found[0] == {"atom": "N", "aromatic": False, "hydrogens": 3, "charge": 1}
+    assert sum(row["aromatic"] for row in found) == 6
+
+
+def test_what_is_made_is_read(tmp_path):
+    prepare.prepare("distinct", tmp_path, tmp_path)
+    sets, targets = study.read(tmp_path, "distinct", "test")
+    assert len(sets) == 500 and [len(set(each)) for each in letters(sets)] == targets.tolist()
+
+
+def letters(sets):
+    column = sets.columns["letter"]
+    return np.split(np.asarray(column.values), np.asarray(sets.offsets)[1:-1])

@@ -1,0 +1,125 @@
+"""The page of the study: scores, differences with their standard errors, and mean ranks."""
+
+import zlib
+from base64 import b64decode, b64encode
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from studies.bench.ranks import critical_difference
+from studies.experiments.anytime.baselines import KINDS
+from studies.experiments.anytime.tables import SOURCES
+
+TUNED_ON = ("cuisines", "esol", "glass", "supercon", "tiger")
+"""Tables by whose training parts the search's rules were chosen, by cross-validation; the others confirm them."""
+
+LEVEL = 2.0
+"""Standard errors of the mean difference within which two models are level."""
+
+Cells = list[dict[str, Any]]
+
+
+def losses_of(predicted: np.ndarray, truth: np.ndarray, is_class: bool) -> np.ndarray:
+    """Returns the loss of each test set, (V,), whose mean is 1 - accuracy or 1 - R²."""
+    if is_class:
+        return (predicted != truth).astype(np.float64)
+    found: np.ndarray = np.square(np.asarray(predicted, np.float64).reshape(len(truth)) - truth) / truth.var()
+    return found
+
+
+def packed(losses: np.ndarray) -> str:
+    """Returns losses as text: of float16, which has three digits."""
+    return b64encode(zlib.compress(losses.astype("<f2").tobytes(), 9)).decode()
+
+
+def unpacked(text: str) -> np.ndarray:
+    """Returns the losses of a text, (V,) float64."""
+    return np.frombuffer(zlib.decompress(b64decode(text)), "<f2").astype(np.float64)
+
+
+def page(cells: Cells) -> str:
+    """Returns a summary of each budget, and its table."""
+    parts = []
+    for budget in sorted({cell["budget"] for cell in cells}):
+        pairs = {
+            data: (of(cells, data, "ours", budget), of(cells, data, "baseline", budget))
+            for data in SOURCES
+            if of(cells, data, "ours", budget) and of(cells, data, "baseline", budget)
+        }
+        if pairs:
+            parts += [f"## {budget:g} CPU seconds\n", summary(pairs), table(pairs)]
+    return "\n".join(parts)
+
+
+def of(cells: Cells, data: str, model: str, budget: float) -> Cells:
+    """Returns the cells of a model on a table, one per seed."""
+    return [c for c in cells if (c["data"], c["model"], c["budget"]) == (data, model, budget)]
+
+
+def difference(ours: Cells, theirs: Cells) -> tuple[float, float]:
+    """Returns our score minus theirs, and the standard error of that over the test sets.
+
+    The losses of a test set are averaged over the seeds before.
+    """
+    mine, other = (np.mean([unpacked(cell["losses"]) for cell in some], axis=0) for some in (ours, theirs))
+    better = other - mine
+    return float(better.mean()), float(better.std(ddof=1) / len(better) ** 0.5)
+
+
+def summary(pairs: dict[str, tuple[Cells, Cells]]) -> str:
+    """Counts where ours is ahead, level and behind, and ranks it among the three kinds of learners."""
+    ahead, behind = [], []
+    for data, (ours, theirs) in pairs.items():
+        better, error = difference(ours, theirs)
+        if abs(better) > LEVEL * error:
+            (ahead if better > 0 else behind).append(data)
+    num_level = len(pairs) - len(ahead) - len(behind)
+    names = f" ({', '.join(behind)})" if behind else ""
+    lines = [
+        f"Of {len(pairs)} tables ours is ahead of the baseline on {len(ahead)}, level on {num_level} and behind on "
+        f"{len(behind)}{names}.",
+    ]
+    ranked = np.array([_scores(*pair) for pair in pairs.values()])
+    ranks = dict(zip(("ours", *KINDS), rankdata(-ranked, axis=1).mean(0), strict=True))
+    by_rank = ", ".join(f"{name} {rank:.2f}" for name, rank in sorted(ranks.items(), key=lambda each: each[1]))
+    critical = critical_difference(len(ranks), len(pairs))
+    lines.append(f"Mean ranks: {by_rank}; Nemenyi's critical difference is {critical:.2f}.")
+    return "\n".join(lines) + "\n"
+
+
+def table(pairs: dict[str, tuple[Cells, Cells]]) -> str:
+    """Returns a row per table of sets."""
+    lines = [
+        "| table | sets | ours | baseline | ours − baseline | linear | forest | boosting | ours is made of | CPU s |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---|---:|",
+    ]
+    for data, (ours, theirs) in pairs.items():
+        better, error = difference(ours, theirs)
+        mine, other = (mean(cell["score"] for cell in some) for some in (ours, theirs))
+        sign = "" if abs(better) <= LEVEL * error else "▲ " if better > 0 else "▼ "
+        kinds = (f"{score:.3f}" if np.isfinite(score) else "–" for score in _scores(ours, theirs)[1:])
+        made_of = ", ".join(f"{name} {weight:.2f}" for name, weight in _by_weight(ours[0]["weights"]))
+        cells = (
+            f"{data} *" if data in TUNED_ON else data,
+            f"{ours[0]['num_train']:,}",
+            f"{mine:.3f}",
+            f"{other:.3f}",
+            f"{sign}{better:+.3f} ± {error:.3f}",
+            *kinds,
+            made_of,
+            f"{mean(cell['fit_seconds'] for cell in ours):.0f}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _scores(ours: Cells, theirs: Cells) -> list[float]:
+    """Returns our score and that of each kind, -inf for a kind that no fit had time for."""
+    of_kinds = [[cell["kinds"].get(kind, -np.inf) for cell in theirs] for kind in KINDS]
+    return [mean(cell["score"] for cell in ours), *(float(np.mean(scores)) for scores in of_kinds)]
+
+
+def _by_weight(weights: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(weights.items(), key=lambda item: -item[1])
