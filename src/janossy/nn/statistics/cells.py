@@ -19,7 +19,8 @@ class CellCounts(nn.Module):
     """Bag of cells: a cell is a value of a column, or a combination of values of several columns.
 
     Columns are those of encoded elements: first codes, then numbers, which are cut into bins. Cells that are not kept
-    share ``num_hashed`` buckets, chosen by a hash; without buckets they are left out.
+    share ``num_hashed`` buckets, chosen by a hash; without buckets they are left out. So are cells of code 0: training
+    does not know their category, and has not learnt what a bucket says about it.
 
     Args:
         columns: which columns make a cell.
@@ -87,7 +88,7 @@ class CellCounts(nn.Module):
         kept = self.cells[places] == numbers if self.num_cells else torch.zeros_like(numbers, dtype=torch.bool)
         if self.num_hashed:
             hashed = self.num_cells + ((numbers * MULTIPLIER) >> 33) % self.num_hashed
-            places, kept = places.where(kept, hashed), torch.ones_like(kept)
+            places, kept = places.where(kept, hashed), kept | self._is_known(sets)
         weights = self._amounts(sets)
         flat = (sets.owners * width + places)[kept]
         counts = torch.zeros(len(sets) * width, dtype=torch.float64, device=flat.device)
@@ -98,6 +99,11 @@ class CellCounts(nn.Module):
             counts = counts * self.idf
             return counts / counts.square().sum(1, keepdim=True).sqrt().clamp_min(1e-12)
         return counts
+
+    def _is_known(self, sets: SortedSets) -> Tensor:
+        """Returns True for elements without code 0, (N,)."""
+        codes = [column for column in self.columns if column < self.num_codes]
+        return (sets.codes[:, codes] != 0).all(1)
 
     def _amounts(self, sets: SortedSets) -> Tensor:
         if self.amount is None:
