@@ -6,7 +6,9 @@ from itertools import combinations
 from math import prod
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.sparse import csr_matrix, triu
 from torch import Tensor, nn
 
 from janossy.nn.statistics import (
@@ -158,9 +160,8 @@ def _bag(
     probe = CellCounts(columns, sizes=sizes, num_codes=num_codes, num_cells=0)
     inner = [edges[column - num_codes] for column in columns if column >= num_codes]
     probe.edges.copy_(torch.cat(inner) if inner else torch.zeros(0))
-    numbers = probe.numbers_of(seen)
-    of_sets = torch.stack([seen.owners, numbers], dim=1).unique(dim=0)[:, 1]
-    cells, num_sets = of_sets.unique(return_counts=True)
+    cells, places = probe.numbers_of(seen).unique(return_inverse=True)
+    num_sets = torch.from_numpy(np.ravel(_occurrences(seen, places, len(cells)).sum(0)))
     held = num_sets >= FEWEST_SETS
     rest = int((~held).sum()) + max(0, int(held.sum()) - most)
     cells, num_sets = cells[held], num_sets[held]
@@ -199,14 +200,32 @@ def _as(bag: CellCounts, scheme: str, amount: int | None) -> CellCounts:
 
 def _pairs(seen: SortedSets, bag: CellCounts, most: int) -> Iterator[CellPairs]:
     """Yields the pairs of cells that most sets hold, if there are any."""
-    there = (bag(seen)[:, : bag.num_cells] > 0).float()
-    together = (there.T @ there).triu(1)
-    num_sets, places = together.flatten().topk(min(most, together.numel()))
-    places = places[num_sets >= FEWEST_SETS].sort().values
-    if len(places):
-        pairs = CellPairs(bag, num_pairs=len(places))
-        pairs.pairs.copy_(torch.stack([places // bag.num_cells, places % bag.num_cells], dim=1))
+    if not bag.num_cells:
+        return
+    numbers = bag.numbers_of(seen)
+    places = torch.searchsorted(bag.cells, numbers).clamp_max(bag.num_cells - 1)
+    there = _occurrences(seen, places.where(bag.cells[places] == numbers, -1), bag.num_cells)
+    together = triu(there.T @ there, 1).tocoo()
+    frequent = together.data >= FEWEST_SETS
+    first, second, num_sets = together.row[frequent], together.col[frequent], together.data[frequent]
+    kept = np.lexsort((second, first, -num_sets))[:most]
+    if len(kept):
+        pairs = CellPairs(bag, num_pairs=len(kept))
+        found = np.stack([first[kept], second[kept]], axis=1).astype(np.int64)
+        pairs.pairs.copy_(torch.from_numpy(found[np.lexsort((found[:, 1], found[:, 0]))]))
         yield pairs
+
+
+def _occurrences(seen: SortedSets, places: Tensor, num_places: int) -> csr_matrix:
+    """Returns 1 where a set has an element at a place, (B, num_places) int64; a place of -1 is none.
+
+    Args:
+        places: of each element, (N,).
+    """
+    there = places >= 0
+    keys = (seen.owners * num_places + places)[there].unique()
+    rows, columns = (keys // num_places).numpy(), (keys % num_places).numpy()
+    return csr_matrix((np.ones(len(keys), np.int64), (rows, columns)), shape=(len(seen), num_places))
 
 
 def _edges(numbers: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -122,13 +122,15 @@ class LinearPath(Path):
 
     def _start(self) -> None:
         data = self.data
-        x, part = data.x.astype(np.float64), data.weights / data.weights.sum()
+        self.sparse = data.x.shape[1] > WIDE
+        x: Any = (csr_matrix(data.x) if self.sparse else data.x).astype(np.float64)
+        part = data.weights / data.weights.sum()
         self.mean = part @ x
-        scale = np.sqrt(np.maximum(part @ np.square(x) - np.square(self.mean), 0))
+        square = part @ (x.power(2) if self.sparse else np.square(x))
+        scale = np.sqrt(np.maximum(square - np.square(self.mean), 0))
         is_constant = scale <= 1e-9 * (1 + np.abs(self.mean))
         self.factor = np.where(is_constant, 0, 1 / np.where(scale > 0, scale, 1))
-        self.sparse = x.shape[1] > WIDE
-        self.scaled = csr_matrix(x * self.factor) if self.sparse else (x - self.mean) * self.factor
+        self.scaled = x @ diags(self.factor).tocsr() if self.sparse else (x - self.mean) * self.factor
         self.model: Any = None
         self.found: list[nn.Module] = []
 

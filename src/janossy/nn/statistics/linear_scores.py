@@ -4,6 +4,10 @@ import torch
 from torch import Tensor, nn
 
 
+AT_ONCE = 2**17
+"""Numbers that are added up at once: products of more leave the cache."""
+
+
 class LinearScores(nn.Module):
     """x ↦ W·x + b in float64, each row added up by itself, so that no batch changes it.
 
@@ -23,5 +27,7 @@ class LinearScores(nn.Module):
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
-        x = x.double()
+        return torch.cat([self._scores(some.double()) for some in x.split(max(1, AT_ONCE // max(1, self.in_features)))])
+
+    def _scores(self, x: Tensor) -> Tensor:
         return torch.stack([(x * weight).sum(1) for weight in self.weight], dim=1) + self.bias
