@@ -221,6 +221,8 @@ def test_weights_count(name):
     even = model.fit(sets, y).predict_proba(sets)[:, 1].mean()
     heavy = model.fit(sets, y, np.where(y, 100.0, 1.0)).predict_proba(sets)[:, 1].mean()
     assert heavy > even
+    twice = model.fit(sets, y, np.full(90, 2.0)).predict_proba(sets)
+    np.testing.assert_allclose(twice[:, 1].mean(), even, rtol=1e-5)
     half = np.arange(90) < 60
     one = model.fit(sets, y, half.astype(float)).predict_proba(sets)
     other = model.fit(sets[half], y[half]).predict_proba(sets)

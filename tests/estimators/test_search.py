@@ -13,6 +13,7 @@ from janossy.estimators.averages import MAX_AVERAGED, best_average, picks
 from janossy.estimators.batches import Examples
 from janossy.estimators.candidates import AUTO, Candidate, candidates, seconds_an_epoch, seconds_to_predict
 from janossy.estimators.checkpoint import Checkpoint
+from janossy.estimators.classical.paths import TreesPath
 from janossy.estimators.contenders import Contender, Run
 from janossy.estimators.interrupts import time_by
 from janossy.estimators.out_of_fold import outputs_by_draw
@@ -272,6 +273,23 @@ def test_learners_without_steps_are_averaged_with_networks():
     for fold in found.folds:
         expected = [outputs_by_draw(network, tried.examples[fold.sets], 4) for network in fold.networks]
         assert all(map(torch.equal, fold.outputs, expected))
+
+
+def test_a_learner_whose_first_step_would_end_too_late_is_not_begun(monkeypatch):
+    """But one alone is."""
+    monkeypatch.setattr(TreesPath, "seconds_of_a_step", classmethod(lambda cls, *shape, is_class: 1e9))
+    found = search(Limits(seconds=600, max_epochs=1)).run([Candidate("linear"), Candidate("trees")])
+    assert [trial.note[:27] for trial in found.trials] == ["", "not tried: its first step i"]
+    assert search(Limits(seconds=600)).run([Candidate("trees")]).networks
+
+
+@pytest.mark.parametrize(("many", "expected"), [(1000, ["linear", "trees", "k1"]), (10, ["linear", "k1", "trees"])])
+def test_of_many_sets_a_network_is_tried_before_forests(monkeypatch, many, expected):
+    monkeypatch.setattr(module, "MANY_SETS", many)
+    reports = []
+    tried = [Candidate("linear"), Candidate("trees", {"num_trees": 5}), Candidate("k1", {"width": 4})]
+    search(Limits(max_epochs=1), tell=reports.append).run(tried)
+    assert list(dict.fromkeys(report.candidate.split(" ")[0] for report in reports)) == expected
 
 
 def test_few_candidates_are_trained_to_the_end_at_once():

@@ -47,6 +47,9 @@ CHEAP = 0.1
 PREDICTING = 0.05
 """The largest part of the time for a candidate's predictions from all pairs or triples; else they are sampled."""
 
+MANY_SETS = 10_000
+"""From so many training sets on, a network is tried second, before forests: these take most of a minute."""
+
 FEWEST_STEPS = 200
 """The fewest training steps before a candidate is evaluated, unless its whole training has fewer."""
 
@@ -156,6 +159,9 @@ class Search:
                     break
             for contender, _ in waiting:
                 contender.note = "not tried: the time was for those that are promising"
+            for contender in self.contenders:
+                if not contender.runs and not contender.note:
+                    contender.note = "not tried: its part of the time was too short for a step of training"
         if self._trained():
             return self._result()
         diverged = [contender.note for contender in self.contenders if contender.is_over]
@@ -309,6 +315,9 @@ class Search:
                 found.append((contender, self._estimate(contender, part)))
             except ValueError as error:  # too many rows
                 contender.note = f"not tried: {error}"
+        networks = [i for i, (contender, _) in enumerate(found) if not contender.candidate.classical]
+        if networks and len(self.splits[0][0]) >= MANY_SETS:
+            found.insert(1, found.pop(networks[0]))
         return found
 
     def _estimate(self, contender: Contender, part: float) -> float:
@@ -404,11 +413,15 @@ class Search:
                 deadline=deadline,
                 interrupted=lambda: self.interrupts.came,
                 num_threads=self.threads.asked or self.threads.available,
+                latest=self.deadline if self._trained() else inf,
             )
         except FloatingPointError as error:
             if len(self.contenders) == 1:
                 raise
             contender.note, contender.is_over = str(error), True
+            return
+        if not found:
+            contender.note = "not tried: its first step is estimated to take longer than the time left"
             return
         device = self.examples.sets.device
         contender.runs = []

@@ -32,7 +32,7 @@ class Threads:
         """Returns the number of threads for batches of ``batch_size`` of these sets."""
         if self.asked is not None:
             return self.asked
-        return 1 if batch_size * sets.values.shape[0] <= SMALL_BATCH * len(sets) else self.available
+        return 1 if int(batch_size) * sets.values.shape[0] <= SMALL_BATCH * len(sets) else self.available
 
 
 _lock = Lock()

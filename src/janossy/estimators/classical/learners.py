@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -89,13 +90,15 @@ class ClassicalLearner(nn.Module):
         deadline: float,
         interrupted: Callable[[], bool] = bool,
         num_threads: int = 1,
+        latest: float = inf,
     ) -> list[Fitted]:
         """Returns the result of a fit to each split, as one epoch each.
 
         The splits are fitted together, step by step. The strength, or the number of trees, is that of the smallest loss
         over the validation sets of all splits. No split chooses for itself. The deadline ends the fits after a step. If
         it comes before all splits have had a first step, only those that have had it are returned. Threads grow forests
-        faster, and change nothing else.
+        faster, and change nothing else. Nothing is fitted, and the list is empty, if the first step is estimated to end
+        after ``latest``.
 
         Raises: FloatingPointError if a loss is not finite.
         """
@@ -105,6 +108,10 @@ class ClassicalLearner(nn.Module):
             cells = min(MAX_CELLS, MAX_NUMBERS // max(1, min(MAX_SETS, len(statistics.examples))))
             most = Sizes(cells=cells, hashed=cells // 4, pairs=2 * most.pairs)
         rows = statistics.rows(most, self.settings.scheme, self.settings.compact)
+        shape = len(splits[0][0]), rows.statistics.out_features, self.num_outputs
+        step = LEARNERS[self.strategy].seconds_of_a_step(*shape, is_class=isinstance(task, Classification))
+        if now() + step > latest:
+            return []
         ended: list[Ending] = []
 
         def is_late() -> bool:

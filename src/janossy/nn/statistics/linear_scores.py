@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-
 AT_ONCE = 2**17
 """Numbers that are added up at once: products of more leave the cache."""
 
