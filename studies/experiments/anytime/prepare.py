@@ -195,7 +195,7 @@ MAKERS: dict[str, Callable[[Path], Sets]] = {
     "closest": _closest,
     "laws": _laws,
 }
-"""What makes each table, from the folder RAW."""
+"""Makers of the tables, from the folder RAW."""
 
 
 def prepare(name: str, raw: Path, out: Path) -> None:

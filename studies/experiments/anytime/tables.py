@@ -76,7 +76,7 @@ SOURCES = {
         )
     },
 }
-"""What prepare.py makes stands in the second half."""
+"""Sources of the tables; those that prepare.py makes stand in the second half."""
 
 
 def read(folder: Path, name: str, part: str) -> tuple[SetTable, np.ndarray]:

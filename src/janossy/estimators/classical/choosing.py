@@ -217,10 +217,10 @@ def _pairs(seen: SortedSets, bag: CellCounts, most: int) -> Iterator[CellPairs]:
 
 
 def _occurrences(seen: SortedSets, places: Tensor, num_places: int) -> csr_matrix:
-    """Returns 1 where a set has an element at a place, (B, num_places) int64; a place of -1 is none.
+    """Returns 1 where a set has an element at a place, (B, num_places) int64.
 
     Args:
-        places: of each element, (N,).
+        places: the place of every element, (N,); elements at -1 are left out.
     """
     there = places >= 0
     keys = (seen.owners * num_places + places)[there].unique()

@@ -19,8 +19,8 @@ class CellCounts(nn.Module):
     """Bag of cells: a cell is a value of a column, or a combination of values of several columns.
 
     Columns are those of encoded elements: first codes, then numbers, which are cut into bins. Cells that are not kept
-    share ``num_hashed`` buckets, chosen by a hash; without buckets they are left out. So are cells of code 0: training
-    does not know their category, and has not learnt what a bucket says about it.
+    share ``num_hashed`` buckets, chosen by a hash; without buckets they are left out. Cells of code 0 are left out too:
+    training lacks their category, so that no bucket's weight was learnt for it.
 
     Args:
         columns: which columns make a cell.
