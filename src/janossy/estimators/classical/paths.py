@@ -196,7 +196,7 @@ class ForestPath(Path):
     @classmethod
     def seconds_of_a_step(cls, num_rows: int, num_columns: int, num_outputs: int, *, is_class: bool) -> float:
         tried = num_columns**0.5 if is_class else num_columns / 3
-        return TREES_PER_STEP * SECONDS_PER_SPLIT * num_rows * np.log2(1 + num_rows) * tried
+        return float(TREES_PER_STEP * SECONDS_PER_SPLIT * num_rows * np.log2(1 + num_rows) * tried)
 
     def _start(self) -> None:
         data, settings = self.data, self.settings
