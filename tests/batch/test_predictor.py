@@ -106,7 +106,7 @@ def test_each_process_reads_the_model_once(models, tmp_path):
     )
     found = predict(TABLE)
     assert run.stdout == f"{found.schema.names} {found['probability_dear'][7]}\n", run.stderr
-    assert run.returncode == 1 and "is another model than the one that was asked for" in run.stderr.splitlines()[-1]
+    assert run.returncode == 1 and "is not the model that was asked for" in run.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("kind", STRATEGIES)

@@ -54,7 +54,7 @@ def lists(prices: list, items: list) -> dict[str, list]:
 
 TABLES = {
     "no such file": ([], ["t.csv"], "there is no file t.csv"),
-    "a folder": ([lambda: Path("t.csv").mkdir()], ["t.csv"], "t.csv is no file"),
+    "a folder": ([lambda: Path("t.csv").mkdir()], ["t.csv"], "t.csv is not a file"),
     "another kind": ([lambda: write_text("t.xlsx", "x")], ["t.xlsx"], "t.xlsx: a table is a file in .parquet"),
     "empty": ([lambda: write_text("t.csv", "")], ["t.csv"], "t.csv is empty."),
     "no rows": ([lambda: write_text("t.csv", "order,returned\n")], ["t.csv"], "t.csv has columns, and no row."),
@@ -88,7 +88,7 @@ TABLES = {
     "UTF-16 without its mark": (
         [lambda: Path("t.csv").write_text("order,x\n1,2\n", "utf-16-le")],
         ["t.csv"],
-        "t.csv is no text in UTF-8. Convert it, or name its --encoding.",
+        "t.csv is not text in UTF-8. Convert it, or name its --encoding.",
     ),
     "a header in Latin-1": (
         [lambda: Path("t.csv").write_bytes(b"order,caf\xe9,returned\n1,a,0\n")],
@@ -238,7 +238,7 @@ def refused(run: tuple[int, str, str], says: str) -> None:
         (("--set-id", "order", "--set-id", "item", "--drop", "item"), "--set-id and --drop both name 'item'."),
         (
             ("--target", "total", "--target", "item"),
-            "t.csv: several targets are to be numbers, and 'item' holds string. --task classification takes several",
+            "t.csv: several targets must be numbers, and 'item' holds string. --task classification takes several",
         ),
         (("--target", "total", "--target", "hour", "--ordinal"), "--ordinal is of one --target"),
         (("--target", "total", "--loss", "cox"), "--loss cox and --event COL go together"),

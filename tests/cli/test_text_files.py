@@ -91,7 +91,7 @@ def test_a_target_of_text_that_is_numbers_has_a_way_out():
         found = sets_to_fit([Path("t.parquet")], Recipe(("id",), ("y",)), **options)
         assert found.targets.tolist() == [1.5, 2.5]
     parquet.write_table(pa.table({"id": [1, 2], "x": [1.0, 2.0], "y": ["1.5", "much"]}), "t.parquet")
-    with pytest.raises(BadArgument, match="the target 'y' is text, which no regression can predict"):
+    with pytest.raises(BadArgument, match="the target 'y' is text, which a regression cannot predict"):
         sets_to_fit([Path("t.parquet")], Recipe(("id",), ("y",)), "regression")
 
 

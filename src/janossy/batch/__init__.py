@@ -1,4 +1,4 @@
-"""Prediction wherever tables of sets are: one callable from Arrow to Arrow, and engines that drive it (docs/batch.md).
+"""Prediction in data engines: one callable from Arrow to Arrow, and engines that drive it (docs/batch.md).
 
 ``on_ray``, ``on_daft``, ``on_spark`` and ``on_dask`` each need the extra of that name.
 """
@@ -17,7 +17,7 @@ __all__ = ["SetPredictor", "on_daft", "on_dask", "on_ray", "on_spark"]
 
 
 def __getattr__(name: str) -> Any:
-    # Each imports what it alone needs: its engine, or the extra ``estimators``. Workers need neither.
+    # Each name imports only what it needs: its engine, or the extra ``estimators``. Workers need neither.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     file = "predictor" if name == "SetPredictor" else name.removeprefix("on_")

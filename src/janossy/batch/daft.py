@@ -13,10 +13,10 @@ from janossy.batch.predictor import SetPredictor
 def on_daft(
     sets: daft.DataFrame, predictor: SetPredictor, *, workers: int | None = None, batch_size: int = 4096
 ) -> daft.DataFrame:
-    """Predicts a frame of one row per set, by a class UDF in so many processes: as many as Daft finds good.
+    """Predicts a frame with one row per set, by a class UDF in ``workers`` processes; None leaves the number to Daft.
 
     Shapes: B rows -> B rows, when the frame is collected.
-    Raises: ValueError for a frame that lacks a column of the model; on collection, what the predictor raises.
+    Raises: ValueError for a frame that lacks a column of the model. When it is collected, the predictor's errors.
 
     Example::
 

@@ -12,11 +12,11 @@ from janossy.batch.predictor import SetPredictor
 
 
 def on_dask(sets: DataFrame, predictor: SetPredictor) -> DataFrame:
-    """Predicts a frame of one row per set, partition by partition, with its index; columns are Arrow's.
+    """Predicts a frame with one row per set, partition by partition. Index stays; columns are Arrow's.
 
     Shapes: B rows -> B rows, when the frame is computed.
-    Raises: TypeError for columns that are pandas' objects; ValueError for a frame that lacks a column of the model;
-        then what the predictor raises.
+    Raises: TypeError for columns of pandas' objects. ValueError for a frame that lacks a column of the model. When it
+        is computed, the predictor's errors.
 
     Example::
 

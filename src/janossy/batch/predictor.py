@@ -1,4 +1,4 @@
-"""SetPredictor: a saved model as a function from a table of sets to a table of predictions, for any worker."""
+"""SetPredictor: a saved model as a function from a table of sets to a table of predictions, for use in any worker."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,30 +22,33 @@ from janossy.tables.lists import holds_lists, leaf_names
 
 @dataclass(frozen=True)
 class SetPredictor:
-    """Predicts the sets of Arrow tables with a saved model: one row per set goes in, one row per set comes out.
+    """A saved model as a function of Arrow tables: one row per set goes in, one row per set comes out.
 
-    A row holds a set's elements as lists, as ``janossy group`` writes them. What comes out: the columns that the model
-    does not read, such as ids, as they are; and what ``janossy predict`` writes, ``prediction`` and ``standard_error``
-    among them, of the same types for every table (docs/commands.md).
+    A row holds a set's elements as lists, as ``janossy group`` writes them. The output has two parts:
 
-    A row's prediction depends on the model, the seed and the elements of its own set, whatever the batch (to the
-    rounding of float32): permutations are a function of the seed and the set.
+    - the columns that the model does not read, such as ids, unchanged
+    - the columns that ``janossy predict`` writes, such as ``prediction`` and ``standard_error``, with the same types
+      for
+      every table (docs/commands.md)
+
+    A row's prediction depends only on the model, the seed and the elements of its own set, to the rounding of float32.
+    The batch has no effect, because permutations are a function of the seed and the set.
 
     It pickles as its arguments and the model's digest. Each process reads the model itself, once, from a path that all
-    of them see, and refuses one that has changed. Threads share the model, and get what each would get alone.
+    processes see, and refuses a model that has changed. Threads share the model, and get the same results as alone.
 
     Args:
-        model: what ``janossy fit`` or ``janossy.estimators.save`` wrote: a folder, or a zip.
-        keep: the columns that come along: by default all that the model does not read.
-        targets: what several targets are called: prediction_NAME, instead of their numbers.
-        num_permutations: orders averaged, of a model that draws them: by default as in training.
-        seed: of the permutations; 0 gives what the estimator's own ``predict`` gives.
-        device: where the networks are, such as "cuda".
+        model: the folder or zip that ``janossy fit`` or ``janossy.estimators.save`` wrote.
+        keep: the columns that are passed on. None passes on all that the model does not read.
+        targets: the names of several targets. Columns are then prediction_NAME, with names instead of numbers.
+        num_permutations: the number of orders to average, for a model that samples orders. None for that of training.
+        seed: the seed of the permutations. 0 gives the predictions of the estimator's own ``predict``.
+        device: the device of the networks, such as "cuda".
 
-    Shapes: a pyarrow.Table or RecordBatch of B rows -> a pyarrow.Table of B rows, in the same order; none of none.
-    Raises: SavedModelError for a model that cannot be read here; TypeError for what is no Arrow table; ValueError for a
-        table that lacks a column of the model, or has one row per element; FloatingPointError for a prediction that is
-        not finite.
+    Shapes: a pyarrow.Table or RecordBatch of B rows -> a pyarrow.Table of B rows, in the same order. B may be 0.
+    Raises: SavedModelError for a model that cannot be read in this process. TypeError for an object that is not an
+        Arrow table. ValueError for a table that lacks a column of the model, or has one row per element.
+        FloatingPointError for a prediction that is not finite.
 
     Example:
         >>> from janossy.estimators import SetRegressor, save
@@ -85,7 +88,7 @@ class SetPredictor:
             )
 
     def __call__(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
-        """Returns the predictions of each row's set."""
+        """Returns the predictions of the sets, one row per row of the table."""
         if not isinstance(table, pa.Table | pa.RecordBatch):
             raise TypeError(
                 f"SetPredictor expects a pyarrow.Table or RecordBatch; got {type(table).__name__}. Ray gives them with "
@@ -110,18 +113,18 @@ class SetPredictor:
         return pa.Table.from_arrays([*(table.column(name) for name in kept), *predicted.columns], schema=schema)
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yields the predictions of one batch after the other, as Spark's ``mapInArrow`` asks for."""
+        """Yields the predictions batch by batch, as Spark's ``mapInArrow`` requires."""
         for batch in batches:
             yield from self(batch).to_batches()
 
     def schema(self, of: pa.Schema) -> pa.Schema:
-        """Returns the columns of what comes out for a table of these columns. Raises: ValueError as the call does."""
+        """Returns the schema of the output for a table with this schema. Raises: ValueError as the call does."""
         kept, _ = self._columns(of)
         return beside_ids(pa.schema([of.field(name) for name in kept]), prediction_schema(self._loaded, self.targets))
 
     @property
     def _loaded(self) -> SetClassifier | SetRegressor:
-        with _loading:  # a cache alone would let every thread of a worker read the model
+        with _loading:  # the cache alone would let every thread of a worker read the model
             return _load(str(self.model), self.digest, self.num_permutations, self.device)
 
     def _kinds(self) -> dict[str, str]:
@@ -129,7 +132,7 @@ class SetPredictor:
         return {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
 
     def _columns(self, schema: pa.Schema) -> tuple[list[str], list[str]]:
-        """Returns the names of the columns that come along, and of those that are read."""
+        """Returns the names of the columns that are passed on, and of those that the model reads."""
         kinds = self._kinds()
         leaves = {field.name: leaf_names(field, kinds) for field in schema}
         if len(leaves) < len(schema):
@@ -144,7 +147,7 @@ class SetPredictor:
         for name in read:
             if elements & set(leaves[name]) and not holds_lists(schema.field(name).type):
                 raise ValueError(
-                    f"SetPredictor expects one row per set, and lists as {name!r}; got {schema.field(name).type}. "
+                    f"SetPredictor expects one row per set, with lists in {name!r}; got {schema.field(name).type}. "
                     "Group rows of one set first: janossy group TABLE --set-id COL --out SETS.parquet."
                 )
         kept = [name for name in schema.names if name not in read] if self.keep is None else list(self.keep)
@@ -159,11 +162,11 @@ _loading = Lock()
 
 @lru_cache(maxsize=8)
 def _load(path: str, expected: str, num_permutations: int | None, device: str) -> SetClassifier | SetRegressor:
-    """Returns the model, once for each process."""
+    """Returns the model, read once per process."""
     if _digest(path) != expected:
         raise SavedModelError(
-            f"{path}, read on {gethostname()}, is another model than the one that was asked for. Leave a model as it "
-            "is while workers read it, and save a new one beside it."
+            f"{path}, read on {gethostname()}, is not the model that was asked for. Leave a model unchanged while "
+            "workers read it, and save a new one beside it."
         )
     try:
         model = load(path)
@@ -185,5 +188,5 @@ def _digest(path: str) -> str:
 def _unread(path: str, error: Exception) -> SavedModelError:
     return SavedModelError(
         f"the model {path} cannot be read on {gethostname()}: {error} Every worker reads it itself: put it where all "
-        "of them see it."
+        "workers see it."
     )

@@ -11,10 +11,10 @@ from janossy.batch.predictor import SetPredictor
 
 
 def on_ray(sets: Dataset, predictor: SetPredictor, *, workers: int = 1, batch_size: int = 4096) -> Dataset:
-    """Predicts a dataset of one row per set, by so many actors of one CPU, each of which reads the model once.
+    """Predicts a dataset with one row per set, by ``workers`` actors of one CPU, each of which reads the model once.
 
     Shapes: B rows -> B rows, when the dataset is consumed.
-    Raises: what the predictor raises, as Ray wraps it.
+    Raises: the predictor's errors, as Ray wraps them, when the dataset is consumed.
 
     Example::
 

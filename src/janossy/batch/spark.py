@@ -10,12 +10,13 @@ from janossy.batch.predictor import SetPredictor
 
 
 def on_spark(sets: DataFrame, predictor: SetPredictor) -> DataFrame:
-    """Predicts a frame of one row per set, by ``mapInArrow``: each Python worker reads the model once.
+    """Predicts a frame with one row per set, by ``mapInArrow``. Each Python worker reads the model once.
 
-    The rows of a batch are Spark's: spark.sql.execution.arrow.maxRecordsPerBatch.
+    Spark decides the size of a batch: spark.sql.execution.arrow.maxRecordsPerBatch.
 
     Shapes: B rows -> B rows, when the frame is computed.
-    Raises: ValueError for a frame that lacks a column of the model; then what the predictor raises, as Spark wraps it.
+    Raises: ValueError for a frame that lacks a column of the model. When it is computed, the predictor's errors, as
+        Spark wraps them.
 
     Example::
 

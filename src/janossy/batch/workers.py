@@ -1,4 +1,4 @@
-"""Worker processes that run jobs, each on its own pipe: one that is killed takes nothing else with it."""
+"""Worker processes that run jobs, each with its own pipe. If one is killed, the others go on."""
 
 import os
 import signal
@@ -12,44 +12,44 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import torch
 
 Progress = Callable[[float], None]
-"""Called now and then with the amount of work done since the last call, in the job's own units."""
+"""A function that is called now and then with the work done since the last call, in the job's own units."""
 
 
 class Job(Protocol):
-    """One worker's task at a time, in a form that can be sent to it."""
+    """A task for one worker, in a form that can be sent to it."""
 
     @property
     def cost(self) -> float:
-        """Relative time."""
+        """The relative time that the job takes."""
 
     def run(self, progress: Progress) -> Any:
-        """Returns the result."""
+        """Returns the job's result."""
 
 
 class Trial(Job, Protocol):
-    """One training run: what of, which number of it, and the settings."""
+    """One training run: two names, a number, and the settings."""
 
     numbered: ClassVar[str]
-    """The name of what the number counts: "seed", "fold"."""
+    """The name of the numbered thing: "seed" or "fold"."""
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """Returns the key that tells the trial from others: two names and the number."""
+        """The key of the trial: two names and the number."""
 
     @property
     def settings(self) -> Any:
-        """The dataclass that its result keeps as "config"."""
+        """The dataclass that a result keeps as "config"."""
 
     @property
     def units(self) -> float:
-        """Returns the units of progress that the job reports in all."""
+        """The total of the units of progress that the job reports."""
 
     def score(self, result: dict[str, Any]) -> str:
-        """Returns the score of a result, for a reader."""
+        """Returns the score of a result as text."""
 
 
 def name_of(*trials: Trial) -> str:
-    """Returns the place of a trial, or of some that differ in their numbers alone, for a reader."""
+    """Returns the place of a trial, or of several that differ only in their numbers, as text."""
     first, second, _ = trials[0].place
     numbers = ", ".join(str(trial.place[2]) for trial in trials)
     return f"{first} {second} {trials[0].numbered}{'s' if len(trials) > 1 else ''} {numbers}"
@@ -60,23 +60,23 @@ class Trials(Job, Protocol):
 
     @property
     def trials(self) -> Sequence[Trial]:
-        """Returns the trials, in the order of their results."""
+        """The trials, in the order of their results."""
 
     @property
     def units(self) -> float:
-        """Returns the units of progress that the job reports in all."""
+        """The total of the units of progress that the job reports."""
 
     def run(self, progress: Progress) -> list[dict[str, Any]]:
-        """Returns the result of each."""
+        """Returns the result of each trial."""
 
 
 JobsOf = Callable[[Sequence[Any]], Sequence[Trials]]
-"""A choice of the trials that are run together."""
+"""A function that chooses which trials run together."""
 
 
 @dataclass(frozen=True)
 class Alone:
-    """A trial that is run by itself."""
+    """A trial that runs by itself."""
 
     trial: Trial
 
@@ -97,7 +97,7 @@ class Alone:
 
 
 def one_by_one(trials: Sequence[Trial]) -> list[Trials]:
-    """Returns each trial by itself."""
+    """Returns one job per trial."""
     return [Alone(trial) for trial in trials]
 
 
@@ -106,7 +106,7 @@ J = TypeVar("J", bound=Job)
 
 @dataclass(frozen=True)
 class Event(Generic[J]):
-    """One event of a job: "started", "progress" (units done since), "done" (its result) or "failed" (the reason)."""
+    """An event of a job: "started", "progress" (units since the last), "done" (the result) or "failed" (the reason)."""
 
     kind: str
     job: J
@@ -121,11 +121,11 @@ class _Worker(Generic[J]):
 
 
 def work(jobs: Sequence[J], num_workers: int, in_order: bool = False) -> Iterator[Event[J]]:
-    """Runs the jobs, the most expensive first, and yield what happens; every worker is gone when this ends.
+    """Runs the jobs, the most expensive first, and yields their events. All workers have ended when this ends.
 
-    in_order: run them as they are given.
+    ``in_order``: True runs the jobs in the given order.
     """
-    waiting = list(reversed(jobs))  # popped from behind: equally expensive ones as they are given
+    waiting = list(reversed(jobs))  # popped from the end, so that equal costs keep the given order
     if not in_order:
         waiting.sort(key=lambda job: job.cost)
     workers: list[_Worker[J]] = []
@@ -164,7 +164,7 @@ def _start(job: J) -> _Worker[J]:
     context = get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_run_until_none, args=(there,), daemon=True)
-    # Inherited by the child: Ctrl-C is for this process alone, which then ends its workers.
+    # The child inherits this: Ctrl-C reaches only the parent, which then ends its workers.
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         process.start()

@@ -1,4 +1,4 @@
-"""Jobs by Ray's actors: on the cluster that this process, or RAY_ADDRESS, names, or else on this machine."""
+"""Jobs in Ray's actors, on the cluster of this process or of RAY_ADDRESS, or else on this machine."""
 
 import logging
 import os
@@ -20,9 +20,9 @@ class _Worker:
 
 
 def work(jobs: Sequence[J], num_workers: int) -> Iterator[Event[J]]:
-    """Runs the jobs by so many actors of one CPU, the most expensive first, and yield what happens, but no progress.
+    """Runs the jobs in ``num_workers`` actors of one CPU, the most expensive first, and yields events but no progress.
 
-    An actor that dies takes its job with it; another one comes for the jobs that are left.
+    If an actor dies, its job fails. Another actor is started for the jobs that are left.
     """
     ours = not ray.is_initialized()
     if ours:

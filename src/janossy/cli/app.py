@@ -1,7 +1,7 @@
 """The commands of ``janossy``.
 
-A command's function is its options and checks of them. This file, and what it imports, loads typer and the standard
-library alone, so that help and errors come before torch; what a command does is imported in its body, when it is run
+A command's function holds its options and checks them. This file and its imports load only typer and the standard
+library, so that help and errors come before torch. The work of a command is imported in its body when it runs
 (tests/test_imports.py).
 """
 
@@ -15,7 +15,7 @@ from janossy.cli.group import group
 from janossy.cli.inspect import inspect
 from janossy.cli.predict import predict
 
-# Plain help: rich takes longer to load than all the rest.
+# Plain help, because rich takes longer to load than all the rest.
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 app.command()(group)
 app.command()(fit)

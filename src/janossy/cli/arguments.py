@@ -1,4 +1,4 @@
-"""The options that several commands share, checked with the standard library alone."""
+"""Options that several commands share, checked with the standard library alone."""
 
 import codecs
 import csv
@@ -18,7 +18,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def seconds(option: str, text: str) -> float:
-    """Returns a time such as 90, 90s, 10m or 1h30m. Raises: BadArgument for another, or none at all."""
+    """Returns the seconds of a time such as 90, 90s, 10m or 1h30m. Raises: BadArgument for any other text, or 0."""
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh]?)", text)
     total = sum(float(number) * SECONDS[unit or "s"] for number, unit in parts)
     if "".join(number + unit for number, unit in parts) != text or not 0 < total < 1e9:
@@ -27,7 +27,7 @@ def seconds(option: str, text: str) -> float:
 
 
 def names(listed: Sequence[str]) -> tuple[str, ...]:
-    """The names of an option that is given several times, or has commas between them; quotes hold a comma in a name."""
+    """Returns the names of a repeated or comma-separated option. Quotes protect a comma in a name."""
     cells = (name.strip() for row in csv.reader(listed, skipinitialspace=True) for name in row)
     return tuple(dict.fromkeys(name for name in cells if name))
 
@@ -106,16 +106,16 @@ def dialect(
 
 
 def check_tables(tables: Sequence[Path]) -> None:
-    """Raises a BadArgument for one that is no file."""
+    """Raises a BadArgument if a table is not a file."""
     for table in tables:
         if not table.exists():
             raise BadArgument(f"there is no file {table}.")
         if not table.is_file():
-            raise BadArgument(f"{table} is no file. Name the files in it.")
+            raise BadArgument(f"{table} is not a file. Name the files in it.")
 
 
 def check_new(out: Path) -> None:
-    """Raises a BadArgument if something is there already, or its folder can be none."""
+    """Raises a BadArgument if ``out`` exists, or its folder cannot be made."""
     if out.exists() or out.is_symlink():
         raise BadArgument(f"{out} exists. Give another --out, or remove it.")
     parent = next((each for each in out.parents if each.exists()), None)
@@ -124,6 +124,6 @@ def check_new(out: Path) -> None:
 
 
 def check_model(model: Path) -> None:
-    """Raises a BadArgument if nothing is there."""
+    """Raises a BadArgument if the model does not exist."""
     if not model.exists():
         raise BadArgument(f"there is no model {model}; give the --out of a janossy fit.")

@@ -1,4 +1,4 @@
-"""The door of a command line: one line for whatever goes wrong, also without the extra ``cli``."""
+"""The entry of a command line. Every failure is one line, even without the extra ``cli``."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ EXTRAS = {
     "graph": ("torch_geometric",),
     "ray": ("ray",),
 }
-"""The packages of each extra."""
+"""The packages that each extra installs."""
 
 
 def main() -> None:
@@ -29,15 +29,15 @@ def run(module: str, program: str) -> None:
     Bad arguments print one line and exit with code 2. Later failures print one line and exit with code 1.
 
     Args:
-        module: the dotted name of the module, imported here so that a missing package is one line too.
-        program: the name that begins each line of error.
+        module: the dotted name of the module. It is imported here, so that a missing package is one line too.
+        program: the name that begins each error line.
     """
     _mend_streams()
     code = _run(module, program)
     try:
         sys.stdout.flush()
     except OSError as error:
-        # Else the interpreter tries again as it ends, and prints a traceback.
+        # Otherwise the interpreter flushes again at its end, and prints a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not code and not isinstance(error, BrokenPipeError):
             _say(program, str(error))
@@ -47,9 +47,9 @@ def run(module: str, program: str) -> None:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Leaves Ctrl-C to the system while modules are imported, before a command begins its work.
+    """Leaves Ctrl-C to the system while modules are imported, before a command starts its work.
 
-    Some of torch's modules abort when a KeyboardInterrupt is raised within them.
+    Some of torch's modules abort if a KeyboardInterrupt is raised inside them.
     """
     is_ours = threading.current_thread() is threading.main_thread()
     is_ours = is_ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -63,7 +63,7 @@ def loading() -> Iterator[None]:
 
 
 def _run(module: str, program: str) -> int:
-    """Returns the exit code."""
+    """Runs the application, and returns the exit code."""
     try:
         with loading():
             import typer
@@ -84,12 +84,12 @@ def _run(module: str, program: str) -> int:
         return _failed(error, program)
     except (typer.Abort, KeyboardInterrupt):
         return 130
-    except SystemExit as stopped:  # rich's, when the reader of a pipe has gone
+    except SystemExit as stopped:  # raised by rich if the reader of a pipe has ended
         return int(stopped.code or 0)
 
 
 def _failed(error: Exception, program: str) -> int:
-    """Say why, and which extra would help. An error of our own doors has the package's name in its cause."""
+    """Prints the reason, with the extra that would help, and returns 1. Our own ImportErrors name it in their cause."""
     lacking = next((each for each in (error.__cause__, error) if isinstance(each, ImportError)), None)
     for extra, packages in EXTRAS.items():
         if lacking is not None and (lacking.name or "").partition(".")[0] in packages:
@@ -101,7 +101,7 @@ def _failed(error: Exception, program: str) -> int:
 
 
 def _mend_streams() -> None:
-    """Let both streams take any text: a ? or an escape for what their encoding lacks. Closed ones lead nowhere."""
+    """Makes both streams accept any text: ? or an escape for other characters. Closed streams lead nowhere."""
     for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
         stream = getattr(sys, name)
         if stream is None:

@@ -1,9 +1,9 @@
-"""The message of a command that does not do what it was asked for."""
+"""Errors of commands that refuse an argument."""
 
 import typer
 
 
 class BadArgument(typer.TyperException):
-    """An argument of a command, or a file that it names, that is refused, in one line."""
+    """An argument of a command, or a file that it names, that is refused. The message is one line."""
 
     exit_code = 2

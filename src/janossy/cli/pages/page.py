@@ -1,4 +1,4 @@
-"""Pages from templates: a package's own, on top of those that all pages share."""
+"""Pages from templates: those of a package, on top of the shared ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,9 @@ import jinja2
 
 
 def fill(package: str, name: str, context: Mapping[str, Any]) -> bytes:
-    """Returns a package's template, filled, in UTF-8. What has no place there, of a name that is not UTF-8, is escaped.
+    """Returns a package's template, filled, in UTF-8. Characters of file names that are not UTF-8 are escaped.
 
-    It may extend ``page.html.j2`` and import ``parts.html.j2``.
+    The template may extend ``page.html.j2`` and import ``parts.html.j2``.
     """
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(each, ".") for each in (package, __package__)]),

@@ -1,4 +1,4 @@
-"""The look of plots: on white and on near-black, several panels in a figure, labels where lines end."""
+"""The style of plots: light and dark themes, several panels in a figure, and labels at the ends of lines."""
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -20,16 +20,16 @@ End = tuple[float, str, str]
 """The end of a line, its label and its colour."""
 
 Colours = dict[str, str]
-"""The colours of a theme, by their names in ``THEMES``."""
+"""The colours of a theme, by the names in ``THEMES``."""
 
 Plot = Callable[[Colours], Figure]
-"""A figure in the colours of a theme."""
+"""A function that draws a figure in the colours of a theme."""
 
 
 def render(plot: Plot, theme: str) -> bytes:
-    """Returns a plot as a PNG, in the colours of a theme.
+    """Returns a plot as a PNG in the colours of a theme.
 
-    It has a palette of 256 colours: the eye sees no difference, and the file is a quarter as large.
+    Its palette has 256 colours: no difference is visible, and the file is a quarter as large.
     """
     colours = THEMES[theme]
     style: dict[str, Any] = {
@@ -45,7 +45,7 @@ def render(plot: Plot, theme: str) -> bytes:
         "grid.color": colours["faint"],
         "grid.linewidth": 0.8,
         "figure.constrained_layout.h_pad": 0.07,
-        "text.parse_math": False,  # labels are the user's own, such as $
+        "text.parse_math": False,  # users' labels may contain $
         **dict.fromkeys(("figure.facecolor", "axes.facecolor"), colours["paper"]),
         **dict.fromkeys(
             ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), colours["ink"]
@@ -60,7 +60,7 @@ def render(plot: Plot, theme: str) -> bytes:
 
 
 def panels(num: int) -> tuple[Figure, list[Axes]]:
-    """Makes that many panels, three in a line."""
+    """Returns a figure with ``num`` panels, three in a line."""
     columns = min(3, num)
     lines = -(-num // columns)
     figure = Figure(figsize=(0.4 + 3.4 * columns, 0.5 + 2.9 * lines), layout="constrained")
@@ -71,7 +71,7 @@ def panels(num: int) -> tuple[Figure, list[Axes]]:
 
 
 def label_ends(axes: Axes, ends: Sequence[End]) -> None:
-    """Writes labels to the right of the axes at the height of their lines, pushed apart where they would overlap."""
+    """Writes labels to the right of the axes at the heights of their lines, pushed apart where they would overlap."""
     gap = 10.5 / 72 / axes.get_window_extent().height * axes.figure.dpi
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = [to_axes.transform((1, y))[1] for y, *_ in ends]
@@ -89,17 +89,17 @@ def label_ends(axes: Axes, ends: Sequence[End]) -> None:
 
 
 def key(figure: Figure, handles: Sequence[Line2D], labels: Sequence[str]) -> None:
-    """A legend in one line above the panels."""
+    """Adds a legend in one line above the panels."""
     figure.legend(
         handles, labels, loc="outside upper left", ncols=len(labels), frameon=False, handlelength=1.3, columnspacing=1.2
     )
 
 
 def data_uris(plot: Plot) -> dict[str, str]:
-    """Returns the plot in each theme, by its name, as a page can hold it."""
+    """Returns the plot in each theme as a URI that a page can embed."""
     return {theme: data_uri(render(plot, theme)) for theme in THEMES}
 
 
 def data_uri(png: bytes) -> str:
-    """Returns a PNG as a page can hold it."""
+    """Returns a PNG as a URI that a page can embed."""
     return f"data:image/png;base64,{b64encode(png).decode()}"

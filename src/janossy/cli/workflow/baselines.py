@@ -1,4 +1,4 @@
-"""Baselines beside a model: the best constant, and the classical learners that its search tried."""
+"""Baselines for a model: the best constant, and the classical learners that its search tried."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ NAMES = {
     "forest": ("random forest", "random forest"),
     "trees": ("gradient boosting", "gradient boosting"),
 }
-"""The classical strategies in words, for numbers and for classes."""
+"""The names of classical strategies, for numbers and for classes."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A predictor and its score on sets that were left out of training."""
+    """A predictor, with its score on validation sets."""
 
     name: str
     score: float
@@ -26,16 +26,16 @@ class Baseline:
 
 
 def score_name(model: Model, record: Record) -> str:
-    """Returns the score that trials have too: with balanced classes it is the balanced accuracy."""
+    """Returns the name of the score that trials have too: the balanced accuracy if classes are balanced."""
     several = "balanced accuracy" not in record.scores
     balanced = isinstance(model, SetClassifier) and model.class_weight == "balanced" and not several
     return "balanced accuracy" if balanced else next(iter(record.scores))
 
 
 def baselines(model: Model, evaluation: Evaluation, record: Record) -> list[Baseline]:
-    """Returns the model, the best constant, and each classical learner that was tried, by its best trial.
+    """Returns the model, the best constant, and each classical learner that was tried, with its best trial.
 
-    The best comes first; the model before baselines that are level with it.
+    The best comes first, and the model comes before baselines of the same score.
     """
     is_classifier = isinstance(model, SetClassifier)
     found = [_constant(model, evaluation, record)]
@@ -50,7 +50,7 @@ def baselines(model: Model, evaluation: Evaluation, record: Record) -> list[Base
 
 
 def ahead(found: list[Baseline], score: str) -> str:
-    """Returns a sentence that says which baseline is ahead of the model, or nothing."""
+    """Returns a sentence that names a baseline better than the model, or "" if no baseline is."""
     best, model = found[0], next(each for each in found if each.is_model)
     if best.is_model or not best.score > model.score:
         return ""

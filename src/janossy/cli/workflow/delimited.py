@@ -1,4 +1,4 @@
-"""CSV files by DuckDB's reader, compressed or not, in any encoding: all columns as text, row by row or whole."""
+"""CSV files, compressed or not, in any encoding, read by DuckDB: all columns as text, in batches or as a table."""
 
 import csv as standard
 import lzma
@@ -26,23 +26,23 @@ except ImportError as error:
     raise ImportError("CSV files need duckdb: pip install 'janossy[cli]'", name="duckdb") from error
 
 SEPARATORS = ",;\t|"
-"""Marks that may stand between the columns, if no option says it."""
+"""Candidates for the delimiter, if no option names it."""
 
 HEAD = 2**20
-"""Bytes from which the separator and the header are found."""
+"""The bytes from which the delimiter and the header are found."""
 
 LINES = 50
-"""Rows whose cells are counted to find the separator."""
+"""The number of rows whose cells are counted to find the delimiter."""
 
 LONGEST = 2**21
-"""Bytes of a line that DuckDB takes by default."""
+"""The longest line in bytes that DuckDB reads by default."""
 
 BATCH = 2**16
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises the KeyboardInterrupt that DuckDB turns into an error of its own."""
+    """Raises the KeyboardInterrupt that DuckDB turns into its own error."""
     try:
         yield
     except (RuntimeError, duckdb.Error) as error:
@@ -71,12 +71,12 @@ COMPRESSIONS: dict[bytes, Callable[[Path], Any]] = {
     b"BZh": partial(_expanded, "bz2"),
     b"\x04\x22\x4d\x18": partial(_expanded, "lz4"),
 }
-"""The beginnings of compressed files, and what reads them."""
+"""The first bytes of compressed files, with the functions that read them."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """The convention of CSV files. ``delimiter`` and ``encoding`` are found out where they are None."""
+    """The convention of CSV files. A ``delimiter`` or ``encoding`` of None is detected."""
 
     spelling: Spelling = field(default_factory=Spelling)
     delimiter: str | None = None
@@ -84,10 +84,10 @@ class Dialect:
 
 
 def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
-    """The file itself, or a copy that is neither compressed nor in another encoding than UTF-8, and goes with ``kept``.
+    """Returns the file, or a copy of it that is decompressed and in UTF-8. ``kept`` removes the copy.
 
     Raises: BadArgument for an empty file, or one that is not in that encoding; OSError or ArrowException for a damaged
-        one.
+        file.
     """
     with file.open("rb") as opened:
         start = opened.read(8)
@@ -123,11 +123,11 @@ def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:
 
 
 ANY = Dialect()
-"""The dialect of a file of which no option says anything."""
+"""The dialect of a file without options."""
 
 
 class CsvFile:
-    """A CSV file whose header is read, and whose columns are text. Close it, as a copy of it may be on disk."""
+    """A CSV file with its header read and columns as text. Close it, because it may have a copy on disk."""
 
     def __init__(self, file: Path, dialect: Dialect = ANY) -> None:
         self.file, self.dialect = file, dialect
@@ -157,7 +157,7 @@ class CsvFile:
     def _decoded(self, content: bytes) -> str:
         content = content.removeprefix(BOM_UTF8)
         if b"\x00" in content[:1024]:
-            raise BadArgument(f"{self.file} is no text in UTF-8. Convert it, or name its --encoding.")
+            raise BadArgument(f"{self.file} is not text in UTF-8. Convert it, or name its --encoding.")
         cut = content.rfind(b"\n") + 1 if len(content) > HEAD - 4 else len(content)
         try:
             return content[:cut].decode()
@@ -167,9 +167,9 @@ class CsvFile:
             return content[:cut].decode(errors="replace")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, of columns of text called 0, 1, …; None for empty cells and for the null values of the dialect.
+        """Yields the rows, in columns of text named 0, 1, …, with None for empty cells and null values.
 
-        Raises: BadArgument, naming the file, and the row or the column where there is one.
+        Raises: BadArgument, naming the file, and the row or column if it is known.
         """
         schema = pa.schema([(str(j), pa.large_string()) for j in range(len(self.names))])
         options: dict[str, Any] = {}
@@ -193,7 +193,7 @@ class CsvFile:
                     raise BadArgument(f"{self.file} cannot be read ({reason}).") from None
                 if longest > LONGEST and not options:
                     options = {"max_line_size": 2 * longest, "parallel": "false"}
-                else:  # mixed line ends, and other things that Python's reader takes
+                else:  # mixed line ends, and other things that Python's reader accepts
                     path = self._rewritten()
 
     def _query(self, path: Path, options: dict[str, Any]) -> str:
@@ -210,12 +210,12 @@ class CsvFile:
             "columns": f"{{{columns}}}",
         } | options
         text = ", ".join(f"{name} = {value}" for name, value in given.items())
-        # A line without anything in it is no row.
+        # An empty line is not a row.
         where = ' WHERE "0" IS NOT NULL' if len(self.names) == 1 else ""
         return f"FROM read_csv({_quoted(str(path))}, {text}){where}"
 
     def _rewritten(self) -> Path:
-        """Returns a copy as Python's reader takes it, with one kind of line ends."""
+        """Returns a copy in Python's reading of the file, with one kind of line ends."""
         folder = Path(self._kept.enter_context(TemporaryDirectory(prefix="janossy")))
         path = folder / "rewritten.csv"
         with path.open("w", encoding="utf-8", newline="") as out:
@@ -228,14 +228,14 @@ class CsvFile:
         return path
 
     def _records(self, errors: str = "strict") -> Iterator[list[str]]:
-        """Yields the header and the rows, as Python reads them."""
+        """Yields the header and the rows in Python's reading of the file."""
         with self.path.open(encoding="utf-8-sig", errors=errors, newline="") as text:
             for _ in range(self.skip):
                 next(text)
             yield from filter(None, standard.reader(text, delimiter=self.delimiter, strict=True))
 
     def _diagnose(self) -> None:
-        """Raises a BadArgument for the first row that is not like the header, ends within quotes, or is not UTF-8."""
+        """Raises a BadArgument for the first row that differs from the header, ends in quotes, or is not UTF-8."""
         num, row = len(self.names), -1
         limit = standard.field_size_limit(2**31 - 1)
         try:
@@ -265,9 +265,9 @@ class CsvFile:
             standard.field_size_limit(limit)
 
     def table(self) -> pa.Table:
-        """All rows, of columns as the header calls them; a column without a name must be empty, and is left out.
+        """Returns all rows, with the header's column names. A column without a name must be empty, and is left out.
 
-        Raises: BadArgument.
+        Raises: BadArgument for a file that cannot be read, or a column with values and no name.
         """
         batches = list(self.batches())
         schema = pa.schema([(str(j), pa.large_string()) for j in range(len(self.names))])
@@ -276,7 +276,7 @@ class CsvFile:
         return table.rename_columns(self.names).select([j for j, name in enumerate(self.names) if name])
 
     def check_names(self, used: set[int]) -> None:
-        """Raises a BadArgument for a column with values and without a name. ``used``: those with values."""
+        """Raises a BadArgument for a column with values but no name. ``used``: the numbers of columns with values."""
         for j, name in enumerate(self.names):
             if not name and j in used:
                 raise BadArgument(
@@ -286,7 +286,7 @@ class CsvFile:
 
 
 class CsvFragment:
-    """A CSV file whose columns have types, read batch by batch as ``pyarrow.dataset`` reads other files."""
+    """A CSV file with typed columns, read in batches like other files of ``pyarrow.dataset``."""
 
     partition_expression = pc.scalar(True)
 
@@ -295,7 +295,7 @@ class CsvFragment:
         self.physical_schema = pa.schema({name: type_of(kinds[name]) for name in csv.names if name})
 
     def to_batches(self, schema: pa.Schema, **_: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the rows, with the columns of a schema, in its order."""
+        """Yields the rows in the columns of a schema."""
         spelling = self.csv.dialect.spelling
         for batch in self.csv.batches():
             columns = dict(zip(self.csv.names, batch.columns, strict=True))
@@ -312,9 +312,9 @@ class CsvFragment:
 def open_csv(
     files: Sequence[Path], dialect: Dialect, roles: Mapping[str, Role], kept: ExitStack
 ) -> tuple[list[CsvFragment], dict[str, Taken]]:
-    """CSV files of one schema, after a pass over all of them, and what their columns are taken as.
+    """Returns CSV files with one schema after a pass over all of them, and the type of each column.
 
-    ``kept``: closes them. Lists stay text.
+    Lists stay text. ``kept`` closes the files.
     Raises: BadArgument, naming the file.
     """
     opened = [kept.enter_context(CsvFile(file, dialect)) for file in files]
@@ -335,7 +335,7 @@ def open_csv(
 
 
 def _preamble(text: str) -> tuple[int, str | None]:
-    """Counts the lines before the header (empty ones, comments, and ``sep=;``), and that separator."""
+    """Counts the lines before the header (empty lines, comments, ``sep=;``), and returns the separator of ``sep=``."""
     separator = None
     lines = text.splitlines()
     for number, line in enumerate(lines):
@@ -350,7 +350,7 @@ def _preamble(text: str) -> tuple[int, str | None]:
 
 
 def _is_header(lines: list[str]) -> bool:
-    """Returns True if a line that begins with # names the columns of the next, as #chrom does."""
+    """Returns True if a line that begins with # names the columns of the next line, as #chrom does."""
     if len(lines) < 2 or lines[0].startswith("# ") or lines[1].startswith("#"):
         return False
     mark = _separator(lines[:2])
@@ -358,7 +358,7 @@ def _is_header(lines: list[str]) -> bool:
 
 
 def _separator(lines: list[str]) -> str:
-    """Finds the delimiter by which the first rows have equally many cells, and the most of those."""
+    """Returns the delimiter that gives the first rows equally many cells, and the most of them."""
     best, separator = 1, ""
     for mark in SEPARATORS:
         try:

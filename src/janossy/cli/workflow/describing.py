@@ -1,4 +1,4 @@
-"""The kinds of the columns of sets, and of the target, for the screen and the report."""
+"""Descriptions of the columns of sets and of the target, for the screen and the report."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,18 +9,18 @@ import numpy as np
 from janossy.tables import Column, SetTable
 
 SHOWN = 4
-"""Categories that are named."""
+"""The number of categories that are named."""
 
 MAX_NAME = 40
-"""Characters of a category that are shown."""
+"""The number of characters of a category that are shown."""
 
 FEW = 20
-"""So few different whole numbers may be codes, or classes."""
+"""The most different whole numbers that may be codes or classes."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """A column in words: whose it is, elements' or sets', of which kind and why, with which values; what to look at."""
+    """A column in words: its owner (elements or sets), its kind with the reason, its values, and a hint."""
 
     name: str
     owner: str
@@ -32,7 +32,10 @@ class Described:
 
 
 def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterator[Described]:
-    """The columns of the elements, then those of the sets. ``reasons``: of kinds that a file's text was taken for."""
+    """Yields the columns of the elements, then those of the sets.
+
+    ``reasons``: by column, the reason for the kind of a file's text.
+    """
     for owner, columns in (("element", sets.elements), ("set", sets.context)):
         for name, column in columns.items():
             hint = ""
@@ -47,7 +50,7 @@ def describe(sets: SetTable, reasons: Mapping[str, str] | None = None) -> Iterat
 
 
 REASONS = {"numeric": "numbers", "categorical": "text, or named", "boolean": "true and false", "date": "dates"}
-"""Why a column is of its kind, where no file of text says more."""
+"""The reason for a column's kind, if no text file gives another."""
 
 SPELLED = {
     r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?": "amounts as text: --numeric {}?",
@@ -55,13 +58,11 @@ SPELLED = {
     r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*": "dates as text, taken as names: convert the column to dates",
     r"\[.*\]": "lists as text, taken as names: convert the column to lists",
 }
-"""Ways in which text spells something else."""
+"""The spellings of other things as text, with hints."""
 
 
 def _spelled(column: Column) -> str:
-    """Returns the form that nearly all categories of text have, with a place for the column's name; nothing for
-    names.
-    """
+    """Returns the hint for the spelling that nearly all categories of text have, or "" for plain names."""
     words = [x for x in column.categories if isinstance(x, str)]
     if len(words) < len(column.categories) or len(words) < 2:
         return ""
@@ -79,7 +80,7 @@ def _shortened(name: str) -> str:
 
 
 def values_of(column: Column) -> str:
-    """Says in a few words which values a column has."""
+    """Returns a short description of a column's values."""
     there = column[~column.missing()]
     if len(there) == 0:
         return "all missing"
@@ -98,7 +99,7 @@ def values_of(column: Column) -> str:
 
 
 def sizes_of(sets: SetTable) -> str:
-    """Says how many sets there are, of how many elements."""
+    """Returns a short description of the number and sizes of sets."""
     sizes = sets.sizes
     low, middle, high = sizes.min(), np.median(sizes), sizes.max()
     each = f"{low:,} each" if low == high else f"{low:,} to {high:,}, median {middle:,.0f}"
@@ -106,7 +107,7 @@ def sizes_of(sets: SetTable) -> str:
 
 
 def _num_codes(column: Column) -> int | None:
-    """Counts the different values of a column of few whole numbers; None for other columns."""
+    """Returns the number of different values in a column of few whole numbers, or None for other columns."""
     values = column.values[~column.missing()]
     if column.kind != "numeric" or len(values) == 0 or not np.array_equal(values, np.round(values)):
         return None
@@ -115,7 +116,7 @@ def _num_codes(column: Column) -> int | None:
 
 
 def _is_constant(column: Column, sets: SetTable) -> bool:
-    """Returns True if each set has one value only, and some have it more than once, and not all the same."""
+    """Returns True if each set has only one value, some set has it repeatedly, and sets differ."""
     sizes = sets.sizes
     if sizes.max() < 2 or len(column) == 0:
         return False

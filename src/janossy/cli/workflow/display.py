@@ -1,4 +1,4 @@
-"""The screen of a fit: what the columns are, a line for each candidate that was tried, and one that lives."""
+"""The screen of a fit: the columns, a line per candidate, and a progress line."""
 
 import sys
 import warnings
@@ -23,12 +23,12 @@ from janossy.estimators import Progress
 
 
 def screen() -> Console:
-    """Standard output; wide where it is no terminal."""
+    """Returns the console of standard output, 120 characters wide if it is not a terminal."""
     return Console() if sys.stdout.isatty() else Console(width=120)
 
 
 def show_columns(console: Console, columns: Sequence[Described]) -> None:
-    """Shows the kind of each column, and what to look at."""
+    """Prints the kind of each column, and hints."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("column", "per", "kind", "values", "missing", "reason"):
         table.add_column(title, overflow="fold")
@@ -42,13 +42,13 @@ def show_columns(console: Console, columns: Sequence[Described]) -> None:
 
 
 def say(console: Console, line: str, style: str | None = None) -> None:
-    """A line that holds names of the user's own, which are no markup."""
+    """Prints a line without markup, because it may hold the user's own names."""
     console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
 
 
 @contextmanager
 def warnings_said(console: Console) -> Iterator[None]:
-    """Each warning of ours as a line; others not."""
+    """Prints each UserWarning raised inside ``with`` as a line, and hides other warnings."""
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         try:
@@ -59,7 +59,7 @@ def warnings_said(console: Console) -> Iterator[None]:
 
 
 class _TimeLeft(ProgressColumn):
-    """The time until the search ends at the latest, which goes on between epochs."""
+    """A column with the time until the search ends at the latest. It counts down between epochs too."""
 
     def render(self, task: Task) -> Text:
         left = task.fields["end"] - monotonic()
@@ -67,11 +67,11 @@ class _TimeLeft(ProgressColumn):
 
 
 NOTES = {"out of time": "its part of the time was over before the planned epochs: more --time-budget trains it longer"}
-"""The meanings of a trial's notes."""
+"""Explanations of a trial's notes."""
 
 
 class FitDisplay:
-    """Shows a search as it goes: used as ``with``, and as the estimator's ``progress``."""
+    """The progress of a search on the screen, used in ``with`` and as the estimator's ``progress``."""
 
     def __init__(self, console: Console, score: str) -> None:
         self.console, self.score = console, score
@@ -97,7 +97,7 @@ class FitDisplay:
         self.bars.__exit__(kind, error, trace)
 
     def __call__(self, progress: Progress) -> None:
-        """Shows where the search is."""
+        """Updates the progress line, and prints a line after each trial."""
         if progress.trial is not None:
             self._tried(progress)
         elif progress.epoch.number == 1:
@@ -117,7 +117,7 @@ class FitDisplay:
         )
 
     def _first_epoch(self, progress: Progress) -> None:
-        """Says that a candidate's training will not end in time, when that is known first."""
+        """Warns as soon as it is known that a candidate's training will not end in time."""
         seconds, planned = progress.seconds - self.last, progress.epoch.planned
         if progress.candidate in self.told_slow or seconds * (planned - 1) <= progress.seconds_left:
             return
@@ -148,6 +148,6 @@ class FitDisplay:
 
 
 def duration(seconds: float) -> str:
-    """0:45; 12:05; 3:20:00."""
+    """Returns seconds as text: 0:45, 12:05 or 3:20:00."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -1,4 +1,4 @@
-"""The scores of a model on sets that are new to its networks: predictions, scores, and the worst errors."""
+"""The evaluation of a model on validation sets: predictions, scores, and the worst errors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ Model = SetClassifier | SetRegressor
 
 
 NUMBERS = (1, 2, 5, 10, 20)
-"""Numbers of permutations, as far as the model averages that many."""
+"""The numbers of permutations to score, up to the number that the model averages."""
 
 MAX_WORST = 6
 MAX_ELEMENTS = 200
-"""Sets of more are not taken apart: that takes as many predictions as they have elements."""
+"""The most elements of a set that is analysed. The analysis takes as many predictions as the set has elements."""
 
 SHOWN_ELEMENTS = 8
 SHOWN_COLUMNS = 5
@@ -29,14 +29,15 @@ SHOWN_COLUMNS = 5
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """V sets, each predicted by networks that left it out in training.
+    """Out-of-fold predictions of V sets.
 
-    Shapes: sets (V,), their numbers; targets and predictions (V,): classes, or numbers, or (V, t) of several targets;
-    probabilities (V, C) of the classes, None of numbers; quantiles (V, q) or (V, t, q) at ``levels`` (q,), if the model
-    predicts them.
+    Labels count as several targets, 0 or 1, with their ``names``. Times (V, 2) include events; their predictions are
+    (V,).
 
-    Labels are as many targets, 0 or 1, by their ``names``. Times (V, 2) have events beside them, and predictions (V,).
-    ``classes``: those of each target, whose probabilities stand side by side.
+    ``classes`` has one array per target, whose probabilities are side by side.
+
+    Shapes: sets (V,), the sets' numbers. Targets and predictions (V,), or (V, t) for several targets. Probabilities
+        (V, C), or None for numbers. Quantiles (V, q) or (V, t, q) at ``levels`` (q,), if the model predicts them.
     """
 
     sets: np.ndarray
@@ -50,18 +51,18 @@ class Evaluation:
 
     @property
     def are_times(self) -> bool:
-        """Returns True for times with events, of which predictions are hazards."""
+        """True for times with events, whose predictions are hazards."""
         return self.targets.ndim > self.predictions.ndim
 
     @property
     def columns(self) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Returns the name, the targets (V,) and the predictions (V,) of each target."""
+        """The name, the targets (V,) and the predictions (V,) of each target."""
         targets, predictions = (x.reshape(len(self.sets), -1).T for x in (self.targets, self.predictions))
         names = self.names if len(self.names) == len(targets) else ("",) * len(targets)
         return list(zip(names, targets, predictions, strict=True))
 
     def coverage(self) -> dict[str, float]:
-        """Returns the part of the targets between the outermost quantiles, by a name for it; empty without several."""
+        """Returns the fraction of targets between the outermost quantiles, by name; empty if there are not two."""
         if self.quantiles is None or len(self.levels) < 2:
             return {}
         within = (self.quantiles[..., 0] <= self.targets) & (self.targets <= self.quantiles[..., -1])
@@ -69,19 +70,22 @@ class Evaluation:
 
     @property
     def right(self) -> np.ndarray:
-        """Returns True for sets whose class is right, or all of several, (V,)."""
+        """Flags (V,) of sets whose class is right, or whose classes are all right."""
         right = self.predictions == self.targets
         return cast(np.ndarray, right.all(1) if right.ndim == 2 else right)
 
     def losses(self) -> np.ndarray:
-        """Returns the size of each error, (V,): what true classes lack in probability, or the distance of numbers.
+        """Returns the size of each set's error, (V,): 1 minus the probability of the true class, or a distance.
 
-        Of several targets it is the largest: of numbers, in standard deviations of their target.
+        For several targets it is the largest. Distances are then in standard deviations of their target.
         """
         return cast(np.ndarray, self.errors().max(1))
 
     def errors(self) -> np.ndarray:
-        """The size of each error, (V, t): what a class lacks, or of a number, in standard deviations of several."""
+        """Returns the size of each error, (V, t): 1 minus the true class's probability, or a distance.
+
+        With several targets, distances are in standard deviations.
+        """
         if self.probabilities is not None:
             parts = np.split(self.probabilities, np.cumsum([len(each) for each in self.classes])[:-1], axis=1)
             rows, columns = np.arange(len(self.sets)), self.targets.reshape(len(self.sets), -1).T
@@ -96,10 +100,12 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Misprediction:
-    """A set that was predicted wrong: ``elements`` are those that mattered most, each with the prediction's change.
+    """A wrongly predicted set.
 
-    ``largest``: the largest change of any of them. ``of``: which of several targets, whose error is the largest, they
-    mattered to. ``note``: why it was not taken apart.
+    - ``elements``: the elements that mattered most, each with the change of the prediction.
+    - ``largest``: the largest change of any element.
+    - ``of``: with several targets, the target with the largest error, which the changes refer to.
+    - ``note``: the reason why the set was not analysed.
     """
 
     name: str
@@ -113,14 +119,14 @@ class Misprediction:
 
 
 def task_of(model: Model) -> TaskName:
-    """Returns the task of the model."""
+    """Returns the name of the model's task."""
     return "classification" if isinstance(model, SetClassifier) else "regression"
 
 
 def evaluate(model: Model, targets: np.ndarray, names: Sequence[str] = ()) -> Evaluation:
-    """Returns the predictions of the validation sets, each by the networks that did not learn from it.
+    """Returns the out-of-fold predictions of the validation sets.
 
-    ``names``: those of the targets.
+    ``names``: the names of the targets.
     """
     sets, means = model._validation_means(None)
     if isinstance(model, SetClassifier):
@@ -140,20 +146,20 @@ def evaluate(model: Model, targets: np.ndarray, names: Sequence[str] = ()) -> Ev
 
 
 def places(classes: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Returns the place of each value among classes, which ascend."""
+    """Returns the position of each value in ``classes``, which ascend."""
     return np.searchsorted(classes, np.array(values.tolist()).astype(classes.dtype))
 
 
 def label_flags(classes: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Returns 0 or 1 for each set and label, (V, L). Labels that are not among the classes are left out."""
+    """Returns 0 or 1 for each set and label, (V, L). Labels outside of ``classes`` are ignored."""
     return np.array([[label in each for label in classes.tolist()] for each in labels], np.int64)
 
 
 def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: Sequence[str] = ()) -> dict[str, float]:
-    """Scores by name, the main one first. Classes weigh alike in the balanced accuracy, however rare.
+    """Returns scores by name, the main one first. All classes weigh the same in the balanced accuracy, however rare.
 
-    Of several targets, called ``names``: the mean of their R² or accuracy, and the scores of each. Of times with events
-    (V, 2): the concordance of the predicted hazards (V,).
+    For several targets with ``names``, it returns the mean R² or accuracy, and the scores of each. For times with
+    events (V, 2), it returns the concordance of the predicted hazards (V,).
     """
     if targets.ndim > predictions.ndim:
         risks, times = torch.from_numpy(predictions.astype(np.float64)), torch.from_numpy(targets.astype(np.float64))
@@ -180,9 +186,9 @@ def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: 
 
 
 def by_permutations(model: Model, targets: np.ndarray) -> list[tuple[int, float]]:
-    """Returns the main score for several numbers of permutations; none if the model draws no orders.
+    """Returns the main score for several numbers of permutations; empty if the model samples no orders.
 
-    Fewer permutations than all are some of those that the fit has drawn.
+    Smaller numbers use a part of the orders that the fit sampled.
     """
     if model.sensitivity_ is None:
         return []
@@ -200,9 +206,9 @@ def by_permutations(model: Model, targets: np.ndarray) -> list[tuple[int, float]
 
 
 def worst_predictions(model: Model, sets: SetTable, evaluation: Evaluation) -> Iterator[Misprediction]:
-    """Yields the sets that the model got most wrong, and which of their elements mattered to what it said.
+    """Yields the sets with the largest errors, and the elements that mattered most to their predictions.
 
-    Times with events have no such sets, as no single set has an error. Several targets are named.
+    Times with events have no such sets, because a single set has no error. Several targets are named.
     """
     if evaluation.are_times:
         return
@@ -239,7 +245,7 @@ def worst_predictions(model: Model, sets: SetTable, evaluation: Evaluation) -> I
 
 
 def _element(one: SetTable, i: int) -> str:
-    """Returns an element in words: its first columns."""
+    """Returns an element's first columns as text."""
     shown = [f"{name} {_value(column, i)}" for name, column in list(one.elements.items())[:SHOWN_COLUMNS]]
     return ", ".join(shown) + (", …" if len(one.elements) > SHOWN_COLUMNS else "")
 
@@ -249,7 +255,7 @@ def _value(column: Column, i: int) -> str:
 
 
 def _shown(values: np.ndarray, evaluation: Evaluation) -> str:
-    """Returns a class or number, several with their names, or the labels that are there."""
+    """Returns a class or number as text, several with their names, or the labels that are present."""
     if np.ndim(values) == 0:
         return _number(values[()] if isinstance(values, np.generic | np.ndarray) else values)
     if evaluation.probabilities is not None and all(np.array_equal(each, [0, 1]) for each in evaluation.classes):

@@ -1,4 +1,4 @@
-"""The plots of a fit's report, of plain arrays."""
+"""The plots of a fit's report, from plain arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from matplotlib.lines import Line2D
 
 from janossy.cli.pages import Colours, End, key, label_ends
 
-# Okabe and Ito's palette, told apart by colour-blind readers, in shades that stand out on white and on near-black.
+# Okabe and Ito's palette, which colour-blind readers can tell apart, in shades that stand out on both themes.
 LINES = ("#2b83c6", "#d55e00", "#009e73", "#cc79a7", "#c98b00", "#8f7ee0", "#8a8f98")
 OURS = LINES[0]
 
 MAX_NAMED = 12
-"""Classes whose counts are written in a confusion matrix; of more, shades alone."""
+"""The most classes whose counts are written in a confusion matrix. With more classes, only shades are shown."""
 
 BINS = 10
 
@@ -27,7 +27,7 @@ WIDTH = 8.4
 
 @dataclass(frozen=True)
 class Curve:
-    """The losses of one network by epoch, in training and in validation; ``label`` tells its candidate."""
+    """The losses of one network by epoch, in training and in validation. ``label`` names its candidate."""
 
     label: str
     training: Sequence[float]
@@ -35,7 +35,7 @@ class Curve:
 
 
 def learning_curves(curves: Sequence[Curve], colours: Colours) -> Figure:
-    """Returns the losses by epoch: training dashed, validation solid; networks of one candidate share a colour."""
+    """Draws the losses by epoch: training dashed, validation solid. Networks of one candidate share a colour."""
     figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
     axes = figure.subplots()
     labels = list(dict.fromkeys(curve.label for curve in curves))
@@ -60,7 +60,7 @@ def learning_curves(curves: Sequence[Curve], colours: Colours) -> Figure:
 
 
 def confusion(counts: np.ndarray, names: Sequence[str], colours: Colours) -> Figure:
-    """Draws, per class of sets (rows), the shares predicted as each class (columns), and their numbers.
+    """Draws a confusion matrix: per true class (rows), the shares and counts predicted as each class (columns).
 
     Shapes: counts (C, C), ints, true by predicted.
     """
@@ -88,7 +88,7 @@ def confusion(counts: np.ndarray, names: Sequence[str], colours: Colours) -> Fig
 
 
 def residuals(predictions: np.ndarray, targets: np.ndarray, colours: Colours) -> Figure:
-    """Target less prediction against prediction, (B,) each; of many sets, how many there are in each hexagon."""
+    """Draws target minus prediction against prediction, (B,) each; for many sets, their number per hexagon."""
     figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
     axes = figure.subplots()
     left = targets - predictions
@@ -105,7 +105,7 @@ def residuals(predictions: np.ndarray, targets: np.ndarray, colours: Colours) ->
 
 
 def confidence(probabilities: np.ndarray, right: np.ndarray, colours: Colours) -> Figure:
-    """Draws how often a predicted class is right, by its probability, in bins of equally many sets.
+    """Draws the share of right predictions by probability of the predicted class, in bins of equally many sets.
 
     Shapes: probabilities (B,) of the predicted class, right (B,) bools.
     """
@@ -125,7 +125,7 @@ def confidence(probabilities: np.ndarray, right: np.ndarray, colours: Colours) -
 
 
 def means(predictions: np.ndarray, targets: np.ndarray, colours: Colours) -> Figure:
-    """Returns the mean target against the mean prediction, in bins of equally many sets, with its standard error."""
+    """Draws the mean target against the mean prediction, in bins of equally many sets, with its standard error."""
     figure, (axes, below) = _calibration_axes()
     order = np.array_split(np.argsort(predictions, kind="stable"), min(BINS, len(predictions)))
     said = np.array([predictions[members].mean() for members in order])
@@ -143,7 +143,7 @@ def means(predictions: np.ndarray, targets: np.ndarray, colours: Colours) -> Fig
 
 
 def by_permutations(nums: Sequence[int], scores: Sequence[float], name: str, colours: Colours) -> Figure:
-    """Returns the score against the number of permutations that a prediction averages."""
+    """Draws the score against the number of permutations that a prediction averages."""
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     axes = figure.subplots()
     axes.plot(nums, scores, "o-", color=OURS, linewidth=1.5, markersize=4.5)
@@ -156,7 +156,7 @@ def by_permutations(nums: Sequence[int], scores: Sequence[float], name: str, col
 
 
 def binned(probabilities: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """In bins of equally many sets: the mean probability, the share that is right, the number of sets."""
+    """Returns per bin of equally many sets: the mean probability, the share that is right, and the number of sets."""
     order = np.array_split(np.argsort(probabilities, kind="stable"), min(BINS, len(probabilities)))
     said = np.array([probabilities[members].mean() for members in order])
     is_so = np.array([right[members].mean() for members in order])
@@ -164,11 +164,11 @@ def binned(probabilities: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np
 
 
 def wilson(shares: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's 95 % intervals of shares of so many (Wilson, 1927)."""
+    """Returns Wilson's 95 % intervals for shares of so many sets (Wilson, 1927)."""
     z = 1.96
     centre = (shares + z**2 / (2 * counts)) / (1 + z**2 / counts)
     half = z / (1 + z**2 / counts) * np.sqrt(shares * (1 - shares) / counts + z**2 / (4 * counts**2))
-    # Rounding must not put a share of 0 or 1 outside its interval.
+    # Without this, rounding could put a share of 0 or 1 outside of its interval.
     return np.minimum(centre - half, shares).clip(0), np.maximum(centre + half, shares).clip(max=1)
 
 

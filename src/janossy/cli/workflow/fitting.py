@@ -1,4 +1,4 @@
-"""The work of ``janossy fit``: from tables to the folder of a model, with a report."""
+"""The work of ``janossy fit``: from tables to a model's folder with a report."""
 
 import os
 import platform
@@ -36,15 +36,15 @@ from janossy.files.atomic import Taken, beside, claimed, write_whole
 from janossy.saving.reading import digest, version_of
 
 FOLDS = 5
-"""The number of folds for few sets, unless ``validation`` says otherwise."""
+"""The number of folds for few sets, unless ``validation`` gives another."""
 
 LARGEST = 1e30
-"""The largest target: predictions are in float32, and errors are squared."""
+"""The largest target. Predictions are float32, and errors are squared."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The request to ``janossy fit``."""
+    """The arguments of a ``janossy fit``."""
 
     files: tuple[Path, ...]
     recipe: Recipe
@@ -58,19 +58,21 @@ class Request:
     dialect: Dialect = ANY
     """The dialect of CSV files."""
     drop_ids: bool = False
-    """True if columns that only tell rows or sets apart are left out."""
+    """True if columns that only identify rows or sets are left out."""
     of_numbers: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of a regressor alone: its loss."""
+    """The settings of a regressor only: its loss."""
     ordinal: bool = False
     """True if the classes ascend."""
 
 
 def fit(request: Request) -> None:
-    """Reads the tables, fit, and write the folder of the model: whole, or not at all.
+    """Reads the tables, fits, and writes the model's folder, whole or not at all.
 
-    Raises: BadArgument for what is wrong in the tables; OSError; FloatingPointError if training diverges;
-        typer.Exit with 130 after Ctrl-C, and 143 after SIGTERM: the best so far is written, or nothing if there is
-        nothing to write, or after a second signal.
+    After Ctrl-C or SIGTERM the best model so far is written. Nothing is written if there is no model yet, or after a
+    second signal.
+
+    Raises: BadArgument for invalid tables. OSError. FloatingPointError if training diverges. typer.Exit with 130 after
+        Ctrl-C, and with 143 after SIGTERM.
     """
     rank = Processes.found(request.settings["device"]).rank if request.stream else 0
     console = screen() if rank == 0 else Console(quiet=True)
@@ -114,7 +116,7 @@ def _written(
     interrupts: Interrupts,
     writes: bool,
 ) -> tuple[Record, Path] | None:
-    """Fits, and write the model, if this process is the one that writes; what is told of it, and where it is."""
+    """Fits, and writes the model if this process ``writes``. Returns the record and the place of the model."""
     sets = read.sets
     model, seconds = _trained(request, read, targets, task, console)
     if not writes:
@@ -150,23 +152,23 @@ def _written(
     record = replace(record, model=digest(folder))
     write_whole(folder / NAME, record.to_json())
     try:
-        from janossy.cli.workflow.report import report  # it imports plots, for which no fit has to wait
+        from janossy.cli.workflow.report import report  # imports plots, which a fit need not wait for
 
         by = "SIGTERM" if interrupts.number == signal.SIGTERM else "Ctrl-C"
         metadata = {"ended": f"by {by}, with the best so far"} if interrupts.came else {}
         write_whole(
             folder / "report.html", report(model, sets, evaluation, record, metadata | _metadata(model), read.reasons)
         )
-    finally:  # rather a model without a report than none
+    finally:  # a model without a report is better than none
         place = _move(folder, request.out, console)
     return record, place
 
 
 @contextmanager
 def _place(out: Path, writes: bool) -> Iterator[Path]:
-    """Gives a new folder beside ``out``, before training, and keeps other fits away from it until the end.
+    """Gives a new folder beside ``out`` before training, and keeps other fits away from it until the end.
 
-    Raises: BadArgument if another fit writes there.
+    Raises: BadArgument if another fit is writing there.
     """
     try:
         with claimed(out) if writes else beside(out) as part:
@@ -178,7 +180,7 @@ def _place(out: Path, writes: bool) -> Iterator[Path]:
 
 
 def _move(folder: Path, out: Path, console: Console) -> Path:
-    """Moves the model to its place; if something has come there meanwhile, beside it."""
+    """Moves the model to ``out``, or beside it if something has appeared there meanwhile. Returns its place."""
     if not out.exists() and not out.is_symlink():
         folder.rename(out)
         return out
@@ -189,7 +191,10 @@ def _move(folder: Path, out: Path, console: Console) -> Path:
 
 
 def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskName]:
-    """Returns the sets, their targets, and what these are."""
+    """Returns the sets, their targets, and the task, and prints them.
+
+    Raises: BadArgument for tables or targets that cannot be learnt.
+    """
     if request.stream:
         read = stream_to_fit(request.files, request.recipe)
     else:
@@ -204,7 +209,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
         raise BadArgument(f"{files}: the target {names[0]!r} holds dates. Make numbers of them, such as days.")
     if task == "regression" and targets.dtype.kind not in "iufb":
         raise BadArgument(
-            f"{files}: the target {names[0]!r} is text, which no regression can predict. Leave --task out."
+            f"{files}: the target {names[0]!r} is text, which a regression cannot predict. Leave --task out."
         )
     piece = "" if read.stream is None else f"{len(read.stream):,} sets, of which the first "
     say(console, f"{files}: {piece}{sizes_of(read.sets)}")
@@ -226,7 +231,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
             if values.dtype.kind == "f" and (values != np.round(values)).any():
                 raise BadArgument(
                     f"{files}: the target {name!r} holds numbers such as {values[values != np.round(values)][0]:.6g}, "
-                    "which are no classes. Leave --task out, or round them."
+                    "which are not classes. Leave --task out, or round them."
                 )
             _show_classes(console, name, values, reason)
         return read, targets, task
@@ -238,7 +243,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
 
 
 def _show_classes(console: Console, name: str, values: np.ndarray, reason: str) -> None:
-    """Prints how many classes, or labels, a target has, and which are rare."""
+    """Prints the number of classes or labels of a target, and the rare ones."""
     are_labels = isinstance(values[0], frozenset)
     everything = [label for each in values for label in each] if are_labels else values
     different, counts = np.unique(np.array(everything), return_counts=True)
@@ -297,7 +302,7 @@ def _score_name(request: Request, task: TaskName) -> str:
 
 
 def _metadata(model: Model) -> dict[str, str]:
-    """Settings and versions, for the report."""
+    """Returns settings and versions for the report."""
     settings = {
         name: str(value)
         for name, value in model.get_params().items()

@@ -1,6 +1,4 @@
-"""The work of ``janossy group``: from tables of one row per element, in any order, to a Parquet file of one row per
-set.
-"""
+"""The work of ``janossy group``: from tables of one row per element, in any order, to a file of one row per set."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -27,14 +25,14 @@ except ImportError as error:
 
 READ = {**FORMATS, ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
 CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *COMPRESSED)}
-"""The files that are read, by the ends of their names."""
+"""The formats of files that are read, by the endings of their names."""
 
 ROW = "janossy_row"
-"""The number of each row, by which those of a set keep their order."""
+"""The column of row numbers, which keeps the order of the rows of a set."""
 
 BATCH = 2**16
 GROUP = 2**17
-"""Elements of a row group: what a reader of the file holds at a time is a few of them."""
+"""The elements of a row group. A reader of the file holds a few row groups at a time."""
 
 
 def group(
@@ -46,15 +44,16 @@ def group(
     dialect: Dialect = ANY,
     tell: Callable[[str], None] = lambda text: None,
 ) -> int:
-    """Writes one row per set, in the order of their ids: these, ``set_columns``, and lists of all others in step.
+    """Writes one row per set in the order of ids: the ids, ``set_columns``, and lists of all other columns.
 
-    DuckDB sorts the rows, by id and then as they stand, and spills to disk beside ``out`` what exceeds ``memory``, such
-    as "4GB" (by default four fifths of the machine's); its own function that makes lists would not spill
-    (https://duckdb.org/docs/stable/guides/performance/how_to_tune_workloads). CSV files are read twice, for the
-    types of their columns first. ``tell``: takes remarks. Returns the number of sets.
+    DuckDB sorts the rows by id, then by their order in the files. What exceeds ``memory``, such as "4GB" (by default
+    four fifths of the machine's), spills to disk beside ``out``. DuckDB's own function that makes lists would not spill
+    (https://duckdb.org/docs/stable/guides/performance/how_to_tune_workloads). CSV files are read twice, first for the
+    types of their columns. ``tell`` is called with remarks.
 
-    Raises: BadArgument for files that are not there or not alike, columns that there are not, a row without an id, or a
-        column of a set that is not constant in it; OSError. Of the file is then nothing there.
+    Returns: the number of sets.
+    Raises: BadArgument for files that do not exist or differ, unknown columns, or a row without an id. BadArgument for
+        a column of the sets that is not constant in a set. OSError. No partial file is left behind.
     """
     with ExitStack() as kept:
         try:
@@ -67,7 +66,10 @@ def group(
 def _open(
     paths: Sequence[str], set_id: Sequence[str], dialect: Dialect, kept: ExitStack, tell: Callable[[str], None]
 ) -> Files:
-    """Returns all files, CSV or not, of one schema."""
+    """Returns all files, CSV or not, of one schema.
+
+    Raises: BadArgument or ValueError for files that differ or cannot be read.
+    """
     matches = [found_files(path, READ | CSV)[1] for path in paths]
     of_text = [file for files in matches for file in files if ending_of(file) in CSV]
     others = [
@@ -122,17 +124,17 @@ def _group(
 
 
 class _Rows:
-    """The rows of the files, one after the other, with their numbers."""
+    """The rows of the files, end to end, with their numbers."""
 
     def __init__(self, files: Files, set_id: Sequence[str]) -> None:
         self.files, self.set_id = files, set_id
         self.ends: list[int] = []
         self.wrong: BadArgument | None = None
-        """The error that ended the reading, which DuckDB would say in other words."""
+        """The error that ended the reading. DuckDB would change its words."""
         self.constant = set(files.schema.names) - set(set_id)
-        """The columns that have had one value in each set so far."""
+        """The columns that have been constant in each set so far."""
         self.several = False
-        """True if a set has had several rows."""
+        """True if some set has several rows."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         row = 0
@@ -152,7 +154,7 @@ class _Rows:
             self.ends.append(row)
 
     def _check(self, batch: pa.RecordBatch, path: str) -> None:
-        """Raises a BadArgument for damaged offsets or text, which would end the process."""
+        """Raises a BadArgument for damaged offsets or text, which would crash the process."""
         try:
             batch.validate(full=True)
         except pa.ArrowException as error:
@@ -160,7 +162,7 @@ class _Rows:
             raise self.wrong from None
 
     def place(self, row: int) -> str:
-        """Returns the name of a row in errors, from 1 on."""
+        """Names a row in errors, counted from 1."""
         number = int(np.searchsorted(self.ends, row, side="right"))
         return f"{self.files.names[number]}, row {row - (self.ends[number - 1] if number else 0) + 1}"
 
@@ -187,7 +189,7 @@ def _write(connection: Any, rows: _Rows, set_id: Sequence[str], set_columns: Seq
 
 
 def _whole_sets(batches: Iterator[pa.RecordBatch], set_id: Sequence[str]) -> Iterator[tuple[pa.Table, np.ndarray]]:
-    """Yields the sorted rows again, cut where a set ends, and where in them sets begin."""
+    """Yields the sorted rows in tables of whole sets, with the rows at which sets begin."""
     waiting: list[pa.Table] = []
     for batch in batches:
         table = pa.Table.from_batches([batch])
@@ -207,7 +209,7 @@ def _whole_sets(batches: Iterator[pa.RecordBatch], set_id: Sequence[str]) -> Ite
 def _groups(
     pieces: Iterator[tuple[pa.Table, np.ndarray]], rows: _Rows, set_id: Sequence[str], set_columns: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """Yields one row per set, of so many elements together as a row group is to have."""
+    """Yields one row per set, in tables of about the size of a row group."""
     waiting: list[pa.Table] = []
     num = 0
     for table, firsts in pieces:
@@ -241,7 +243,7 @@ def _as_lists(
 def _check_constant(
     values: pa.Array, firsts: np.ndarray, name: str, table: pa.Table, rows: _Rows, set_id: Sequence[str]
 ) -> None:
-    """Raises a BadArgument, naming two rows, unless the values of each set are one."""
+    """Raises a BadArgument, naming two rows, unless the values are constant in each set."""
     alike = _alike(values, firsts)
     if alike.all():
         return
@@ -256,7 +258,7 @@ def _check_constant(
 
 
 def _alike(values: pa.Array, firsts: np.ndarray) -> np.ndarray:
-    """Returns True for values equal to that of the first row of their set, bool (N,); False if types do not compare."""
+    """Flags values (N,) that equal that of the first row of their set. Types that do not compare give False."""
     first = values.take(pa.array(np.repeat(firsts, np.diff(np.append(firsts, len(values))))))
     try:
         equal = pc.equal(values, first)

@@ -15,13 +15,13 @@ from janossy.saving.reading import Contents, SavedModelError, shapes
 from janossy.tables.codes import Categories, Code
 
 MAX_NAMED = 12
-"""So many columns, or classes, are named."""
+"""The most columns or classes that are named."""
 MAX_NAME = 200
-"""Characters of a name that are shown."""
+"""The most characters of a name that are shown."""
 
 
 def inspect(folder: Path) -> None:
-    """Prints what is known of a model. Raises: BadArgument for a folder that holds no model."""
+    """Prints a description of a model. Raises: BadArgument for a folder that does not hold a model."""
     try:
         saved, contents = read_estimator(folder)
         if isinstance(saved, SavedClassifier):
@@ -43,7 +43,7 @@ def inspect(folder: Path) -> None:
 
 
 def printable(text: str) -> str:
-    """Returns text in which characters that move a terminal's cursor, or colour it, are escaped."""
+    """Returns text with escapes for characters that move or colour a terminal's cursor."""
     return "".join(x if x.isprintable() else x.encode("unicode_escape").decode() for x in text)
 
 

@@ -21,7 +21,7 @@ from janossy.saving import SavedModelError
 
 
 def load_model(folder: Path) -> SetClassifier | SetRegressor:
-    """Returns the estimator in a folder, or in one zip. Raises: BadArgument if there is no model, or a damaged one."""
+    """Returns the estimator in a folder or zip. Raises: BadArgument if there is no model, or it is damaged."""
     try:
         return load(folder)
     except SavedModelError as error:
@@ -45,9 +45,9 @@ def predict(
     dialect: Dialect = ANY,
     mark_far: bool = False,
 ) -> None:
-    """Reads a model and tables, predict each set, and write the predictions: whole, or not at all.
+    """Reads a model and tables, predicts each set, and writes the predictions, whole or not at all.
 
-    Raises: BadArgument for what is wrong in the tables or the model; OSError.
+    Raises: BadArgument for invalid tables or an invalid model; OSError.
     """
     console = screen()
     model, record = load_model(folder), Record.read(folder)
@@ -87,14 +87,14 @@ def predict(
 
 
 def _are_text(model: Model) -> bool:
-    """Returns True for classes that are text, as those of a CSV file are then too."""
+    """Returns True if all classes are text. Those of a CSV file are then read as text too."""
     return isinstance(model, SetClassifier) and all(
         classes.dtype.kind in "OU" for classes in model._class_targets.classes
     )
 
 
 def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: Recipe) -> str:
-    """Returns the scores, or the reason for having no scores."""
+    """Returns the scores as text, or the reason for having no scores."""
     if isinstance(model, SetClassifier) and model._class_targets.kind == "labels":
         if not isinstance(targets[0], frozenset):
             return f"it holds no lists of labels, as in training, but {targets[0]!s}"

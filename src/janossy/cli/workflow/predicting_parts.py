@@ -1,4 +1,5 @@
-"""Predictions of many files, for ``janossy predict --out FOLDER``: parts, several workers, resumed after any end."""
+"""Predictions of many files, for ``janossy predict --out FOLDER``: in parts, by several workers, resumed after a
+kill."""
 
 import json
 import os
@@ -23,31 +24,31 @@ from janossy.saving import SavedModelError
 from janossy.tables.files import Files, open_files
 
 PLAN = "_plan.json"
-"""Readers of folders of Parquet files pass over what begins with an underscore."""
+"""The file of the plan. Readers of Parquet folders skip names that begin with an underscore."""
 
 PART = 2**16
-"""Sets of a part, at least: a part has whole row groups."""
+"""The fewest sets of a part. A part has whole row groups."""
 
 BATCH = 4096
-"""Sets that are read, predicted and written at a time."""
+"""The number of sets that are read, predicted and written at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A stretch of a file's row groups, whose predictions are one file: what a worker does at a time."""
+    """A range of a file's row groups, with one output file: a worker's task."""
 
     predictor: SetPredictor
     fragment: Any
-    """The fragment of ``pyarrow.dataset``, cut to these row groups."""
+    """The fragment of ``pyarrow.dataset``, restricted to these row groups."""
     schema: pa.Schema
-    """The schema of all files: they may have their columns in another order."""
+    """The schema of all files. A file may have the columns in another order."""
     first_row: int
     num_rows: int
     out: Path
 
     @property
     def name(self) -> str:
-        """Returns the name of the part, for a reader."""
+        """The name of the part, for messages."""
         return f"{self.fragment.path}, rows {self.first_row + 1:,} to {self.first_row + self.num_rows:,}"
 
     @property
@@ -55,7 +56,7 @@ class Part:
         return self.num_rows
 
     def run(self, progress: Callable[[float], None]) -> list[str]:
-        """Writes the predictions, unless they are there; what there was to warn of."""
+        """Writes the predictions unless their file exists, and returns the warnings."""
         with warnings.catch_warnings(record=True) as raised, beside(self.out) as part:
             warnings.simplefilter("always")
             if self.out.exists():
@@ -80,7 +81,7 @@ class Part:
 
 
 def parts(files: Files, predictor: SetPredictor, out: Path) -> list[Part]:
-    """Returns all parts of these files, of about ``PART`` sets each."""
+    """Returns all parts of these files, each with at least ``PART`` sets except the last of a file."""
     planned: list[Part] = []
     for fragment in files.fragments:
         first_row = 0
@@ -94,7 +95,7 @@ def parts(files: Files, predictor: SetPredictor, out: Path) -> list[Part]:
 
 
 def _stretches(sizes: Sequence[int]) -> Iterator[range]:
-    """Row groups that follow each other, of at least ``PART`` rows but for the last."""
+    """Yields ranges of consecutive row groups with at least ``PART`` rows. The last may have fewer."""
     begin = num = 0
     for i, size in enumerate(sizes):
         num += size
@@ -104,9 +105,9 @@ def _stretches(sizes: Sequence[int]) -> Iterator[range]:
 
 
 def begin(planned: Sequence[Part], out: Path) -> list[Part]:
-    """Returns the parts that are not there yet, in a folder that is new, or was begun by the same command.
+    """Returns the parts still to be written, in a folder that is new or was begun by the same command.
 
-    Raises: BadArgument for a folder of anything else; OSError.
+    Raises: BadArgument for a folder with other contents; OSError.
     """
     plan = json.dumps(_plan(planned), indent=1).encode()
     if (out / PLAN).is_file():
@@ -126,7 +127,7 @@ def begin(planned: Sequence[Part], out: Path) -> list[Part]:
 
 
 def _plan(planned: Sequence[Part]) -> dict[str, Any]:
-    """Returns the plan, which is equal for commands that write the same, to the last bit."""
+    """Returns the plan. Commands have equal plans if they write the same predictions, to the last bit."""
     predictor = planned[0].predictor
     files = {part.fragment.path: os.stat(part.fragment.path) for part in planned}
     return {
@@ -140,11 +141,11 @@ def _plan(planned: Sequence[Part]) -> dict[str, Any]:
 
 
 ENGINES = {"local": "janossy.batch.workers", "ray": "janossy.batch.workers_on_ray"}
-"""The module in which each has its function ``work``."""
+"""The module of each engine. Its function ``work`` runs the jobs."""
 
 
 def work_here(jobs: Sequence[Part], num_workers: int) -> Iterator[Event[Part]]:
-    """Yields the jobs in this process, with all its threads."""
+    """Runs the jobs in this process, with all its threads, and yields their events."""
     for job in jobs:
         try:
             yield Event("done", job, job.run(lambda units: None))
@@ -161,10 +162,10 @@ def predict_parts(
     engine: str,
     num_workers: int,
 ) -> None:
-    """Predicts the sets of Parquet files, a row each, to a folder of Parquet files; those that are there already stay.
+    """Predicts the sets of Parquet files, one per row, to a folder of Parquet files. Existing parts stay.
 
-    Raises: BadArgument for what is wrong in the arguments, the model or the files' columns; ChildProcessError if a part
-        failed, naming the first, when the others are done; ImportError without the engine; OSError.
+    Raises: BadArgument for invalid arguments, an invalid model, or other columns. ChildProcessError if parts failed,
+        naming the first, after the other parts are done. ImportError without the engine. OSError.
     """
     console = screen()
     work = work_here if (engine, num_workers) == ("local", 1) else import_module(ENGINES[engine]).work
@@ -172,7 +173,7 @@ def predict_parts(
     targets = record.recipe.target if record is not None and len(record.recipe.target) > 1 else ()
     try:
         predictor = SetPredictor(model, keep=set_id or None, targets=targets, num_permutations=num_permutations)
-        files = open_files([path.absolute() for path in paths])  # workers stand elsewhere
+        files = open_files([path.absolute() for path in paths])  # workers may have another working directory
         schema = predictor.schema(files.schema)
     except (SavedModelError, ValueError, FileNotFoundError) as error:
         raise BadArgument(in_options(error)) from error

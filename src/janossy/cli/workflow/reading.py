@@ -1,4 +1,4 @@
-"""Tables as files: Parquet, Arrow, CSV, JSON lines; several of one schema, whose rows know their file."""
+"""Tables from files: Parquet, Arrow, CSV and JSON lines. Several files with one schema are one table."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from janossy.tables.columns import index_columns, is_text, one_chunk, without_vi
 from janossy.tables.files import COMPRESSED
 
 PARQUET, ARROW = b"PAR1", b"ARROW1"
-"""The beginnings of files, whatever they are called."""
+"""The first bytes of these formats, whatever the files are called."""
 
 CSV = (".csv", ".tsv")
 LINES = (".jsonl", ".ndjson")
@@ -27,9 +27,11 @@ ENDINGS = (".parquet", ".pq", *CSV, *LINES, ".arrow", ".feather", ".ipc")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of one file after those of another. ``ends``: the number of rows up to the end of each file.
+    """The rows of several files, end to end.
 
-    ``taken``: what columns of text were read as; ``notes``: lines for the reader.
+    - ``ends``: the number of rows up to the end of each file.
+    - ``taken``: the types as which columns of text were read.
+    - ``notes``: lines for the user.
     """
 
     table: pa.Table
@@ -45,13 +47,13 @@ class Rows:
         return f"{self.files[number]}, row {row - begin + 1}"
 
     def some(self, rows: np.ndarray) -> "Rows":
-        """Returns some of the rows, ascending, which keep their places in the files."""
+        """Returns some of the rows, which ascend. They keep their places in the files."""
         return _SomeRows(self.table.take(pa.array(rows)), self.files, self.ends, self.taken, self.notes, rows)
 
 
 @dataclass(frozen=True, eq=False)
 class _SomeRows(Rows):
-    """Rows of which others are left out; ``numbers``: where they stand among all."""
+    """A selection of rows. ``numbers``: their positions among all rows."""
 
     numbers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -60,18 +62,19 @@ class _SomeRows(Rows):
 
 
 def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, dialect: Dialect = ANY) -> Rows:
-    """Returns the rows of these files, by how they begin and what their names end in.
+    """Returns the rows of these files, whose formats are known from their first bytes and their names.
 
-    They must have the same columns, in whatever order. Whole numbers and others go together, text and numbers do not.
-    The columns of all CSV files have types together: those that ``roles`` and all their values ask for, or those that
-    Parquet and Arrow files beside them have.
+    The files must have the same columns, in any order. Whole numbers and other numbers can be mixed; text and numbers
+    cannot. A column has one type in all CSV files. It follows from ``roles`` and from all values, or from Parquet and
+    Arrow files beside them.
 
-    Raises: BadArgument, naming the file, for one that is not there, empty, damaged or of another kind, and, naming also
-        the column, for two columns of one name, and schemas that differ.
+    Raises: BadArgument, naming the file, for one that does not exist, or is empty, damaged or of another format. For
+    two
+        columns of one name, and for schemas that differ, it also names the column.
     """
     roles = roles or {}
     if len({file.resolve() for file in files}) < len(files):
-        raise BadArgument(f"the tables are to be different files; got {', '.join(map(str, files))}.")
+        raise BadArgument(f"expected tables in different files; got {', '.join(map(str, files))}.")
     read = [_read(file, dialect) for file in files]
     tables, notes = [table for table, _ in read], []
     for number, table in enumerate(tables):
@@ -110,18 +113,18 @@ def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, 
 
 
 def ending_of(file: Path) -> str:
-    """Returns the ending that tells its kind: .csv for a .csv.gz."""
+    """Returns the ending that shows the format: .csv for a .csv.gz."""
     ending = file.suffix.lower()
     inner = Path(file.stem).suffix.lower()
     return inner if ending in COMPRESSED and inner in (*CSV, *LINES) else ending
 
 
 def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
-    """Returns the table, and whether its columns are text whose types are not known yet."""
+    """Returns the table, and True if its columns are text whose types are not known yet."""
     if not file.exists():
         raise BadArgument(f"there is no file {file}.")
     if not file.is_file():
-        raise BadArgument(f"{file} is no file. Name the files in it.")
+        raise BadArgument(f"{file} is not a file. Name the files in it.")
     ending = ending_of(file)
     if ending not in ENDINGS:
         raise BadArgument(
@@ -154,19 +157,19 @@ def _parquet(file: Path) -> pa.Table:
 
 
 def _arrow(file: Path, is_file: bool) -> pa.Table:
-    """Returns the table in memory: of a file that is mapped, another program could change the values."""
+    """Returns the table in memory. Another program could change the values of a file that is mapped."""
     with pa.OSFile(str(file)) as opened:
         return (ipc.open_file if is_file else ipc.open_stream)(opened).read_all()
 
 
 def _validated(table: pa.Table) -> pa.Table:
-    """The table itself. Raises: ArrowInvalid where offsets or text are damaged, which would end the process later."""
+    """Returns the table after a check. Raises: ArrowInvalid for damaged offsets or text, which would crash later."""
     table.validate(full=True)
     return without_views(table)
 
 
 def _json_lines(file: Path, dialect: Dialect) -> pa.Table:
-    """Returns one row per line, an object each. Numbers keep all their digits."""
+    """Returns the table of a file with one object per line. Numbers keep all their digits."""
     columns: dict[str, list[Any]] = {}
     num = 0
     with ExitStack() as kept, plain_text(file, dialect.encoding, kept).open(encoding="utf-8-sig") as lines:
@@ -197,7 +200,7 @@ def _json_column(values: list[Any]) -> pa.Array:
 
 
 def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Role | None, spelling: Spelling) -> Taken:
-    """Gives the column of all CSV files one type, in place; what it is."""
+    """Gives a column one type in all tables from CSV files, in place, and returns that type."""
     given = [table.schema.field(name).type for table, is_read in zip(tables, of_text, strict=True) if not is_read]
     facts = Facts()
     for table, is_read in zip(tables, of_text, strict=True):
@@ -215,7 +218,7 @@ def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Rol
                 if of_text[number]
             }
             break
-        except pa.ArrowException as error:  # a day that does not exist, a list that does not end
+        except pa.ArrowException as error:  # such as a day that does not exist, or an unclosed list
             what = {"list": "lists", "separated": "lists"}.get(taken.kind, "dates and times")
             reason = str(error).splitlines()[0][:80]
             taken = Taken("text", "text", f"looks like {what}, and not all can be read: taken as text ({reason})")
@@ -233,7 +236,7 @@ def _is_words(kind: pa.DataType) -> bool:
 
 
 def _make_alike(tables: list[pa.Table], name: str, from_csv: Sequence[bool], text: bool) -> None:
-    """Gives ids one type, in place: text where some are text, or are to be."""
+    """Gives a column of ids one type in all tables, in place: text if some are text, or ``text`` is True."""
     kinds = [table.schema.field(name).type for table in tables]
     if not text and (not any(from_csv) or all(map(pa.types.is_integer, kinds))):
         return
@@ -243,7 +246,7 @@ def _make_alike(tables: list[pa.Table], name: str, from_csv: Sequence[bool], tex
 
 
 def _differing(files: Sequence[Path], tables: Sequence[pa.Table]) -> BadArgument:
-    """Finds the column that has other types in another file than in the first."""
+    """Returns the error for the first column whose type differs from that in the first file."""
     for file, table in zip(files, tables, strict=True):
         for ours, theirs in zip(table.schema, tables[0].schema, strict=True):
             try:

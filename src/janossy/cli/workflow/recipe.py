@@ -1,4 +1,4 @@
-"""Recipe: how the rows of a table become sets and their targets, alike for fit and for predict."""
+"""The recipe for making sets and targets from the rows of a table, the same for fit and predict."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -29,19 +29,21 @@ TOGETHER = (
     *(("target", "numeric"), ("target", "categorical")),
     *(("set_id", "groups"), ("drop", "groups"), ("drop", "weight")),
 )
-"""Options that may name the same column."""
+"""Pairs of options that may name the same column."""
 
 OF_COLUMNS = ("set_id", "target", "drop", "weight", "groups", "event")
-"""Options that name columns of the table, and no fields within them."""
+"""Options that name columns of the table, but not fields within them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """Sets of tables, their targets, (B,) or (B, t), if there are any, and their ids as the tables have them.
+    """The sets of tables, their targets, (B,) or (B, t), if there are any, and their ids as in the tables.
 
-    Of a ``stream`` these are the first piece. ``labelled``: which sets have a target (B,), if not all of those that are
-    predicted. ``notes``: lines for the reader; ``reasons``: why columns of text are read as what they are.
-    ``weights`` and ``groups`` (B,): how much each set counts in a fit, and the number of its group.
+    - With a ``stream``, the sets are those of the first piece.
+    - ``labelled``: flags (B,) of sets with a target, if not all predicted sets have one.
+    - ``notes``: lines for the user.
+    - ``reasons``: the reasons for the types of columns of text.
+    - ``weights`` and ``groups`` (B,): the weight of each set in a fit, and its group number.
     """
 
     sets: SetTable
@@ -63,9 +65,10 @@ def sets_to_fit(
     dialect: Dialect = ANY,
     drop_ids: bool = False,
 ) -> Read:
-    """The sets of these tables that have a target, and their targets. ``drop_ids`` leaves out columns that only count.
+    """Returns the sets of these tables that have a target, with their targets.
 
-    Raises: BadArgument, naming file, column and row, for what is wrong in them.
+    ``drop_ids`` leaves out columns that only count rows or sets.
+    Raises: BadArgument, naming file, column and row, for invalid data.
     """
     named = {option: names for option, names in asdict(recipe).items() if names and option != "null_values"}
     check_apart(recipe)
@@ -108,18 +111,18 @@ def _all(named: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _as_numbers(rows: Rows, recipe: Recipe, targets: np.ndarray) -> np.ndarray:
-    """Numbers that the texts of one target spell. Raises: BadArgument for a text that spells no number."""
+    """Returns the texts of one target as numbers. Raises: BadArgument for a text that is not a number."""
     try:
         return targets.astype(np.float64)
     except ValueError as error:
         raise BadArgument(
-            f"{rows.files[0]}: the target {recipe.target[0]!r} is text, which no regression can predict ({error}). "
+            f"{rows.files[0]}: the target {recipe.target[0]!r} is text, which a regression cannot predict ({error}). "
             "Leave --task out."
         ) from None
 
 
 def _with_targets(rows: Rows, recipe: Recipe) -> tuple[Rows, int]:
-    """Returns the rows of sets that have a target in some row, and how many sets have none."""
+    """Returns the rows of sets with a target in some row, and the number of sets without one."""
     there = _there(rows.table, recipe.targets)
     if there.all() or not there.any():
         return rows, 0
@@ -135,7 +138,7 @@ def _with_targets(rows: Rows, recipe: Recipe) -> tuple[Rows, int]:
 
 
 def _there(table: pa.Table, names: Sequence[str]) -> np.ndarray:
-    """Returns the rows in which none of these columns is missing, bool (N,)."""
+    """Returns flags (N,) of rows in which none of these columns is missing."""
     there = np.ones(len(table), bool)
     for name in names:
         there &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
@@ -143,7 +146,7 @@ def _there(table: pa.Table, names: Sequence[str]) -> np.ndarray:
 
 
 def _grouped(rows: Rows, set_id: Sequence[str]) -> Grouping:
-    """Groups the rows that make each set. Raises: BadArgument for a row without an id."""
+    """Groups the rows of each set. Raises: BadArgument for a row without an id."""
     columns = {name: source(rows.table[name], name) for name in set_id}
     for name, column in columns.items():
         if isinstance(column, Lists):
@@ -155,9 +158,9 @@ def _grouped(rows: Rows, set_id: Sequence[str]) -> Grouping:
 
 
 def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
-    """Returns the sets of Parquet files that are read piece by piece.
+    """Returns the sets of Parquet files as a stream that is read piece by piece.
 
-    Raises: BadArgument for what is wrong in them, as far as the first piece says.
+    Raises: BadArgument for errors that the first piece shows.
     """
     check_apart(recipe)
     try:
@@ -179,7 +182,7 @@ def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
 
 
 def check_apart(recipe: Recipe) -> None:
-    """Raises a BadArgument for a column that two options name which may not both."""
+    """Raises a BadArgument if two options name one column and may not do so."""
     named = {option: names for option, names in asdict(recipe).items() if names and option != "null_values"}
     for pair in combinations(named, 2):
         if pair not in TOGETHER and (twice := set(named[pair[0]]) & set(named[pair[1]])):
@@ -195,11 +198,11 @@ def sets_to_predict(
     dialect: Dialect = ANY,
     classes: bool = False,
 ) -> Read:
-    """The sets of these tables, of the columns that a model's encoder knows, and the targets of those that have one.
+    """Returns the sets of these tables, in the columns of a model's encoder, and the targets of sets that have one.
 
-    ``set_id`` comes before that of the recipe, which rows of lists may lack. Text in files is read as the model's types
-    say, and targets as classes, which are text, or not.
-    Raises: BadArgument, naming file, column and row, for what is wrong in them.
+    ``set_id`` overrides that of the recipe. Rows with lists need none. Text in files is read in the model's types. Text
+    targets are read as classes if ``classes``.
+    Raises: BadArgument, naming file, column and row, for invalid data.
     """
     roles = model_roles(encoder)
     roles |= roles_of(set_id or recipe.set_id, text_ids, targets=recipe.targets, classes=classes)
@@ -243,7 +246,7 @@ def sets_to_predict(
 
 
 def _labelled(rows: Rows, recipe: Recipe) -> np.ndarray:
-    """Returns the sets that have a target, bool (B,)."""
+    """Returns flags (B,) of sets that have a target."""
     there = _there(rows.table, recipe.targets)
     if not recipe.set_id or _has_lists(rows.table.drop_columns(list(recipe.targets))):
         return there
@@ -252,7 +255,7 @@ def _labelled(rows: Rows, recipe: Recipe) -> np.ndarray:
 
 
 def model_roles(encoder: TableEncoder) -> dict[str, Role]:
-    """Returns the roles in which columns of text files are read, by what a model was trained on."""
+    """Returns the roles in which columns of text files are read, from the columns that a model was trained on."""
     roles: dict[str, Role] = {}
     for code in (*encoder.elements, *encoder.context):
         if isinstance(code, Categories):
@@ -264,7 +267,7 @@ def model_roles(encoder: TableEncoder) -> dict[str, Role]:
 
 
 def _check_of_model(rows: Rows, name: str, kind: str) -> None:
-    """Raises a BadArgument for a column of another kind than the model was trained on, which no option overrules."""
+    """Raises a BadArgument for a column of another kind than in training. No option overrules that kind."""
     if name not in rows.table.column_names or not rows.table.num_rows:
         return
     values = rows.table[name]
@@ -290,7 +293,7 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
     has_lists, ids = _has_lists(table), rows.table.select(recipe.set_id)
     if not has_lists and not recipe.set_id:
         raise BadArgument(
-            f"{rows.files[0]} has no column of lists: name the column that tells which rows make a set, --set-id COL."
+            f"{rows.files[0]} has no column of lists: name the column that identifies the set of a row, --set-id COL."
         )
     if not has_lists and set(table.column_names) <= {*recipe.set_id, *recipe.set_columns}:
         raise BadArgument(
@@ -304,7 +307,7 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
             table,
             rows.table.select(recipe.targets) if recipe.target and labels is None else None,
             set_id=recipe.set_id,
-            # Beside lists, all other columns are of the set unless told otherwise.
+            # If there are lists, all other columns belong to the sets unless options name some.
             set_columns=recipe.set_columns if recipe.set_columns or not has_lists else None,
             numeric=recipe.numeric,
             categorical=recipe.categorical,
@@ -313,7 +316,7 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
         )
     except (TypeError, ValueError) as error:
         raise BadArgument(in_options(error)) from error
-    if group is not None:  # in the order in which they appear first, as sets are
+    if group is not None:  # in the order in which ids first appear, as in ``sets``
         ids = ids.take(pa.array(np.arange(len(ids))[group.order][group.offsets[:-1]]))
     sets, targets = sets if isinstance(sets, tuple) else (sets, None)
     if labels is not None:
@@ -323,13 +326,13 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
 
 
 def _labels(rows: Rows, recipe: Recipe, name: str, group: Grouping | None) -> np.ndarray:
-    """Returns the labels of each set, frozensets (B,), of a target that holds lists.
+    """Returns the labels of each set, frozensets (B,), from a target of lists.
 
-    Raises: BadArgument for lists that janossy group has made of a column of the sets, for labels that differ in a set,
-        or beside another target.
+    Raises: BadArgument for lists that janossy group made from a column of the sets. BadArgument for labels that differ
+        within a set, or if there is another target.
     """
     if len(recipe.targets) > 1:
-        raise BadArgument(f"{rows.files[0]}: the target {name!r} holds lists of labels, and is to be the only target.")
+        raise BadArgument(f"{rows.files[0]}: the target {name!r} holds lists of labels, and must be the only target.")
     lists = rows.table[name].to_pylist()
     if all(each is None or len(set(each)) <= 1 for each in lists) and max(len(each or ()) for each in lists) > 1:
         raise BadArgument(
@@ -353,7 +356,7 @@ def _labels(rows: Rows, recipe: Recipe, name: str, group: Grouping | None) -> np
 def _weights_and_groups(
     rows: Rows, recipe: Recipe, group: Grouping | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Returns the weight of each set, and the number of its group, (B,), if the options name columns of them."""
+    """Returns the weight and the group number of each set, (B,), or None for those that no option names."""
     found: dict[str, Column] = {}
     try:
         for option, names in {"weight": recipe.weight, "groups": recipe.groups}.items():

@@ -1,4 +1,4 @@
-"""Record: what is written beside a fitted model, of how its tables were read and of how well it did."""
+"""Record: the file beside a fitted model with the recipe of its tables and its scores."""
 
 import json
 from collections.abc import Mapping
@@ -38,19 +38,22 @@ class Recipe:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The columns of what is predicted: a time has an event beside it."""
+        """The columns of the targets: the target, and the event of a time."""
         return (*self.target, *self.event)
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Columns that are neither of elements nor of sets: what a fit reads beside them."""
+        """The columns that a fit reads and that belong neither to elements nor to sets."""
         return (*self.targets, *self.weight, *(name for name in self.groups if name not in self.set_id))
 
 
 @dataclass(frozen=True)
 class Record:
-    """A fit. ``scores``: of sets that no network has learnt from, by name, the main one first. ``text_ids``: the
-    columns of ids that are text."""
+    """A fit.
+
+    - ``scores``: the scores on validation sets, by name, the main one first.
+    - ``text_ids``: the columns of ids that are text.
+    """
 
     recipe: Recipe
     task: TaskName
@@ -66,20 +69,20 @@ class Record:
     command: str
     text_ids: tuple[str, ...] = ()
     model: str = ""
-    """The digest of the model that it stands beside."""
+    """The digest of the model beside the record."""
     digest: str = ""
-    """The digest of all the rest as it is written."""
+    """The digest of all other fields as written."""
 
     def to_json(self) -> bytes:
-        """Returns the record as it is written."""
+        """Returns the record as written to its file."""
         text = json.dumps(asdict(replace(self, digest=NO_DIGEST)), indent=1, ensure_ascii=False).encode()
         return own_digest(text, NO_DIGEST).encode().join(text.rsplit(NO_DIGEST.encode(), 1))
 
     @classmethod
     def read(cls, model: Path) -> "Record | None":
-        """Reads the record of a model's folder. None without one: for a zip, or a model that Python code has saved.
+        """Returns the record in a model's folder, or None for a zip or a model that Python code saved.
 
-        Raises: BadArgument for one that is damaged, or of another model.
+        Raises: BadArgument for a record that is damaged, or belongs to another model.
         """
         file = model / NAME
         if not file.is_file():
@@ -99,10 +102,10 @@ class Record:
 
 
 def shown(score: float) -> str:
-    """A score with four decimals, or with four digits where that is too many or too few: an error has a unit."""
+    """Returns a score with four decimals, or with four digits if decimals are too many or too few for its unit."""
     return f"{score:.4f}" if score == 0 or 0.001 <= abs(score) < 10 else f"{score:.4g}"
 
 
 def in_words(scores: Mapping[str, float | None]) -> str:
-    """Returns the scores that there are, in a line."""
+    """Returns the scores that are not None, in one line."""
     return ", ".join(f"{name} {shown(score)}" for name, score in scores.items() if score is not None)

@@ -16,10 +16,10 @@ from janossy.estimators import SetClassifier, Trial
 from janossy.tables import SetTable
 
 MAX_CURVES = 6
-"""Candidates whose learning curves are drawn: those of the prediction, and the next best."""
+"""The most candidates whose learning curves are drawn: those of the prediction, then the next best."""
 
 FEW_RIGHT = 30
-"""The number of sets below which a calibration curve says nothing."""
+"""The fewest sets from which a calibration curve is drawn."""
 
 
 def report(
@@ -30,7 +30,10 @@ def report(
     metadata: Mapping[str, str],
     reasons: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The page as HTML. ``metadata``: further settings and versions, by name; ``reasons``: of the columns' kinds."""
+    """Returns the page as HTML.
+
+    ``metadata``: further settings and versions, by name. ``reasons``: the reasons for the columns' kinds.
+    """
     task = task_of(model)
     numbers = by_permutations(model, _of_all(evaluation, len(sets)))
     plots = dict(_plots(model, evaluation, numbers, record))
@@ -83,7 +86,7 @@ def _plots(
 
 
 def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
-    """Returns the candidates of the prediction first, then by loss."""
+    """Returns the learning curves of the most important candidates: those of the prediction, then by loss."""
     tried = [trial for trial in trials if trial.epochs]
     chosen = sorted(tried, key=lambda trial: (-trial.weight, trial.loss))[:MAX_CURVES]
     return [
@@ -95,7 +98,7 @@ def _curves(trials: Sequence[Trial]) -> list[figures.Curve]:
 
 
 def _columns(evaluation: Evaluation) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Returns what tells the figures of each target apart, its targets (V,) and its predictions (V,)."""
+    """Returns the title suffix, the targets (V,) and the predictions (V,) of each target."""
     columns = evaluation.columns
     return [(f" of {name}" if len(columns) > 1 else "", true, said) for name, true, said in columns]
 
@@ -103,14 +106,14 @@ def _columns(evaluation: Evaluation) -> list[tuple[str, np.ndarray, np.ndarray]]
 def _confused(
     evaluation: Evaluation,
 ) -> list[tuple[tuple[str, np.ndarray, np.ndarray], np.ndarray]]:
-    """Returns the columns with classes of their own, and these: of flags there is one table, and no matrix."""
+    """Returns the columns with confusion matrices, and their classes. Flags have one table together instead."""
     if evaluation.probabilities is None or _are_flags(evaluation):
         return []
     return list(zip(_columns(evaluation), evaluation.classes, strict=True))
 
 
 def _are_flags(evaluation: Evaluation) -> bool:
-    """Returns True for several targets of 0 and 1, as labels are."""
+    """Returns True for several targets of 0 and 1, such as labels."""
     several = evaluation.targets.ndim == 2
     return several and all(np.array_equal(classes, [0, 1]) for classes in evaluation.classes)
 
@@ -123,14 +126,14 @@ def _confusion(classes: np.ndarray, targets: np.ndarray, predictions: np.ndarray
 
 @dataclass(frozen=True)
 class ClassTable:
-    """A table of the classes of a target: per class its name, its sets, how many are found, how many are right."""
+    """A table of a target's classes: name, number of sets, share that is found, and share that is right."""
 
     of: str
     rows: list[tuple[str, int, str, str]]
 
 
 def _classes(evaluation: Evaluation) -> list[ClassTable]:
-    """Returns a table per target. Of flags it is one table of all, with the ones of each."""
+    """Returns one table per target. Flags share one table, with a row for the 1 of each."""
     if evaluation.probabilities is not None and _are_flags(evaluation):
         rows = [_class_rows(np.array([0, 1]), true, said)[1] for _, true, said in evaluation.columns]
         named = [(name, *row[1:]) for (name, _, _), row in zip(evaluation.columns, rows, strict=True)]
@@ -141,9 +144,7 @@ def _classes(evaluation: Evaluation) -> list[ClassTable]:
 
 
 def _class_rows(classes: np.ndarray, targets: np.ndarray, predictions: np.ndarray) -> list[tuple[str, int, str, str]]:
-    """Returns, per class, its name, its sets, the share of them that is found, and the share of its predictions that is
-    right.
-    """
+    """Returns per class its name, its sets, the share of these that is found, and the share of predictions right."""
     counts = _confusion(classes, targets, predictions)
     true, said, found = counts.sum(1), counts.sum(0), counts.diagonal()
     return [
@@ -157,7 +158,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _lead(evaluation: Evaluation, record: Record) -> str:
-    """Returns the model's score and that of the best constant prediction, in two sentences."""
+    """Returns two sentences: the model's score, and the score of the best constant prediction."""
     num = len(evaluation.sets)
     of = f"on {num:,} validation sets"
     if evaluation.are_times:
@@ -184,7 +185,7 @@ def _lead(evaluation: Evaluation, record: Record) -> str:
 
 
 def _of_all(evaluation: Evaluation, num_sets: int) -> np.ndarray:
-    """Returns the targets by set number, (B,): those of sets that were not judged are not looked at."""
+    """Returns the targets by set number, (B,). Entries of sets that were not validated are arbitrary."""
     targets = np.empty((num_sets, *evaluation.targets.shape[1:]), evaluation.targets.dtype)
     targets[evaluation.sets] = evaluation.targets
     return targets
@@ -199,12 +200,12 @@ def _ranges(targets: np.ndarray, names: Sequence[str]) -> str:
 
 
 def _of_targets(names: Sequence[str]) -> list[str]:
-    """Returns the titles that tell the figures of several targets apart."""
+    """Returns the title suffixes of the figures of several targets."""
     return [f" of {name}" for name in names] if len(names) > 1 else [""]
 
 
 def _place(trial: Trial) -> tuple[float, float, float]:
-    """Sorts by weight, then by rounds: the losses of a shorter training are no measure of others."""
+    """Returns a sort key: by weight, then by rounds, because losses of shorter trainings do not compare."""
     return -trial.weight, -trial.rung, trial.loss
 
 

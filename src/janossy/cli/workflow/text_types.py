@@ -1,4 +1,4 @@
-"""Types of columns that files hold as text: what all values of a column spell, and what its role asks for."""
+"""Types of columns that files hold as text, from the spellings of all values and the role of the column."""
 
 import ast
 import json
@@ -15,13 +15,13 @@ MISSING = (
     *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL"),
     *("NaN", "None", "n/a", "nan", "null"),
 )
-"""Words for a missing value among numbers, truth values and dates. In a column of text each is a value."""
+"""Words for a missing value among numbers, booleans and dates. In a column of text each is a value."""
 
 WHOLE = r"^(0|-?[1-9]\d{0,17})$"
-"""Whole numbers that are written in one way only."""
+"""Whole numbers with a single spelling."""
 
 CODE = r"^[+-]?(0\d+|\d{19,})$"
-"""Digits that a number would lose: zeros in front, and more than 64 bits hold."""
+"""Digits that a number would lose: leading zeros, and more digits than 64 bits hold."""
 
 INTEGER = r"^[+-]?\d{1,18}$"
 NUMBER = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|Inf|INF|infinity|Infinity))$"
@@ -45,13 +45,13 @@ OTHER_NUMBERS = {
     "lists": (r"^[^;|\s]+([;|][^;|\s]+)+$", "--list-separator"),
     "dates whose day and month cannot be told apart": (YEAR_LAST, "dates as 2024-01-31"),
 }
-"""Ways of writing numbers, lists and dates that are not read unless an option says so, and what to do."""
+"""Spellings of numbers, lists and dates that only an option reads, with the option or another remedy."""
 
 MOSTLY = 0.9
-"""A column of which so many values are of one kind was meant to be."""
+"""The share of values of one kind from which a column was meant to be of this kind."""
 
 Role = Literal["plain", "id", "text id", "categorical", "text", "numeric", "target", "class", "boolean", "date"]
-"""The use of a column, by its options or by the model."""
+"""The use of a column, from options or from the model."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Spelling:
     list_separator: str = ""
 
     def plain(self, values: pa.Array) -> pa.Array:
-        """Numbers with a point and without separators of thousands; what is no such number stays as it is."""
+        """Returns numbers with a point and without thousands separators. Other text is unchanged."""
         values = pc.utf8_trim_whitespace(values)
         if self.decimal == "." and not self.thousands:
             return values
@@ -83,7 +83,7 @@ class Facts:
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, values: pa.Array, spelling: Spelling) -> None:
-        """Count the values of a piece, empty cells aside."""
+        """Counts the values of a piece, without empty cells."""
         values = values.drop_null()
         self.num += len(values)
         if len(values) == 0:
@@ -117,19 +117,19 @@ class Facts:
         self.counts[name] = self.counts.get(name, 0) + flags.true_count
 
     def all(self, *names: str) -> bool:
-        """Returns True if each value is missing or of one of these spellings, and some value is."""
+        """Returns True if each value is missing or has one of these spellings, and some value is not missing."""
         num = sum(self.counts.get(name, 0) for name in names)
         return num > 0 and num + self.counts.get("missing", 0) == self.num
 
     def share(self, name: str) -> float:
-        """Returns the part of the values that are of this spelling, those that stand for missing ones aside."""
+        """Returns the share of values with this spelling, among those that are not missing."""
         there = self.num - self.counts.get("missing", 0)
         return self.counts.get(name, 0) / there if there > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class Taken:
-    """The type that a column of text is read as, and the reason. ``kind``: of ``KINDS`` below."""
+    """The type as which a column of text is read, with the reason. ``kind`` is one that ``cast`` reads."""
 
     kind: str
     reason: str
@@ -137,7 +137,7 @@ class Taken:
 
 
 def taken_as_type(facts: Facts, role: Role) -> Taken:
-    """Returns the type of a column: codes stay text until all values, or the role, say something else."""
+    """Returns the type of a column. Codes stay text unless the role or all values are numbers."""
     counts = facts.counts
     if role in ("text id", "text"):
         return Taken("text", "text in training")
@@ -177,7 +177,7 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
 
 
 def _note(facts: Facts) -> str:
-    """Describes the look of values that are read as text."""
+    """Returns a note on values that are read as text but look like something else."""
     if facts.share("list") >= MOSTLY:
         return "looks like lists, but for some values: taken as text"
     for name, (_, remedy) in OTHER_NUMBERS.items():
@@ -189,7 +189,10 @@ def _note(facts: Facts) -> str:
 
 
 def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
-    """The values of a column that ``taken_as_type`` has seen. Raises: ArrowInvalid for a date that does not exist."""
+    """Returns the values of a column in the type of ``taken_as_type``.
+
+    Raises: ArrowInvalid for a date that does not exist, or text that is not a list.
+    """
     if kind == "text":
         return values
     if kind == "separated":
@@ -230,7 +233,7 @@ def cast(values: pa.Array, kind: str, spelling: Spelling) -> pa.Array:
 
 
 def _lists(values: pa.Array) -> pa.Array:
-    """JSON, or Python's way of writing lists. Raises: ArrowInvalid for what is neither."""
+    """Returns lists from JSON or Python's notation. Raises: ArrowInvalid for any other text."""
     return pa.array([None if text is None else _list(text) for text in values.to_pylist()])
 
 
@@ -246,7 +249,7 @@ def _list(text: str) -> list[Any]:
 
 
 def _separated(values: pa.Array, separator: str) -> pa.Array:
-    """Lists of numbers where all parts are numbers, else of text; of an empty cell an empty list."""
+    """Returns lists of numbers if all parts are numbers, else lists of text. An empty cell is an empty list."""
     parts = pc.split_pattern(pc.fill_null(values, ""), separator)
     flat = pc.utf8_trim_whitespace(parts.flatten())
     sizes = np.where(
@@ -261,7 +264,7 @@ def _separated(values: pa.Array, separator: str) -> pa.Array:
 
 
 def type_of(kind: str) -> pa.DataType:
-    """Returns the Arrow type of what ``cast`` gives; lists aside, whose types their values say."""
+    """Returns the Arrow type of ``cast``'s result, except for lists, whose type follows from their values."""
     return {
         "text": pa.large_string(),
         "mostly numbers": pa.large_string(),
@@ -282,7 +285,7 @@ def roles_of(
     targets: Iterable[str] = (),
     classes: bool = False,
 ) -> dict[str, Role]:
-    """Returns the roles of columns that the options of a command name."""
+    """Returns the roles of the columns that a command's options name."""
     roles: dict[str, Role] = {}
     for name in targets:
         roles[name] = "class" if classes else "target"

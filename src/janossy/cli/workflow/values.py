@@ -1,4 +1,4 @@
-"""The values of a table that was read: infinity and text among numbers are refused; a target is classes or numbers."""
+"""Checks of a table's values, which refuse infinity and text among numbers, and the choice of a target's task."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -19,15 +19,15 @@ from janossy.tables.lists import holds_lists, stored
 from janossy.tables.sorted_ids import begins
 
 MAX_CLASSES = 20
-"""Whole numbers that are no more than so many different ones are taken as classes."""
+"""The most different whole numbers that are taken as classes."""
 
 FLOAT_WHOLE = 2**53
-"""From here on every float64 is a whole number, and scikit-learn takes none for a class from 2**63 on."""
+"""The number from which every float64 is whole. From 2**63 on, scikit-learn accepts none as a class."""
 
 NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
 
 MOSTLY = 0.9
-"""A column of text in which so many values, but not all, are numbers was meant to hold numbers."""
+"""The share of numbers from which a column of text was meant to hold numbers."""
 
 
 def check_values(
@@ -37,10 +37,14 @@ def check_values(
     targets: Collection[str] = (),
     of_model: bool = False,
 ) -> None:
-    """Refuse infinity in numbers, text in a column that is ``numeric``, and among the numbers of one that seems to be.
+    """Refuses infinity among numbers, and text in a column that is numeric or mostly numbers.
 
-    ``anything``: columns that may hold it. ``targets``: what errors advise another remedy for. ``of_model``: a model
-    says what is numeric, and no option overrules it.
+    Args:
+        numeric: columns that must hold numbers.
+        anything: columns that may hold any value.
+        targets: columns for which errors advise another remedy.
+        of_model: True if a model determines the numeric columns, so that no option overrules them.
+
     Raises: BadArgument, naming the file, the column and the row.
     """
     for name, column in zip(rows.table.column_names, rows.table.columns, strict=True):
@@ -60,23 +64,23 @@ def check_values(
 
 
 def check_numbers(rows: Rows, targets: Collection[str]) -> None:
-    """Refuse targets that are no numbers, of which there are several. Raises: BadArgument, naming the column."""
+    """Refuses several targets that are not all numbers. Raises: BadArgument, naming the column."""
     for name in targets:
         kind = rows.table.schema.field(name).type
         if not any(is_it(kind) for is_it in NUMBERS):
             raise BadArgument(
-                f"{rows.files[0]}: several targets are to be numbers, and {name!r} holds "
+                f"{rows.files[0]}: several targets must be numbers, and {name!r} holds "
                 f"{str(kind).removeprefix('large_')}. --task classification takes several targets as classes."
             )
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Returns True if a column of this type holds text, or numbers of texts."""
+    """Returns True if a column of this type holds text, plain or as a dictionary."""
     return is_plain_text(kind) or (pa.types.is_dictionary(kind) and is_plain_text(kind.value_type))
 
 
 def leaves(name: str, values: pa.Array, row_of: np.ndarray | None = None) -> Iterator[tuple[str, pa.Array, np.ndarray]]:
-    """The plain columns within a column, which may hold lists and structs: names, values, and the row of each value."""
+    """Yields the plain columns inside a column of lists or structs: name, values, and the row of each value."""
     row_of = np.arange(len(values)) if row_of is None else row_of
     values = stored(values)
     if isinstance(values, pa.DictionaryArray):
@@ -109,7 +113,7 @@ def _check_words(rows: Rows, name: str, values: pa.Array, row_of: np.ndarray, nu
 
 
 def _option(words: list[str]) -> str:
-    """Returns the option of CSV files that would read most of these values as numbers."""
+    """Returns a hint with the option of CSV files that reads most of these values as numbers, or ""."""
     for _, (pattern, option) in OTHER_NUMBERS.items():
         if option.startswith("--") and sum(bool(re.match(pattern, word)) for word in words if word) > len(words) / 2:
             return f"; {option} reads a CSV file of such numbers"
@@ -125,14 +129,16 @@ def _is_number(word: str) -> bool:
 
 @dataclass(frozen=True)
 class TakenTarget:
-    """The task that a target is taken for, and the reason, in words."""
+    """The task of a target, with the reason as text."""
 
     task: TaskName
     reason: str
 
 
 def taken_as(targets: np.ndarray) -> TakenTarget:
-    """Classes if they are text or booleans, or few different whole numbers; else numbers, as several always are.
+    """Returns the task of a target: classes for text, booleans or few different whole numbers, else numbers.
+
+    Several targets are always numbers.
 
     Shapes: targets (B,), or (B, t).
     """
@@ -158,7 +164,7 @@ FEWEST_IDS = 20
 
 
 def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:
-    """The columns that only tell rows or sets apart, and how one knows: a model would learn the order of the file."""
+    """Returns columns that only identify rows or sets, with reasons. A model would learn the order of the file."""
     reasons: dict[str, str] = {}
     firsts = begins(ids) if ids.num_columns else np.zeros(0, np.int64)
     for name, column in zip(columns.column_names, columns.columns, strict=True):

@@ -1,4 +1,4 @@
-"""Errors and warnings of the library in the words of the command line: options in the place of arguments."""
+"""Errors and warnings of the library in terms of the command line: options instead of arguments."""
 
 import re
 
@@ -36,10 +36,10 @@ WHOLE = {
     r"SetRegressor takes": "--task regression takes",
     r"\bset_columns and y\b": "--set-columns and --target",
 }
-"""Phrases, as regular expressions, in the words of the commands."""
+"""Regular expressions of phrases, with the phrases of the commands."""
 
 UNDERSCORED = "|".join(name for name in OPTIONS if "_" in name)
-"""Names that are no words of English."""
+"""The argument names that are not English words."""
 
 SETTING = re.compile(rf"(?<![\w.'-])({'|'.join(OPTIONS)})=('[^']*'|[^\s,;:)]*[^\s,;:).])?")
 NAME = re.compile(
@@ -51,9 +51,9 @@ NAME = re.compile(
 
 
 def in_options(message: object) -> str:
-    """Returns an error or a warning of the library with options in the place of arguments.
+    """Returns an error or a warning of the library with options instead of arguments.
 
-    What stands in quotes, and the columns that are listed behind "it has", are the user's own words and stay.
+    Quoted text, and the columns listed after "it has", are the user's own words and stay.
     """
     text, has, listed = (*re.split(r"(\b(?:[Ii]t|X) has )", str(message), maxsplit=1), "", "")[:3]
     for phrase, words in WHOLE.items():
