@@ -19,7 +19,7 @@ D, HEADS = 64, 4
 
 
 def rows() -> Iterator[Row]:
-    """A block, a Set Transformer and attention alone, on sets of one size and of power-law sizes."""
+    """Yields a block, a Set Transformer and attention alone, on sets of one size and of power-law sizes."""
     for name, sets in (("256 sets of 50", equal(256, 50)), ("16 sets of 500", equal(16, 500))):
         yield block_row(name, sets)
     yield block_row("64 sets of power-law sizes", power_law(64))
@@ -41,7 +41,7 @@ def power_law(num_sets: int, largest: int = 500) -> Ragged:
 
 
 def block_row(name: str, sets: Ragged) -> Row:
-    """A block against ``TransformerEncoderLayer`` on padded sets with a mask."""
+    """Returns a block against ``TransformerEncoderLayer`` on padded sets with a mask."""
     encoder = SetEncoder(attention_blocks(D, num_heads=HEADS))
     theirs = nn.TransformerEncoderLayer(D, HEADS, 2 * D, dropout=0.0, batch_first=True, norm_first=True)
     attention, ff = encoder.layers
@@ -63,7 +63,7 @@ def block_row(name: str, sets: Ragged) -> Row:
 
 
 def aggregation_row(name: str, sets: Ragged) -> Row:
-    """A Set Transformer of one block and one seed against PyG's."""
+    """Returns a Set Transformer of one block and one seed against PyG's."""
     from torch_geometric.nn.aggr import SetTransformerAggregation  # noqa: PLC0415
 
     theirs = SetTransformerAggregation(D, heads=HEADS, num_decoder_blocks=0)

@@ -74,7 +74,7 @@ class Case(NamedTuple):
     x: Tensor
 
     def candidates(self) -> list[Candidate]:
-        """The evaluators that apply, but for those that would take minutes."""
+        """Returns the evaluators that apply, but for those that would take minutes."""
         num_sets, n = self.x.shape[:2]
         found = candidates(Problem(self.f, self.orderings, Ragged.from_padded(self.x)))
         if isinstance(self.f, TupleMLP) and num_sets * perm(n, self.f.k) * len(self.f.hidden[0].bias) > MAX_ACTIVATIONS:
@@ -83,7 +83,7 @@ class Case(NamedTuple):
 
 
 def rows() -> Iterator[Row]:
-    """Every case of the grid, against every evaluator."""
+    """Yields every case of the grid, against every evaluator."""
     for case in cases("cpu"):
         auto = JanossyPooling(case.f, case.orderings)
         for candidate in case.candidates():
@@ -97,7 +97,7 @@ def run(layer: JanossyPooling, case: Case) -> Tensor:
 
 
 def cases(device: str) -> Iterator[Case]:
-    """Every case of the grid, on this device."""
+    """Yields every case of the grid, on this device."""
     for num_sets, n, d, H, orderings, activation in GRID:
         x = torch.randn(num_sets * n, d).unflatten(0, (num_sets, n)).to(device).requires_grad_()
         f = TupleMLP(orderings.k, d, H, activation=activation).to(device)

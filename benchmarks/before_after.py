@@ -30,7 +30,7 @@ Times = dict[str, dict[str, list[float]]]
 
 
 def main() -> None:
-    """Run the pairs, print the tables and write each as results/before_after/NAME.json and .md."""
+    """Runs the pairs, print the tables and write each as results/before_after/NAME.json and .md."""
     if sys.argv[1:2] == ["--one-side"]:
         json.dump(one_side(sys.argv[2], float(sys.argv[3])), sys.stdout)
         return
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def compare(before: Path, name: str, rounds: int, seconds: float) -> dict:
-    """The record of one benchmark, run ``rounds`` times on each side."""
+    """Returns the record of one benchmark, run ``rounds`` times on each side."""
     from studies.experiments.record import about_here  # noqa: PLC0415 (an older checkout, on one side, has no such module)
 
     times: Times = defaultdict(lambda: defaultdict(list))
@@ -107,7 +107,7 @@ def _commit(checkout: Path) -> str:
 
 
 def table(data: dict) -> str:
-    """A record as Markdown."""
+    """Returns a record as Markdown."""
     lines = [
         f"`{data['command']}`, {data['before']} before and {data['after']} after, on {data['machine']['cpu']}, "
         f"{data['machine']['cores']} cores, {data['finished'][:10]}. Milliseconds: the least of the runs' medians, "

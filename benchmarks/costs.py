@@ -44,7 +44,7 @@ class Measured(NamedTuple):
 
 
 def main() -> None:
-    """Measure all cases, print the table and write it as results/costs.json and .md."""
+    """Measures all cases, print the table and write it as results/costs.json and .md."""
     torch.manual_seed(0)
     before = torch.get_num_threads()
     found = []
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def measured(num_threads: int) -> Iterator[Measured]:
-    """Every evaluator that applies to each case, and is not to take too long."""
+    """Yields every evaluator that applies to each case, and is not to take too long."""
     for name, f, orderings, sets in _cases():
         for candidate in candidates(Problem(f, orderings, sets)):
             if candidate.cost is None or candidate.cost.seconds > MAX_SECONDS:

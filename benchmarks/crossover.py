@@ -55,7 +55,7 @@ def curve(k: int, evaluator) -> dict[int, float]:
 
 
 def crossover(fused: dict[int, float], spectral: dict[int, float]) -> float | None:
-    """The n from which spectral is faster, between two measured sizes on logarithmic axes."""
+    """Returns the n from which spectral is faster, between two measured sizes on logarithmic axes."""
     common = sorted(set(fused) & set(spectral))
     ratios = [fused[n] / spectral[n] for n in common]
     for a, b, low, high in zip(common[:-1], common[1:], ratios[:-1], ratios[1:], strict=True):
@@ -85,7 +85,7 @@ def draw(data: dict, path: Path) -> None:
 
 
 def main() -> None:
-    """Measure the curves for k = 2, 3, 4, write them and draw them."""
+    """Measures the curves for k = 2, 3, 4, write them and draw them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.crossover", description=__doc__)
     parser.add_argument("--draw", action="store_true", help="only draw the committed measurements again")
     if not parser.parse_args().draw:

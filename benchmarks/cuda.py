@@ -92,7 +92,7 @@ class Case:
 
 
 def cases(device: str, *, small: bool = False) -> Iterator[Case]:
-    """All cases; small ones are for a test of what they compute."""
+    """Yields all cases; small ones are for a test of what they compute."""
     yield tuples_case(device, 3 if small else 32, 5 if small else 100, 8 if small else 64, 16 if small else 128, 2)
     yield tuples_case(device, 4 if small else 128, 5 if small else 10, 8 if small else 100, 6 if small else 30, 3, True)
     yield deep_sets_case(device, *((4, 5, 8, 6) if small else (1024, 30, 64, 64)))
@@ -225,7 +225,7 @@ def stack_case(device: str, num_networks: int, batch_size: int) -> Case:
 
 
 def timed(call: Callable[[], Tensor], num: int = 30) -> float:
-    """The median time in milliseconds, between events of the device."""
+    """Returns the median time in milliseconds, between events of the device."""
     for _ in range(5):
         call()
     times = []
@@ -240,7 +240,7 @@ def timed(call: Callable[[], Tensor], num: int = 30) -> float:
 
 
 def row(case: Case, gpu: Gpu, milliseconds: dict[str, float]) -> dict:
-    """A result: times, and the roofline beside ours."""
+    """Returns a result: times, and the roofline beside ours."""
     least = 1e3 * case.work.seconds(gpu)
     ours = milliseconds["ours"]
     return {
@@ -254,7 +254,7 @@ def row(case: Case, gpu: Gpu, milliseconds: dict[str, float]) -> dict:
 
 
 def table(data: dict) -> str:
-    """The results as Markdown."""
+    """Returns the results as Markdown."""
     lines = [
         f"{data['gpu']}. torch {data['versions']['torch']}, {data['finished'][:10]}.",
         "",

@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[Callable[[], JanossyPooling], int]] = {
 
 
 def main() -> None:
-    """Measure all layers, print the table and write it as results/first_call.json and .md."""
+    """Measures all layers, print the table and write it as results/first_call.json and .md."""
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(first_call(sys.argv[2])))
         return
@@ -68,7 +68,7 @@ def first_call(name: str) -> list[float]:
 
 
 def table(data: dict) -> str:
-    """A record as Markdown."""
+    """Returns a record as Markdown."""
     versions = data["versions"]
     lines = [
         data["about"].strip(),

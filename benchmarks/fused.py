@@ -16,7 +16,7 @@ from janossy import Combinations, JanossyPooling, Ragged, TupleMLP, Tuples
 
 
 def rows() -> Iterator[Row]:
-    """The sizes of the paper's tasks, larger sets, and DeepSets."""
+    """Yields the sizes of the paper's tasks, larger sets, and DeepSets."""
     yield tuples_row(128, 10, 100, 30, Tuples(2), permutations)
     yield tuples_row(128, 10, 100, 30, Tuples(3), permutations)
     yield tuples_row(32, 100, 64, 128, Tuples(2), permutations)
@@ -27,7 +27,7 @@ def rows() -> Iterator[Row]:
 
 
 def tuples_row(num_sets: int, n: int, d: int, H: int, orderings, enumerate_tuples, evaluate: str = "fused") -> Row:
-    """One comparison; ``enumerate_tuples(range(n), k)`` lists the positions that the reference stacks."""
+    """Returns one comparison; ``enumerate_tuples(range(n), k)`` lists the positions that the reference stacks."""
     k = orderings.k
     kind = "increasing" if orderings.increasing else "injective"
     x, reference = dense(num_sets, n, d, H, k, enumerate_tuples)

@@ -30,7 +30,7 @@ PPI_DEGREES = (
 
 
 def rows() -> Iterator[Row]:
-    """A training step, layers of whole neighbourhoods, drawing neighbours, and their canonical order."""
+    """Yields a training step, layers of whole neighbourhoods, drawing neighbours, and their canonical order."""
     yield step_row(*cora_like(), sparse=True)
     yield whole_row()
     yield in_place_row()
@@ -87,7 +87,7 @@ def step_row(
 
 
 def _flat(logits: Tensor, recurrences: Sequence[nn.Module], model: GraphSAGE) -> Tensor:
-    """The logits, and the gradients of these recurrences' weights and of the model's others."""
+    """Returns the logits, and the gradients of these recurrences' weights and of the model's others."""
     others = [p for name, p in model.named_parameters() if ".pool.f." not in name]
     weights = [p for f in recurrences for p in f.parameters()] + others
     return torch.cat([logits.detach().flatten(), *(cast(Tensor, p.grad).flatten() for p in weights)])
@@ -161,7 +161,7 @@ def whole_row(num_vertices: int = 2373) -> Row:
 
 
 def in_place_row(num_vertices: int = 2373) -> Row:
-    """A layer beside the mean on as many neighbours as PPI's, vertices read in place against a copy an edge."""
+    """Returns a layer beside the mean on as many neighbours as PPI's, vertices read in place against a copy an edge."""
     graph = ppi_like(num_vertices)
     edges = torch.stack((graph.neighbours, torch.arange(len(graph)).repeat_interleave(graph.degrees)))
     x = torch.randn(len(graph), 128, requires_grad=True)

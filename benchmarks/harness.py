@@ -60,7 +60,7 @@ def measure(rows: Iterable[Row], num_pairs: int, seconds: float) -> list[Timing]
 
 
 def record(timings: list[Timing], about: str, command: str) -> dict:
-    """A JSON-able record with the machine and the versions."""
+    """Returns a JSON-able record with the machine and the versions."""
     return {
         "about": about,
         "command": command,
@@ -70,7 +70,7 @@ def record(timings: list[Timing], about: str, command: str) -> dict:
 
 
 def table(data: dict) -> str:
-    """A record as Markdown."""
+    """Returns a record as Markdown."""
     machine, versions = data["machine"], data["versions"]
     lines = [
         data["about"].strip(),
@@ -101,7 +101,7 @@ def check_gpu(command: str) -> None:
 
 
 def backward(pooled: Tensor) -> Tensor:
-    """The pooled sets, after a backward pass through their sum."""
+    """Returns the pooled sets, after a backward pass through their sum."""
     pooled.sum().backward()
     return pooled.detach()
 

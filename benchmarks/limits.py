@@ -26,7 +26,7 @@ COLUMNS = ("ours", "one_set", "theirs", "ratio", "arithmetic", "limit")
 
 
 def main() -> None:
-    """Measure every model, and write results/limits.json and limits.md."""
+    """Measures every model, and write results/limits.json and limits.md."""
     products, activations = product_rate(), activation_rate()
     data = {
         "about": __doc__,
@@ -98,7 +98,7 @@ def medians(sides: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 
 def table(data: dict[str, Any]) -> str:
-    """The record as Markdown."""
+    """Returns the record as Markdown."""
     versions, rates = data["versions"], (data["flops_per_second"] / 1e9, data["activations_per_second"] / 1e9)
     lines = [
         data["about"].strip(),

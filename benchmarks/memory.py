@@ -74,7 +74,7 @@ def _resident(line: str) -> float:
 
 
 def main() -> None:
-    """Measure the named cases, or every case, each side three times in its own process, and write the medians.
+    """Measures the named cases, or every case, each side three times in its own process, and write the medians.
 
     The other cases' rows stay as they are.
     """
@@ -104,7 +104,7 @@ def _elsewhere(case: str, side: str) -> float:
 
 
 def table(data: dict) -> str:
-    """A record as Markdown."""
+    """Returns a record as Markdown."""
     lines = [data["about"].strip().split("\n")[0], "", f"`{data['command']}`, {data['finished'][:10]}. MiB.", ""]
     lines += ["| case | janossy | reference | janossy / reference |", "|---|---|---|---|"]
     for row in data["rows"]:

@@ -53,7 +53,7 @@ def measured(
 
 
 def fit(costs: Sequence[Cost], seconds: Sequence[float]) -> tuple[Rates, float]:
-    """The rates >= 0 that explain these times best, by relative errors; and by how many times they are off."""
+    """Returns the rates >= 0 that explain these times best, by relative errors; and by how many times they are off."""
     parts = np.array([[*(getattr(cost, part) for part in PARTS), 1.0] for cost in costs]) / np.array(seconds)[:, None]
     scale = np.maximum(parts.max(0), 1e-300)
     each = nnls(parts / scale, np.ones(len(costs)))[0] / scale

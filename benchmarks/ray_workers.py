@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def measured(folder: Path, num_sets: int, num_rounds: int) -> dict[str, Any]:
-    """The start of each side, and its rounds, of which the first changes sides."""
+    """Returns the start of each side, and its rounds, of which the first changes sides."""
     prepare(folder, num_sets)
     sides = {name: Side(work, folder / name.replace(" ", "-"), num_rounds) for name, work in SIDES.items()}
     starts, rounds = {}, []
@@ -128,7 +128,7 @@ class Side:
         self.work, self.folder, self.num_rounds = work, folder, num_rounds
 
     def begin(self, of: Path) -> None:
-        """Start the workers; they have the model when this ends."""
+        """Starts the workers; they have the model when this ends."""
         jobs: list[InTurn] = []
         self.goes, self.num_parts = [], 0
         predictor = SetPredictor(of / "model", keep=["set_id"])
@@ -165,7 +165,7 @@ class Side:
         return {"seconds": round(seconds, 3), "processors": round(processors() - used, 2)}
 
     def check(self, num_sets: int) -> None:
-        """Raise an AssertionError unless every round has told of all sets; end the workers."""
+        """Raises an AssertionError unless every round has told of all sets; end the workers."""
         self.goes[-1].touch()
         for _ in self.events:
             pass
@@ -185,7 +185,7 @@ def processors() -> float:
 
 
 def page(data: dict[str, Any]) -> str:
-    """The medians as Markdown, and what Ray takes more than plain processes, in pairs of one round."""
+    """Returns the medians as Markdown, and what Ray takes more than plain processes, in pairs of one round."""
     machine, rounds = data["machine"], data["rounds"]
     lines = ["# Two of Ray's workers, two plain processes", ""]
     lines += [

@@ -92,7 +92,7 @@ def as_packed(f: LSTM, sets: Ragged) -> tuple[str, Callable[[Tensor], Tensor]]:
 
 
 def equal_sizes_row(num_sets: int) -> Row:
-    """One random permutation of ten elements, GRU(100, 80)."""
+    """Returns one random permutation of ten elements, GRU(100, 80)."""
     f = GRU(100, 80)
     pooling, module = JanossyPooling(f, Sampled(1)), torch_module(f)
     x = torch.randn(num_sets, 10, 100, requires_grad=True)
@@ -119,7 +119,7 @@ def inference_row(num_sets: int) -> Row:
 
 
 def exact_row(num_sets: int = 4, n: int = 7) -> Row:
-    """The mean over all orderings, against stacking them."""
+    """Returns the mean over all orderings, against stacking them."""
     f = GRU(100, 80)
     pooling, module = JanossyPooling(f, AllPermutations()), torch_module(f)
     x = torch.randn(num_sets, n, 100, requires_grad=True)

@@ -32,12 +32,12 @@ def rows() -> Iterator[Row]:
 
 
 def one_set(n: int) -> Ragged:
-    """A set of n elements."""
+    """Returns a set of n elements."""
     return Ragged.from_sets([torch.randn(n, D)]).with_values(torch.randn(n, D, requires_grad=True))
 
 
 def complete_graph_row(activation: str, n: int) -> Row:
-    """All pairs written, against none."""
+    """Returns all pairs written, against none."""
     sets, f = one_set(n), TupleMLP(2, D, D, out_features=D, activation=activation)
     layer = Relations(f)
 
@@ -55,7 +55,7 @@ def complete_graph_row(activation: str, n: int) -> Row:
 
 
 def triples_row(n: int) -> Row:
-    """All triples with each element against all of them by their projections, none of which is left out."""
+    """Returns all triples with each element against all of them by their projections, none of which is left out."""
     sets, f = one_set(n), TupleMLP(3, D, D, out_features=D, activation="tanh")
     layer, enumerated = Relations(f), Relations(f, evaluate="projected")
     return Row(
@@ -66,7 +66,7 @@ def triples_row(n: int) -> Row:
 
 
 def attention_row(n: int) -> Row:
-    """All pairs by relations against all pairs by attention."""
+    """Returns all pairs by relations against all pairs by attention."""
     sets = one_set(n)
     layer, attention = Relations(TupleMLP(2, D, D, out_features=D, activation="tanh")), SelfAttention(D)
     return Row(
@@ -78,7 +78,7 @@ def attention_row(n: int) -> Row:
 
 
 def slope_row(activation: str, small: int, large: int) -> Row:
-    """The same layer at two sizes."""
+    """Returns the same layer at two sizes."""
     layer = Relations(TupleMLP(2, D, D, out_features=D, activation=activation))
     few, many = one_set(small), one_set(large)
     return Row(

@@ -32,7 +32,7 @@ NUM_ROUNDS, EPOCH = 7, 100_000
 
 
 def cases() -> list[tuple[Task, Model, int]]:
-    """Every model of Table 3 on sets of 5 and of 10, with the batches of ``settings``."""
+    """Returns every model of Table 3 on sets of 5 and of 10, with the batches of ``settings``."""
     return [
         (TASKS[task], MODELS[name], 64 if task == "unique_count" and MODELS[name].k in (2, 3) else 256)
         for name in TABLE_3
@@ -58,7 +58,7 @@ def row(task: Task, model: Model, batch_size: int) -> dict:
 
 
 def plain(task: Task, model: Model, batch_size: int) -> Callable[[], object]:
-    """The authors' loop."""
+    """Returns the authors' loop."""
     return their_steps(model, authors(model, model.build(task, "sum", "uniform")), batch_size, task)
 
 

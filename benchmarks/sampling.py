@@ -18,7 +18,7 @@ from janossy.orderings.schemes import SCHEMES
 
 
 def rows() -> Iterator[Row]:
-    """Every scheme on equal sizes, the default on skewed ones, and shared beginnings."""
+    """Yields every scheme on equal sizes, the default on skewed ones, and shared beginnings."""
     equal = Ragged.from_padded(torch.randn(128, 10, 100))
     for scheme in SCHEMES:
         yield drawing_row(
@@ -62,7 +62,7 @@ def prefixes_row(sets: Ragged, last: int) -> Row:
 
 
 def canonical_row(num_sets: int = 3000, num_elements: int = 30_000, width: int = 32) -> Row:
-    """The rows of Canonical beside those of Sampled(1), for elements of which the first column decides."""
+    """Returns the rows of Canonical beside those of Sampled(1), for elements of which the first column decides."""
     sets = Ragged.from_index(torch.randn(num_elements, width), torch.randint(num_sets, (num_elements,)), num_sets)
 
     def last(orderings: Orderings) -> torch.Tensor:

@@ -72,7 +72,7 @@ def runs(short: int, long: int) -> list[dict]:
 
 
 def measured(what: str, num_rows: int, processes: int, run: int, folder: Path, memory: str | None = None) -> dict:
-    """One run, on tables that are made where they are not there."""
+    """Returns one run, on tables that are made where they are not there."""
     long, sets = folder / f"{num_rows}.parquet", folder / f"{num_rows}-sets.parquet"
     if not long.exists():
         write_table(long, num_rows, shuffle=True)
@@ -90,7 +90,7 @@ ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
 
 
 def grouped(long: Path, sets: Path, memory: str) -> dict:
-    """The command, from its start to its end."""
+    """Returns the command, from its start to its end."""
     sets.unlink(missing_ok=True)
     words = ["group", str(long), "--set-id", "set_id", "--set-columns", "target", "--out", str(sets)]
     program = "from janossy.cli import main; main()"
@@ -163,7 +163,7 @@ def medians(cells: list[dict]) -> list[dict]:
 
 
 def table(cells: list[dict]) -> str:
-    """The rows as Markdown, and how the longer table's memory compares."""
+    """Returns the rows as Markdown, and how the longer table's memory compares."""
     rows = medians(cells)
     lines = ["Fits to streams and their predictions", "", "`python -m benchmarks.scale`, seconds of the processor"]
     lines[-1] += ", medians; of `janossy group` with all that it loads. The load is that of the machine as a run began."

@@ -64,7 +64,7 @@ def _attention(name: str, sets: Ragged, orderings: Orderings) -> Row:
 
 
 def _by_size(sets: Ragged) -> Row:
-    """A module that takes no mask: one call a size is what there is to do, and nothing again in backward."""
+    """Returns a module that takes no mask: one call a size is what there is to do, and nothing again in backward."""
     f = _three_layers()
     equivariant = JanossyEquivariant(f, AsGiven())
     sizes = sorted(set(sets.sizes))

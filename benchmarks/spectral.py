@@ -52,7 +52,7 @@ def _plain_row(n: int, tolerance: float) -> Row:
 
 
 def _plain_power_sums(p: Tensor, tolerance: float) -> Tensor:
-    """The mean of tanh over injective triples, p (n, 3, H) -> (H,)."""
+    """Returns the mean of tanh over injective triples, p (n, 3, H) -> (H,)."""
     n = len(p)
     delta, cut = margins(EXPANSIONS["tanh"].family, tolerance)
     period = (p.detach().abs().amax(0).sum(0).max() + delta) / 2

@@ -21,14 +21,14 @@ NUM_NETWORKS, NUM_STEPS, BATCH_SIZE = 15, 1, 128
 
 
 def rows() -> Iterator[Row]:
-    """Every model, on one thread and on two."""
+    """Yields every model, on one thread and on two."""
     for num_threads in (1, 2):
         for name in NAMES:
             yield stack_row(name, num_threads)
 
 
 def stack_row(name: str, num_threads: int, num_networks: int = NUM_NETWORKS) -> Row:
-    """A step of all networks a call; each side goes on where it was."""
+    """Returns a step of all networks a call; each side goes on where it was."""
     networks = [MODELS[name].build(TASK, "sum", "uniform") for _ in range(num_networks)]
     theirs = [authors(MODELS[name], network) for network in networks]
     threads = "1 thread" if num_threads == 1 else f"{num_threads} threads"
@@ -40,7 +40,7 @@ def stack_row(name: str, num_threads: int, num_networks: int = NUM_NETWORKS) -> 
 
 
 def our_steps(stack: Stack) -> Callable[[], Tensor]:
-    """All networks in one step."""
+    """Returns all networks in one step."""
     (x, y), each = TASK.draw(NUM_EXAMPLES, 0), zip(*map(batches, range(len(stack))), strict=True)
     optimizer = Adam(trainable(stack), lr=LEARNING_RATE)
     x, sources = x.sort(1).values, generators(len(stack))  # sorted in advance, as theirs
@@ -61,7 +61,7 @@ def our_steps(stack: Stack) -> Callable[[], Tensor]:
 
 
 def their_steps(model: Model, modules: list[nn.Module]) -> Callable[[], Tensor]:
-    """A plain loop over torch's layers for each network."""
+    """Returns a plain loop over torch's layers for each network."""
     (x, y), each = TASK.draw(NUM_EXAMPLES, 0), [batches(number) for number in range(len(modules))]
     optimizers = [torch.optim.Adam(trainable(module), lr=LEARNING_RATE) for module in modules]
     sources = generators(len(modules))
@@ -90,7 +90,7 @@ def their_steps(model: Model, modules: list[nn.Module]) -> Callable[[], Tensor]:
 
 
 def batches(seed: int) -> Iterator[Tensor]:
-    """A network's own, epoch after epoch."""
+    """Yields a network's own, epoch after epoch."""
     generator = torch.Generator().manual_seed(seed)
     while True:
         order = torch.randperm(NUM_EXAMPLES, generator=generator)

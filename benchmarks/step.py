@@ -27,7 +27,7 @@ NUM_EXAMPLES, NUM_STEPS, LEARNING_RATE = 8192, 10, 1e-3
 
 
 def rows() -> Iterator[Row]:
-    """Every model, two sizes of batch, on one thread and on two."""
+    """Yields every model, two sizes of batch, on one thread and on two."""
     for num_threads in (1, 2):
         for batch_size in (128, 1024):
             for name in NAMES:
@@ -70,7 +70,7 @@ def our_steps(network: JanossyNetwork, batch_size: int) -> Callable[[], Tensor]:
 
 
 def their_steps(model: Model, module: nn.Module, batch_size: int, task: Task = TASK) -> Callable[[], Tensor]:
-    """A plain loop over torch's layers."""
+    """Returns a plain loop over torch's layers."""
     (x, y), generator = task.draw(NUM_EXAMPLES, 0), torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(trainable(module), lr=LEARNING_RATE)
     if model.k is not None:

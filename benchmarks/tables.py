@@ -22,7 +22,7 @@ NUMBERS = ["pt", "eta", "phi", "mass"]
 
 
 def rows() -> Iterator[Row]:
-    """A long table of pandas, of polars, and sets chosen from a Ragged."""
+    """Yields a long table of pandas, of polars, and sets chosen from a Ragged."""
     yield long_row(100_000)
     yield long_row(100_000, pl.from_pandas)
     yield chosen_row(100_000)

@@ -45,7 +45,7 @@ def row(name: str, pooling: JanossyPooling, num_sets: int = 100_000) -> Row:
 
 
 def step(network: JanossyNetwork, sets: Ragged) -> Tensor:
-    """The outputs, after a backward pass."""
+    """Returns the outputs, after a backward pass."""
     network.zero_grad()
     outputs = network(sets)
     outputs.square().mean().backward()

@@ -54,7 +54,7 @@ class GraphSAGE(nn.Module):
 
 
 def train(model: GraphSAGE, data: Data, num_epochs: int) -> list[float]:
-    """The seconds of each epoch."""
+    """Returns the seconds of each epoch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02, weight_decay=5e-4)
     model.train()
     seconds = []
@@ -77,7 +77,7 @@ def test_accuracy(model: GraphSAGE, data: Data) -> float:
 
 @torch.no_grad()
 def change_by_edge_order(model: GraphSAGE, data: Data) -> float:
-    """The largest change of an output when the edges are shuffled."""
+    """Returns the largest change of an output when the edges are shuffled."""
     model.eval()
     shuffled = data.edge_index[:, torch.randperm(data.num_edges)]
     return (model(data.x, shuffled) - model(data.x, data.edge_index)).abs().max().item()

@@ -55,7 +55,7 @@ class Adam(torch.optim.Adam):
         return bool(own or everyones or scaled)
 
     def _call(self, group: dict[str, Any]) -> tuple[tuple[list[Tensor], ...], dict[str, Any]] | None:
-        """The arguments of torch's kernel for a group; None if it is not that simple."""
+        """Returns the arguments of torch's kernel for a group; None if it is not that simple."""
         if group["amsgrad"] or not group["fused"] or group["decoupled_weight_decay"] or isinstance(group["lr"], Tensor):
             return None
         parameters, gradients, firsts, seconds, steps = [], [], [], [], []

@@ -33,7 +33,7 @@ def pytest_report_header(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Keep a covering of each test's cases; all with ``--all``, and where a case is asked for by name."""
+    """Keeps a covering of each test's cases; all with ``--all``, and where a case is asked for by name."""
     if config.option.all or any("[" in argument for argument in config.args):
         return
     tests = defaultdict(list)

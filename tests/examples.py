@@ -52,7 +52,7 @@ SIZES = (3, 0, 5, 1, 2, 3)
 
 
 def tying_key(x: Tensor) -> Tensor:
-    """A key that ties often: the sign of the first feature, descending."""
+    """Returns a key that ties often: the sign of the first feature, descending."""
     return -x[:, 0].sign()
 
 
@@ -114,7 +114,7 @@ ORDERINGS = {
 
 
 def in_order(x: Tensor, key) -> list[int]:
-    """The positions of one set's elements, sorted by a key and then lexicographically."""
+    """Returns the positions of one set's elements, sorted by a key and then lexicographically."""
     columns = x[:, :0] if key is None else x[:, key] if isinstance(key, int) else key(x)
     keys = columns.reshape(len(x), columns[:1].numel() if len(x) else 0).tolist()
     return sorted(range(len(x)), key=lambda i: (keys[i], x[i].tolist()))
@@ -168,12 +168,12 @@ class Convolution(nn.Module):
 
 
 def small_mlp(position: int) -> nn.Module:
-    """A factor of a TupleProduct, of another width at each position."""
+    """Returns a factor of a TupleProduct, of another width at each position."""
     return nn.Sequential(nn.Linear(D, 3 + position), nn.Tanh(), nn.Linear(3 + position, 4))
 
 
 def small_features(k: int) -> TupleFeatures:
-    """Every kind of feature, one of a column that is an angle; none for k = 1."""
+    """Returns every kind of feature, one of a column that is an angle; none for k = 1."""
     some = {"differences": [0, 1], "absolute_differences": [1], "products": [0], "equal": [[0], [0, 1]]}
     return TupleFeatures(k, D, **some, distances=[[0, 1], [1]], units={1: 1.5}, periods={0: 5.0})
 
@@ -291,7 +291,7 @@ SET_LAYERS: dict[str, Callable[[], layers.SetLayer]] = {
 
 
 def set_layer(name: str) -> layers.SetLayer:
-    """The layer of this name, in evaluation, with the same weights at every call."""
+    """Returns the layer of this name, in evaluation, with the same weights at every call."""
     torch.default_generator.manual_seed(1)
     return SET_LAYERS[name]().eval()
 
@@ -359,13 +359,13 @@ FITTING = [
 
 
 def build(function: str, k: int | None) -> nn.Module:
-    """The function of this name, with the same weights at every call."""
+    """Returns the function of this name, with the same weights at every call."""
     torch.default_generator.manual_seed(1)  # torch.manual_seed takes milliseconds: it keeps a traceback for each device
     return FUNCTIONS[function].build(k)
 
 
 def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str | None = "mean"):
-    """The layer of these examples, or, with reduce None, its rows; the same weights at every call."""
+    """Returns the layer of these examples, or, with reduce None, its rows; the same weights at every call."""
     orderings = deepcopy(ORDERINGS[ordering])  # whose modules a layer moves, and trains
     f = build(function, orderings.k)
     evaluate = "auto" if evaluator == "auto" else EVALUATORS[evaluator]
@@ -418,5 +418,5 @@ APPLICABLE_REDUCED = [
 
 
 def drawing(orderings, seed: int = 4) -> dict:
-    """The arguments that make these orderings repeatable: a generator if they draw, nothing otherwise."""
+    """Returns the arguments that make these orderings repeatable: a generator if they draw, nothing otherwise."""
     return {"generator": generator(seed)} if orderings.draws and orderings.seed is None else {}

@@ -21,7 +21,7 @@ def close(a: Tensor, b: Tensor, **tolerance) -> None:
 
 
 def pooled(pooling, sets: Ragged) -> Tensor:
-    """The result as one tensor, with the same draws at every call."""
+    """Returns the result as one tensor, with the same draws at every call."""
     result = pooling(sets, **drawing(pooling.orderings))
     return result.values if isinstance(result, Ragged) else result
 
@@ -82,7 +82,7 @@ def law_parity(first, second, sets: Ragged, **tolerance) -> None:
 
 
 def value_and_gradients(pooling, sets: Ragged) -> list[Tensor]:
-    """The result; then the gradients of a fixed functional of it by the elements and by every parameter."""
+    """Returns the result; then the gradients of a fixed functional of it by the elements and by every parameter."""
     values = sets.values.detach().clone().requires_grad_()
     result = pooled(pooling, sets.with_values(values))
     weights = torch.linspace(-1, 1, result.numel(), dtype=result.dtype, device=result.device).view_as(result)
@@ -133,7 +133,7 @@ def law_saves_no_more_than(estimate: float, run) -> None:
 
 
 def saved_bytes(run, parameters=()) -> int:
-    """The bytes of the distinct storages that ``run()`` saves for backward."""
+    """Returns the bytes of the distinct storages that ``run()`` saves for backward."""
     storages = {}
     ours = {p.untyped_storage().data_ptr() for p in parameters}
 
@@ -150,7 +150,7 @@ def saved_bytes(run, parameters=()) -> int:
 
 
 def peak_bytes(run) -> int:
-    """The most that tensors allocated by ``run()`` take at one time."""
+    """Returns the most that tensors allocated by ``run()`` take at one time."""
     run()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
         run()

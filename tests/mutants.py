@@ -104,7 +104,7 @@ class Result:
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
-    """Every mutant of a file: one changed piece of code, but for annotations, texts and what raises an error."""
+    """Yields every mutant of a file: one changed piece of code, but for annotations, texts and what raises an error."""
     text = path.read_text(encoding="utf-8")
     content, lines, starts = text.encode(), text.splitlines(), [0]
     for line in content.splitlines(keepends=True):
@@ -328,7 +328,7 @@ def _append(path: Path, lines: list[Any]) -> None:
 
 
 def table(results: list[Result]) -> str:
-    """The counts per room, and each survivor with its reason, in Markdown."""
+    """Returns the counts per room, and each survivor with its reason, in Markdown."""
     reasons = json.loads(SURVIVORS.read_text(encoding="utf-8")) if SURVIVORS.exists() else {}
     lines = ["| room | mutants | killed | survive, and change nothing | survive |", "|---|---|---|---|---|"]
     for room in ROOMS:
@@ -353,7 +353,7 @@ def key(mutant: Mutant) -> str:
 
 
 def read(path: Path) -> list[Result]:
-    """The results that were written before."""
+    """Returns the results that were written before."""
     return [Result(**{**each, "mutant": Mutant(**each["mutant"])}) for each in _json_lines(path)]
 
 

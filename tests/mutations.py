@@ -42,7 +42,7 @@ class Outcome:
 
 
 def copied(folder: Path) -> Path:
-    """The tree, with the kernels that have been compiled: numba knows them by the time of their sources."""
+    """Returns the tree, with the kernels that have been compiled: numba knows them by the time of their sources."""
     return shutil.copytree(ROOT, folder / "tree", ignore=LEFT_OUT)
 
 
@@ -69,7 +69,7 @@ def try_fault(tree: Path, fault: Fault, always_all: bool) -> Outcome:
 
 
 def first_failure(tree: Path, tests: tuple[str, ...], *options: str) -> str | None:
-    """The first of these tests to fail in this tree; None if all pass.
+    """Returns the first of these tests to fail in this tree; None if all pass.
 
     Raises: RuntimeError if pytest finds no tests, or stops for a reason of its own.
     """
@@ -85,7 +85,7 @@ def first_failure(tree: Path, tests: tuple[str, ...], *options: str) -> str | No
 
 
 def table(rows: dict[str, str], command: str) -> str:
-    """The rows of ``row``, by what is wrong, in Markdown."""
+    """Returns the rows of ``row``, by what is wrong, in Markdown."""
     lost, missed = (sum(f"| {caught} |" in row for row in rows.values()) for caught in ("only all cases", "not caught"))
     return "\n".join(
         [
@@ -101,7 +101,7 @@ def table(rows: dict[str, str], command: str) -> str:
 
 
 def row(fault: Fault, outcome: Outcome) -> str:
-    """A fault and its outcome as a row of the table."""
+    """Returns a fault and its outcome as a row of the table."""
     return (
         f"| {fault.what} | {_place(fault)} | {outcome.caught} "
         f"| {_cell(outcome.covering)} | {_cell(outcome.whole) if outcome.whole_was_run else ''} |"

@@ -9,7 +9,7 @@ from tests.examples import DEFINITIONS, drawing
 
 
 def rows_by_definition(orderings, x: Tensor) -> list[Tensor]:
-    """The sequences (L, d) that the ordering averages for one set x (n, d)."""
+    """Returns the sequences (L, d) that the ordering averages for one set x (n, d)."""
     k = orderings.k or 0
     definition = next(DEFINITIONS[kind] for kind in type(orderings).__mro__ if kind in DEFINITIONS)
     return [_fill(_take(x, chosen), k) for chosen in definition(orderings, x)]

@@ -76,7 +76,7 @@ def breaks(path: Path) -> Iterator[Break]:
 
 
 def files() -> list[Path]:
-    """The files that the rules hold for: Python code, and pages that people write."""
+    """Returns the files that the rules hold for: Python code, and pages that people write."""
     code = [
         path
         for folder in ("src", "studies", "benchmarks", "examples", "tests")

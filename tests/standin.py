@@ -200,7 +200,7 @@ def cuda(sends: bool = True, kernels: bool = False) -> Iterator[None]:
 
 
 def on_cuda(x: Any) -> Any:
-    """A tensor, sets or a module on the device (a module itself, not a copy), from before the test begins."""
+    """Returns a tensor, sets or a module on the device (a module itself, not a copy), from before the test begins."""
     if isinstance(x, Tensor):
         there = OnCuda(x.detach().clone())
         return (

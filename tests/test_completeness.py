@@ -50,7 +50,7 @@ MARK = {"orderings": "enumerate", "functions": "forward", "evaluate": "why_not_a
 
 
 def strategies(folder: Path, method: str) -> set[str]:
-    """The public strategy classes that the files of this folder define, and that none there inherits from."""
+    """Returns the public strategy classes that the files of this folder define, and that none there inherits from."""
     found = set()
     for file in folder.glob("*.py"):
         classes = {node.name: node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ClassDef)}

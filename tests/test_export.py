@@ -47,7 +47,7 @@ def named(orderings) -> str:
 
 
 def root_key(x):
-    """A key of two columns that often tie."""
+    """Returns a key of two columns that often tie."""
     return torch.stack((x[:, 1].sign(), x[:, 0].clamp(min=0).sqrt()), dim=1)
 
 
@@ -75,7 +75,7 @@ def ragged(model, x, mask):
 
 
 def by_noise(model, x, mask, noise):
-    """The definition: f of each permutation's elements, alone."""
+    """Returns the definition: f of each permutation's elements, alone."""
     rows = []
     for each, real, noises in zip(x, mask, noise, strict=True):
         sequences = [each[u.argsort()[real[u.argsort()]]] for u in noises]
@@ -405,7 +405,7 @@ def test_torch_export_with_noise(tmp_path):
 
 
 def session(path):
-    """An exported model as a function of tensors."""
+    """Returns an exported model as a function of tensors."""
     onnxruntime = pytest.importorskip("onnxruntime")
     loaded = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [given.name for given in loaded.get_inputs()]

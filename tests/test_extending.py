@@ -66,7 +66,7 @@ class Ends(Orderings):
 
 
 def by_definition(orderings, x):
-    """The sequences of one set x (n, d), in plain Python."""
+    """Returns the sequences of one set x (n, d), in plain Python."""
     elements = sorted(x.tolist())
     match orderings:
         case Rotations():

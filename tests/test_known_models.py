@@ -69,7 +69,7 @@ def features(page):
 
 
 def perceptron(f) -> nn.Sequential:
-    """A TupleMLP's layers, as torch's."""
+    """Returns a TupleMLP's layers, as torch's."""
     activation = {"tanh": nn.Tanh, "relu": nn.ReLU}[f.activation]
     return nn.Sequential(*(module for layer in f.hidden for module in (layer, activation())))
 
@@ -223,7 +223,7 @@ def test_induced_set_transformer(page, sets):
 
 
 def normed(layer, x):
-    """The set norm of one set, in torch's words: a layer norm of all its numbers."""
+    """Returns the set norm of one set, in torch's words: a layer norm of all its numbers."""
     return nn.functional.layer_norm(x, x.shape) * layer.weight + layer.bias
 
 

@@ -123,7 +123,7 @@ def test_gradients(ordering, function):
 
 
 def recomputed():
-    """Every ordering with two functions; the others, which a recomputation calls alike, in all cases only."""
+    """Yields every ordering with two functions; the others, which a recomputation calls alike, in all cases only."""
     for ordering, function in FITTING:
         if function in ("tuple_mlp", "gru"):
             yield ordering, function

@@ -189,7 +189,7 @@ def test_right_once_passes_once():
 
 
 def _relabelled(layer, reduce, bias=0.0):
-    """A layer that computes one thing and says that it computes another."""
+    """Returns a layer that computes one thing and says that it computes another."""
 
     class Relabelled(nn.Module):
         f, orderings = layer.f, layer.orderings

@@ -85,7 +85,7 @@ def test_layers(name, budget):
 
 
 def neighbor_loader():
-    """A NeighborLoader of torch_geometric: two batches of three vertices and the neighbours of theirs."""
+    """Returns a NeighborLoader of torch_geometric: two batches of three vertices and the neighbours of theirs."""
     pytest.importorskip("torch_geometric")
     from torch_geometric.data import Data  # noqa: PLC0415
     from torch_geometric.loader import NeighborLoader  # noqa: PLC0415

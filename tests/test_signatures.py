@@ -78,7 +78,7 @@ ALLOWED = {
 
 
 def public():
-    """The names and objects of the rooms that this package's users build networks from."""
+    """Returns the names and objects of the rooms that this package's users build networks from."""
     found = {}
     for room in ("", *ROOMS):
         module = import_module(f"janossy.{room}".rstrip("."))
@@ -93,7 +93,7 @@ PUBLIC = public()
 
 
 def by_position(thing) -> list[str]:
-    """The parameters that may be given by position."""
+    """Returns the parameters that may be given by position."""
     return [name for name, parameter in signature(thing).parameters.items() if parameter.kind in FIRST]
 
 

@@ -55,7 +55,7 @@ class BatchNormed(nn.Module):
 
 
 def mean_with_padding(sets):
-    """The mean over places, which depends on the largest set of the batch."""
+    """Returns the mean over places, which depends on the largest set of the batch."""
     return sets.to_padded()[0].mean(1)
 
 
@@ -77,7 +77,7 @@ def draws(sets):
 
 
 def draws_a_map(sets):
-    """One for all sets, as random features are."""
+    """Returns one for all sets, as random features are."""
     return torch.stack([x.sum(0) for x in sets]) @ torch.randn(2, 3)
 
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def law_covers(cases, chosen, strength):
-    """Every combination of so many values that any case holds is held by a chosen one."""
+    """Checks that every combination of so many values that any case holds is held by a chosen one."""
 
     def held(some):
         return {

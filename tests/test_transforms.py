@@ -55,12 +55,12 @@ def tensor(outputs: Tensor | Ragged) -> Tensor:
 
 
 def of_elements(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    """The layer as a function of the elements of sets of these sizes."""
+    """Returns the layer as a function of the elements of sets of these sizes."""
     return lambda x: tensor(layer(Ragged.from_sizes(x, SIZES)))
 
 
 def loss(layer: nn.Module) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
-    """The sum of squared outputs as a function of the weights and the elements."""
+    """Returns the sum of squared outputs as a function of the weights and the elements."""
     return lambda weights, x: tensor(functional_call(layer, weights, (Ragged.from_sizes(x, SIZES),))).square().sum()
 
 

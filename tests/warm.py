@@ -149,7 +149,7 @@ def trace(collected: Collected, tests: Sequence[str], wanted: dict[str, set[int]
 
 
 def functions_of(files: set[str]) -> dict[tuple[str, str, int], list[FunctionType]]:
-    """Every function of these files that there is, by file, name and first line."""
+    """Returns every function of these files that there is, by file, name and first line."""
     found = defaultdict(list)
     for each in gc.get_objects():
         if type(each) is FunctionType and each.__code__.co_filename in files:

@@ -29,7 +29,7 @@ def deal(num: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def table(cards: np.ndarray, classes: np.ndarray) -> pa.Table:
-    """One row per card: hand, suit, rank, and the worth of the whole hand."""
+    """Returns one row per card: hand, suit, rank, and the worth of the whole hand."""
     num, size, _ = cards.shape
     return pa.table(
         {

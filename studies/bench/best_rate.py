@@ -20,7 +20,7 @@ class BestRate:
         self.rate, self.best = RATES[0], build(RATES[0])
 
     def fit(self, sets: SetTable, targets: np.ndarray) -> Self:
-        """Fit at all rates, of which one may diverge.
+        """Fits at all rates, of which one may diverge.
 
         Raises: FloatingPointError if all do.
         """

@@ -23,7 +23,7 @@ LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
 
 @lru_cache(maxsize=4)
 def load(name: str, data: Path | None = None) -> DataSet:
-    """The data set of this name, from files below the folder, or as its file says.
+    """Returns the data set of this name, from files below the folder, or as its file says.
 
     Raises: OSError if it cannot be had; ValueError if it is damaged.
     """

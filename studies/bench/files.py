@@ -53,7 +53,7 @@ def _download(url: str, file: Path) -> None:
 
 
 def check_digest(file: Path, arrays: Iterable[np.ndarray], expected: str) -> None:
-    """Raise a ValueError unless what was read from the file has this SHA-256, by dtype, shape and values."""
+    """Raises a ValueError unless what was read from the file has this SHA-256, by dtype, shape and values."""
     digest = sha256()
     for array in arrays:
         digest.update(f"{array.dtype.newbyteorder('<').str} {array.shape}".encode())

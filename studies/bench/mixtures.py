@@ -45,7 +45,7 @@ class Mixtures:
         return self.log_weights[owners] - (z.square() / 2 + scales.log() + log(2 * pi) / 2).sum(2)
 
     def log_likelihood(self, sets: Ragged) -> Tensor:
-        """The mean log-likelihood of the points of each set (Eq. 17 over n), (B,)."""
+        """Returns the mean log-likelihood of the points of each set (Eq. 17 over n), (B,)."""
         return _mean(self.log_density(sets).logsumexp(1), sets)
 
     def after_em(self, sets: Ragged) -> "Mixtures":

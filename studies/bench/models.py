@@ -161,7 +161,7 @@ BUILT: dict[str, Model] = {
 
 
 def built(model: str, task: Task) -> Fitted:
-    """The model of this name for the task. Raises: DoesNotApply, with the reason."""
+    """Returns the model of this name for the task. Raises: DoesNotApply, with the reason."""
     if task.data_set.task != "mixtures":
         return BUILT[model].build(task)
     if model not in NETWORKS:

@@ -59,7 +59,7 @@ def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[s
 
 
 def write_page(directory: Path) -> list[Path]:
-    """Write report.md, report.html and the plots, from the summaries there. Raises: ValueError for a damaged one."""
+    """Writes report.md, report.html and the plots, from the summaries there. Raises: ValueError for a damaged one."""
     summaries = read_summaries(directory)
     if not summaries:
         raise ValueError(f"{directory} holds no summary of a data set; give the --out of bench sets.")
@@ -120,5 +120,5 @@ def _any_has(summaries: Sequence[Result], model: str) -> bool:
 
 
 def _shared(values: Sequence[Any]) -> str:
-    """The values that there are, each once."""
+    """Returns the values that there are, each once."""
     return ", ".join(dict.fromkeys("none" if value is None else str(value) for value in values))

@@ -93,14 +93,14 @@ def by_size(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
 
 
 def sizes(summary: Result) -> dict[str, int]:
-    """The size of the sets of each test, by its name, which holds it; nothing where there is one test only."""
+    """Returns the size of the sets of each test, by its name, which holds it; nothing where there is one test only."""
     names = {test for of_model in summary["models"].values() for test in of_model["scores"]}
     found = {test: int(number[0]) for test in names if (number := re.search(r"\d+", test))}
     return dict(sorted(found.items(), key=lambda pair: pair[1])) if len(found) == len(names) > 1 else {}
 
 
 def _lines(summary: Result, axes: Axes) -> list[End]:
-    """The lines of a panel; where they end."""
+    """Returns the lines of a panel; where they end."""
     score, of_tests = summary["data_set"]["scores"][0], sizes(summary)
     ends: list[End] = []
     if score in SMALLER:

@@ -102,7 +102,7 @@ def _block(summaries: Sequence[Result]) -> tuple[list[str], list[Result]]:
 
 
 def _means(summary: Result, models: Sequence[str]) -> list[float]:
-    """The mean score of each, larger the better, over the folds that all have."""
+    """Returns the mean score of each, larger the better, over the folds that all have."""
     scores = {model: folds_of(summary, model) for model in models}
     shared = set.intersection(*(set(folds) for folds in scores.values()))
     return [sign(summary) * fmean([scores[model][fold] for fold in shared]) for model in models]

@@ -44,7 +44,7 @@ def of_classes(
 
 
 def of_numbers(names: Sequence[str], targets: np.ndarray, found: np.ndarray) -> dict[str, float]:
-    """These scores of numbers. Raises: ValueError for a score that is not one of numbers."""
+    """Returns these scores of numbers. Raises: ValueError for a score that is not one of numbers."""
     if unknown := [name for name in names if name not in NUMBERS]:
         raise ValueError(f"a regression's scores are {', '.join(NUMBERS)}; got {', '.join(unknown)}.")
     return {name: float(NUMBERS[name](targets, found)) for name in names}

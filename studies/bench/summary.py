@@ -54,7 +54,7 @@ def summarise(cells: Sequence[Result]) -> list[Result]:
 
 
 def write_summary(directory: Path, summary: Result) -> Path:
-    """Write NAME.json, a line a list. Raises: OSError if it cannot be written, which leaves it as it was."""
+    """Writes NAME.json, a line a list. Raises: OSError if it cannot be written, which leaves it as it was."""
     text = json.dumps(summary, indent=1, ensure_ascii=False)
     path = directory / f"{summary['name']}.json"
     write_whole(path, (re.sub(r"\[[^\[\]{}\"]*\]", _on_a_line, text) + "\n").encode())
@@ -62,7 +62,7 @@ def write_summary(directory: Path, summary: Result) -> Path:
 
 
 def read_summaries(directory: Path) -> list[Result]:
-    """The summaries there. Raises: ValueError for a damaged one, in one line that names it."""
+    """Returns the summaries there. Raises: ValueError for a damaged one, in one line that names it."""
     found = []
     for name in DATA:
         path = directory / f"{name}.json"

@@ -20,7 +20,7 @@ class Mean:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Mean":
-        """The mean of these numbers; of none, NaN."""
+        """Returns the mean of these numbers; of none, NaN."""
         if len(values) < 2:
             return cls(values[0] if values else nan)
         spread = stdev(values)
@@ -106,7 +106,7 @@ def sign(summary: Result) -> int:
 
 
 def rows(summary: Result) -> list[Row]:
-    """The models that were run, in the order in which they are listed."""
+    """Returns the models that were run, in the order in which they are listed."""
     means = {model: Mean.of([*folds_of(summary, model).values()]) for model in summary["models"]}
     compared = {model: sign(summary) * means[model].mean for model in with_enough_folds(summary, [*means])}
     found = []
@@ -166,7 +166,7 @@ def best(summary: Result, models: Sequence[str]) -> str | None:
 
 
 def with_enough_folds(summary: Result, models: Sequence[str]) -> dict[str, dict[int, float]]:
-    """The scores of those models that have them of as many folds as half of the models have, or of more."""
+    """Returns the scores of those models that have them of as many folds as half of the models have, or of more."""
     found = {model: folds for model in models if (folds := folds_of(summary, model))}
     enough = median_high(map(len, found.values())) if found else 0
     return {model: folds for model, folds in found.items() if len(folds) >= enough}

@@ -31,7 +31,7 @@ def report(directory: Annotated[Path, typer.Argument(help="The --out of a reprod
 
 
 def _running(study: Callable[..., Request]) -> Callable[..., None]:
-    """The study's command, with its options, that also runs what it asks for."""
+    """Returns the study's command, with its options, that also runs what it asks for."""
 
     @wraps(study)
     def command(**options: Any) -> None:

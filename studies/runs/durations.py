@@ -18,7 +18,7 @@ def duration(seconds: float) -> str:
 
 
 def projected(trials: Sequence[Trial], finished: Sequence[tuple[Trial, Result]]) -> float | None:
-    """The seconds that trials will take, one after the other; None if none is finished.
+    """Returns the seconds that trials will take, one after the other; None if none is finished.
 
     Each takes its ``cost`` at the median rate of the finished ones of its names, which are of its settings; without
     any, at that of all.

@@ -34,7 +34,7 @@ class Request:
 
 
 def chosen(option: str, names: str, known: Iterable[str]) -> list[str]:
-    """The names of an option with commas between, "all" for all. Raises: BadArgument if one is not known."""
+    """Returns the names of an option with commas between, "all" for all. Raises: BadArgument if one is not known."""
     if names == "all":
         return list(known)
     some = [name.strip() for name in names.split(",") if name.strip()]

@@ -30,7 +30,7 @@ class Skipped:
 
 
 def printable(name: str) -> str:
-    """The name of a file in one line of text: escaped if it holds a newline, or bytes that are not UTF-8."""
+    """Returns the name of a file in one line of text: escaped if it holds a newline, or bytes that are not UTF-8."""
     return name if name.isprintable() else ascii(name)[1:-1]
 
 
@@ -40,7 +40,7 @@ def cell_path(directory: Path, first: str, second: str, number: int, numbered: s
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a JSON file, whole or not at all. Raises: OSError if it cannot be written."""
+    """Writes a JSON file, whole or not at all. Raises: OSError if it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(data, indent=1).encode())
 

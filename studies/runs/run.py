@@ -21,7 +21,7 @@ from studies.runs.study import Study
 def unfinished(
     trials: Sequence[Trial], study: Study, others: Iterable[Study], directory: Path, console: Console
 ) -> list[Trial]:
-    """The trials without a result in the directory. Files that do not count are named and set aside.
+    """Returns the trials without a result in the directory. Files that do not count are named and set aside.
 
     Raises: ValueError if a result there has other settings, or is of one of the other studies; OSError if a file
         cannot be renamed.
@@ -58,7 +58,7 @@ def run_trials(
     in_order: bool = False,
     jobs_of: JobsOf | None = None,
 ) -> list[str]:
-    """Run the trials, writing each result as it finishes; return one line for each that failed.
+    """Runs the trials, writing each result as it finishes; return one line for each that failed.
 
     ``jobs_of`` says which are run together, whose results come together.
 

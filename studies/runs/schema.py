@@ -57,7 +57,7 @@ Seconds = Annotated[float, Within(0, 1e9)]
 
 
 def check(value: object, kind: Any, at: str = "") -> None:
-    """Compare a value with a type. Entries that a dataclass does not name may be there, and those with a default not.
+    """Compares a value with a type. Entries that a dataclass does not name may be there, and those with a default not.
 
     Raises: ValueError, which names the place within the value, ``at`` and below, what it expects and what it got.
     """
@@ -93,7 +93,7 @@ def check(value: object, kind: Any, at: str = "") -> None:
 
 
 def shown(value: object) -> str:
-    """A value in one short line."""
+    """Returns a value in one short line."""
     short = Repr()
     short.maxstring = short.maxother = short.maxlong = 60
     short.maxlevel, short.maxlist, short.maxdict = 2, 3, 3

@@ -31,12 +31,12 @@ class Study:
     as_run: Callable[[Any, Result], Any] = lambda trial, result: trial
 
     def place(self, result: Result) -> tuple[str, str, int]:
-        """The names and the number of a result, as a trial's ``place``."""
+        """Returns the names and the number of a result, as a trial's ``place``."""
         first, second, number = (result[key] for key in self.keys)
         return first, second, number
 
     def read(self, directory: Path) -> tuple[list[Result], list[Skipped]]:
-        """The results below a directory, by file name, and the files that do not count.
+        """Returns the results below a directory, by file name, and the files that do not count.
 
         A result counts once, in the file of its own name: a copy under another name is left out.
         """

@@ -28,7 +28,7 @@ def table(num: int = 60, seed: int = 0, most: int = 9) -> pa.Table:
 
 
 def saved(kind: str, folder: Path) -> Path:
-    """A model that was trained for a moment."""
+    """Returns a model that was trained for a moment."""
     rows = table(80)
     sets = as_sets(rows.select(["price", "code", "hour"]))
     totals = np.array([sum(each) for each in rows["price"].to_pylist()])

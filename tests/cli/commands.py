@@ -30,7 +30,7 @@ FIT = (
 
 
 def run(*arguments: object) -> int:
-    """The exit code of a command, in the folder where one is."""
+    """Returns the exit code of a command, in the folder where one is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["janossy", *map(str, arguments)])
         with pytest.raises(SystemExit) as stopped:
@@ -46,7 +46,7 @@ def janossy(monkeypatch, capsys, tmp_path):
 
 
 def write(name: str, columns: dict[str, list] | pa.Table) -> Path:
-    """A table of these columns, by what the file's name ends in."""
+    """Returns a table of these columns, by what the file's name ends in."""
     table = columns if isinstance(columns, pa.Table) else pa.table(columns)
     WRITERS[Path(name).suffix](table, name)
     return Path(name)
@@ -67,7 +67,7 @@ def orders(num: int = 40, seed: int = 0) -> dict[str, list]:
 
 
 def changed(columns: dict[str, list], name: str, row: int, value: object) -> dict[str, list]:
-    """The same columns, with one value in the place of another."""
+    """Returns the same columns, with one value in the place of another."""
     return {**columns, name: [*columns[name][:row], value, *columns[name][row + 1 :]]}
 
 

@@ -324,7 +324,7 @@ def test_several_targets(janossy):
 
 
 def ids_of(name: str, columns: dict, *options: str, model: Path) -> pa.Table:
-    """The columns of ids that predict writes, for a table whose sets have these, each of two elements."""
+    """Returns the columns of ids that predict writes, for a table whose sets have these, each of two elements."""
     assert run("predict", model, write_ids(name, columns), "--out", "out.parquet", *options) == 0
     table = predictions("out.parquet")
     Path("out.parquet").unlink()

@@ -11,7 +11,7 @@ from janossy.estimators.trials import Epoch
 
 
 def said(*events: Progress) -> list[str]:
-    """The lines that remain on the screen."""
+    """Returns the lines that remain on the screen."""
     console = Console(file=io.StringIO(), width=300)
     with FitDisplay(console, "accuracy") as display:
         for event in events:

@@ -26,7 +26,7 @@ def model(tmp_path_factory):
 
 
 def janossy(*arguments, shell=None, **environment):
-    """The exit code, stdout and stderr; ``shell`` is a line in which "$@" is the command."""
+    """Returns the exit code, stdout and stderr; ``shell`` is a line in which "$@" is the command."""
     command = [*COMMAND, *map(str, arguments)]
     run = subprocess.run(
         ["bash", "-c", shell, "bash", *command] if shell else command,

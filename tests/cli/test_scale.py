@@ -24,7 +24,7 @@ WALK = (ROOT / "examples" / "scale" / "README.md").read_text(encoding="utf-8")
 
 
 def walk() -> list[list[str]]:
-    """The words of each line that the walk has a reader type."""
+    """Returns the words of each line that the walk has a reader type."""
     return [
         shlex.split(line, comments=True)
         for block in re.findall(r"```sh\n(.*?)```", WALK, re.S)

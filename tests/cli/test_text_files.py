@@ -37,7 +37,7 @@ def text_file(name: str, *lines: str, encoding: str = "utf-8") -> Path:
 
 
 def read(*columns: str, spelling: Spelling | None = None, **options) -> Read:
-    """The sets of a CSV file with a set per row and these further columns, each of a name and values."""
+    """Returns the sets of a CSV file with a set per row and these further columns, each of a name and values."""
     rows = zip(*(column.split() for column in columns), strict=True)
     separator = ";"
     text_file("t.csv", *(separator.join(["id" if n == 0 else str(n), *row]) for n, row in enumerate(rows)))
@@ -46,7 +46,7 @@ def read(*columns: str, spelling: Spelling | None = None, **options) -> Read:
 
 
 def taken(values: str, **options) -> list:
-    """The kind and values of a column, of so many sets."""
+    """Returns the kind and values of a column, of so many sets."""
     column = read(f"x {values}", f"z {values}", **options).sets.elements["x"]
     return [column.kind, values_of(column)]
 

@@ -26,7 +26,7 @@ WITHOUT_COMMAND = (
 
 
 def messages():
-    """The messages of errors and warnings in the source; 3 in the place of what they are filled with."""
+    """Yields the messages of errors and warnings in the source; 3 in the place of what they are filled with."""
     for room in ("estimators", "tables", "batch"):
         for file in sorted((Path(package.__file__).parent / room).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text())):

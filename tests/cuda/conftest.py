@@ -31,7 +31,7 @@ if INTERPRETED:
 
 
 def on_arrays(function):
-    """A function on tensors in the place of one on arrays, as the kernels for the CPU are."""
+    """Returns a function on tensors in the place of one on arrays, as the kernels for the CPU are."""
 
     def call(p, offsets, *parameters):
         *parameters, _num_threads = parameters

@@ -26,7 +26,7 @@ each_ordering = pytest.mark.parametrize("ordering", sorted(ORDERINGS))
 
 
 def layers(evaluator, k=2, ordering="tuples", reduce="mean"):
-    """The layer under test, and brute force with the same weights in float64."""
+    """Returns the layer under test, and brute force with the same weights in float64."""
     torch.manual_seed(0)
     layer = JanossyPooling(
         FUNCTIONS[evaluator](k), ORDERINGS[ordering](k), evaluate=OPTIONS.get(evaluator, evaluator), reduce=reduce

@@ -41,7 +41,7 @@ READERS = {
 def sequence_density(
     reader: str, head: str, k: int | None = None, seed: int = 0, strength: float = 3
 ) -> SequenceDensity:
-    """One that depends much on the order, by ``strength``; "iid" as reader is the mixture."""
+    """Returns one that depends much on the order, by ``strength``; "iid" as reader is the mixture."""
     torch.manual_seed(seed)
     made = HEADS[head]()
     if reader == "iid":

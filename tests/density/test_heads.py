@@ -25,7 +25,7 @@ def grid(head: str, num: int) -> tuple[torch.Tensor, float]:
 
 
 def on_grid(head: str, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """All sequences of n points of the grid (G^n, n, …), and log weights."""
+    """Returns all sequences of n points of the grid (G^n, n, …), and log weights."""
     points, weight = grid(head, 40 if n < 3 else 28)
     log_weights = torch.full((len(points),), weight, dtype=torch.float64).log()
     if head == "bounded":  # dx = (high − low) σ'(z) dz

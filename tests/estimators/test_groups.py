@@ -60,14 +60,14 @@ def patients(num: int = 16, each: int = 8, seed: int = 0) -> tuple[list[np.ndarr
 
 
 def sets_in_file(folder, sets, **columns) -> str:
-    """The sets as Parquet, a row each."""
+    """Returns the sets as Parquet, a row each."""
     lists = {f"x{j}": [each[:, j].tolist() for each in sets] for j in range(sets[0].shape[1])}
     parquet.write_table(pa.table({**lists, **columns}), folder / "sets.parquet", row_group_size=31)
     return str(folder / "sets.parquet")
 
 
 def judged(kind, in_memory: bool, folder, groups, strategy) -> float:
-    """The score of validation sets, of targets that nothing but the patient tells."""
+    """Returns the score of validation sets, of targets that nothing but the patient tells."""
     sets, y, of_patients = patients()
     model = kind(strategy, max_epochs=40, validation=0.3, random_state=0)
     if in_memory:

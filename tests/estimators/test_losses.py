@@ -22,7 +22,7 @@ def task_of(loss: str, num_targets: int = 1) -> Regression:
 
 
 def oracle(loss: str, values: np.ndarray) -> np.ndarray:
-    """The constants that are best for these values, by statistics and scipy."""
+    """Returns the constants that are best for these values, by statistics and scipy."""
     if loss == "quantile":
         return np.quantile(values, LEVELS)
     if loss == "huber":

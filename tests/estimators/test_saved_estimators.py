@@ -136,7 +136,7 @@ def test_a_network_is_no_estimator(tmp_path):
 
 
 def edited(path: Path, *keys: str | int, value: Any) -> Path:
-    """The model with one value of its description replaced, or, by ..., left out."""
+    """Returns the model with one value of its description replaced, or, by ..., left out."""
     file = path / "model.json"
     description = json.loads(file.read_text())
     place = description

@@ -156,7 +156,7 @@ def short_rounds(monkeypatch):
 
 
 def epochs_told(reports):
-    """The epochs of each network, in turn, by candidate and split."""
+    """Returns the epochs of each network, in turn, by candidate and split."""
     found = {}
     for progress in reports:
         if progress.trial is None:

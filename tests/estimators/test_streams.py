@@ -37,7 +37,7 @@ def grouped(num: int = 60, seed: int = 0, empty: bool = True) -> pa.Table:
 
 
 def long(table: pa.Table) -> pa.Table:
-    """The same, one row per element."""
+    """Returns the same, one row per element."""
     rows = [
         {**row, "x": x, "turn": turn, "word": word}
         for row in table.to_pylist()

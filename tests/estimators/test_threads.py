@@ -19,7 +19,7 @@ NUM_THREADS = 4
 
 
 def at_once(function, arguments):
-    """The results of a function, called by several threads at once, several times for each argument."""
+    """Returns the results of a function, called by several threads at once, several times for each argument."""
     with ThreadPoolExecutor(NUM_THREADS) as pool:
         return list(pool.map(function, [argument for _ in range(8) for argument in arguments]))
 

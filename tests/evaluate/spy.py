@@ -23,6 +23,6 @@ class Spy(nn.Module):
 
 
 def budget_for(rows, f, length=2):
-    """A memory budget that fits this many rows, and not one more."""
+    """Returns a memory budget that fits this many rows, and not one more."""
     elements = distinct_sets((1,))
     return int(rows * Gather().cost(Problem(f, Sampled(1, k=length), elements)).bytes)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def name_of(layer, sets):
-    """The evaluator that computes these sets, by a call before."""
+    """Returns the evaluator that computes these sets, by a call before."""
     layer(sets)
     return layer.explain(sets).split(" ")[0]
 
@@ -108,7 +108,7 @@ def asked(monkeypatch):
 
 
 def law_asked_anew(asked, first: Problem, second: Problem):
-    """The choice for the first problem is kept while nothing changes, and made anew for the second."""
+    """Checks that the choice for the first problem is kept while nothing changes, and made anew for the second."""
     choice = Choice("auto")
     choice(first), choice(first)
     assert len(asked) == 1

@@ -22,7 +22,7 @@ VOCABULARY = 5
 
 
 def layers(f, orderings, **options):
-    """A network that evaluates distinct tuples, and one that gathers every tuple."""
+    """Returns a network that evaluates distinct tuples, and one that gathers every tuple."""
     torch.manual_seed(0)
     h = nn.Embedding(VOCABULARY, 2)
     poolings = (JanossyPooling(f, orderings, evaluate=evaluate, **options) for evaluate in ("distinct", "gather"))

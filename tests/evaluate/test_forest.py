@@ -17,7 +17,7 @@ multiplicities = st.lists(st.integers(1, 3), max_size=4).filter(lambda m: sum(m)
 
 
 def rows_of(forest) -> list[list[int]]:
-    """Each row's elements, read off the forest from its end to its root."""
+    """Returns each row's elements, read off the forest from its end to its root."""
     rows = []
     for cell in forest.shape.ends.tolist():
         row = []

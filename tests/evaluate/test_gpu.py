@@ -48,7 +48,7 @@ def test_launches_count_where_they_take_time():
 
 
 def names(f, orderings, sizes, width=D):
-    """The evaluators that apply, the fastest first, as expected on the device."""
+    """Returns the evaluators that apply, the fastest first, as expected on the device."""
     sets = on_cuda(distinct_sets(sizes).with_values(torch.randn(sum(sizes), width)))
     with cuda():
         return [c.evaluator.name for c in candidates(Problem(f, orderings, sets)) if c.cost]

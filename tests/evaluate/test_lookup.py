@@ -34,7 +34,7 @@ def ids(sizes=SIZES, dtype=torch.int64) -> Ragged:
 
 
 def networks(f, orderings, **options):
-    """One whose h is an embedding, and one whose h calls it."""
+    """Returns one whose h is an embedding, and one whose h calls it."""
     torch.manual_seed(0)
     h = nn.Embedding(VOCABULARY, 3)
     pooling, rho = JanossyPooling(f.double(), orderings, **options), nn.Linear(5, 2)

@@ -54,7 +54,7 @@ def test_one_chunk_is_not_recomputed():
 
 
 def law_estimate_covers(evaluator, f, d, length, dtype):
-    """The cost model's bytes are no less than what is saved for backward, and not a hundred times more."""
+    """Checks that the cost model's bytes are no less than what is saved for backward, and not a hundred times more."""
     sets = distinct_sets((length,) * 64).to(dtype)
     sets = sets.with_values(torch.randn(len(sets.values), d, dtype=dtype, requires_grad=True))
     problem = Problem(f, Sampled(4, k=length), sets, generator=generator())

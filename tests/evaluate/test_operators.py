@@ -57,7 +57,7 @@ def test_numbers_that_are_not_contiguous():
 
 
 def functions(evaluator, function):
-    """The layer as a function of its weights and of elements, and some of both."""
+    """Returns the layer as a function of its weights and of elements, and some of both."""
     layers = []
     for seed in range(3):
         layer = pooling("tuples_2", function, evaluator)

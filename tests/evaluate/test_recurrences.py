@@ -41,7 +41,7 @@ SIZES = (3, 0, 5, 1, 2, 3, 9, 12, 1, 1, 4)
 
 
 def layers(f, orderings, *evaluators, reduce="mean"):
-    """A layer by each evaluator, or by each pair of one and a memory budget."""
+    """Returns a layer by each evaluator, or by each pair of one and a memory budget."""
     pairs = [each if isinstance(each, tuple) else (each, MEMORY_BUDGET) for each in evaluators]
     made = [
         JanossyPooling(f, orderings, evaluate=each, reduce=reduce or "mean", memory_budget=budget)

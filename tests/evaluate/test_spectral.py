@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def results(f, orderings, evaluator, sets):
-    """The averages of the activations, and the gradients of their sum by the elements."""
+    """Returns the averages of the activations, and the gradients of their sum by the elements."""
     values = sets.values.detach().clone().requires_grad_()
     result = JanossyPooling(f, orderings, evaluate=evaluator)(sets.with_values(values))
     return result.detach(), torch.autograd.grad(result.sum(), values)[0]
@@ -97,7 +97,7 @@ def test_auto_keeps_float64_precise(activation):
 
 
 def of_two_kinds(f, x, y, num_x, num_y):
-    """The mean over the ordered triples of num_x elements x and num_y elements y, by counting."""
+    """Returns the mean over the ordered triples of num_x elements x and num_y elements y, by counting."""
     total = 0.0
     for kinds in product((0, 1), repeat=3):
         num = perm(num_x, kinds.count(0)) * perm(num_y, kinds.count(1))

@@ -41,7 +41,7 @@ BUILDERS = {**{name: example.build for name, example in FUNCTIONS.items()}, "lin
 
 
 def misfits():
-    """Every function × evaluator that applies to float32 elements, and an ordering for which it does."""
+    """Yields every function × evaluator that applies to float32 elements, and an ordering for which it does."""
     sets = distinct_sets((3, 2))
     for name, build in BUILDERS.items():
         if not list(build(2).parameters()):  # features, which are in no precision of their own

@@ -40,7 +40,7 @@ COMBINES = {
 
 
 def default_cell(cell, a, b):
-    """The formula of the docstring, the softmax written out."""
+    """Returns the formula of the docstring, the softmax written out."""
     weight, bias = cell.linear.weight.unflatten(0, (4, -1)), cell.linear.bias.unflatten(0, (4, -1))
     *logits, candidate = (weight[i] @ torch.cat((a, b)) + bias[i] for i in range(4))
     g = [logit.exp() / sum(other.exp() for other in logits) for logit in logits]
@@ -48,7 +48,7 @@ def default_cell(cell, a, b):
 
 
 def recursive(f, elements, cell=None):
-    """One row (L, d), by recursion from the root: m of the largest power of 2 below L, and of the rest."""
+    """Returns one row (L, d), by recursion from the root: m of the largest power of 2 below L, and of the rest."""
     length = len(elements)
     if length == 0:
         return elements.new_zeros(f.hidden_features)

@@ -20,7 +20,7 @@ def attention(k=1, num_heads=2):
 
 
 def by_definition(f: GatedAttention, rows: torch.Tensor) -> torch.Tensor:
-    """Each head's mean of its part of g, by the softmax of its scores."""
+    """Returns each head's mean of its part of g, by the softmax of its scores."""
     values = f.g(rows)
     v, u = f.gates.weight.split(5)
     bias_v, bias_u = f.gates.bias.split(5)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def saved(module):
-    """Its state, as it comes back from a file."""
+    """Returns its state, as it comes back from a file."""
     file = io.BytesIO()
     torch.save(module.state_dict(), file)
     file.seek(0)

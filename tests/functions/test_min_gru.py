@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def step_by_step(f, x):
-    """The definition, one state after the other, with the weights of f."""
+    """Returns the definition, one state after the other, with the weights of f."""
     for gate, candidate in zip(f.gates, f.candidates, strict=True):
         h, states = x.new_zeros(len(x), f.hidden_features), []
         for x_t in x.unbind(1):

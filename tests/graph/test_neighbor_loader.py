@@ -39,7 +39,7 @@ SAMPLERS = [
 
 
 def batch_of(k_2, k_1, sampler="by hand") -> Data:
-    """The only batch of a NeighborLoader, of the seeds."""
+    """Returns the only batch of a NeighborLoader, of the seeds."""
     data, num_neighbors = Data(x=features(), edge_index=EDGES), [k_2, k_1]
     (batch,) = NeighborLoader(
         data,

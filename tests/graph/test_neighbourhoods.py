@@ -25,7 +25,7 @@ def of_edges(edges, num_nodes=None) -> Neighbourhoods:
 
 
 def lists_of(edges, num_nodes) -> list[list[int]]:
-    """The neighbours of every vertex, edge by edge."""
+    """Returns the neighbours of every vertex, edge by edge."""
     lists = [[] for _ in range(num_nodes)]
     for source, target in edges:
         lists[target].append(source)

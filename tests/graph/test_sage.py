@@ -69,7 +69,7 @@ def read_by(layer, aggregation):
 
 
 def looped(model, x, hops) -> torch.Tensor:
-    """The logits, each inner embedding computed anew for each use."""
+    """Returns the logits, each inner embedding computed anew for each use."""
 
     def layer(which, own, neighbours):
         module = (model.layer_one, model.layer_two)[which]
@@ -195,7 +195,7 @@ def test_sparse_features(aggregation, layout):
 
 
 def rows_of(module, run) -> list[int]:
-    """The rows that a linear layer is given."""
+    """Returns the rows that a linear layer is given."""
     counts = []
     handle = module.register_forward_pre_hook(lambda _, inputs: counts.append(len(inputs[0])))
     run()

@@ -35,7 +35,7 @@ def sample(sets, population=inf, out=2):
 
 
 def of_equal_blocks(draws, population=inf):
-    """One set for each draw: draws (B, q, m) of one output."""
+    """Returns one set for each draw: draws (B, q, m) of one output."""
     num_sets, q, m = draws.shape
     sets, blocks = torch.arange(num_sets).repeat_interleave(q * m), torch.arange(q).repeat_interleave(m)
     return Sample(draws.reshape(-1, 1), sets, blocks.repeat(num_sets), torch.full((num_sets,), float(population)))
@@ -151,7 +151,7 @@ def test_margin_is_students(confidence):
 
 
 def rivals(draws):
-    """A set of as many blocks of one row as there are draws (q, classes)."""
+    """Returns a set of as many blocks of one row as there are draws (q, classes)."""
     return Sample(draws, torch.zeros(len(draws), dtype=torch.long), torch.arange(len(draws)), torch.tensor([inf]))
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def one_after_another(outputs):
-    """A model whose passes give these outputs (m, B, out) in turn."""
+    """Returns a model whose passes give these outputs (m, B, out) in turn."""
     given = iter(outputs)
     return lambda: next(given)
 
@@ -147,7 +147,7 @@ def test_margins_hold_the_truth_as_often_as_they_say():
 
 
 def of_mean_logits(prediction):
-    """The logarithms of probabilities are logits, up to a constant in each pass."""
+    """Returns the logarithms of probabilities, which are logits, up to a constant in each pass."""
     return prediction.outputs.log().mean(1).softmax(-1)
 
 

@@ -123,7 +123,7 @@ def test_without_a_seed_draws_are_fresh():
 
 
 def single(scheme):
-    """One permutation by this scheme; "distinct" is an ordering of its own."""
+    """Returns one permutation by this scheme; "distinct" is an ordering of its own."""
     return Distinct(1) if scheme == "distinct" else Sampled(1, scheme=scheme)
 
 
@@ -692,7 +692,7 @@ class Rotations(RandomOrderings):
 
 
 def rotated(net, x):
-    """The outputs of all rotations of one set."""
+    """Returns the outputs of all rotations of one set."""
     shifts = (torch.arange(len(x)) + torch.arange(len(x))[:, None]) % len(x)
     with torch.no_grad():
         return net.eval().rho(net.pooling.f(net.h(x)[shifts]))
@@ -724,7 +724,7 @@ GROUPED = {
 
 
 def of_copies(net, sets, num, run):
-    """The mean of num independent results (B, out), and its standard error."""
+    """Returns the mean of num independent results (B, out), and its standard error."""
     results = run(net, Ragged.cat([sets] * num)).unflatten(0, (num, len(sets)))
     return results.mean(0), results.std(0) / num**0.5
 

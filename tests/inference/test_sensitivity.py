@@ -326,7 +326,7 @@ def test_the_plot(tmp_path, monkeypatch):
 
 
 def padded(formula):
-    """A target of Ragged batches of equal sizes, from a formula on tensors (B, n)."""
+    """Returns a target of Ragged batches of equal sizes, from a formula on tensors (B, n)."""
     return lambda sets: formula(sets.to_padded()[0])
 
 

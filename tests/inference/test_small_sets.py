@@ -38,7 +38,7 @@ def network(f=None, orderings=None, **options):
 
 
 def enumerated(net, sets, orderings):
-    """The mean of ρ∘f and its sigmoid over all rows, by gather, set by set."""
+    """Returns the mean of ρ∘f and its sigmoid over all rows, by gather, set by set."""
     plain = JanossyNetwork(net.h, JanossyPooling(net.pooling.f, orderings, evaluate="gather"), net.rho).eval()
     with torch.no_grad():
         rows = [plain.rows(sets[[b]]).values for b in range(len(sets))]

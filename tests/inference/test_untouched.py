@@ -51,7 +51,7 @@ def network(orderings) -> JanossyNetwork:
 
 
 def seen(module: nn.Module, *others: nn.Module) -> tuple:
-    """The state that prediction must leave alone."""
+    """Returns the state that prediction must leave alone."""
     modules = [inner for outer in (module, *others) for inner in outer.modules()]
     orderings = [(m.orderings, id(m.orderings), m.orderings_train) for m in modules if isinstance(m, JanossyPooling)]
     weights = [deepcopy(outer.state_dict()) for outer in (module, *others)]

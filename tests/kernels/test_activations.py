@@ -43,7 +43,7 @@ def kernel(name):
 
 
 def apply(name, x):
-    """The value alone, the value and the slope, each of whole arrays."""
+    """Returns the value alone, the value and the slope, each of whole arrays."""
     num = len(x)
     x = np.concatenate([x, np.zeros(-num % 16, x.dtype)])
     results = [np.empty_like(x) for _ in range(3)]

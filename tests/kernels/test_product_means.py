@@ -38,7 +38,7 @@ def draw(sizes, k, num_columns, seed=0):
 
 
 def by_definition(z, offsets, increasing):
-    """One row at a time: of all n elements, at the first n positions, where a set is smaller than k."""
+    """Returns one row at a time: of all n elements, at the first n positions, where a set is smaller than k."""
     means = []
     for a, b in pairwise(offsets):
         num = min(b - a, z.shape[1])
@@ -103,7 +103,7 @@ def test_float32_slopes_are_float64_rounded(increasing):
 
 
 def dominated(n, k, num_columns=3):
-    """One element a million times the others, in float32, all positive."""
+    """Returns one element a million times the others, in float32, all positive."""
     z = np.random.default_rng(3).uniform(0.5, 1.5, (n, k, num_columns)).astype(np.float32)
     z[n // 3] *= 1e6
     return z, [0, n]

@@ -18,7 +18,7 @@ LENGTHS = [13, 9, 9, 8, 7, 5, 5, 5, 4, 3, 1, 1]
 
 
 def case(kind, dtype, H, scale=1.0):
-    """A torch module, elements, and what the kernels take of them."""
+    """Returns a torch module, elements, and what the kernels take of them."""
     torch.manual_seed(0)
     module = KINDS[kind](5, H, batch_first=True).to(dtype)
     x = scale * torch.randn(sum(LENGTHS), 5, dtype=dtype)

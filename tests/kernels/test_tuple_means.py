@@ -30,7 +30,7 @@ TUPLES = {False: permutations, True: combinations}
 
 
 def enumerated(p, offsets, increasing, activation):
-    """The means and slopes by itertools, in float64."""
+    """Returns the means and slopes by itertools, in float64."""
     p = torch.from_numpy(p.astype(np.float64)).requires_grad_()
     k, width = p.shape[1:]
     means = []

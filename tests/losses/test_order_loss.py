@@ -22,7 +22,7 @@ def network(k=None, h=None, scorer=None):
 
 
 def every_order(net, x, y):
-    """The loss and the log-probability of each order of one set, by enumeration."""
+    """Returns the loss and the log-probability of each order of one set, by enumeration."""
     scores = net.pooling.orderings.scorer(x)[:, 0]
     k = net.pooling.orderings.k or len(x)
     losses, logs = [], []

@@ -32,12 +32,12 @@ def network(out=2, orderings=None):
 
 
 def all_outputs(net, sets):
-    """The outputs of every order of sets of one size: (B, n!, out)."""
+    """Returns the outputs of every order of sets of one size: (B, n!, out)."""
     return torch.stack(list(net.rows(sets, orderings=AllPermutations())))
 
 
 def expectation(loss, outputs, target, draws):
-    """The mean of the loss over these draws, tuples of m orders."""
+    """Returns the mean of the loss over these draws, tuples of m orders."""
     drawn = outputs[:, torch.tensor(list(draws))]
     return loss.of_outputs(drawn.flatten(0, 1), target.repeat_interleave(drawn.shape[1], 0))
 
@@ -384,7 +384,7 @@ def test_a_draw_is_what_the_network_averages(orderings, options, independent):
 
 
 def each_draw(net, sets, rows):
-    """The outputs of four draws whose rows come one behind the other."""
+    """Returns the outputs of four draws whose rows come one behind the other."""
     y = net.pooling.rows(net.elements(sets), Drawn(rows, sets.sizes)).values
     y = y if rows.weights() is None else y * rows.weights()
     pooled = [part.unflatten(0, (4, -1)).mean(1) for part in y.split(rows.counts())]

@@ -46,7 +46,7 @@ PADDED = [name for name in LAYERS if not name.startswith(("beside_pooled", "rela
 
 
 def attention(heads, queries, keys, bias=None):
-    """Each query's mean of the values, weighed by softmax(q·k/√c + bias), head by head; zero over no keys."""
+    """Returns each query's mean of the values, weighed by softmax(q·k/√c + bias), head by head; zero over no keys."""
     q, k, v = (
         nn.functional.linear(x, *part)
         for x, *part in zip(
@@ -86,7 +86,7 @@ def relations(layer, x):
 
 
 def defined(layer, x, inputs=None):
-    """The layer's result for one set x (n, d), in an encoder that was given ``inputs`` for it."""
+    """Returns the layer's result for one set x (n, d), in an encoder that was given ``inputs`` for it."""
     inputs = x if inputs is None else inputs
     if isinstance(layer, layers.SelfAttention) and layer.bias is not None:
         return attention(layer.heads, x, x, lambda i, j: layer.bias(inputs[[i, j]][None])[0])

@@ -224,7 +224,7 @@ def test_raw_sets_are_refused_as_the_call_refuses_them():
 
 
 def law_same_error(layer, sets, error, match):
-    """Both the call and explain raise it."""
+    """Checks that both the call and explain raise it."""
     for call in (layer, layer.explain):
         with pytest.raises(error, match=match):
             call(sets)

@@ -31,7 +31,7 @@ def weigh(orderings, x):
 
 
 def probabilities(weights, uniform, k):
-    """The probability of every row (i_1, …, i_k) of one set of these weights, one element after the other."""
+    """Returns the probability of every row (i_1, …, i_k) of one set of these weights, one element after the other."""
     n, total = len(weights), sum(map(Fraction, weights))
     share = Fraction(uniform)
     q = [(1 - share) * Fraction(w) / total + share / n if total else Fraction(1, n) for w in weights]
@@ -53,7 +53,7 @@ def drawn(orderings, sets, seed=4):
 
 
 def law_row_weights(orderings, sets, rtol=1e-12):
-    """Every row weighs (1 over the number of rows there are) / (its probability)."""
+    """Checks that every row weighs (1 over the number of rows there are) / (its probability)."""
     for x, rows in zip(sets, drawn(orderings, sets), strict=True):
         expected = probabilities(weigh(orderings, x), orderings.uniform, orderings.k)
         for row, weight in rows:
@@ -72,7 +72,7 @@ def law_exactly_unbiased(orderings, n):
 
 
 def law_frequencies(rows, P, failure_rate=1e-6):
-    """The rows are drawn with these probabilities, by a χ² test that fails this often."""
+    """Checks that the rows are drawn with these probabilities, by a χ² test that fails this often."""
     counts = Counter(rows)
     expected = {row: float(p) * len(rows) for row, p in P.items()}
     assert set(counts) <= set(P)

@@ -35,7 +35,7 @@ CODES = {(0, 1, 2): 0, (0, 2, 1): 1, (1, 0, 2): 2, (1, 2, 0): 3, (2, 0, 1): 4, (
 
 
 def law_independent(pairs):
-    """All 36 pairs of permutations of 3 are equally likely, by a χ² test."""
+    """Checks that all 36 pairs of permutations of 3 are equally likely, by a χ² test."""
     counts = torch.zeros(6, 6)
     for first, second in pairs:
         counts[CODES[first], CODES[second]] += 1

@@ -57,7 +57,7 @@ def tuples(rows):
 
 
 def law_every_row_uniform(orderings, n):
-    """Each row of the block, by its number, is uniform over the permutations or the k-tuples of n positions."""
+    """Checks that each row of the block, by its number, is uniform over the permutations or the k-tuples of n positions."""
     rows = drawn(orderings, n, NUM_SETS[n], generator())
     k = min(n, orderings.row_length(n))
     for row in rows[:, :, :k].unbind(1):
@@ -173,7 +173,7 @@ def test_blocks_are_independent_and_rows_of_one_are_not(scheme):
 
 
 def relation(first, second):
-    """The permutation of the elements that leads from one row to another, as a number."""
+    """Returns the permutation of the elements that leads from one row to another, as a number."""
     n = first.shape[-1]
     return (second.gather(-1, first.argsort(-1)) * n ** torch.arange(n)).sum(-1)
 
@@ -432,7 +432,7 @@ def test_no_two_rows_are_the_same(n, k, num, seed):
 
 
 def samples(orderings, n, num_sets):
-    """The rows of each set, as numbers of the arrangements there are."""
+    """Returns the rows of each set, as numbers of the arrangements there are."""
     number = {row: i for i, row in enumerate(permutations(range(n), orderings.row_length(n)))}
     return [tuple(number[row] for row in tuples(rows)) for rows in drawn(orderings, n, num_sets, generator())]
 

@@ -57,7 +57,7 @@ def network(f=None, orderings=None, h=None, rho=None, **options) -> JanossyNetwo
 
 
 def law_comes_back(net, path, sets=None, context=None) -> JanossyNetwork:
-    """The same parts in evaluation mode, the same weights, the same outputs for the same draws."""
+    """Returns the same parts in evaluation mode, the same weights, the same outputs for the same draws."""
     sets = distinct_sets() if sets is None else sets
     again = load(save(net, path))
     assert repr(again) == repr(net) and not any(module.training for module in again.modules())

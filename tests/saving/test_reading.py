@@ -155,7 +155,7 @@ DESCRIPTIONS = {
 
 
 def bounded(run, num_bytes: int = 400 * 2**20):
-    """The run, with so much address space more than there is now."""
+    """Returns the run, with so much address space more than there is now."""
     if not Path("/proc/self/statm").exists():  # not Linux
         return run()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -229,7 +229,7 @@ def test_damaged_tensors(case, tmp_path, capsys):
 
 
 def other(**changes):
-    """The tensors of a network, some of them changed; None leaves one out."""
+    """Returns the tensors of a network, some of them changed; None leaves one out."""
     return {name: value for name, value in (weights(network()) | changes).items() if value is not None}
 
 

@@ -79,6 +79,6 @@ def test_a_broken_link_would_be_found(tmp_path):
 
 
 def colours(page):
-    """The name of the scheme, and the background that it gives."""
+    """Returns the name of the scheme, and the background that it gives."""
     scheme = page.locator("body").get_attribute("data-md-color-scheme")
     return scheme, page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -15,7 +15,7 @@ def network() -> nn.Module:
 
 
 def trained(optimizer_of, *, num_steps: int = 4, schedule=None, hook=None, unused: bool = False):
-    """The network after a few steps, and the optimiser."""
+    """Returns the network after a few steps, and the optimiser."""
     module = network()
     optimizer = optimizer_of(module)
     rates = None if schedule is None else schedule(optimizer)

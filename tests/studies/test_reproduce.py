@@ -24,7 +24,7 @@ def command(*arguments, **options):
 
 
 def here(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
-    """The exit code, stdout and stderr, without a process of its own."""
+    """Returns the exit code, stdout and stderr, without a process of its own."""
     monkeypatch.setattr(sys, "argv", ["studies", *map(str, arguments)])
     with pytest.raises(SystemExit) as stopped:
         main()

@@ -116,7 +116,7 @@ LONG = {
 
 
 def values_of(column: Column) -> list:
-    """The values of a column, None where missing."""
+    """Returns the values of a column, None where missing."""
     pairs = list(zip(column.decoded().tolist(), column.missing(), strict=True))
     assert all(value is None or value != value for value, missing in pairs if missing)
     return [None if missing else value for value, missing in pairs]

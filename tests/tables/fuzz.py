@@ -99,12 +99,12 @@ def column(rng: random.Random, name: str, num: int, nulls: float) -> pa.Array:
 
 
 def key(value: Any) -> Any:
-    """A Python value that is equal for equal values of one column; None for a missing one."""
+    """Returns a Python value that is equal for equal values of one column; None for a missing one."""
     return None if value is None or value != value else value
 
 
 def keys(values: pa.Array) -> list[Any]:
-    """The values as Python has them; those that Python would round as whole numbers."""
+    """Returns the values as Python has them; those that Python would round as whole numbers."""
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
         return values.cast(pa.int64()).to_pylist()
@@ -112,7 +112,7 @@ def keys(values: pa.Array) -> list[Any]:
 
 
 def grouped(ids: list[list[Any]]) -> dict[tuple, list[int]]:
-    """The rows of each set, by their ids, in the order in which they appear first."""
+    """Returns the rows of each set, by their ids, in the order in which they appear first."""
     sets: dict[tuple, list[int]] = {}
     for row, names in enumerate(zip(*ids, strict=True)):
         sets.setdefault(names, []).append(row)
@@ -126,7 +126,7 @@ def same_partition(codes: list[Any], values: list[Any], what: str) -> None:
 
 
 def rows_of(sets: SetTable) -> list[list[int]]:
-    """The rows that each set is made of."""
+    """Returns the rows that each set is made of."""
     rows = sets.elements["row"].values.astype(int).tolist()
     return [rows[a:b] for a, b in pairwise(sets.offsets)]
 
@@ -150,7 +150,7 @@ def check_sets(sets: SetTable, expected: dict[tuple, list[int]], values: list[An
 
 
 def frames(table: pa.Table) -> dict[str, Callable[[], Any]]:
-    """The table in the forms that hold its types, made when called."""
+    """Returns the table in the forms that hold its types, made when called."""
     half = len(table) // 2
     found: dict[str, Callable[[], Any]] = {
         "Arrow": lambda: table,

@@ -63,7 +63,7 @@ def column(row: Row) -> pa.Array:
 
 
 def names_of(values: Any) -> str:
-    """The type of values that are told apart, in a word or two."""
+    """Returns the type of values that are told apart, in a word or two."""
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         return "dates"
@@ -73,7 +73,7 @@ def names_of(values: Any) -> str:
 
 
 def distinct(values: Any) -> bool:
-    """Two values, of which the first comes back."""
+    """Returns two values, of which the first comes back."""
     first, second, third = list(values)
     return bool(first == third and first != second)
 

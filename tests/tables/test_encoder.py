@@ -243,7 +243,7 @@ def test_a_state_keeps_every_bit(x, words, codes, standardize):
 
 
 def changed(place: tuple, value) -> object:
-    """A state of TRAIN in which one thing is another."""
+    """Returns a state of TRAIN in which one thing is another."""
     state = json.loads(json.dumps(TableEncoder().fit(as_sets(TRAIN)).state()))
     if not place:
         return value

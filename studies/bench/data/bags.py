@@ -11,7 +11,7 @@ from studies.bench.data_set import Sample
 
 
 def read_bags(file: Path | IO[bytes]) -> np.ndarray:
-    """The rows of a file of commas without a header, (N, 2 + d): label, bag, features."""
+    """Returns the rows of a file of commas without a header, (N, 2 + d): label, bag, features."""
     table = csv.read_csv(file, read_options=csv.ReadOptions(autogenerate_column_names=True, block_size=1 << 24))
     return np.stack([column.to_numpy() for column in table.columns], axis=1)
 

@@ -23,12 +23,12 @@ Draw = Callable[[int, np.random.Generator], np.ndarray]
 
 
 def digits_sum(data: Path | None = None) -> DataSet:
-    """The sum of digits, each drawn by itself; learnt from sets of 1 to 20 images, and tested up to 100."""
+    """Returns the sum of digits, each drawn by itself; learnt from sets of 1 to 20 images, and tested up to 100."""
     return _digits("digits-sum", "their sum", lambda size, source: source.integers(10, size=size), np.sum)
 
 
 def digits_distinct(data: Path | None = None) -> DataSet:
-    """The number of different digits; learnt from sets of 1 to 20 images, and tested up to 100.
+    """Returns the number of different digits; learnt from sets of 1 to 20 images, and tested up to 100.
 
     Every number that is possible is as frequent, as of the characters of Lee et al. (2019, "Set Transformer", Section
     5.2).
@@ -37,7 +37,7 @@ def digits_distinct(data: Path | None = None) -> DataSet:
 
 
 def draw_distinct(size: int, source: np.random.Generator) -> np.ndarray:
-    """The digits of a set: of 1 to 10 different ones, but at most ``size``, each of these at least once."""
+    """Returns the digits of a set: of 1 to 10 different ones, but at most ``size``, each of these at least once."""
     kinds = source.permutation(10)[: source.integers(1, min(size, 10), endpoint=True)]
     return np.concatenate((kinds, source.choice(kinds, size - len(kinds))))
 

@@ -56,7 +56,7 @@ def freesolv(data: Path | None = None) -> DataSet:
 
 
 def read(database: Path, structures: Path) -> Sample:
-    """The molecules in the order of the data base, and their experimental free energies.
+    """Returns the molecules in the order of the data base, and their experimental free energies.
 
     Columns of atoms: element; x, y, z from the molecule's centre; the number of bonds; the partial charge (AM1-BCC),
     which the structures' files hold.

@@ -72,7 +72,7 @@ SOURCES = {
 
 
 def mil(name: str, data: Path | None = None) -> DataSet:
-    """The data set of this name among ``SOURCES``.
+    """Returns the data set of this name among ``SOURCES``.
 
     Raises: OSError if neither the folder nor an installed ``mil`` has it; ValueError if it is another version.
     """

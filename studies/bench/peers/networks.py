@@ -81,7 +81,7 @@ def set_transformer(elements: Layout, context: Layout, num_outputs: int) -> nn.M
 
 
 def set_transformer_isab(elements: Layout, context: Layout, num_outputs: int) -> nn.Module:
-    """The same by way of 16 induced points: its cost is linear in the size of a set."""
+    """Returns the same by way of 16 induced points: its cost is linear in the size of a set."""
     aggregation = _attention(0)
     aggregation.encoders = nn.ModuleList(
         InducedSetAttentionBlock(WIDTH, INDUCED_POINTS, HEADS, layer_norm=True) for _ in range(2)

@@ -30,7 +30,7 @@ class PooledTrees:
         self.table_of, self.task, self.random_state, self.class_weight = table_of, task, random_state, class_weight
 
     def fit(self, sets: SetTable, targets: np.ndarray) -> Self:
-        """Learn the targets (B,), or numbers (B, t), of which each has trees of its own."""
+        """Learns the targets (B,), or numbers (B, t), of which each has trees of its own."""
         if self.task == "classification":
             self.trees = HistGradientBoostingClassifier(
                 max_iter=NUM_TREES, random_state=self.random_state, class_weight=self.class_weight
@@ -45,11 +45,11 @@ class PooledTrees:
         return self
 
     def predict(self, sets: SetTable) -> np.ndarray:
-        """The targets of sets, as they were given."""
+        """Returns the targets of sets, as they were given."""
         return cast(np.ndarray, self.trees.predict(self.table_of(sets)))
 
     def predict_proba(self, sets: SetTable) -> np.ndarray:
-        """The probability of each class (B, C)."""
+        """Returns the probability of each class (B, C)."""
         return cast(np.ndarray, self.trees.predict_proba(self.table_of(sets)))
 
     @property
@@ -74,7 +74,7 @@ def statistics(sets: SetTable) -> np.ndarray:
 
 
 def side_by_side(sets: SetTable) -> np.ndarray:
-    """The columns of every element, as they stand, (B, n·c): of sets of one size n, categories as codes."""
+    """Returns the columns of every element, as they stand, (B, n·c): of sets of one size n, categories as codes."""
     columns = [_numbers(column) for column in sets.elements.values()]
     return np.stack(columns, axis=1).astype(np.float64).reshape(len(sets), -1)
 

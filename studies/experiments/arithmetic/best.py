@@ -46,7 +46,7 @@ class Best:
 
 
 def of_table(model: Model) -> Callable[[Task], JanossyNetwork]:
-    """A model of the study, its embedding whitened."""
+    """Returns a model of the study, its embedding whitened."""
 
     def build(task: Task) -> JanossyNetwork:
         network = model.build(task, "sum", "uniform")
@@ -63,7 +63,7 @@ def in_order(task: Task) -> JanossyNetwork:
 
 
 def products(task: Task) -> JanossyNetwork:
-    """A sum of products of two linear factors, averaged over all pairs, of the frozen orthogonal embedding."""
+    """Returns a sum of products of two linear factors, averaged over all pairs, of the frozen orthogonal embedding."""
     # As large as numbers in a row of the study's, uniform on (-1/2, 1/2), are: a standard deviation of 0.29.
     h = nn.Embedding.from_pretrained(nn.init.orthogonal_(torch.empty(task.vocabulary, EMBEDDING)) * 2.9)
     return JanossyNetwork(h, JanossyPooling(TupleProduct(2, EMBEDDING, RANK), Tuples(2)), nn.Linear(RANK, 1))
@@ -79,7 +79,7 @@ BEST = {
 
 
 def run(name: str, seed: int) -> dict:
-    """Train and score one."""
+    """Trains and score one."""
     task, best, start = TASKS[name], BEST[name], time.perf_counter()
     settings = Settings("quick", "fast", best.epochs, **PROTOCOLS["fast"])
     settings = replace(settings, learning_rates=(best.rate,), loss=best.loss)

@@ -30,7 +30,7 @@ VARIANTS = {"released": {}, "mean": {"reduce": "mean"}, "squared": {"loss": "squ
 
 
 def run(task_name: str, model_name: str, variant: str) -> dict:
-    """Train one, and score its last weights on test, with either vote, and its best epoch's on validation."""
+    """Trains one, and score its last weights on test, with either vote, and its best epoch's on validation."""
     task, model, start = TASKS[task_name], MODELS[model_name], time.perf_counter()
     settings = Settings("quick", "released", EPOCHS[model_name], **PROTOCOLS["released"])
     settings = replace(settings, learning_rates=(RATE,), **VARIANTS[variant])
@@ -54,7 +54,7 @@ def run(task_name: str, model_name: str, variant: str) -> dict:
 
 
 def page(cells: list[dict]) -> str:
-    """The four differences, of the runs there are."""
+    """Returns the four differences, of the runs there are."""
     found = {(cell["task"], cell["model"], cell["variant"]): cell for cell in cells}
     epochs = ", ".join(f"{num} ({model})" for model, num in EPOCHS.items())
     lines = [

@@ -80,7 +80,7 @@ def run(cell: dict[str, Any], train: Ragged, validation: Ragged, test: Ragged) -
 
 
 def table(cells: Sequence[dict[str, Any]]) -> str:
-    """The page, in the order of ``runs``."""
+    """Returns the page, in the order of ``runs``."""
     lines = [
         "# What higher order buys a density",
         "",
@@ -154,7 +154,7 @@ def _of_bounds(some: list[dict[str, Any]]) -> list[str]:
 
 
 def results(out: Path) -> list[dict[str, Any]]:
-    """The cells of all processes."""
+    """Returns the cells of all processes."""
     return [cell for name in PROCESSES for cell in Record(_file(out, name), COMMAND).cells]
 
 
@@ -163,7 +163,7 @@ def _file(out: Path, process: str) -> Path:
 
 
 def main() -> None:
-    """Run what is missing, and write the page and the figure."""
+    """Runs what is missing, and write the page and the figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/density"))
     arguments.add_argument("--only", choices=list(PROCESSES), help="one process")

@@ -62,7 +62,7 @@ class Fitted:
 
 
 def fit(name: str, head: Head, train: Ragged, validation: Ragged, seed: int, steps: int) -> Fitted:
-    """The trained model: of several starts the one that is best in validation."""
+    """Returns the trained model: of several starts the one that is best in validation."""
     began = process_time()
     if MODELS[name] is not _exchangeable_process:
         return Fitted(_fitted(MODELS[name], head, train, seed, steps), process_time() - began)

@@ -27,11 +27,11 @@ class Process(Protocol):
     def draw(self, num: int, seed: int) -> Ragged: ...
 
     def log_prob(self, sets: Ragged) -> Tensor:
-        """The true log p(x_1 … x_n | n) of each set, (B,), float64."""
+        """Returns the true log p(x_1 … x_n | n) of each set, (B,), float64."""
         ...
 
     def log_sizes(self) -> np.ndarray:
-        """The true log P(n) for n = 0 … MOST."""
+        """Returns the true log P(n) for n = 0 … MOST."""
         ...
 
 
@@ -177,7 +177,7 @@ class Urn:
         return ways + torch.lgamma(counts.sum() - n + 1) - torch.lgamma(counts.sum() + 1)
 
     def log_sizes(self) -> np.ndarray:
-        """Two to MOST, all alike."""
+        """Returns two to MOST, all alike."""
         return np.array([-np.inf, -np.inf, *[-log(MOST - 1)] * (MOST - 1)])
 
 

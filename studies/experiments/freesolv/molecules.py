@@ -31,7 +31,7 @@ class Molecules:
         return Molecules(self.atoms[chosen], {kind: of_each[chosen] for kind, of_each in self.tuples.items()})
 
     def positions(self, kind: str) -> Tensor:
-        """The tuples of all molecules as positions in ``atoms.values``."""
+        """Returns the tuples of all molecules as positions in ``atoms.values``."""
         within, owners = self.tuples[kind].to_index()
         return within + self.atoms.offsets[owners, None]
 

@@ -20,7 +20,7 @@ except ImportError as error:
 
 
 def read(data: Path | None) -> tuple[Molecules, Tensor]:
-    """The 642 molecules in the order of the data base, and their measured energies in kcal/mol, (642, 1)."""
+    """Returns the 642 molecules in the order of the data base, and their measured energies in kcal/mol, (642, 1)."""
     database, structures = (file_at(data, place, URL + Path(place).name) for place in (DATABASE, STRUCTURES))
     rows = [line.split(";") for line in database.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     with tarfile.open(structures) as tar:
@@ -41,7 +41,7 @@ def gathered(molecules: Sequence[tuple[Chem.Mol, list[float]]]) -> Molecules:
 
 
 def planar(molecule: Chem.Mol) -> set[int]:
-    """The atoms that RDKit takes for sp2."""
+    """Returns the atoms that RDKit takes for sp2."""
     sp2 = Chem.HybridizationType.SP2
     return {atom.GetIdx() for atom in molecule.GetAtoms() if atom.GetHybridization() == sp2}
 

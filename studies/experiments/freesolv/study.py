@@ -92,7 +92,7 @@ def summary(cells: list[dict], kinds: str, with_shape: bool) -> dict[str, float]
 
 
 def table(cells: list[dict]) -> str:
-    """A row for each model."""
+    """Returns a row for each model."""
     lines = [
         "| pooled | shapes | RMSE | MAE | RMSE in training | weights | folds | CPU seconds |",
         "|---|---|" + "---:|" * 6,
@@ -126,7 +126,7 @@ def plot(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Fit what is missing, and write table and figure."""
+    """Fits what is missing, and write table and figure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="the folder that has freesolv/; else it is downloaded once")
     parser.add_argument("--seeds", type=int, default=1)

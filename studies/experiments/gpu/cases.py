@@ -93,7 +93,7 @@ def of_series() -> Iterator[Case]:
 
 
 def of_products() -> Iterator[Case]:
-    """The passes of means of products."""
+    """Yields the passes of means of products."""
     for dtype, k, kind in product(DTYPES, KS, KINDS):
         end, constants = f"{KINDS[kind]} k={k} {dtype}", {"K": k, "INCREASING": kind}
         yield Case(f"segments of products {end}", product_sums.segments, constants, dtype, loads=k)
@@ -102,7 +102,7 @@ def of_products() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all of them."""
     yield from of_tuples()
     yield from of_series()
     yield from of_products()

@@ -87,7 +87,7 @@ def texts(kernel):
 
 
 def compile_case(case, capability):
-    """The compiled kernel of a case."""
+    """Returns the compiled kernel of a case."""
     of = ASTSource(case.function, signature(case), case.constants)
     return triton.compile(of, target=GPUTarget("cuda", capability, 32), options=tuple_sums.OPTIONS)
 
@@ -153,7 +153,7 @@ def bound(instructions, gpu):
 
 
 def page(cells):
-    """The page of these cells."""
+    """Returns the page of these cells."""
     registers, shared = (max(cell[what] for cell in cells.values()) for what in ("registers", "shared"))
     spilled = sum(cell["spilled"] for cell in cells.values())
     triton_of = next(iter(cells.values()))["triton"]
@@ -182,7 +182,7 @@ def page(cells):
 
 
 def row(pair):
-    """The table's numbers of a case, for both capabilities."""
+    """Returns the table's numbers of a case, for both capabilities."""
 
     def both(texts):
         first, second = texts

@@ -54,7 +54,7 @@ that are drawn from do not sum to zero, as among a few neighbours: hence the row
 
 
 def table(cells: list[dict]) -> str:
-    """The page: for each task and network what it scores, and the orders of the flexible ones."""
+    """Returns the page: for each task and network what it scores, and the orders of the flexible ones."""
     tasks = list(dict.fromkeys(cell["task"] for cell in cells))
     lines = [ABOUT, SCORES]
     header = ("task", "network", "micro-F1", "− order 1", "cross entropy", "− order 1", "kept", "seeds")
@@ -67,7 +67,7 @@ def table(cells: list[dict]) -> str:
 
 
 def of(cells: list[dict], task: str, model: str) -> dict[int, dict]:
-    """The runs by seed."""
+    """Returns the runs by seed."""
     return {cell["seed"]: cell for cell in cells if (cell["task"], cell["model"]) == (task, model)}
 
 

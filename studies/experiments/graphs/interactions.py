@@ -69,7 +69,7 @@ SETUPS = {
 
 
 def cell(task: Task, model: str, seed: int, schedule: Schedule) -> dict:
-    """Train one network and score it; of one that is of any order, the orders of what it has learnt."""
+    """Trains one network and score it; of one that is of any order, the orders of what it has learnt."""
     torch.manual_seed(np.random.SeedSequence((seed, *model.encode())).generate_state(1)[0].item())
     test = task.data.test
     if model == TRUTH:
@@ -94,7 +94,7 @@ Target = tuple[Callable[[int, Ragged], Tensor], Tensor]
 
 @torch.no_grad()
 def target_of(network: Reader, task: Task) -> Target:
-    """A network's logits, less their mean over classes, which the softmax does not see."""
+    """Returns a network's logits, less their mean over classes, which the softmax does not see."""
 
     def target(vertex: int, sets: Ragged) -> Tensor:
         logits = network.read(task.own[vertex].expand(len(sets), -1), sets, exact=True).double()
@@ -104,7 +104,7 @@ def target_of(network: Reader, task: Task) -> Target:
 
 
 def truth_of(task: Task) -> Target:
-    """The log-odds of planted labels."""
+    """Returns the log-odds of planted labels."""
 
     def target(_: int, sets: Ragged) -> Tensor:
         return SHARPNESS * mean_product(sets.with_values(sets.values[:, 0]), task.planted)
@@ -139,7 +139,7 @@ def orders(target: Target, task: Task, seed: int, near: bool) -> list[float]:
 
 
 def main() -> None:
-    """Run what is missing, and write the page after every run."""
+    """Runs what is missing, and write the page after every run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of the data sets")
     parser.add_argument("--out", type=Path, default=Path("docs/results/graphs"))

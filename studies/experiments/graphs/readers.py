@@ -66,7 +66,7 @@ class Reader(nn.Module):
         return self.read(own, neighbours.with_values(self.neighbour(neighbours.values)))
 
     def read(self, own: Tensor, projected: Ragged, exact: bool = False) -> Tensor:
-        """The logits, from neighbours C z_u; ``exact``: the GRU's mean over all orders."""
+        """Returns the logits, from neighbours C z_u; ``exact``: the GRU's mean over all orders."""
         own = self.dropout(self.own(own).relu())
         logits = self.rho(own)
         if self.pool is None:
@@ -78,7 +78,7 @@ class Reader(nn.Module):
 
 
 def fit(network: Reader, task: Task, schedule: Schedule) -> dict:
-    """Train in place, and keep the best weights."""
+    """Trains in place, and keep the best weights."""
     data = task.data
     optimizer = torch.optim.Adam(
         network.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True

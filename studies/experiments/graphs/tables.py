@@ -33,7 +33,7 @@ too few: the best epochs are among the last. A model without a row has not been 
 
 
 def _results(cells: list[dict], dataset: str) -> dict[str, list[dict]]:
-    """The runs of each model's chosen setting, one a seed."""
+    """Returns the runs of each model's chosen setting, one a seed."""
     found = {model: runs_of(cells, dataset, model, chosen(cells, dataset, model)) for model in PLANS[dataset].models}
     return {model: runs for model, runs in found.items() if runs}
 

@@ -36,7 +36,7 @@ class Piece:
 
 
 def pieces(data: VertexData, vertices: Tensor) -> list[Piece]:
-    """The graphs that these vertices are of."""
+    """Returns the graphs that these vertices are of."""
     x = data.x.to_dense()
     edges = torch.stack((data.graph.neighbours, torch.arange(len(x)).repeat_interleave(data.graph.degrees)))
     if data.parts is None:
@@ -82,7 +82,7 @@ def fit(network: nn.Module, train: list[Piece], validation: list[Piece], schedul
 
 @torch.no_grad()
 def score(network: nn.Module, split: list[Piece], num_passes: int) -> list[float]:
-    """The micro-F1 of the mean probabilities of the first 1, 2, … passes (Remark 2.2)."""
+    """Returns the micro-F1 of the mean probabilities of the first 1, 2, … passes (Remark 2.2)."""
     network.eval()
     y = torch.cat([piece.y for piece in split])
     total, scores = torch.zeros(1), []

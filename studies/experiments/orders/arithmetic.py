@@ -51,7 +51,7 @@ def orders(row: str, vocabulary: int) -> tuple[Orderings, nn.Module]:
 
 
 def cell(task: str, row: str, seed: int, plan: Plan = PLAN) -> dict:
-    """Train one network and score it on new sets."""
+    """Trains one network and score it on new sets."""
     torch.manual_seed(seed)
     of = TASKS[task]
     orderings, loss = orders(row, of.vocabulary)
@@ -69,7 +69,7 @@ def cell(task: str, row: str, seed: int, plan: Plan = PLAN) -> dict:
 
 
 def table(cells: list[dict]) -> str:
-    """The page, in the order of ``NAMES``."""
+    """Returns the page, in the order of ``NAMES``."""
     lines = ["# Range and unique count, by learned orders", "", f"`{COMMAND}`", ""]
     lines += [
         f"{PLAN.steps} steps of {PLAN.num_rows} sequences: so many sets, or {PLAN.num_rows // NUM_ORDERS} sets in "
@@ -118,7 +118,7 @@ def draw_figure(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Run what is missing, and write page and figure."""
+    """Runs what is missing, and write page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     out = arguments.parse_args().out

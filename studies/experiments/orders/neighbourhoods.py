@@ -90,7 +90,7 @@ def keys_of(data: VertexData, file: Path) -> Tensor:
 
 
 def cell(data: VertexData, keys: Tensor, row: str, seed: int) -> dict:
-    """Train one network on the whole graph and score the test vertices."""
+    """Trains one network on the whole graph and score the test vertices."""
     torch.manual_seed(seed)
     network = Network(data.x.shape[1], data.num_classes, row)
     edges = data.graph.edges(torch.arange(len(data.graph)))
@@ -118,7 +118,7 @@ def _share(right: Tensor) -> float:
 
 
 def table(cells: list[dict]) -> str:
-    """The page, in the order of ``NAMES``."""
+    """Returns the page, in the order of ``NAMES``."""
     lines = ["# Neighbourhoods of Cora in canonical orders", "", f"`{COMMAND}`", ""]
     lines += [
         f"Two layers of GRUs of {HIDDEN} units over the first {K} neighbours, dropout {DROPOUT:g}, {EPOCHS}",
@@ -161,7 +161,7 @@ def draw_figure(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Run what is missing, and write page and figure."""
+    """Runs what is missing, and write page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     arguments.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of planetoid/Cora")

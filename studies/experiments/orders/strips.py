@@ -14,7 +14,7 @@ def strips(
     middle: Callable[[Sequence[float]], float],
     label: str,
 ) -> None:
-    """Draw the values of each row by its name, the first on top; ``label`` is that of the values."""
+    """Draws the values of each row by its name, the first on top; ``label`` is that of the values."""
     places = range(len(rows))
     for y, values, colour in zip(places, rows.values(), colours, strict=True):
         axes.plot(values, [y] * len(values), "o", color=colour, alpha=0.6)

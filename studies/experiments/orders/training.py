@@ -25,12 +25,12 @@ class Plan:
 
 
 def batch_of(x: Tensor, which: Tensor) -> Ragged:
-    """Some of the sets (num, n, …)."""
+    """Returns some of the sets (num, n, …)."""
     return Ragged.from_sizes(x[which].flatten(0, 1), [x.shape[1]] * len(which))
 
 
 def fit(network: JanossyNetwork, loss: nn.Module, x: Tensor, y: Tensor, plan: Plan, seed: int) -> float:
-    """Train; the seconds of this process's processor. A loss of m draws gets a batch of num_rows / m sets."""
+    """Trains; the seconds of this process's processor. A loss of m draws gets a batch of num_rows / m sets."""
     generator = torch.Generator().manual_seed(seed)
     orderings = network.pooling.orderings
     scorer = list(orderings.scorer.parameters()) if isinstance(orderings, Learned) else []

@@ -46,7 +46,7 @@ def draw(num: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def scorer_of_a() -> nn.Module:
-    """A network that scores elements by a, which is of no help, and can learn any other score."""
+    """Returns a network that scores elements by a, which is of no help, and can learn any other score."""
     scorer = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
     optimizer = torch.optim.Adam(scorer.parameters(), 1e-2)
     for _ in range(300):
@@ -58,7 +58,7 @@ def scorer_of_a() -> nn.Module:
 
 
 def orders(row: str) -> tuple[Orderings, nn.Module]:
-    """The orders of a row, and the loss that trains with them."""
+    """Returns the orders of a row, and the loss that trains with them."""
     if row in ("right", "wrong"):
         return Canonical(key=1 if row == "right" else 0), nn.MSELoss()
     if row == "random":
@@ -67,7 +67,7 @@ def orders(row: str) -> tuple[Orderings, nn.Module]:
 
 
 def cell(row: str, seed: int, plan: Plan = PLAN) -> dict:
-    """Train one network and score it on new sets."""
+    """Trains one network and score it on new sets."""
     torch.manual_seed(seed)
     orderings, loss = orders(row)
     network = JanossyNetwork(None, JanossyPooling(GRU(2, HIDDEN), orderings), nn.Linear(HIDDEN, 1))
@@ -86,7 +86,7 @@ def _tau(orderings: Learned, test: Tensor) -> float:
 
 
 def table(cells: list[dict]) -> str:
-    """The page, in the order of ``ROWS``."""
+    """Returns the page, in the order of ``ROWS``."""
     lines = ["# Two coordinates", "", f"`{COMMAND}`", ""]
     lines += [
         f"Sets of {N} pairs (a, b), uniform; the target is a_(1) − a_(2) + a_(3) − …, in the order of b. GRU of",
@@ -123,7 +123,7 @@ def draw_figure(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Run what is missing, and write page and figure."""
+    """Runs what is missing, and write page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     out = arguments.parse_args().out

@@ -196,7 +196,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
 
 
 def main() -> None:
-    """Write both audits."""
+    """Writes both audits."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling"))
     parser.add_argument("--networks", type=Path, default=Path("results/sampling"))

@@ -51,7 +51,7 @@ RATE = 5e-3
 
 
 def surrogates(networks: Path, data: Path, graph: PPI) -> list[dict[str, Any]]:
-    """The variance left by surrogates, for each task, function and k; means over the seeds, and their range."""
+    """Returns the variance left by surrogates, for each task, function and k; means over the seeds, and their range."""
     found = []
     for task in (*ARITHMETIC, GRAPH):
         for function in FUNCTIONS:
@@ -132,7 +132,7 @@ def _centred(outputs: Tensor, num_sets: int) -> Tensor:
 
 
 def _seconds(*runs: Callable[[], object]) -> list[float]:
-    """The median of each, interleaved."""
+    """Returns the median of each, interleaved."""
     taken: list[list[float]] = [[] for _ in runs]
     for _ in range(1 + TIMED_RUNS):
         for run, times in zip(runs, taken, strict=True):
@@ -163,7 +163,7 @@ class Neighbours(nn.Module):
 
 
 def neighbour_ids(graph: PPI, vertices: Tensor) -> Ragged:
-    """The neighbours of these vertices."""
+    """Returns the neighbours of these vertices."""
     return Ragged.from_ptr(graph.neighbours, graph.offsets)[vertices]
 
 
@@ -269,7 +269,7 @@ def tables(found: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the results."""
+    """Writes the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling"))
     parser.add_argument("--networks", type=Path, default=Path("results/sampling"))

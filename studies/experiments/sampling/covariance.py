@@ -24,7 +24,7 @@ NUM_SETS, NUM_PERMUTATIONS, NUM_PAIRS = 200, 200, 60
 
 @torch.no_grad()
 def shares(trained: Trained) -> dict[str, float]:
-    """Each component's share of the variance over permutations, and what the model leaves unexplained."""
+    """Returns each component's share of the variance over permutations, and what the model leaves unexplained."""
     torch.manual_seed(4)
     sets, n = trained.sets, trained.sets.sizes[0]
     rows = Sampled(NUM_PERMUTATIONS, scheme="independent").enumerate(sets)
@@ -60,7 +60,7 @@ def table(cells: list[dict]) -> str:
 
 
 def main() -> None:
-    """Fit what is missing, and write the table."""
+    """Fits what is missing, and write the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "covariance.json", "python -m studies.experiments.sampling.covariance")
     for task in ARITHMETIC:

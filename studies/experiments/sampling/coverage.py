@@ -24,7 +24,7 @@ SMALL = 40
 
 @torch.no_grad()
 def truth(trained: Trained, sets: Ragged) -> torch.Tensor:
-    """The mean over all permutations, or nearly."""
+    """Returns the mean over all permutations, or nearly."""
     if max(sets.sizes) <= 5:
         rows = trained.network.rows(sets, orderings=AllPermutations())
         return trained.link(rows.values).unflatten(0, (len(sets), -1)).mean(1)
@@ -77,7 +77,7 @@ def _range(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Measure what is missing, and write the table."""
+    """Measures what is missing, and write the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "coverage.json", "python -m studies.experiments.sampling.coverage")
     for seed in range(options.seeds):

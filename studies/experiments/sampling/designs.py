@@ -131,7 +131,7 @@ def anneal(rows, polynomials, pairs, starts, shares, steps, seed):
 
 
 def vectors_of(rows: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """The features of permutations (m, n)."""
+    """Returns the features of permutations (m, n)."""
     n = rows.shape[1]
     polynomials, pairs = positions(n)
     found = np.zeros((len(rows), bounds(n)[-1]))
@@ -163,7 +163,7 @@ def variance(rows: np.ndarray) -> float:
 
 
 def main() -> None:
-    """Find all designs, the best of several runs of the annealing each, and write them."""
+    """Finds all designs, the best of several runs of the annealing each, and write them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--steps", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=3)

@@ -65,7 +65,7 @@ def lognormal(n: int) -> Tensor:
 
 
 def draw(elements: str, k: int, data: Path) -> Ragged:
-    """The sets, in float64."""
+    """Returns the sets, in float64."""
     torch.manual_seed(0)
     if elements == "PPI-GO":
         graph = PPI(data)
@@ -91,7 +91,7 @@ def function(name: str, k: int, in_features: int) -> nn.Module:
 
 @cache
 def tuples(n: int, k: int) -> Tensor:
-    """All orderings of k of n positions, (T, k)."""
+    """Returns all orderings of k of n positions, (T, k)."""
     return torch.tensor(list(permutations(range(n), k)))
 
 
@@ -120,7 +120,7 @@ def variances(f: nn.Module, x: Tensor, orderings: ImportanceSampled) -> tuple[fl
 
 @torch.no_grad()
 def compare(k: int, elements: str, name: str, sets: Ragged, weights: str, uniform: float, seed: int) -> Result:
-    """One row of the table."""
+    """Returns one row of the table."""
     f = function(name, k, sets.values.shape[1])
     orderings = ImportanceSampled(NUM_ROWS, k=k, weights=weights_named(weights, f), uniform=uniform)
     found = torch.tensor([variances(f, x, orderings) for x in sets])
@@ -152,7 +152,7 @@ def compare(k: int, elements: str, name: str, sets: Ragged, weights: str, unifor
 
 
 def weights_named(name: str, f: nn.Module) -> Callable[[Tensor], Tensor]:
-    """The weights of a row of the table."""
+    """Returns the weights of a row of the table."""
     given: dict[str, Callable[[Tensor], Tensor]] = {
         "‖h‖²": squared_norm,
         "‖h‖": norm,
@@ -163,7 +163,7 @@ def weights_named(name: str, f: nn.Module) -> Callable[[Tensor], Tensor]:
 
 
 def cases(data: Path) -> list[Result]:
-    """All rows of the table; those of PPI-GO where its data is."""
+    """Returns all rows of the table; those of PPI-GO where its data is."""
     results: list[Result] = []
     graph = ["PPI-GO"] if (data / "ppi" / "ppi.npz").exists() else []
     for k in SIZES:
@@ -179,7 +179,7 @@ def cases(data: Path) -> list[Result]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """The results as Markdown."""
+    """Returns the results as Markdown."""
     sizes = ", ".join(f"{n} (k = {k})" for k, n in SIZES.items())
     degrees = ", ".join(f"{low} to {high} (k = {k})" for k, (low, high) in PPI_DEGREES.items())
     lines = [
@@ -207,7 +207,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def main() -> None:
-    """Measure and write."""
+    """Measures and write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling"))
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))

@@ -44,7 +44,7 @@ class Trained:
 
 
 def load(task: str, function: str, seed: int, num_sets: int, out: Path, data: Path) -> Trained:
-    """A network as ``train`` left it, with num_sets of its test sets."""
+    """Returns a network as ``train`` left it, with num_sets of its test sets."""
     state = torch.load(_file(out, task, function, seed), weights_only=True)
     if task == GRAPH:
         network = _graph_network(function)
@@ -62,7 +62,7 @@ def load(task: str, function: str, seed: int, num_sets: int, out: Path, data: Pa
 
 
 def train(task: str, function: str, seed: int, out: Path, data: Path) -> None:
-    """Train one network, unless it is there."""
+    """Trains one network, unless it is there."""
     file = _file(out, task, function, seed)
     if file.exists():
         return
@@ -95,7 +95,7 @@ class PPI:
         self.offsets = torch.cat((torch.zeros(1, dtype=torch.long), sources.bincount(minlength=len(files.x)).cumsum(0)))
 
     def neighbourhoods(self, vertices: Tensor) -> Ragged:
-        """The sets of these vertices: a neighbour's features beside the vertex's own, 100 in all."""
+        """Returns the sets of these vertices: a neighbour's features beside the vertex's own, 100 in all."""
         neighbours = Ragged.from_ptr(self.neighbours, self.offsets)[vertices]
         _, owners = neighbours.to_index()
         own = self.features[vertices][owners]
@@ -134,7 +134,7 @@ def _file(out: Path, task: str, function: str, seed: int) -> Path:
 
 
 def parser(about: str | None) -> argparse.ArgumentParser:
-    """The arguments that all experiments on these networks take."""
+    """Returns the arguments that all experiments on these networks take."""
     made = argparse.ArgumentParser(description=(about or "").split("\n")[0])
     made.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder that holds ppi/ppi.npz")
     made.add_argument("--networks", type=Path, default=Path("results/sampling"), help="where the networks are kept")
@@ -144,7 +144,7 @@ def parser(about: str | None) -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Train what is missing."""
+    """Trains what is missing."""
     arguments = parser(__doc__)
     arguments.add_argument("--tasks", default=",".join((*ARITHMETIC, GRAPH)))
     options = arguments.parse_args()

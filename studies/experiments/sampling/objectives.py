@@ -65,7 +65,7 @@ def recurrent_network(function: Callable[[int, int], nn.Module], out: int, seed:
 
 
 def all_outputs(network: JanossyNetwork, sets: Ragged) -> Tensor:
-    """The outputs of every order of sets of one size: (B, n!, out)."""
+    """Returns the outputs of every order of sets of one size: (B, n!, out)."""
     return torch.stack(list(network.rows(sets, orderings=AllPermutations())))
 
 
@@ -118,7 +118,7 @@ def _bounds(name: str, kind: Callable[..., nn.Module], link: str | None, out: in
 
 
 def _draws(outputs: Tensor, m: int, generator: torch.Generator) -> Tensor:
-    """A hundred independent draws of m of the outputs of each set: (100·B, m, out)."""
+    """Returns a hundred independent draws of m of the outputs of each set: (100·B, m, out)."""
     num_sets, num_orders, _ = outputs.shape
     chosen = torch.randint(num_orders, (num_sets * 100, m), generator=generator)
     owners = torch.arange(num_sets).repeat_interleave(100)[:, None]
@@ -247,14 +247,14 @@ def convergence() -> dict[str, Any]:
 
 
 def _curve(values: Tensor) -> dict[str, list[float]]:
-    """The mean and the quantiles of the runs, from (len(checkpoints), R)."""
+    """Returns the mean and the quantiles of the runs, from (len(checkpoints), R)."""
     low, high = values.quantile(torch.tensor([0.1, 0.9]), dim=1)
     curves = {"mean": values.mean(1), "low": low, "high": high}
     return {name: [float(f"{value:.4g}") for value in curve.tolist()] for name, curve in curves.items()}
 
 
 def _least_squares(terms: Tensor, y: Tensor) -> tuple[Tensor, Tensor, float]:
-    """The weights that minimise the mean over sets and orders of (w·φ − y)², its matrix, and the minimum."""
+    """Returns the weights that minimise the mean over sets and orders of (w·φ − y)², its matrix, and the minimum."""
     flat, target = terms.flatten(0, 1), y[:, 0].repeat_interleave(terms.shape[1])
     matrix = flat.mT @ flat / len(flat)
     weights = torch.linalg.solve(matrix, flat.mT @ target / len(flat))
@@ -262,7 +262,7 @@ def _least_squares(terms: Tensor, y: Tensor) -> tuple[Tensor, Tensor, float]:
 
 
 def _gap(optimum: tuple[Tensor, Tensor, float], weights: Tensor) -> Tensor:
-    """The objective less its minimum, which is quadratic."""
+    """Returns the objective less its minimum, which is quadratic."""
     away = weights - optimum[0]
     return torch.einsum("...p,pq,...q->...", away, optimum[1], away)
 
@@ -272,7 +272,7 @@ def _distance(weights: Tensor, optimum: Tensor) -> Tensor:
 
 
 def _slope(steps: list[int], gaps: Tensor) -> float:
-    """The exponent of the mean gap in t, over the last decade."""
+    """Returns the exponent of the mean gap in t, over the last decade."""
     late = [i for i, t in enumerate(steps) if t >= steps[-1] / 10]
     return float(np.polyfit(np.log([steps[i] for i in late]), np.log([gaps[i].item() for i in late]), 1)[0])
 
@@ -366,7 +366,7 @@ def _lines(
 
 
 def tables(found: dict[str, Any]) -> str:
-    """The three parts as Markdown."""
+    """Returns the three parts as Markdown."""
     lines = [
         "# What losses of sampled permutations estimate",
         "",
@@ -422,7 +422,7 @@ def _cells(values: Any) -> str:
 
 
 def main() -> None:
-    """Run the three parts and write them."""
+    """Runs the three parts and write them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling"))
     out = parser.parse_args().out

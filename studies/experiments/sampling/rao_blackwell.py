@@ -63,7 +63,7 @@ def over_tuples(seed: int) -> dict:
 
 
 def table(cells: list[dict]) -> str:
-    """Both tables: of seed 0's networks, and of five seeds' tuples."""
+    """Returns both tables: of seed 0's networks, and of five seeds' tuples."""
     permutations = [c for c in cells if "function" in c]
     names = list(permutations[0]["found"])
     lines = ["| network | | " + " | ".join(names) + " |", "|---|---|" + "---|" * len(names)]
@@ -80,7 +80,7 @@ def table(cells: list[dict]) -> str:
 
 
 def main() -> None:
-    """Measure what is missing, and write the tables."""
+    """Measures what is missing, and write the tables."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "rao_blackwell.json", "python -m studies.experiments.sampling.rao_blackwell")
     for task in ARITHMETIC:

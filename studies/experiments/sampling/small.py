@@ -26,14 +26,14 @@ DRAWN = {"default": {}, "always drawn": {"exhaust": 0}, "independent": {"exhaust
 
 @torch.no_grad()
 def truth(network: JanossyNetwork, sets: Ragged) -> torch.Tensor:
-    """The mean over all permutations, or nearly."""
+    """Returns the mean over all permutations, or nearly."""
     if max(sets.sizes) <= ENUMERATED:
         return network(sets, AllPermutations())  # ρ is affine: it commutes with the mean
     return network(sets, Sampled(NUM_FOR_TRUTH))
 
 
 def cell(n: int, function: str, seed: int) -> dict:
-    """The share of intervals that hold, and the error, for every way to draw."""
+    """Returns the share of intervals that hold, and the error, for every way to draw."""
     torch.manual_seed(seed)
     pooling = JanossyPooling(FUNCTIONS[function](FEATURES, WIDTH), Sampled(1))
     network = JanossyNetwork(None, pooling, nn.Linear(WIDTH, 1)).eval()
@@ -76,7 +76,7 @@ def _entry(found: list[dict], baseline: float) -> str:
 
 
 def main() -> None:
-    """Measure what is missing, and write the table."""
+    """Measures what is missing, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling"))
     out = parser.parse_args().out

@@ -103,7 +103,7 @@ def fit(folder: Path, name: str) -> None:
 
 
 def saved_step(folder: Path) -> int:
-    """The step that the checkpoint is at."""
+    """Returns the step that the checkpoint is at."""
     file = folder / "killed" / "training.pt"
     return torch.load(file, weights_only=True)["state"]["state"]["step"] if file.exists() else 0
 
@@ -148,7 +148,7 @@ def _steps(file: Path) -> list[tuple[int, int]]:
 
 
 def page(data: dict) -> str:
-    """A record as Markdown."""
+    """Returns a record as Markdown."""
     lines = [
         "# Killed, and gone on",
         "",

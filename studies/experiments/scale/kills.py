@@ -106,7 +106,7 @@ def predict(folder: Path, out: str, sets: str = "sets") -> None:
 
 
 def in_child(function: Callable[[], Any], after: float | None = None) -> bool:
-    """Run it in a copy of this process, which has all modules; whether it was killed, after so many seconds."""
+    """Runs it in a copy of this process, which has all modules; whether it was killed, after so many seconds."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -125,7 +125,7 @@ def in_child(function: Callable[[], Any], after: float | None = None) -> bool:
 
 
 def found(out: Path) -> dict[str, tuple[int, int]]:
-    """The finished parts: which file each is, and since when."""
+    """Returns the finished parts: which file each is, and since when."""
     return {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in out.glob("part-*.parquet")}
 
 

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def write_table(out: Path, num_rows: int, seed: int = 0, shuffle: bool = False) -> int:
-    """Write so many rows, sorted by the column set_id unless shuffled; the number of their sets."""
+    """Writes so many rows, sorted by the column set_id unless shuffled; the number of their sets."""
     num_sets, writer = 0, None
     for table, sets in chunks(num_rows, seed, shuffle):
         writer = writer or parquet.ParquetWriter(out, table.schema)

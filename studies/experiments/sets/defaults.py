@@ -53,7 +53,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
 
 
 def runs() -> Iterator[dict[str, Any]]:
-    """Every cell: a task, the kind of row, its name, and a seed."""
+    """Yields every cell: a task, the kind of row, its name, and a seed."""
     for task in reversed(TASKS):
         for name in (
             "bayes",
@@ -101,7 +101,7 @@ def _reference(name: str, which: str) -> float:
 
 
 def table(cells: Sequence[dict[str, Any]]) -> str:
-    """The page, in the order of ``runs``."""
+    """Returns the page, in the order of ``runs``."""
     order = {tuple(cell.values()): place for place, cell in enumerate(runs())}
     cells = sorted(cells, key=lambda cell: order[cell["task"], cell["kind"], cell["name"], cell["seed"]])
     lines = [
@@ -151,7 +151,7 @@ def _rows(cells: Sequence[dict[str, Any]], kind: str) -> list[str]:
 
 
 def main() -> None:
-    """Run what is missing, and write the page."""
+    """Runs what is missing, and write the page."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/sets"))
     out = arguments.parse_args().out

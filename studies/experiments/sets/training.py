@@ -68,7 +68,7 @@ def fit(
     weight_decay: float = 1e-2,
     **settings: Any,
 ) -> Result:
-    """Train a strategy's network; the AUC on the test sets of the epoch that is best on the validation sets."""
+    """Trains a strategy's network; the AUC on the test sets of the epoch that is best on the validation sets."""
     torch.manual_seed(seed)
     network = build_network(strategy, task.layout, Layout(), 1, **settings)
     optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)

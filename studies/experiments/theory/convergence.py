@@ -78,7 +78,7 @@ class Problem:
 
 
 def bound(problem: Problem, decreasing: bool, steps: int = STEPS) -> np.ndarray:
-    """The proof's bound of E A_t for t = 1 … steps, from zero weights."""
+    """Returns the proof's bound of E A_t for t = 1 … steps, from zero weights."""
     rate, tau = problem.rates()
     found, a = np.empty(steps), problem.distance(torch.zeros_like(problem.optimum)).item()
     for t in range(steps):
@@ -173,7 +173,7 @@ def plot(records: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure what is missing, and write table and figure."""
+    """Measures what is missing, and write table and figure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/results/theory"))
     out = parser.parse_args().out

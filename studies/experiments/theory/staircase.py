@@ -30,13 +30,13 @@ NUM_NODES = 5
 
 
 def target(x: Tensor, k: int) -> Tensor:
-    """The mean of Π_j x_{i_j} over the k-tuples of each set (B, n): by a product of the library, exact."""
+    """Returns the mean of Π_j x_{i_j} over the k-tuples of each set (B, n): by a product of the library, exact."""
     products = TupleProduct(k, 1, 1, g=[nn.Identity() for _ in range(k)]).to(x.dtype)
     return JanossyPooling(products, Tuples(k), evaluate="permanent")(Ragged.from_padded(x[..., None]))
 
 
 def least_error(k: int, n: int) -> float:
-    """The least mean squared error of any (k−1)-ary pooling with linear ρ: σ^{2k} / C(n, k).
+    """Returns the least mean squared error of any (k−1)-ary pooling with linear ρ: σ^{2k} / C(n, k).
 
     Write x = μ + z. Of the mean of products the terms in fewer than k of the z are (k−1)-ary; the mean of Π_j z_{i_j}
     over tuples is orthogonal to every function of k − 1 elements, and so to their means, and has this second moment.
@@ -91,7 +91,7 @@ def nodes(n: int) -> tuple[Tensor, Tensor]:
 
 
 def fit(k: int, n: int, arity: int, rho: str, seed: int, steps: int = STEPS) -> dict:
-    """The mean squared error over all sets of a network trained on fresh ones at every step."""
+    """Returns the mean squared error over all sets of a network trained on fresh ones at every step."""
     start = time.perf_counter()
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(1000 + seed)
@@ -158,7 +158,7 @@ def table(records: list[dict]) -> str:
 
 
 def alternating_table(records: list[dict]) -> str:
-    """The proof's identity on the trained networks."""
+    """Returns the proof's identity on the trained networks."""
     lines = ["| k | of the product | k-ary | (k−1)-ary |", "|---:|---:|---:|---:|"]
     for k in KS:
         row = [[c["alternating"] for c in records if (c["k"], c["n"], c["arity"]) == (k, k, a)] for a in (k, k - 1)]
@@ -210,7 +210,7 @@ def plot(records: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Fit what is missing, and write table and figure."""
+    """Fits what is missing, and write table and figure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("docs/results/theory"))

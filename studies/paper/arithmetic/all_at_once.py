@@ -50,7 +50,7 @@ class AllAtOnce:
             self.transposed = self.counts.T.tocsr()
 
     def loss_and_gradient(self, weights: Tensor, losses: Losses) -> tuple[float, Tensor]:
-        """The mean loss, and its derivative by the weights (P,), float64."""
+        """Returns the mean loss, and its derivative by the weights (P,), float64."""
         w, b, *of_rho = self._split(weights)
         values = self._values(w, b)
         loss, of_values, gradients = (self._linear if self.is_linear else self._mlp)(values, of_rho, losses)
@@ -66,7 +66,7 @@ class AllAtOnce:
         return loss, torch.cat([each.reshape(-1) for each in every]).double()
 
     def jacobian(self, weights: Tensor, some: Tensor) -> tuple[Tensor, Tensor]:
-        """The outputs of some m examples by all weights, (m, P), and their errors (m,)."""
+        """Returns the outputs of some m examples by all weights, (m, P), and their errors (m,)."""
         w, b, *of_rho = self._split(weights)
         values = self._values(w, b)[:, : self.width]
         rows = self.lists.rows.view(self.num, -1)[some].long()

@@ -43,7 +43,7 @@ class Replica:
     state: dict[str, Tensor] | None = None
 
     def note(self, entry: dict[str, Any], task: Task, settings: Settings) -> None:
-        """Score the weights of now on validation, and keep them if they are to be kept."""
+        """Scores the weights of now on validation, and keep them if they are to be kept."""
         start = time.process_time()
         outputs = self.scaled.outputs(self.validation[0], 1, self.source)
         entry |= score(outputs, self.validation[1], settings.vote, task)
@@ -56,7 +56,7 @@ class Replica:
 
 
 def fit(replicas: Sequence[Replica], task: Task, settings: Settings, progress: Progress) -> None:
-    """Train in place, all in one ``Stack``, each on its own examples, in its own order, with its own permutations.
+    """Trains in place, all in one ``Stack``, each on its own examples, in its own order, with its own permutations.
 
     Each is trained as it would be by itself, to rounding, whoever else is there. One whose loss is not finite has
     diverged: it ends with that epoch, and the others go on as if nothing had happened.
@@ -149,7 +149,7 @@ class Together:
         self.y = torch.cat([replica.scaled.scaled(replica.train[1]) for replica in replicas])
 
     def _losses(self, batch: Tensor) -> Tensor:
-        """Each network's mean loss on its own examples, (R,)."""
+        """Returns each network's mean loss on its own examples, (R,)."""
         sets = Ragged.from_padded(self.x.index_select(0, batch))
         if isinstance(self.module, Stack):
             outputs = self.module(sets, joined=True, generators=self.sources)[:, :, 0]

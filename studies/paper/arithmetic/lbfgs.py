@@ -81,7 +81,7 @@ class Descent:
                 products.append(product)
 
     def _two_loops(self, natural: Tensor, products: Sequence[Tensor]) -> Tensor:
-        """The inverse Hessian, times the gradient (Nocedal and Wright, algorithm 7.4).
+        """Returns the inverse Hessian, times the gradient (Nocedal and Wright, algorithm 7.4).
 
         natural: the inverse that it starts from, times the gradient. products: and times the change of each pair.
         """
@@ -107,7 +107,7 @@ class _Line:
         self.num = 0
 
     def search(self) -> float | None:
-        """A length that satisfies Wolfe's conditions, or else the best that was tried; None if 0 is better."""
+        """Returns a length that satisfies Wolfe's conditions, or else the best that was tried; None if 0 is better."""
         loss, gradient = self.known[0.0]
         slope = (gradient @ self.direction).item()
         if not slope < 0:

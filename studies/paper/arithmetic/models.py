@@ -61,7 +61,7 @@ class Model:
         return task.num_integers * (self.embedding + width) * gates * width
 
     def build(self, task: Task, reduce: str, embedding_init: str, rho_init: str = "xavier") -> JanossyNetwork:
-        """The network, freshly initialised from torch's global generator as in the paper's code.
+        """Returns the network, freshly initialised from torch's global generator as in the paper's code.
 
         There: Xavier uniform weights and zero biases for f's MLP and for ρ, torch's defaults for recurrences, and a
         frozen embedding. With ``rho_init`` "xavier/sqrt(T)", what reads a sum of T rows has weights 1/√T as large:

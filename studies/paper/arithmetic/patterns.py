@@ -18,7 +18,7 @@ NEAR = 0.01
 
 
 def pattern_checks(results: Sequence[Result]) -> list[Check]:
-    """The four patterns of Section 4.1, each on the tasks it concerns. All hold in the paper's own tables."""
+    """Returns the four patterns of Section 4.1, each on the tasks it concerns. All hold in the paper's own tables."""
     return [
         *(_rises_with_k(results, task) for task in ("range", "unique_sum", "unique_count")),
         _mlp_lifts_deep_sets(results),
@@ -94,7 +94,7 @@ def _more_permutations_no_worse(results: Sequence[Result], task: str) -> Check:
 
 
 def _sampling_noise(results: Sequence[Result], task: str, model: str, one: float, twenty: float) -> float:
-    """Two standard errors of the difference of two scores, as if on independent test sets.
+    """Returns two standard errors of the difference of two scores, as if on independent test sets.
 
     An accuracy p has variance p(1 - p)/N; an RMSE r of normal errors r²/2N. N counts the test examples of all seeds.
     """

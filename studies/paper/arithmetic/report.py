@@ -71,7 +71,7 @@ LOOP_NOTE = (
 
 
 def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[str]) -> list[Path]:
-    """Write report.md, report.html and the plots into the directory of the results; return their paths.
+    """Writes report.md, report.html and the plots into the directory of the results; return their paths.
 
     ``skipped`` are lines on the files there that are not among the results. Raises: OSError.
     """
@@ -125,7 +125,7 @@ def _place(result: Result) -> tuple[int, int, int]:
 
 
 def _result_line(result: Result) -> dict[str, str]:
-    """A row of the list of results."""
+    """Returns a row of the list of results."""
     metric = metric_of(result["task"])
     scores = [
         ("" if score["num_permutations"] is None else f"×{score['num_permutations']}: ")

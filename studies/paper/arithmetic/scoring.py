@@ -26,7 +26,7 @@ class Scaled:
         return (y - self.shift) / self.scale
 
     def outputs(self, x: Tensor, num_permutations: int, generator: torch.Generator | None = None) -> Tensor:
-        """The prediction of each permutation, (B, num_permutations)."""
+        """Returns the prediction of each permutation, (B, num_permutations)."""
         predictions = []
         for batch in x.split(EVALUATION_BATCH):
             sets = Ragged.from_padded(batch)

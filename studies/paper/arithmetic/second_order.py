@@ -50,7 +50,7 @@ def fit(
     seed: int,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Train in place; return the history.
+    """Trains in place; return the history.
 
     It ends after ``settings.epochs`` passes over the examples and the line search that is under way then; or before,
     with the round that wins nothing or leaves no error of rounded outputs on validation.
@@ -107,7 +107,7 @@ class Loss:
         self.smoothing = smoothing
 
     def __call__(self, errors: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of each error, and its derivative."""
+        """Returns the loss of each error, and its derivative."""
         if self.smoothing is None:
             return errors.square() / 2, errors.clone()
         roots = (errors.square() + self.smoothing**2).sqrt()

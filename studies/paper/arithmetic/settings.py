@@ -130,7 +130,7 @@ FULL, FULL_PASSES = 4, 2
 
 
 def settings_for(task: Task, model: Model, preset: Preset, protocol: Protocol, epochs: int | None = None) -> Settings:
-    """The settings of a trial. ``preset`` decides its size, ``protocol`` everything else; ``epochs`` overrides.
+    """Returns the settings of a trial. ``preset`` decides its size, ``protocol`` everything else; ``epochs`` overrides.
 
     smoke: 2,000 examples, 2 epochs, to see that everything runs. quick: 100,000 examples, and the epochs that fit
     fifty trials into 15 minutes on two cores. full: the paper's 1000 epochs (2000 with an MLP as ρ, in the text); of

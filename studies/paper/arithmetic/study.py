@@ -27,7 +27,7 @@ def trials(
     epochs: int | None,
     stack: int | None = None,
 ) -> list[Trial]:
-    """All tasks by all models from so many seeds, or as many as the preset has: seed 0 of all, then seed 1, …
+    """Returns all tasks by all models from so many seeds, or as many as the preset has: seed 0 of all, then seed 1, …
 
     stack: how many replicas are trained together at most, where Adam trains them; None for as many as pay.
     """
@@ -49,7 +49,7 @@ def show(console: Console, results: Sequence[Result]) -> None:
 
 
 def as_run(trial: Trial, result: Result) -> Trial:
-    """The trial with the stack that it was trained in."""
+    """Returns the trial with the stack that it was trained in."""
     return replace(trial, stack=result.get("stack", 1))
 
 

@@ -109,7 +109,7 @@ def metric_of(task: str) -> str:
 
 
 def tasks_of(results: Sequence[Result]) -> list[str]:
-    """The tasks that were run, the paper's in its order, then others."""
+    """Returns the tasks that were run, the paper's in its order, then others."""
     return [task for task in TASKS if any(result["task"] == task for result in results)]
 
 
@@ -121,7 +121,7 @@ def number(value: float | None) -> float:
 def paper_score(
     task: str, model: str, num_permutations: int | None = None, metric: str | None = None, embedding: int | None = None
 ) -> Score:
-    """The paper's mean and standard deviation over 15 runs, from Tables 3 to 7.
+    """Returns the paper's mean and standard deviation over 15 runs, from Tables 3 to 7.
 
     Args:
         num_permutations: at inference, 1 or 20 for an LSTM or GRU; None for k = 1, 2, 3.
@@ -138,7 +138,7 @@ def paper_score(
 
 
 def paper_parameters(model: str, embedding: int | None = None) -> int:
-    """The number of trainable parameters, from Table 8; embedding as in ``paper_score``."""
+    """Returns the number of trainable parameters, from Table 8; embedding as in ``paper_score``."""
     for row in paper_tables()["table_8_trainable_parameters"]:
         narrow = 100 if row["k"] == "all" else 100 // row["k"]
         wanted = 100 if model.endswith(WIDE) else embedding or narrow
@@ -178,7 +178,7 @@ def our_values(results: Sequence[Result], task: str, row: Row, metric: str | Non
 
 
 def our_score(results: Sequence[Result], task: str, row: Row, metric: str | None = None) -> Score | None:
-    """Their mean and standard deviation; None without results."""
+    """Returns their mean and standard deviation; None without results."""
     values = our_values(results, task, row, metric)
     if not values:
         return None
@@ -228,7 +228,7 @@ def _fits(console: Console, table: Table) -> bool:
 
 
 def _fitting(console: Console, rows: Compared, tasks: Sequence[str]) -> list[Table]:
-    """One table of means, or on a narrow console several, each of fewer tasks."""
+    """Returns one table of means, or on a narrow console several, each of fewer tasks."""
     table = _table(rows, tasks, with_spread=False)
     if len(tasks) == 1 or _fits(console, table):
         return [table]

@@ -26,7 +26,7 @@ def train_trial(task: Task, model: Model, seed: int, settings: Settings, progres
 def train_trials(
     task: Task, model: Model, seeds: Sequence[int], settings: Settings, progress: Progress, stack: int = 1
 ) -> list[dict[str, Any]]:
-    """Train, keep of each seed the network best on validation, and score it on the test examples.
+    """Trains, keep of each seed the network best on validation, and score it on the test examples.
 
     A result's seconds are its share of the time of all.
     """
@@ -42,7 +42,7 @@ def train_trials(
 def train_networks(
     task: Task, model: Model, seeds: Sequence[int], settings: Settings, progress: Progress, stack: int = 1
 ) -> list[Replica]:
-    """Each seed's network, of the learning rate that is best on validation.
+    """Returns each seed's network, of the learning rate that is best on validation.
 
     Adam trains up to ``stack`` replicas, seeds and learning rates, together; L-BFGS each by itself.
     """
@@ -61,7 +61,7 @@ def train_networks(
 
 
 def replica(task: Task, model: Model, seed: int, rate: float | None, settings: Settings) -> Replica:
-    """A network and its examples, functions of the seed, as is all that it will draw."""
+    """Returns a network and its examples, functions of the seed, as is all that it will draw."""
     train, validation = (
         task.draw(num, seed, split) for split, num in enumerate((settings.num_train, settings.num_validation))
     )

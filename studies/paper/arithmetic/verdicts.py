@@ -40,7 +40,7 @@ Verdicts = list[tuple[Row, dict[str, Verdict | None]]]
 
 
 def verdict(ours: Sequence[float], paper: Score, *, lower_is_better: bool) -> Verdict:
-    """Compare the scores of our runs with the paper's mean and standard deviation over 15.
+    """Compares the scores of our runs with the paper's mean and standard deviation over 15.
 
     The variance of a mean is that over runs by their number; to the paper's comes that of what was rounded off, and
     with it to its standard deviation. With fewer than FEW runs of ours, theirs is taken for ours.

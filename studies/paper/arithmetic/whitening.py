@@ -11,7 +11,7 @@ NEGLIGIBLE = 1e-6
 
 @torch.no_grad()
 def whiten(network: JanossyNetwork) -> None:
-    """Make the columns of h orthogonal and equally long, and let f's input weights undo it: f(h(x)) stays as it is.
+    """Makes the columns of h orthogonal and equally long, and let f's input weights undo it: f(h(x)) stays as it is.
 
     With h = U S Vᵀ (rows are integers) f reads W h(x). It then reads W' h'(x), h' = c U and W' = W V S / c, c² the mean
     of the squared singular values: the same functions of x, and as many weights. A random embedding of 100 integers

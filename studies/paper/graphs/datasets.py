@@ -147,7 +147,7 @@ def _check_ppi_labels(y: Tensor) -> None:
 
 
 def _digest(files: _Files) -> str:
-    """The digest of features, labels, edges in whatever order, and the split."""
+    """Returns the digest of features, labels, edges in whatever order, and the split."""
     sources, targets = files.edges
     parts = [files.x, files.y.float(), (sources * len(files.x) + targets).sort().values]
     parts += [] if files.parts is None else [files.parts, torch.tensor(files.ends)]

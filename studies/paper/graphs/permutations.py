@@ -51,7 +51,7 @@ class Curves:
     values: np.ndarray
 
     def at(self, num_permutations: int) -> Interval | None:
-        """The score of the values with so many permutations; None if fewer were drawn."""
+        """Returns the score of the values with so many permutations; None if fewer were drawn."""
         return interval(self.values[:, num_permutations - 1]) if num_permutations <= self.values.shape[1] else None
 
     def gains(self) -> list[Interval]:
@@ -59,7 +59,7 @@ class Curves:
         return [interval(gain) for gain in (self.values - self.values[:, :1]).round(DECIMALS).T]
 
     def change(self, few: int, many: int) -> Interval | None:
-        """The mean difference over runs that more permutations make; None if fewer were drawn."""
+        """Returns the mean difference over runs that more permutations make; None if fewer were drawn."""
         if self.values.shape[1] < many:
             return None
         return interval((self.values[:, many - 1] - self.values[:, few - 1]).round(DECIMALS))

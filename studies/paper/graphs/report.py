@@ -43,7 +43,7 @@ MEASURES_NOTE = (
 
 
 def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[str]) -> list[Path]:
-    """Write report.md, report.html and the plots into the directory of the results; return their paths.
+    """Writes report.md, report.html and the plots into the directory of the results; return their paths.
 
     ``skipped`` are lines on the files there that are not among the results. Raises: OSError.
     """
@@ -90,7 +90,7 @@ def _context(results: Sequence[Result], skipped: Sequence[str], directory: Path)
 
 
 def _curve_line(of: Curves) -> dict[str, Any]:
-    """A row of the table of permutations."""
+    """Returns a row of the table of permutations."""
     tests = of.tests()
     return {
         "title": of.column.title,
@@ -104,7 +104,7 @@ def _curve_line(of: Curves) -> dict[str, Any]:
 
 
 def _run_line(title: str, run: Result) -> dict[str, str]:
-    """A row of the list of runs."""
+    """Returns a row of the list of runs."""
     return {
         "title": title,
         "row": run["row"],

@@ -33,7 +33,7 @@ DEGREE_NOTE = (
 
 
 def table_9(datasets: Sequence[str]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Each characteristic: for each of the data sets, ours and the paper's as printed."""
+    """Returns each characteristic: for each of the data sets, ours and the paper's as printed."""
     paper = paper_tables()["table_9_graph_datasets"]
     return [
         (
@@ -58,7 +58,7 @@ def table_10(results: Sequence[Result]) -> list[tuple[Column, str, str, str]]:
 
 
 def settings(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
-    """Each setting, but k₁ and k₂, which name the row: its values by column."""
+    """Returns each setting, but k₁ and k₂, which name the row: its values by column."""
     groups = grouped(results)
     names = dict.fromkeys(name for result in results for name in result["config"] if name not in ("k_1", "k_2"))
     return [
@@ -74,7 +74,7 @@ def versions(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 
 def missing(results: Sequence[Result]) -> list[str]:
-    """The paper's rows that were not run, and the seeds that its number of runs leads one to expect."""
+    """Returns the paper's rows that were not run, and the seeds that its number of runs leads one to expect."""
     lines = []
     for column, rows in grouped(results).items():
         absent = [label(row) for row in PAPER_ROWS if row not in rows]

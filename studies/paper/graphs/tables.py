@@ -65,7 +65,7 @@ Compared = list[tuple[str, dict[Column, Entry]]]
 
 
 def grouped(results: Sequence[Result]) -> dict[Column, dict[str, list[Result]]]:
-    """The results by data set and settings, then by row: a list holds those that differ by their seeds alone.
+    """Returns the results by data set and settings, then by row: a list holds those that differ by their seeds alone.
 
     Columns are in the order of ``NAMES``, rows in that of the paper, then by name.
     """
@@ -93,7 +93,7 @@ def other_measures(results: Sequence[Result]) -> list[tuple[Column, str, list[Sc
 
 
 def setting(result: Result, name: str) -> Any:
-    """A setting of a result; of one from before the setting was there, its default."""
+    """Returns a setting of a result; of one from before the setting was there, its default."""
     return result["config"].get(name, DEFAULTS.get(name))
 
 
@@ -104,13 +104,13 @@ def our_score(runs: Sequence[Result], key: str = "curve") -> Score:
 
 
 def paper_f1(dataset: str, row: str) -> Score | None:
-    """The paper's mean and standard deviation, over 30 runs and for PPI 4; None where it prints no number."""
+    """Returns the paper's mean and standard deviation, over 30 runs and for PPI 4; None where it prints no number."""
     printed = _paper_rows().get(row, {}).get(dataset)
     return Score(printed["mean"], printed["std"], 3) if printed else None
 
 
 def label(row: str) -> str:
-    """A row for a reader, k₁ and k₂ in parentheses: LSTM (3, 3); mean, stopped early; k = 2."""
+    """Returns a row for a reader, k₁ and k₂ in parentheses: LSTM (3, 3); mean, stopped early; k = 2."""
     if row.endswith(STOPPED):
         return f"{label(row.removesuffix(STOPPED))}, stopped early"
     aggregation, *numbers = row.split("-")
@@ -186,7 +186,7 @@ def _paper_rows() -> dict[str, Mapping[str, Any]]:
 
 
 def _fitting(console: Console, rows: Compared, columns: Sequence[Column]) -> list[Table]:
-    """A table of these columns, or where it is wider than the console, those of each half of them."""
+    """Returns a table of these columns, or where it is wider than the console, those of each half of them."""
     table = _table(rows, columns)
     wide = console.options.update(max_width=1000)
     if len(columns) < 2 or Measurement.get(console, wide, table).maximum <= console.width:

@@ -33,7 +33,7 @@ STATE = ("losses", "num_vertices", "best", "seconds")
 def train_row(
     data: VertexData, name: str, seed: int, settings: Settings, progress: Progress, checkpoint: Path | None = None
 ) -> dict[str, Any]:
-    """Train by π-SGD, as the paper does, and score the mean probabilities of passes over the test vertices.
+    """Trains by π-SGD, as the paper does, and score the mean probabilities of passes over the test vertices.
 
     ``checkpoint`` is a file that is written after each epoch. If it is there, training goes on from it.
     """
@@ -90,7 +90,7 @@ def curves(model: GraphSAGE, data: VertexData, settings: Settings) -> dict[str, 
 
 @torch.no_grad()
 def mean_probabilities(model: GraphSAGE, data: VertexData, vertices: Tensor, settings: Settings) -> Iterator[Tensor]:
-    """The mean probabilities (B, c) of the first pass, of the first two, …, in float64."""
+    """Yields the mean probabilities (B, c) of the first pass, of the first two, …, in float64."""
     total = torch.zeros(1, dtype=torch.float64)
     for num in range(1, settings.num_permutations + 1):
         with autocast(settings):
@@ -116,7 +116,7 @@ def micro_f1(probabilities: Tensor, y: Tensor, threshold: float = 0.5) -> float:
 
 
 def loss_of(logits: Tensor, y: Tensor) -> Tensor:
-    """The mean cross entropy; of labels (B, c) the binary one, over vertices and classes."""
+    """Returns the mean cross entropy; of labels (B, c) the binary one, over vertices and classes."""
     if y.dim() == 1:
         return nn.functional.cross_entropy(logits, y)
     return nn.functional.binary_cross_entropy_with_logits(logits, y)
@@ -125,7 +125,7 @@ def loss_of(logits: Tensor, y: Tensor) -> Tensor:
 def fit(
     model: GraphSAGE, data: VertexData, settings: Settings, progress: Progress, checkpoint: Path | None = None
 ) -> tuple[list[float], int, float]:
-    """Train in place, from a checkpoint if it is there.
+    """Trains in place, from a checkpoint if it is there.
 
     Returns:
         The mean losses of each tenth of the batches, the number of vertices trained on, and the seconds that training
@@ -179,7 +179,7 @@ def autocast(settings: Settings) -> torch.autocast:
 
 
 def num_batches(num_train: int, settings: Settings) -> int:
-    """The training steps of a run on so many vertices."""
+    """Returns the training steps of a run on so many vertices."""
     return settings.num_batches or (settings.epochs or 0) * -(-num_train // settings.batch_size)
 
 

@@ -8,7 +8,7 @@ SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 
 def shared(place: str) -> Path:
-    """The folder of the data, if this file is in it."""
+    """Returns the folder of the data, if this file is in it."""
     if not (SHARED / place).exists():
         pytest.skip(f"needs {SHARED / place}")
     return SHARED

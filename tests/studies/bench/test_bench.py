@@ -34,7 +34,7 @@ QUICK = Settings(auto_seconds=1.0, max_epochs=2)
 
 
 def a_cell(data="musk1", model="k1", fold=0, score=0.9, tests=("test",), **changes):
-    """A result as a run would leave it, without the run."""
+    """Returns a result as a run would leave it, without the run."""
     about = {"about": "Made", "task": "classification", "scores": ["accuracy"], "num_folds": 10, "published": {}}
     return {
         "data": data,

@@ -59,7 +59,7 @@ def test_shapes_by_hand():
 
 
 def made(order: torch.Tensor | None = None) -> Molecules:
-    """A molecule as above and one of two atoms; the first with its atoms in another order."""
+    """Returns a molecule as above and one of two atoms; the first with its atoms in another order."""
     source = torch.Generator().manual_seed(0)
     atoms = [torch.randn(n, NUM_FEATURES + 3, generator=source, dtype=torch.float64) for n in (6, 2)]
     neighbours = [ACETONE, [[1], [0]]]

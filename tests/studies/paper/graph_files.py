@@ -27,7 +27,7 @@ OURS = {"ppi": (BY_GENE, GRAPHS), "ppi-go": (GRAPHS,)}
 
 
 def copied(name, folder) -> Path:
-    """A copy of the data set's files below the folder: torch_geometric writes what it processed beside them."""
+    """Returns a copy of the data set's files below the folder: torch_geometric writes what it processed beside them."""
     parts = [SHARED / FOLDERS[name] / part for part in OURS.get(name, ("raw",))]
     if not all(part.exists() for part in parts):
         pytest.skip(f"needs {NAMES[name]} as {', '.join(map(str, parts))}")

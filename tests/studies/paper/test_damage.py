@@ -25,7 +25,7 @@ STUDIES = {"arithmetic": ARITHMETIC, "graphs": GRAPHS}
 
 
 def good(study, seed=0):
-    """A sound result with every entry that one may have."""
+    """Returns a sound result with every entry that one may have."""
     if study is ARITHMETIC:
         return test_report.cell("range", "gru-mlp", seed)
     result = test_graphs_report.result("ppi-go", "lstm-3-3", seed, 0.4)
@@ -150,7 +150,7 @@ FILES = {
 
 
 def damage_all(study, directory, first=1):
-    """Every kind of damage, each in the file of a seed of its own; their paths."""
+    """Returns every kind of damage, each in the file of a seed of its own; their paths."""
     paths = []
     for seed, change in zip(count(first), CHANGES[study.name].values(), strict=False):
         result = good(study, seed)
@@ -171,7 +171,7 @@ def damage_all(study, directory, first=1):
 
 
 def command(monkeypatch, capsys, *arguments):
-    """The exit code, stdout and stderr of the command line, whose exceptions are ours."""
+    """Returns the exit code, stdout and stderr of the command line, whose exceptions are ours."""
     monkeypatch.setattr(sys, "argv", ["studies", *map(str, arguments)])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -251,7 +251,7 @@ VALUES = ["text", "", [1], [], {}, True, None, -1, 0, 7, 0.5, 10**400, nan, inf,
 
 
 def places(value, path=()):
-    """Every place within a value."""
+    """Yields every place within a value."""
     children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
     for key, child in children:
         yield (*path, key)

@@ -319,7 +319,7 @@ def damage(path, kind, at: float) -> None:
 
 
 def refusal(name, folder) -> str:
-    """The one line in which the data set is refused, which says what, where, and how to have it again."""
+    """Returns the one line in which the data set is refused, which says what, where, and how to have it again."""
     datasets._read.cache_clear()
     with pytest.raises(ValueError) as refused:
         load(name, folder)

@@ -262,7 +262,7 @@ def test_num_test_limits_what_is_scored(num_test, expected):
 
 
 def batches_of(monkeypatch, data, **changes):
-    """The vertices of every training step."""
+    """Returns the vertices of every training step."""
     drawn = []
 
     def spy(graph, vertices, k_1, k_2):

@@ -58,7 +58,7 @@ def noisy(dataset, row, num, mean, gain=0.01, seed=0):
 
 
 def of_the_paper(dataset, rows=PAPER_ROWS):
-    """A run of each row with the paper's mean, for a dash that of the first row."""
+    """Returns a run of each row with the paper's mean, for a dash that of the first row."""
     name = dataset.removesuffix("-go")
     return [result(dataset, row, 0, (paper_f1(name, row) or paper_f1(name, PAPER_ROWS[0])).mean) for row in rows]
 
@@ -79,7 +79,7 @@ def write_report(directory):
 
 
 def reported(directory, results):
-    """The texts of report.md and report.html."""
+    """Returns the texts of report.md and report.html."""
     for each in results:
         write_json(cell_path(directory, each["dataset"], each["row"], each["seed"]), each)
     with warnings.catch_warnings():

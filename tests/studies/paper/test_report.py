@@ -22,7 +22,7 @@ VOID = {"br", "col", "hr", "img", "link", "meta", "source"}
 
 
 def cell(task, model, seed=0, **changes):
-    """A made-up result whose every score is a number of its own."""
+    """Returns a made-up result whose every score is a number of its own."""
     place = list(SHOWN).index(task) * 1000 + MODELS.index(model) * 50 + seed * 5
     sampled = not model.startswith("k")
 
@@ -60,7 +60,7 @@ def write_report(directory):
 
 
 def reported(directory, cells):
-    """The texts of report.md and report.html."""
+    """Returns the texts of report.md and report.html."""
     write(directory, cells)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -34,7 +34,7 @@ PRINTED = {
 
 
 def name(row):
-    """The model of a row of tables.json, spelled out."""
+    """Returns the model of a row of tables.json, spelled out."""
     f, rho = {"mlp30": f"k{row['k']}", "lstm50": "lstm", "gru80": "gru"}[row["f"]], row["rho"]
     return f"{f}-{ {'linear': 'linear', 'mlp100': 'mlp'}[rho] }"
 
@@ -62,7 +62,7 @@ def cells_of_the_paper(seed=0):
 
 
 def changed(cells, task, model, *values):
-    """The cells with other scores for one of them, in the order of its rows."""
+    """Returns the cells with other scores for one of them, in the order of its rows."""
     new = json.loads(json.dumps(cells))
     (cell,) = (cell for cell in new if (cell["task"], cell["model"]) == (task, model))
     for score, value in zip(cell["scores"], values, strict=True):
