@@ -30,7 +30,7 @@ Times = dict[str, dict[str, list[float]]]
 
 
 def main() -> None:
-    """Runs the pairs, print the tables and write each as results/before_after/NAME.json and .md."""
+    """Runs the pairs, prints the tables and writes each as results/before_after/NAME.json and .md."""
     if sys.argv[1:2] == ["--one-side"]:
         json.dump(one_side(sys.argv[2], float(sys.argv[3])), sys.stdout)
         return

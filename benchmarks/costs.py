@@ -44,7 +44,7 @@ class Measured(NamedTuple):
 
 
 def main() -> None:
-    """Measures all cases, print the table and write it as results/costs.json and .md."""
+    """Measures all cases, prints the table and writes it as results/costs.json and .md."""
     torch.manual_seed(0)
     before = torch.get_num_threads()
     found = []

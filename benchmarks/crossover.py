@@ -85,7 +85,7 @@ def draw(data: dict, path: Path) -> None:
 
 
 def main() -> None:
-    """Measures the curves for k = 2, 3, 4, write them and draw them."""
+    """Measures the curves for k = 2, 3, 4, writes them and draws them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.crossover", description=__doc__)
     parser.add_argument("--draw", action="store_true", help="only draw the committed measurements again")
     if not parser.parse_args().draw:

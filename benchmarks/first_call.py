@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[Callable[[], JanossyPooling], int]] = {
 
 
 def main() -> None:
-    """Measures all layers, print the table and write it as results/first_call.json and .md."""
+    """Measures all layers, prints the table and writes it as results/first_call.json and .md."""
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(first_call(sys.argv[2])))
         return

@@ -26,7 +26,7 @@ COLUMNS = ("ours", "one_set", "theirs", "ratio", "arithmetic", "limit")
 
 
 def main() -> None:
-    """Measures every model, and write results/limits.json and limits.md."""
+    """Measures every model, and writes results/limits.json and limits.md."""
     products, activations = product_rate(), activation_rate()
     data = {
         "about": __doc__,

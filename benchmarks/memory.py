@@ -74,7 +74,7 @@ def _resident(line: str) -> float:
 
 
 def main() -> None:
-    """Measures the named cases, or every case, each side three times in its own process, and write the medians.
+    """Measures the named cases, or every case, each side three times in its own process, and writes the medians.
 
     The other cases' rows stay as they are.
     """

@@ -128,7 +128,7 @@ def table(data: dict) -> str:
 
 
 def main() -> None:
-    """Measures, and write speed.json and speed.md."""
+    """Measures, and writes speed.json and speed.md."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="as for the study of graphs")
     parser.add_argument("--out", type=Path, default=Path("docs/results/graphs"))

@@ -165,7 +165,7 @@ class Side:
         return {"seconds": round(seconds, 3), "processors": round(processors() - used, 2)}
 
     def check(self, num_sets: int) -> None:
-        """Raises an AssertionError unless every round has told of all sets; end the workers."""
+        """Raises an AssertionError unless every round has told of all sets; ends the workers."""
         self.goes[-1].touch()
         for _ in self.events:
             pass

@@ -50,7 +50,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    """Measures the named benchmarks, print each table, and write it as results/NAME.json and NAME.md."""
+    """Measures the named benchmarks, prints each table, and writes it as results/NAME.json and NAME.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}; default all")
     parser.add_argument("--pairs", type=int, default=50, help="pairs of runs a row, at most")

@@ -61,7 +61,7 @@ class Trial:
 
 
 def measure(data_set: DataSet, model: str, number: int, settings: Settings, progress: Progress) -> Cell:
-    """Fits a model to a fold, and score it. Seconds are of this process: on a shared machine the clock says little."""
+    """Fits a model to a fold, and scores it. Seconds are of this process: on a shared machine the clock says little."""
     began = monotonic()
     fold = data_set.fold(number)
     about = About(

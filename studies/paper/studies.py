@@ -12,13 +12,13 @@ STUDIES = (ARITHMETIC, GRAPHS)
 
 
 def run(name: str, request: Request) -> None:
-    """Runs the trials of a study that have no result yet, and show all."""
+    """Runs the trials of a study that have no result yet, and shows all."""
     (study,) = (study for study in STUDIES if study.name == name)
     command.run(study, [other for other in STUDIES if other is not study], request)
 
 
 def report(directory: Path) -> None:
-    """Shows and write the report of the results there."""
+    """Shows and writes the report of the results there."""
     console = command.console()
     found = [(study, *study.read(directory)) for study in STUDIES]
     study, results, skipped = max(found, key=lambda of: len(of[1]))

@@ -17,7 +17,7 @@ from studies.runs.study import Study
 
 
 def run(study: Study, others: Iterable[Study], request: Request) -> None:
-    """Runs the trials of a study that have no result yet, and show all. ``others``: whose results must not be there."""
+    """Runs the trials of a study that have no result yet, and shows all. ``others``: whose results must not be there."""
     terminal, out, trials = console(), request.out, request.trials
     if not request.resume and any((out / "cells").glob("*.json")):
         raise BadArgument(f"{out} holds results; add --resume to keep them, or choose another --out.")
@@ -56,7 +56,7 @@ def _finished(
 def show(
     study: Study, directory: Path, results: Sequence[Result], skipped: Sequence[Skipped], terminal: Console
 ) -> None:
-    """Prints the results, and write their report."""
+    """Prints the results, and writes their report."""
     study.show(terminal, results)
     for path in study.write_report(directory, results, [str(each) for each in skipped]):
         terminal.print(f"wrote {path}", markup=False)

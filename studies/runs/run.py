@@ -58,7 +58,7 @@ def run_trials(
     in_order: bool = False,
     jobs_of: JobsOf | None = None,
 ) -> list[str]:
-    """Runs the trials, writing each result as it finishes; return one line for each that failed.
+    """Runs the trials, writing each result as it finishes; returns one line for each that failed.
 
     ``jobs_of`` says which are run together, whose results come together.
 

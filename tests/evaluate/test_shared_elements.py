@@ -43,7 +43,7 @@ CASES = [
 
 
 def law_shared(orderings, f, evaluator, reduce, keys, sizes=SIZES, places=PLACES, memory_budget=MEMORY_BUDGET):
-    """Checks that the result, and its gradients by the table and the parameters, are those of the elements put in place."""
+    """Checks that the result and its gradients by table and parameters equal those of elements put in place."""
     sets = Ragged.from_sizes(torch.tensor(places, dtype=torch.long), sizes)
     found = []
     for shares in (True, False):

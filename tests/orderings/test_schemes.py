@@ -57,7 +57,7 @@ def tuples(rows):
 
 
 def law_every_row_uniform(orderings, n):
-    """Checks that each row of the block, by its number, is uniform over the permutations or the k-tuples of n positions."""
+    """Checks that each row of the block is, by its number, uniform over permutations or k-tuples of n positions."""
     rows = drawn(orderings, n, NUM_SETS[n], generator())
     k = min(n, orderings.row_length(n))
     for row in rows[:, :, :k].unbind(1):

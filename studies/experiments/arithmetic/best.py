@@ -79,7 +79,7 @@ BEST = {
 
 
 def run(name: str, seed: int) -> dict:
-    """Trains and score one."""
+    """Trains and scores one."""
     task, best, start = TASKS[name], BEST[name], time.perf_counter()
     settings = Settings("quick", "fast", best.epochs, **PROTOCOLS["fast"])
     settings = replace(settings, learning_rates=(best.rate,), loss=best.loss)

@@ -30,7 +30,7 @@ VARIANTS = {"released": {}, "mean": {"reduce": "mean"}, "squared": {"loss": "squ
 
 
 def run(task_name: str, model_name: str, variant: str) -> dict:
-    """Trains one, and score its last weights on test, with either vote, and its best epoch's on validation."""
+    """Trains one, and scores its last weights on test, with either vote, and its best epoch's on validation."""
     task, model, start = TASKS[task_name], MODELS[model_name], time.perf_counter()
     settings = Settings("quick", "released", EPOCHS[model_name], **PROTOCOLS["released"])
     settings = replace(settings, learning_rates=(RATE,), **VARIANTS[variant])

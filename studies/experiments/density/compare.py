@@ -163,7 +163,7 @@ def _file(out: Path, process: str) -> Path:
 
 
 def main() -> None:
-    """Runs what is missing, and write the page and the figure."""
+    """Runs what is missing, and writes the page and the figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/density"))
     arguments.add_argument("--only", choices=list(PROCESSES), help="one process")

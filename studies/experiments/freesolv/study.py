@@ -126,7 +126,7 @@ def plot(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Fits what is missing, and write table and figure."""
+    """Fits what is missing, and writes table and figure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="the folder that has freesolv/; else it is downloaded once")
     parser.add_argument("--seeds", type=int, default=1)

@@ -25,7 +25,7 @@ NUM_PASSES = 20
 
 
 def cell(data: VertexData, model: str, seed: int, architecture: Architecture, schedule: Schedule) -> dict:
-    """Trains one network and score it."""
+    """Trains one network and scores it."""
     entropy = (seed, *f"{data.name} {model}".encode())
     torch.manual_seed(np.random.SeedSequence(entropy).generate_state(1)[0].item())
     network = Network(model, data.x.shape[1], data.num_classes, architecture)
@@ -42,7 +42,7 @@ def cell(data: VertexData, model: str, seed: int, architecture: Architecture, sc
 
 
 def main() -> None:
-    """Runs what is missing, and write the tables after every run."""
+    """Runs what is missing, and writes the tables after every run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of the data sets")
     parser.add_argument("--out", type=Path, default=Path("docs/results/graphs"))

@@ -69,7 +69,7 @@ SETUPS = {
 
 
 def cell(task: Task, model: str, seed: int, schedule: Schedule) -> dict:
-    """Trains one network and score it; of one that is of any order, the orders of what it has learnt."""
+    """Trains one network and scores it; of one that is of any order, the orders of what it has learnt."""
     torch.manual_seed(np.random.SeedSequence((seed, *model.encode())).generate_state(1)[0].item())
     test = task.data.test
     if model == TRUTH:
@@ -139,7 +139,7 @@ def orders(target: Target, task: Task, seed: int, near: bool) -> list[float]:
 
 
 def main() -> None:
-    """Runs what is missing, and write the page after every run."""
+    """Runs what is missing, and writes the page after every run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of the data sets")
     parser.add_argument("--out", type=Path, default=Path("docs/results/graphs"))

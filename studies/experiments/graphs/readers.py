@@ -78,7 +78,7 @@ class Reader(nn.Module):
 
 
 def fit(network: Reader, task: Task, schedule: Schedule) -> dict:
-    """Trains in place, and keep the best weights."""
+    """Trains in place, and keeps the best weights."""
     data = task.data
     optimizer = torch.optim.Adam(
         network.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True

@@ -51,7 +51,7 @@ def orders(row: str, vocabulary: int) -> tuple[Orderings, nn.Module]:
 
 
 def cell(task: str, row: str, seed: int, plan: Plan = PLAN) -> dict:
-    """Trains one network and score it on new sets."""
+    """Trains one network and scores it on new sets."""
     torch.manual_seed(seed)
     of = TASKS[task]
     orderings, loss = orders(row, of.vocabulary)
@@ -118,7 +118,7 @@ def draw_figure(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Runs what is missing, and write page and figure."""
+    """Runs what is missing, and writes page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     out = arguments.parse_args().out

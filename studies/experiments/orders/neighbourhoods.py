@@ -90,7 +90,7 @@ def keys_of(data: VertexData, file: Path) -> Tensor:
 
 
 def cell(data: VertexData, keys: Tensor, row: str, seed: int) -> dict:
-    """Trains one network on the whole graph and score the test vertices."""
+    """Trains one network on the whole graph and scores the test vertices."""
     torch.manual_seed(seed)
     network = Network(data.x.shape[1], data.num_classes, row)
     edges = data.graph.edges(torch.arange(len(data.graph)))
@@ -161,7 +161,7 @@ def draw_figure(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Runs what is missing, and write page and figure."""
+    """Runs what is missing, and writes page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     arguments.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of planetoid/Cora")

@@ -67,7 +67,7 @@ def orders(row: str) -> tuple[Orderings, nn.Module]:
 
 
 def cell(row: str, seed: int, plan: Plan = PLAN) -> dict:
-    """Trains one network and score it on new sets."""
+    """Trains one network and scores it on new sets."""
     torch.manual_seed(seed)
     orderings, loss = orders(row)
     network = JanossyNetwork(None, JanossyPooling(GRU(2, HIDDEN), orderings), nn.Linear(HIDDEN, 1))
@@ -123,7 +123,7 @@ def draw_figure(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Runs what is missing, and write page and figure."""
+    """Runs what is missing, and writes page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     out = arguments.parse_args().out

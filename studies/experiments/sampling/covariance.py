@@ -60,7 +60,7 @@ def table(cells: list[dict]) -> str:
 
 
 def main() -> None:
-    """Fits what is missing, and write the table."""
+    """Fits what is missing, and writes the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "covariance.json", "python -m studies.experiments.sampling.covariance")
     for task in ARITHMETIC:

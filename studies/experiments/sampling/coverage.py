@@ -77,7 +77,7 @@ def _range(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and write the table."""
+    """Measures what is missing, and writes the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "coverage.json", "python -m studies.experiments.sampling.coverage")
     for seed in range(options.seeds):

@@ -163,7 +163,7 @@ def variance(rows: np.ndarray) -> float:
 
 
 def main() -> None:
-    """Finds all designs, the best of several runs of the annealing each, and write them."""
+    """Finds all designs, the best of several runs of the annealing each, and writes them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--steps", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=3)

@@ -422,7 +422,7 @@ def _cells(values: Any) -> str:
 
 
 def main() -> None:
-    """Runs the three parts and write them."""
+    """Runs the three parts and writes them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling"))
     out = parser.parse_args().out

@@ -80,7 +80,7 @@ def table(cells: list[dict]) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and write the tables."""
+    """Measures what is missing, and writes the tables."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "rao_blackwell.json", "python -m studies.experiments.sampling.rao_blackwell")
     for task in ARITHMETIC:

@@ -76,7 +76,7 @@ def _entry(found: list[dict], baseline: float) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and write the table."""
+    """Measures what is missing, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling"))
     out = parser.parse_args().out

@@ -79,7 +79,7 @@ def _number(values: list[float | None]) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and write the table."""
+    """Measures what is missing, and writes the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "stopping.json", "python -m studies.experiments.sampling.stopping")
     for seed in range(options.seeds):

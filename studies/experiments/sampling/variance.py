@@ -67,7 +67,7 @@ def _number(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and write the table."""
+    """Measures what is missing, and writes the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "variance.json", "python -m studies.experiments.sampling.variance")
     for seed in range(options.seeds):

@@ -151,7 +151,7 @@ def _rows(cells: Sequence[dict[str, Any]], kind: str) -> list[str]:
 
 
 def main() -> None:
-    """Runs what is missing, and write the page."""
+    """Runs what is missing, and writes the page."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/sets"))
     out = arguments.parse_args().out

@@ -173,7 +173,7 @@ def plot(records: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Measures what is missing, and write table and figure."""
+    """Measures what is missing, and writes table and figure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/results/theory"))
     out = parser.parse_args().out

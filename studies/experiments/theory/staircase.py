@@ -210,7 +210,7 @@ def plot(records: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Fits what is missing, and write table and figure."""
+    """Fits what is missing, and writes table and figure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("docs/results/theory"))

@@ -43,7 +43,7 @@ class Replica:
     state: dict[str, Tensor] | None = None
 
     def note(self, entry: dict[str, Any], task: Task, settings: Settings) -> None:
-        """Scores the weights of now on validation, and keep them if they are to be kept."""
+        """Scores the weights of now on validation, and keeps them if they are to be kept."""
         start = time.process_time()
         outputs = self.scaled.outputs(self.validation[0], 1, self.source)
         entry |= score(outputs, self.validation[1], settings.vote, task)

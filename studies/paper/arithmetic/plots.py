@@ -171,7 +171,7 @@ def _draw(
     colours: dict[str, str],
     dashed: bool = False,
 ) -> list[End]:
-    """Draws the mean over seeds, each seed faintly behind it; return where to label it, if anything was drawn."""
+    """Draws the mean over seeds, each seed faintly behind it; returns where to label it, if anything was drawn."""
     style: dict[str, Any] = {"color": colours.get(POOLING_COLOURS[row.pooling], POOLING_COLOURS[row.pooling])}
     style["linestyle"] = "--" if dashed else "-"
     by_x: dict[float, list[float]] = {}

@@ -50,7 +50,7 @@ def fit(
     seed: int,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Trains in place; return the history.
+    """Trains in place; returns the history.
 
     It ends after ``settings.epochs`` passes over the examples and the line search that is under way then; or before,
     with the round that wins nothing or leaves no error of rounded outputs on validation.

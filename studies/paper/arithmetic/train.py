@@ -26,7 +26,7 @@ def train_trial(task: Task, model: Model, seed: int, settings: Settings, progres
 def train_trials(
     task: Task, model: Model, seeds: Sequence[int], settings: Settings, progress: Progress, stack: int = 1
 ) -> list[dict[str, Any]]:
-    """Trains, keep of each seed the network best on validation, and score it on the test examples.
+    """Trains, keeps of each seed the network best on validation, and scores it on the test examples.
 
     A result's seconds are its share of the time of all.
     """

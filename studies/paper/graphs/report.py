@@ -43,7 +43,7 @@ MEASURES_NOTE = (
 
 
 def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[str]) -> list[Path]:
-    """Writes report.md, report.html and the plots into the directory of the results; return their paths.
+    """Writes report.md, report.html and the plots into the directory of the results; returns their paths.
 
     ``skipped`` are lines on the files there that are not among the results. Raises: OSError.
     """

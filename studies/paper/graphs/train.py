@@ -33,7 +33,7 @@ STATE = ("losses", "num_vertices", "best", "seconds")
 def train_row(
     data: VertexData, name: str, seed: int, settings: Settings, progress: Progress, checkpoint: Path | None = None
 ) -> dict[str, Any]:
-    """Trains by π-SGD, as the paper does, and score the mean probabilities of passes over the test vertices.
+    """Trains by π-SGD, as the paper does, and scores the mean probabilities of passes over the test vertices.
 
     ``checkpoint`` is a file that is written after each epoch. If it is there, training goes on from it.
     """
