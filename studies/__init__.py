@@ -1,6 +1,6 @@
-"""The studies of janossy, which are not installed: the paper's, the bench beside peers, and experiments of our own.
+"""The studies of janossy, which are not installed: the paper's studies, the bench with peers, and our experiments.
 
-Their results do not depend on how long a compiler takes.
+Their results do not depend on compile times.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Adam with next to no work in Python: of a small network, torch's bookkeeping takes longer than its arithmetic."""
+"""Adam with little work in Python. For small networks, torch's bookkeeping takes longer than the arithmetic."""
 
 from typing import Any
 
@@ -10,9 +10,8 @@ from torch.optim import optimizer as hooks
 class Adam(torch.optim.Adam):
     """``torch.optim.Adam(…, fused=True)``, to the last bit, in a quarter of the time for networks of a few weights.
 
-    A step of tensors of one dtype on one device goes straight to the kernel that torch's calls in the end. The first
-    step, a closure, hooks, AMSGrad, a learning rate that is a tensor, and gradients of a ``GradScaler`` are torch's.
-
+    A step of tensors with one dtype on one device calls torch's kernel directly. torch's own code handles other cases:
+    the first step, closures, hooks, AMSGrad, learning rates that are tensors, and gradients of a ``GradScaler``.
     Example:
         >>> optimizer = Adam(torch.nn.Linear(3, 1).parameters(), lr=1e-2)
     """
@@ -55,7 +54,7 @@ class Adam(torch.optim.Adam):
         return bool(own or everyones or scaled)
 
     def _call(self, group: dict[str, Any]) -> tuple[tuple[list[Tensor], ...], dict[str, Any]] | None:
-        """Returns the arguments of torch's kernel for a group; None if it is not that simple."""
+        """Returns the arguments of torch's kernel for a group, or None for the other cases."""
         if group["amsgrad"] or not group["fused"] or group["decoupled_weight_decay"] or isinstance(group["lr"], Tensor):
             return None
         parameters, gradients, firsts, seconds, steps = [], [], [], [], []

@@ -1,6 +1,7 @@
 """The commands of ``python -m studies``.
 
-Loads typer and the standard library only, so that help and errors come before torch (tests/studies/test_imports.py).
+Only typer and the standard library are imported, so that help and errors come before torch
+(tests/studies/test_imports.py).
 """
 
 import typer
@@ -8,7 +9,7 @@ import typer
 from studies.bench.commands import bench
 from studies.paper.commands import report, reproduce
 
-# Plain help: rich takes longer to load than all the rest.
+# Plain help, because rich takes longer to load than all the rest.
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,

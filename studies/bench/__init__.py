@@ -1,1 +1,1 @@
-"""Ours beside peers, on real data and on made ones: ``python -m studies bench``."""
+"""The bench: our models beside peers, on real and synthetic data: ``python -m studies bench``."""

@@ -1,4 +1,4 @@
-"""Peers at the learning rate that suits them: ours were built for one, and others' need not like it."""
+"""Peers at the best of several learning rates, because the rate of our networks need not suit them."""
 
 from collections.abc import Callable
 from typing import Self, cast
@@ -9,20 +9,20 @@ from janossy.estimators import SetClassifier, SetRegressor
 from janossy.tables import SetTable
 
 RATES = (1e-2, 1e-3)
-"""Ours, and one that is a tenth of it."""
+"""The learning rate of our networks, and a tenth of it."""
 
 
 class BestRate:
-    """An estimator of one strategy, fitted at each of ``RATES``; the loss of sets that it left out decides."""
+    """An estimator of one strategy, fitted at each of ``RATES``. The loss on validation sets chooses the rate."""
 
     def __init__(self, build: Callable[[float], SetClassifier | SetRegressor]) -> None:
         self.build = build
         self.rate, self.best = RATES[0], build(RATES[0])
 
     def fit(self, sets: SetTable, targets: np.ndarray) -> Self:
-        """Fits at all rates, of which one may diverge.
+        """Fits at all rates. Some may diverge.
 
-        Raises: FloatingPointError if all do.
+        Raises: FloatingPointError if all diverge.
         """
         losses: dict[float, float] = {}
         fitted = {}
@@ -40,11 +40,11 @@ class BestRate:
         return self
 
     def predict(self, sets: SetTable) -> np.ndarray:
-        """Predicts by the best."""
+        """Returns the predictions of the best fit."""
         return self.best.predict(sets)
 
     def predict_proba(self, sets: SetTable) -> np.ndarray:
-        """Predicts probabilities by the best, if it is a classifier."""
+        """Returns the probabilities of the best fit, if it is a classifier."""
         assert isinstance(self.best, SetClassifier)
         return cast(np.ndarray, self.best.predict_proba(sets))
 

@@ -1,4 +1,4 @@
-"""The contents of a cell's file: a model on a fold of a data set."""
+"""The contents of a cell's file: a model on one fold of a data set."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ Number = Annotated[float | None, Within(-1e300, or_nan=True)]
 
 @dataclass
 class About:
-    """The page's description of a data set."""
+    """The description of a data set on the page."""
 
     about: str
     task: str
@@ -23,7 +23,7 @@ class About:
 
 @dataclass
 class Cell:
-    """A result. ``scores``: per test, by its name and the score's; empty if the model does not apply."""
+    """A result. ``scores``: by test and score; empty if the model does not apply."""
 
     data: str
     model: str
@@ -36,16 +36,16 @@ class Cell:
     num_train: int = 0
     num_test: int = 0
     num_parameters: int = 0
-    """The parameters of all networks that predict, or the leaves of trees."""
+    """The number of parameters of all networks that predict, or of leaves of trees."""
     num_networks: int = 0
     fit_seconds: Seconds = 0.0
     predict_seconds: Seconds = 0.0
-    """CPU seconds of the process, on one thread, not on the clock."""
+    """CPU seconds of the process, on one thread; not wall-clock seconds."""
     chosen: dict[str, float] = field(default_factory=dict)
-    """The choice: for a search the weights of the strategies that it averages; for a peer its learning rate."""
+    """The choice: the weights of the strategies that a search averages, or a peer's learning rate."""
 
 
 def score_of(cell: Result, name: str) -> float:
-    """Returns the mean of a score over the tests, NaN without one."""
+    """Returns the mean of a score over the tests, or NaN if one is missing."""
     values = [of_test[name] for of_test in cell["scores"].values()]
     return sum(values) / len(values) if values and None not in values else float("nan")

@@ -1,4 +1,4 @@
-"""Networks that say mixtures: minus the log-likelihood is the loss, and one loop trains ours and peers alike."""
+"""Networks that predict mixtures. The loss is minus the log-likelihood, and one loop trains our networks and peers."""
 
 from collections.abc import Callable, Sequence
 from typing import Self
@@ -16,25 +16,25 @@ from studies.bench.mixtures import DIMENSIONS, NUM_COMPONENTS, NUM_OUTPUTS, Mixt
 from studies.bench.peers.mixtures import WIDTH, InducedSetTransformer, MeanPooling
 
 BATCH, LEARNING_RATE = 10, 1e-3
-"""The settings of Lee et al.; rates follow one cycle here, there they fell to a tenth after 35,000 of 50,000 steps."""
+"""The settings of Lee et al. Here rates follow one cycle; theirs fell to a tenth after 35,000 of 50,000 steps."""
 
 LONGEST_GRADIENT = 1.0
 
 NUM_TUPLES, NUM_DRAWS = 256, 20
-"""Pairs or triples of each set that are drawn, as all are too many; and the draws of which a prediction is the mean."""
+"""The sampled pairs or triples of each set, because all are too many, and the number of samples in a prediction."""
 
 
 class MixtureEstimator:
-    """A network of sets, trained on each set once, or ``num_passes`` times.
+    """A network of sets that is trained on each set once, or ``num_passes`` times.
 
-    Shapes: sets of two columns -> ``predict``: what ``Mixtures.of`` reads, (B, NUM_OUTPUTS).
+    Shapes: sets of two columns -> ``predict``: the input of ``Mixtures.of``, (B, NUM_OUTPUTS).
     """
 
     def __init__(self, model: str, seed: int, num_passes: int) -> None:
         self.model, self.seed, self.num_passes = model, seed, num_passes
 
     def fit(self, sets: SetTable, targets: np.ndarray | None = None) -> Self:
-        """AdamW, with one cycle of the learning rate, in batches of sets in the order in which they stand."""
+        """Trains by AdamW with one cycle of the learning rate, in batches of sets in their given order."""
         with torch.random.fork_rng([]):
             torch.manual_seed(self.seed)
             self.network = NETWORKS[self.model]()
@@ -57,9 +57,7 @@ class MixtureEstimator:
 
     @torch.no_grad()
     def predict(self, sets: SetTable) -> np.ndarray:
-        """Averages ``NUM_DRAWS`` draws of ours that draw pairs or orders; a prediction is the same whenever it is
-        made.
-        """
+        """Returns the outputs, averaged over ``NUM_DRAWS`` samples if the network samples. Repeated calls agree."""
         network, points, outputs = self.network.eval(), _points(sets), []
         for begin in range(0, len(points), BATCH):
             some = points[begin : begin + BATCH]
@@ -71,7 +69,7 @@ class MixtureEstimator:
 
 
 def of_mixtures(names: Sequence[str], sets: SetTable, truth: np.ndarray, outputs: np.ndarray) -> dict[str, float]:
-    """Log-likelihoods a point, means over sets: of what a network says, after a step of EM, and of the truth."""
+    """Returns mean log-likelihoods per point: of the network's mixture, after a step of EM, and of the truth."""
     points, said = _points(sets), Mixtures.of(torch.from_numpy(outputs))
     found = {
         "log-likelihood": said.log_likelihood(points),

@@ -1,4 +1,4 @@
-"""A data set to measure on: sets with targets, split into training sets and scored ones."""
+"""A data set of the bench: sets with targets, in training sets and tests."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from janossy.tables import SetTable
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Sets, and the target of each, (B,)."""
+    """Sets with the target of each, (B,)."""
 
     sets: SetTable
     targets: np.ndarray
@@ -19,9 +19,9 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """The training sets, and the scored ones: "test", or several tests by name, such as one per set size.
+    """The training sets and the tests: "test", or several by name, such as one per set size.
 
-    Tests are made when they are asked for: some are large.
+    Tests are made on demand, because some are large.
     """
 
     train: Sample
@@ -30,21 +30,21 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Data to measure on."""
+    """A data set with its description, scores and folds."""
 
     name: str
     about: str
-    """One sentence: what a set is, what is predicted, and where it comes from."""
+    """One sentence: the sets, the target, and the source."""
     task: Literal["classification", "regression", "mixtures"]
     scores: tuple[str, ...]
-    """Names of scores, of which the first decides: accuracy, balanced accuracy, AUC, RMSE …"""
+    """Names of scores. The first one decides: accuracy, balanced accuracy, AUC, RMSE …"""
     num_folds: int
-    """The folds of all repetitions: ten folds three times are 30."""
+    """The folds of all repetitions: three repetitions of ten folds are 30."""
     fold: Callable[[int], Fold]
-    """The fold of this number, the same whenever it is asked for."""
+    """Returns the fold of a number, the same at every call."""
     published: Mapping[str, str] = field(default_factory=dict)
-    """For orientation: others' results as they print them, by model."""
+    """Published results as printed, by model, for orientation."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of ``SetClassifier`` or ``SetRegressor`` that every user of such data would give."""
+    """Arguments of ``SetClassifier`` or ``SetRegressor`` that every user of such data would pass."""
     expert_settings: Mapping[str, Any] | None = None
-    """The strategy, with its settings, that somebody who knows the data would ask for."""
+    """The strategy with settings that an expert on the data would choose."""

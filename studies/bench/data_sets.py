@@ -1,4 +1,4 @@
-"""The data sets that there are, by name."""
+"""The data sets of the bench, by name."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -23,8 +23,8 @@ LOADERS: dict[str, Callable[[Path | None], DataSet]] = {
 
 @lru_cache(maxsize=4)
 def load(name: str, data: Path | None = None) -> DataSet:
-    """Returns the data set of this name, from files below the folder, or as its file says.
+    """Returns the data set of this name, from files below the folder, or from its default source.
 
-    Raises: OSError if it cannot be had; ValueError if it is damaged.
+    Raises: OSError if it cannot be obtained; ValueError if it is damaged.
     """
     return LOADERS[name](data)

@@ -1,4 +1,4 @@
-"""Files of data sets: from a folder of the user's, or downloaded once; and whether they hold what they should."""
+"""Files of data sets, from the user's folder or downloaded once, with checks of their contents."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -11,18 +11,18 @@ import torch
 from janossy.files.atomic import beside
 
 MAX_DOWNLOAD = 2**28
-"""Bytes of a file that is fetched: the largest of the data sets has a tenth of it."""
+"""The largest download in bytes. The largest data set has a tenth of it."""
 
 TIMEOUT = 60
-"""Seconds without an answer after which a server is given up."""
+"""The seconds without an answer after which a download fails."""
 
 
 def file_at(data: Path | None, place: str, url: str) -> Path:
-    """The file at this place below ``data``, if it is there; else below the cache, downloaded from ``url`` once.
+    """Returns the file at this place below ``data`` if it exists; else its copy in the cache, downloaded once.
 
     The cache is the folder janossy beside torch.hub's: ~/.cache/torch/janossy, or $TORCH_HOME/janossy.
 
-    Raises: OSError, saying where it can be had, if it cannot be downloaded.
+    Raises: OSError, naming the source, if it cannot be downloaded.
     """
     if data is not None and (data / place).is_file():
         return data / place
@@ -40,7 +40,7 @@ def file_at(data: Path | None, place: str, url: str) -> Path:
 
 
 def _download(url: str, file: Path) -> None:
-    """Puts what a URL gives into a file, whole. Raises: OSError, also for more than ``MAX_DOWNLOAD``."""
+    """Downloads a URL to a file, whole. Raises: OSError, also for more than ``MAX_DOWNLOAD``."""
     with urlopen(url, timeout=TIMEOUT) as response, beside(file) as part:
         num_bytes = 0
         with part.open("wb") as out:
@@ -53,7 +53,7 @@ def _download(url: str, file: Path) -> None:
 
 
 def check_digest(file: Path, arrays: Iterable[np.ndarray], expected: str) -> None:
-    """Raises a ValueError unless what was read from the file has this SHA-256, by dtype, shape and values."""
+    """Raises a ValueError unless the arrays read from the file have this SHA-256, by dtype, shape and values."""
     digest = sha256()
     for array in arrays:
         digest.update(f"{array.dtype.newbyteorder('<').str} {array.shape}".encode())

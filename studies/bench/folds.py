@@ -1,4 +1,4 @@
-"""Folds of labelled sets: stratified cross-validation, the same whenever it is asked for."""
+"""Folds of labelled sets: stratified cross-validation, reproducible."""
 
 from collections.abc import Callable
 
@@ -10,9 +10,9 @@ NUM_FOLDS = 10
 
 
 def cross_validation(sample: Sample, num_repetitions: int) -> tuple[int, Callable[[int], Fold]]:
-    """The number of folds of all repetitions, and the fold of each number: each leaves out another tenth of the sets.
+    """Returns the number of folds of all repetitions, and a function that gives each fold.
 
-    Every repetition shuffles anew. Each fold has as many sets of each class as can be.
+    Each fold leaves out another tenth of the sets, with all classes in proportion. Every repetition shuffles anew.
     """
     split = RepeatedStratifiedKFold(n_splits=NUM_FOLDS, n_repeats=num_repetitions, random_state=0)
     parts = list(split.split(sample.targets, sample.targets))

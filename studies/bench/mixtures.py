@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians, one to each set of points: drawn, scored by their log-likelihood, improved by a step of EM."""
+"""Gaussian mixtures, one per set of points: sampled, scored by log-likelihood, and improved by a step of EM."""
 
 from dataclasses import dataclass
 from math import log, pi
@@ -17,14 +17,14 @@ REACH, SCALE = 4.0, 0.3
 NUM_OUTPUTS = NUM_COMPONENTS * (1 + 2 * DIMENSIONS)
 
 LEAST_SCALE = 1e-3
-"""The least scale that EM estimates: a component that holds one point has no spread."""
+"""The smallest scale that EM estimates. A component with a single point would have scale 0."""
 
 
 @dataclass(frozen=True)
 class Mixtures:
-    """B mixtures of K Gaussians in d dimensions, whose covariances are diagonal.
+    """B mixtures of K Gaussians in d dimensions with diagonal covariances.
 
-    Shapes: log_weights (B, K); means, scales (B, K, d), the scales being standard deviations.
+    Shapes: log_weights (B, K); means, scales (B, K, d), where scales are standard deviations.
     """
 
     log_weights: Tensor
@@ -33,12 +33,13 @@ class Mixtures:
 
     @classmethod
     def of(cls, outputs: Tensor) -> "Mixtures":
-        """Reads a network's outputs (B, ``NUM_OUTPUTS``): per component a logit, a mean, and scales before softplus."""
+        """Returns the mixtures of outputs (B, ``NUM_OUTPUTS``): per component a logit, a mean and pre-softplus
+        scales."""
         logits, means, raw = outputs.unflatten(1, (NUM_COMPONENTS, -1)).split((1, DIMENSIONS, DIMENSIONS), dim=2)
         return cls(logits[..., 0].log_softmax(1), means, F.softplus(raw) + LEAST_SCALE)
 
     def log_density(self, sets: Ragged) -> Tensor:
-        """log(π_k·N(x; μ_k, diag(σ_k²))) of each point x under its set's components, (N, K)."""
+        """Returns log(π_k·N(x; μ_k, diag(σ_k²))) for each point x under its set's components, (N, K)."""
         _, owners = sets.to_index()
         scales = self.scales[owners]
         z = (sets.values[:, None] - self.means[owners]) / scales
@@ -49,7 +50,7 @@ class Mixtures:
         return _mean(self.log_density(sets).logsumexp(1), sets)
 
     def after_em(self, sets: Ragged) -> "Mixtures":
-        """Applies one step of expectation and maximisation. Components of no weight stay where they are."""
+        """Returns the mixtures after a step of EM. Components of zero weight stay unchanged."""
         shares = self.log_density(sets).softmax(1)
         weights = _mean(shares, sets)
         total = weights.clamp_min(torch.finfo(weights.dtype).tiny)[..., None]
@@ -66,10 +67,10 @@ class Mixtures:
 
 
 def draw(num_sets: int, generator: torch.Generator) -> tuple[Ragged, Mixtures]:
-    """Sets of points and the mixtures that they were drawn from (Lee et al., 2019, supplement 2.3.1).
+    """Samples sets of points, and returns them with their mixtures (Lee et al., 2019, supplement 2.3.1).
 
-    The number of points is uniform in 100 … 500, the weights are of Dirichlet(1, 1, 1, 1), and every component is as
-    wide as the others.
+    The number of points is uniform in 100 … 500. The weights are from Dirichlet(1, 1, 1, 1). All components have the
+    same width.
     """
     sizes = torch.randint(FEWEST, MOST + 1, (num_sets,), generator=generator)
     drawn = -torch.rand(num_sets, NUM_COMPONENTS, generator=generator).clamp_min(1e-30).log()
@@ -83,7 +84,7 @@ def draw(num_sets: int, generator: torch.Generator) -> tuple[Ragged, Mixtures]:
 
 
 def _mean(values: Tensor, sets: Ragged) -> Tensor:
-    """Averages values of points (N, *any) over each set: (B, *any)."""
+    """Returns the mean of values (N, *any) over the points of each set, (B, *any)."""
     _, owners = sets.to_index()
     sums = values.new_zeros(len(sets), *values.shape[1:]).index_add(0, owners, values)
     sizes = sets.offsets.diff().reshape(-1, *[1] * (values.dim() - 1))

@@ -1,4 +1,4 @@
-"""The models, by name: ours are strategies of the estimators, peers are trained in the same loop, or are trees."""
+"""The models by name: our strategies of the estimators, peers trained in the same loop, and trees."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from studies.bench.settings import Settings
 
 
 class Fitted(Protocol):
-    """The estimator that is measured: of scikit-learn's kind, for sets."""
+    """An estimator of sets with scikit-learn's interface."""
 
     def fit(self, sets: SetTable, targets: np.ndarray) -> Self: ...
 
@@ -28,7 +28,7 @@ class Fitted(Protocol):
 
 
 class Classifier(Fitted, Protocol):
-    """One of classes, for which it has probabilities."""
+    """An estimator of classes, with probabilities."""
 
     classes_: np.ndarray
 
@@ -37,7 +37,7 @@ class Classifier(Fitted, Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """The task that a model is built for."""
+    """The task for which a model is built."""
 
     data_set: DataSet
     sets: SetTable
@@ -48,12 +48,12 @@ class Task:
 
 
 class DoesNotApply(Exception):
-    """Why a model is not run on a data set."""
+    """The reason why a model does not apply to a data set."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model, and what a reader should know of it."""
+    """A model with its description for readers."""
 
     about: str
     build: Callable[[Task], Fitted]
@@ -157,7 +157,7 @@ BUILT: dict[str, Model] = {
     "trees-raw": Model("boosted trees on the columns of all elements side by side", _raw),
     "auto": Model("a search among ours within a time budget, and the average of the best", _auto),
 }
-"""In the order of ``MODELS``."""
+"""The models, in the order of ``MODELS``."""
 
 
 def built(model: str, task: Task) -> Fitted:

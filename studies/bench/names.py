@@ -1,4 +1,4 @@
-"""Names that the command line checks before anything heavy is loaded."""
+"""Names that the command line checks before heavy imports."""
 
 DATA = (
     *("poker", "musk1", "musk2", "elephant", "corel-dogs", "birds", "breast", "protein", "web"),
@@ -15,4 +15,4 @@ OURS = (*SINGLE, "told", AUTO)
 PEERS = ("deepsets", "abmil", "set-transformer", "set-transformer-isab", "pyg-lstm", "trees", "trees-raw")
 
 MODELS = (*SINGLE, "told", *PEERS, AUTO)
-"""In the order in which they are shown."""
+"""The names of all models, in display order."""

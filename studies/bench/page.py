@@ -1,4 +1,4 @@
-"""The bench's page: Markdown, plots, and one page of HTML, of the summaries in a directory and of nothing else."""
+"""The bench's page: Markdown, plots and one HTML page, from nothing but the summaries in a directory."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,11 +33,11 @@ SETTINGS = {
     "most_copied": "most columns with which k3 and k2+features are run",
     "most_attended": "most elements of a set, each of which set-transformer lets attend to each",
 }
-"""The names of ``Settings`` on the page."""
+"""The names of the fields of ``Settings`` on the page."""
 
 
 def show(console: Console, results: Sequence[Result]) -> None:
-    """Shows the models of each data set, their scores and seconds."""
+    """Prints the models of each data set with scores and seconds."""
     for summary in summarise(results):
         scores = summary["data_set"]["scores"]
         table = Table(title=f"{summary['name']}: mean over folds (standard error)", title_justify="left")
@@ -51,15 +51,15 @@ def show(console: Console, results: Sequence[Result]) -> None:
 
 
 def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[str]) -> list[Path]:
-    """Write NAME.json of each data set that there are results of, and the page of all that are there; return the paths.
+    """Writes NAME.json per data set with results, and the page of all summaries there. Returns the paths.
 
-    ``skipped``: lines on files there that are not among the results, of which the page says nothing.
+    ``skipped``: lines on files that do not count. The page does not mention them.
     """
     return [*(write_summary(directory, summary) for summary in summarise(results)), *write_page(directory)]
 
 
 def write_page(directory: Path) -> list[Path]:
-    """Writes report.md, report.html and the plots, from the summaries there. Raises: ValueError for a damaged one."""
+    """Writes report.md, report.html and the plots from the summaries. Raises: ValueError for a damaged summary."""
     summaries = read_summaries(directory)
     if not summaries:
         raise ValueError(f"{directory} holds no summary of a data set; give the --out of bench sets.")
@@ -67,7 +67,7 @@ def write_page(directory: Path) -> list[Path]:
 
 
 def _context(summaries: Sequence[Result]) -> dict[str, Any]:
-    """Returns the values that both templates print."""
+    """Returns the values that both templates use."""
     return {
         "summaries": [_described(summary) for summary in summaries],
         "models": [(name, model.about) for name, model in BUILT.items() if _any_has(summaries, name)],
@@ -120,5 +120,5 @@ def _any_has(summaries: Sequence[Result], model: str) -> bool:
 
 
 def _shared(values: Sequence[Any]) -> str:
-    """Returns the values that there are, each once."""
+    """Returns the distinct values as text."""
     return ", ".join(dict.fromkeys("none" if value is None else str(value) for value in values))

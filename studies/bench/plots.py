@@ -1,4 +1,4 @@
-"""The page's plots: scores of every data set, ranks over all of them, scores against the size of sets."""
+"""The plots of the page: scores per data set, ranks over all data sets, and scores against set sizes."""
 
 import re
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from studies.runs.page import Plot
 from studies.runs.results import Result
 
 OF_OURS, OF_PEERS = "#2b83c6", "#d55e00"
-"""Okabe and Ito's blue and vermilion, told apart by colour-blind readers."""
+"""Okabe and Ito's blue and vermilion, which colour-blind readers can tell apart."""
 
 SHADES = ("#2b83c6", "#d55e00", "#009e73", "#cc79a7", "#c98b00", "#7a68c8", "#8c6d4f", "#6b7785")
-"""The colours of single models, by turns; a peer's line is dashed."""
+"""The colours of single models, in turn. Peers have dashed lines."""
 
 
 def scores(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
-    """For each data set the score of every model, with its standard error over folds."""
+    """Draws per data set the score of every model, with its standard error over folds."""
     figure, all_axes = panels(len(summaries))
     for summary, axes in zip(summaries, all_axes, strict=True):
         score = summary["data_set"]["scores"][0]
@@ -43,7 +43,7 @@ def scores(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
 
 
 def rank_line(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
-    """Demšar's diagram: models on the line of mean ranks, and bars over those that do not differ."""
+    """Draws Demšar's diagram: models on the line of mean ranks, with bars over those that do not differ."""
     found = ranks(summaries)
     assert found is not None
     names, places = [*found.mean_ranks], [*found.mean_ranks.values()]
@@ -78,7 +78,7 @@ def rank_line(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
 
 
 def by_size(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
-    """For each data set whose tests are of one size each, the score of every model against it."""
+    """Draws scores against set sizes, per data set whose tests have one size each."""
     summaries = [summary for summary in summaries if sizes(summary)]
     figure, all_axes = panels(len(summaries))
     ends = []
@@ -93,14 +93,14 @@ def by_size(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
 
 
 def sizes(summary: Result) -> dict[str, int]:
-    """Returns the size of the sets of each test, by its name, which holds it; nothing where there is one test only."""
+    """Returns the set size of each test, from the number in its name; empty if there is only one test."""
     names = {test for of_model in summary["models"].values() for test in of_model["scores"]}
     found = {test: int(number[0]) for test in names if (number := re.search(r"\d+", test))}
     return dict(sorted(found.items(), key=lambda pair: pair[1])) if len(found) == len(names) > 1 else {}
 
 
 def _lines(summary: Result, axes: Axes) -> list[End]:
-    """Returns the lines of a panel; where they end."""
+    """Draws the lines of a panel, and returns their ends."""
     score, of_tests = summary["data_set"]["scores"][0], sizes(summary)
     ends: list[End] = []
     if score in SMALLER:
@@ -120,6 +120,6 @@ PLOTS: dict[str, Plot] = {"scores": scores, "ranks": rank_line, "by-size": by_si
 
 
 def plots_of(summaries: Sequence[Result]) -> dict[str, Plot]:
-    """Draws the plots that these summaries have data for."""
+    """Returns the plots for which these summaries have data."""
     needs = {"scores": bool(summaries), "ranks": ranks(summaries) is not None, "by-size": any(map(sizes, summaries))}
     return {name: plot for name, plot in PLOTS.items() if needs[name]}

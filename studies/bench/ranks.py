@@ -1,7 +1,7 @@
-"""Models ranked over data sets: Friedman's test, and what Nemenyi's says is no difference (Demšar, 2006).
+"""Ranks of models over data sets, with Friedman's test and Nemenyi's critical difference (Demšar, 2006).
 
 The test and the quantiles are scipy's. autorank and scikit-posthocs would add statsmodels, and with it seaborn or
-baycomp, for the one formula that is left.
+baycomp, for the one remaining formula.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,11 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean ranks over data sets, 1 the best.
+    """Mean ranks over data sets, where 1 is the best.
 
-    ``statistic``, ``p_value``: of Friedman's test that all models are alike. ``critical_difference``: Nemenyi's, at
-    5 %. ``groups``: models in the order of their ranks, first and last, of which no two differ by it.
+    - ``statistic``, ``p_value``: Friedman's test that all models are alike.
+    - ``critical_difference``: Nemenyi's, at 5 %.
+    - ``groups``: the first and last models, in the order of ranks, of groups without a critical difference.
     """
 
     data: list[str]
@@ -38,9 +39,9 @@ class Ranks:
 
 
 def ranks(summaries: Sequence[Result]) -> Ranks | None:
-    """Ranks the models and data sets by which the most fits are compared, on folds that all of these models share.
+    """Ranks the models and data sets that give the most fits to compare, on folds that all of these models share.
 
-    None where there are fewer than two such data sets, or three models.
+    Returns None for fewer than two such data sets, or three models.
     """
     compared, chosen = _block(summaries)
     if not compared:
@@ -64,13 +65,13 @@ def ranks(summaries: Sequence[Result]) -> Ranks | None:
 
 
 def critical_difference(num_models: int, num_data_sets: int) -> float:
-    """By how much mean ranks must differ: q·√(k(k + 1) / 6N), q of the Studentized range, over √2 (Demšar, Eq. 5)."""
+    """Returns the critical difference of ranks, q·√(k(k + 1) / 6N), q the Studentized range over √2 (Demšar, Eq. 5)."""
     q = studentized_range.ppf(CONFIDENCE, num_models, inf) / sqrt(2)
     return float(q * sqrt(num_models * (num_models + 1) / (6 * num_data_sets)))
 
 
 def groups(ranked: Sequence[float], difference: float) -> list[tuple[int, int]]:
-    """First and last of each longest stretch of ascending ranks that spans no more than the difference."""
+    """Returns the first and last position of each longest run of ascending ranks within the difference."""
     found: list[tuple[int, int]] = []
     for first, rank in enumerate(ranked):
         last = max(i for i, other in enumerate(ranked) if other - rank <= difference)
@@ -80,12 +81,12 @@ def groups(ranked: Sequence[float], difference: float) -> list[tuple[int, int]]:
 
 
 def _block(summaries: Sequence[Result]) -> tuple[list[str], list[Result]]:
-    """Returns those models and data sets; nothing if there are too few."""
+    """Returns the models and data sets of the largest comparison; empty if there are too few."""
     folds = {model: [folds_of(summary, model) for summary in summaries] for model in MODELS}
     models = [model for model in MODELS if any(folds[model])]
     columns = [(i, fold) for i in range(len(summaries)) for fold in set().union(*(folds[m][i] for m in models))]
     shared = np.ones((1, len(columns)), dtype=bool)
-    for model in models:  # row s: the folds that all models share whose bits are 1 in s
+    for model in models:  # row s counts the folds shared by all models whose bits are 1 in s
         has = np.array([fold in folds[model][i] for i, fold in columns])
         shared = np.concatenate((shared, shared & has))
     of_data = [shared[:, [i == j for j, _ in columns]].sum(1) for i in range(len(summaries))]
@@ -102,7 +103,7 @@ def _block(summaries: Sequence[Result]) -> tuple[list[str], list[Result]]:
 
 
 def _means(summary: Result, models: Sequence[str]) -> list[float]:
-    """Returns the mean score of each, larger the better, over the folds that all have."""
+    """Returns the mean score of each model over the shared folds, signed so that larger is better."""
     scores = {model: folds_of(summary, model) for model in models}
     shared = set.intersection(*(set(folds) for folds in scores.values()))
     return [sign(summary) * fmean([scores[model][fold] for fold in shared]) for model in models]

@@ -1,4 +1,4 @@
-"""Scores of predictions, by the names that data sets call them."""
+"""Scores of predictions, by the names that data sets use."""
 
 from collections.abc import Callable, Sequence
 from math import sqrt
@@ -29,22 +29,22 @@ NUMBERS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy of rounded": lambda targets, found: accuracy_score(np.rint(targets), np.rint(found)),
 }
 RECALL = "recall of "
-"""The recall of the class that follows: the part of it that is found."""
+"""The prefix of the score "recall of CLASS", the share of the class that is found."""
 
 SMALLER = frozenset({"RMSE", "MAE", "log loss"})
-"""The scores of which the smaller is the better."""
+"""The scores for which smaller is better."""
 
 
 def of_classes(
     names: Sequence[str], targets: np.ndarray, probabilities: Probabilities, classes: np.ndarray
 ) -> dict[str, float]:
-    """These scores of the probabilities of each class. Raises: ValueError for a score that is not one of classes."""
+    """Returns scores of class probabilities. Raises: ValueError for a score that is not one of classes."""
     found = classes[probabilities.argmax(axis=1)]
     return {name: _of_classes(name, targets, probabilities, classes, found) for name in names}
 
 
 def of_numbers(names: Sequence[str], targets: np.ndarray, found: np.ndarray) -> dict[str, float]:
-    """Returns these scores of numbers. Raises: ValueError for a score that is not one of numbers."""
+    """Returns scores of numbers. Raises: ValueError for a score that is not one of numbers."""
     if unknown := [name for name in names if name not in NUMBERS]:
         raise ValueError(f"a regression's scores are {', '.join(NUMBERS)}; got {', '.join(unknown)}.")
     return {name: float(NUMBERS[name](targets, found)) for name in names}

@@ -1,4 +1,4 @@
-"""The bench of sets as one record, and its trials."""
+"""The study of the bench as one record, with its trials."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +15,10 @@ from studies.runs.study import Study
 def trials(
     data: Sequence[str], models: Sequence[str], num_folds: int | None, settings: Settings, folder: Path | None
 ) -> list[Trial]:
-    """All models on all data sets, fold by fold, so that a run that is cut short has compared all; "auto" last of each.
+    """Returns trials of all models on all data sets, fold by fold, with "auto" last in each.
 
-    Raises: OSError or ValueError if a data set cannot be had.
+    A run that is cut short has then compared all models.
+    Raises: OSError or ValueError if a data set cannot be obtained.
     """
     folds = {name: min(load(name, folder).num_folds, num_folds or 10**9) for name in data}
     return [

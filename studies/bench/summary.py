@@ -1,4 +1,4 @@
-"""The results of a data set in one file: per model the scores of every fold, and their cost."""
+"""The results of a data set in one file: per model, the scores and the cost of every fold."""
 
 import json
 import re
@@ -14,14 +14,12 @@ from studies.runs.results import Result, read_result
 from studies.runs.schema import Count, Seconds, Seed
 
 DIGITS = 5
-"""Significant, of every number that is kept."""
+"""The number of significant digits of every stored number."""
 
 
 @dataclass
 class ModelSummary:
-    """One entry per fold, in the order of ``folds``. Nothing if the model does not apply, for the reason that is
-    given.
-    """
+    """The results of a model, one entry per fold in the order of ``folds``. If it does not apply, only the reason."""
 
     folds: list[Seed]
     does_not_apply: str | None
@@ -32,12 +30,12 @@ class ModelSummary:
     fit_seconds: list[Seconds]
     predict_seconds: list[Seconds]
     chosen: dict[str, float]
-    """The mean weight of each strategy in a search's average."""
+    """The mean weight of each strategy in the average of a search."""
 
 
 @dataclass
 class Summary:
-    """The summary of a data set."""
+    """The summary of one data set."""
 
     name: str
     data_set: About
@@ -48,13 +46,13 @@ class Summary:
 
 
 def summarise(cells: Sequence[Result]) -> list[Result]:
-    """Summarises each data set that there are cells of, in the order in which data sets are listed."""
+    """Returns one summary per data set with cells, in display order."""
     names = sorted({cell["data"] for cell in cells}, key=DATA.index)
     return [_of_data_set([cell for cell in cells if cell["data"] == name]) for name in names]
 
 
 def write_summary(directory: Path, summary: Result) -> Path:
-    """Writes NAME.json, a line a list. Raises: OSError if it cannot be written, which leaves it as it was."""
+    """Writes NAME.json with one line per list. Raises: OSError if it cannot be written. The old file then stays."""
     text = json.dumps(summary, indent=1, ensure_ascii=False)
     path = directory / f"{summary['name']}.json"
     write_whole(path, (re.sub(r"\[[^\[\]{}\"]*\]", _on_a_line, text) + "\n").encode())
@@ -62,7 +60,7 @@ def write_summary(directory: Path, summary: Result) -> Path:
 
 
 def read_summaries(directory: Path) -> list[Result]:
-    """Returns the summaries there. Raises: ValueError for a damaged one, in one line that names it."""
+    """Returns the summaries of a directory. Raises: ValueError, in one line with the name, for a damaged one."""
     found = []
     for name in DATA:
         path = directory / f"{name}.json"
@@ -77,7 +75,7 @@ def read_summaries(directory: Path) -> list[Result]:
 def _of_data_set(cells: Sequence[Result]) -> Result:
     in_time = sorted(cells, key=lambda cell: cell.get("finished", ""))
     newest = in_time[-1]
-    settings = next((cell for cell in reversed(in_time) if cell["model"] == AUTO), newest)  # the budget is auto's alone
+    settings = next((cell for cell in reversed(in_time) if cell["model"] == AUTO), newest)  # only auto has a budget
     models = {}
     for name in MODELS:
         if of_model := sorted((cell for cell in cells if cell["model"] == name), key=lambda cell: cell["fold"]):

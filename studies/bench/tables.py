@@ -1,4 +1,4 @@
-"""The tables of the page: one per data set, and ours against peers and against "auto"."""
+"""The tables of the page: one per data set, and our models against peers and "auto"."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from studies.runs.results import Result
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean over folds, with its standard error and their standard deviation; None for a single fold."""
+    """A mean over folds, with its standard error and the standard deviation; None for a single fold."""
 
     mean: float
     error: float | None = None
@@ -20,7 +20,7 @@ class Mean:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Mean":
-        """Returns the mean of these numbers; of none, NaN."""
+        """Returns the mean of these numbers, or NaN for none."""
         if len(values) < 2:
             return cls(values[0] if values else nan)
         spread = stdev(values)
@@ -33,13 +33,13 @@ class Mean:
 
     @property
     def signed(self) -> str:
-        """With its sign, as a difference is written."""
+        """Returns the mean with its sign, in the form of a difference."""
         return ("+" if self.mean >= 0 else "") + str(self)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A model on a data set."""
+    """A model's results on a data set."""
 
     model: str
     ours: bool
@@ -54,9 +54,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """On a data set: the best of ours and of the peers, and "auto" against our best single strategy; None if not run.
+    """The comparison on a data set: our best model with the best peer, and "auto" with our best strategy.
 
-    Differences are paired over the folds that both have, and above zero where the first is the better.
+    Parts that were not run are None. Differences are paired over shared folds, and above zero if the first is better.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Says if "auto" is within noise of the best single strategy."""
+        """Returns whether "auto" is within noise of the best single strategy, in words."""
         if self.auto is None:
             return ""
         if self.auto.mean >= 0:
@@ -81,13 +81,13 @@ class Comparison:
 
 
 def number(value: float) -> str:
-    """Three digits behind the point; five of what is nearly one, and none of what is large."""
+    """Formats a number: three decimals, five close to one, and none for large numbers."""
     nearly = 0.9995 <= value < 1
     return f"{value:.{5 if nearly else 3}f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def folds_of(summary: Result, model: str, score: str | None = None) -> dict[int, float]:
-    """A score of each fold of a model, the mean over tests; by default the score that decides. NaN is left out."""
+    """Returns a model's score per fold, the mean over tests; by default the deciding score. NaN is left out."""
     score = score or summary["data_set"]["scores"][0]
     of_model = summary["models"].get(model)
     if of_model is None or not of_model["folds"]:
@@ -101,12 +101,12 @@ def folds_of(summary: Result, model: str, score: str | None = None) -> dict[int,
 
 
 def sign(summary: Result) -> int:
-    """+1 where a larger score is the better, else -1."""
+    """Returns +1 if a larger score is better, else -1."""
     return -1 if summary["data_set"]["scores"][0] in SMALLER else 1
 
 
 def rows(summary: Result) -> list[Row]:
-    """Returns the models that were run, in the order in which they are listed."""
+    """Returns one row per model that was run, in display order."""
     means = {model: Mean.of([*folds_of(summary, model).values()]) for model in summary["models"]}
     compared = {model: sign(summary) * means[model].mean for model in with_enough_folds(summary, [*means])}
     found = []
@@ -138,7 +138,7 @@ def rows(summary: Result) -> list[Row]:
 
 
 def comparison(summary: Result) -> Comparison | None:
-    """None where none of ours was run."""
+    """Returns the comparison on a data set, or None if none of our models was run."""
     ours = best(summary, OURS)
     if ours is None:
         return None
@@ -158,7 +158,7 @@ def comparison(summary: Result) -> Comparison | None:
 
 
 def best(summary: Result, models: Sequence[str]) -> str | None:
-    """Returns the model of the best mean over the folds that those of ``with_enough_folds`` share."""
+    """Returns the model with the best mean over the folds shared by the models of ``with_enough_folds``."""
     found = with_enough_folds(summary, models)
     both = set.intersection(*map(set, found.values())) if found else set()
     means = {model: fmean(folds[fold] for fold in both) for model, folds in found.items() if both}
@@ -166,14 +166,14 @@ def best(summary: Result, models: Sequence[str]) -> str | None:
 
 
 def with_enough_folds(summary: Result, models: Sequence[str]) -> dict[str, dict[int, float]]:
-    """Returns the scores of those models that have them of as many folds as half of the models have, or of more."""
+    """Returns the scores of models with at least as many folds as half of the models have."""
     found = {model: folds for model in models if (folds := folds_of(summary, model))}
     enough = median_high(map(len, found.values())) if found else 0
     return {model: folds for model, folds in found.items() if len(folds) >= enough}
 
 
 def paired(summary: Result, first: str, second: str) -> Mean | None:
-    """Returns how much better the first is than the second, over the folds that both have; None without any."""
+    """Returns the mean advantage of the first model over the second, over shared folds; None without any."""
     a, b = folds_of(summary, first), folds_of(summary, second)
     both = sorted(a.keys() & b.keys())
     return Mean.of([sign(summary) * (a[fold] - b[fold]) for fold in both]) if both else None

@@ -1,4 +1,4 @@
-"""One cell: a model is fitted to a fold of a data set, and scored on what the fold leaves out."""
+"""One cell: a model is fitted to a fold of a data set, and scored on its tests."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ from studies.bench.settings import Settings
 
 @dataclass(frozen=True)
 class Trial:
-    """Names of a data set and a model, a fold, the settings, and the folder of the data. Progress is a part of one."""
+    """Names of a data set and a model, a fold, settings, and the folder of the data. Progress is a fraction of 1."""
 
     data: str
     model: str
@@ -47,7 +47,7 @@ class Trial:
 
     @property
     def cost(self) -> float:
-        return 1.0  # so that cells run in the order in which they are given
+        return 1.0  # so that cells run in the given order
 
     def run(self, progress: Progress) -> dict[str, Any]:
         with threadpool_limits(1):
@@ -61,7 +61,7 @@ class Trial:
 
 
 def measure(data_set: DataSet, model: str, number: int, settings: Settings, progress: Progress) -> Cell:
-    """Fits a model to a fold, and scores it. Seconds are of this process: on a shared machine the clock says little."""
+    """Fits a model to a fold, and scores it. Seconds are CPU seconds of this process, as machines may be shared."""
     began = monotonic()
     fold = data_set.fold(number)
     about = About(
@@ -117,14 +117,14 @@ def _describe(cell: Cell, fitted: Fitted) -> None:
         networks = fitted.ensemble_.networks
         cell.num_networks = len(networks)
         tensors = [tensor for network in networks for tensor in (*network.parameters(),) or network.buffers()]
-        cell.num_parameters = sum(tensor.numel() for tensor in tensors)  # a classical learner has buffers alone
+        cell.num_parameters = sum(tensor.numel() for tensor in tensors)  # a classical learner has only buffers
         for trial in fitted.trials_:
             if trial.weight:
                 cell.chosen[trial.strategy] = cell.chosen.get(trial.strategy, 0.0) + trial.weight
 
 
 def _telling(progress: Progress) -> Callable[[Search], None]:
-    """Returns a function that tells the worker's progress from a search's, which goes forward only."""
+    """Returns a function that reports a search's progress to the worker. It only moves forward."""
     done = 0.0
 
     def tell(search: Search) -> None:

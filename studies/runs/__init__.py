@@ -1,1 +1,1 @@
-"""Runs of many trials: one file per result, written as it comes and read by a schema; resumed; shown and reported."""
+"""Runs of many trials: one file per result, checked by a schema; resumable, with display and reports."""

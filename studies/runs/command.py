@@ -1,4 +1,4 @@
-"""A command that runs trials: those that have no result yet, with what is shown and written after them."""
+"""A command that runs the trials without a result, shows all results, and writes the report."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,10 @@ from studies.runs.study import Study
 
 
 def run(study: Study, others: Iterable[Study], request: Request) -> None:
-    """Runs the trials of a study that have no result yet, and shows all. ``others``: whose results must not be there."""
+    """Runs the trials of a study that have no result yet, and shows all results.
+
+    ``others``: studies whose results must not be in the directory.
+    """
     terminal, out, trials = console(), request.out, request.trials
     if not request.resume and any((out / "cells").glob("*.json")):
         raise BadArgument(f"{out} holds results; add --resume to keep them, or choose another --out.")
@@ -47,7 +50,7 @@ def run(study: Study, others: Iterable[Study], request: Request) -> None:
 def _finished(
     trials: Sequence[Trial], missing: Sequence[Trial], study: Study, directory: Path
 ) -> list[tuple[Trial, Result]]:
-    """Returns the trials that are not missing, as they were run, with their results."""
+    """Returns the trials with results, in the form in which they were run, with their results."""
     results = {study.place(result): result for result in study.read(directory)[0]}
     finished = [(trial, results[trial.place]) for trial in trials if trial not in missing]
     return [(study.as_run(trial, result), result) for trial, result in finished]
@@ -63,5 +66,5 @@ def show(
 
 
 def console() -> Console:
-    """Standard output; as wide as the tables where it is no terminal."""
+    """Returns the console of standard output, as wide as the tables if it is not a terminal."""
     return Console() if sys.stdout.isatty() else Console(width=120)

@@ -1,4 +1,4 @@
-"""The durations of trials, and the expected ones of others."""
+"""Durations of finished trials, and estimates for others."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from studies.runs.results import Result
 
 
 def duration(seconds: float) -> str:
-    """45 s; 12 min 05 s; 3 h 20 min."""
+    """Returns seconds as text: 45 s, 12 min 05 s or 3 h 20 min."""
     minutes, rest = divmod(round(seconds), 60)
     if minutes == 0:
         return f"{rest} s"
@@ -18,10 +18,9 @@ def duration(seconds: float) -> str:
 
 
 def projected(trials: Sequence[Trial], finished: Sequence[tuple[Trial, Result]]) -> float | None:
-    """Returns the seconds that trials will take, one after the other; None if none is finished.
+    """Returns the total seconds that trials will take, one after the other; None if none is finished.
 
-    Each takes its ``cost`` at the median rate of the finished ones of its names, which are of its settings; without
-    any, at that of all.
+    Each trial takes its ``cost`` at the median rate of finished trials with its names, or else at that of all trials.
     """
     if not finished:
         return None

@@ -1,4 +1,4 @@
-"""Options of commands that run trials. It loads nothing but typer, so that help and errors come before torch."""
+"""Options of commands that run trials. Only typer is imported, so that help and errors come before torch."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -21,20 +21,20 @@ NUM_CORES = os.cpu_count() or 1
 
 @dataclass(frozen=True)
 class Request:
-    """The request of a command: trials, the place of their results, and the way to run them."""
+    """The request of a command: trials, the place of their results, and the way of running them."""
 
     trials: "Sequence[Trial]"
     out: Path
     resume: bool
     num_workers: int
     in_order: bool = False
-    """True if trials are run as they are listed, rather than the most expensive first."""
+    """True if trials are run in the given order instead of the most expensive first."""
     jobs_of: "JobsOf | None" = None
-    """The choice of trials that are run together; None: each by itself."""
+    """A function that chooses which trials run together; None runs each by itself."""
 
 
 def chosen(option: str, names: str, known: Iterable[str]) -> list[str]:
-    """Returns the names of an option with commas between, "all" for all. Raises: BadArgument if one is not known."""
+    """Returns the names in a comma-separated option, "all" for all. Raises: BadArgument if a name is unknown."""
     if names == "all":
         return list(known)
     some = [name.strip() for name in names.split(",") if name.strip()]

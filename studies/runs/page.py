@@ -1,4 +1,4 @@
-"""The writing of the studies' reports: Markdown, plots, and one page with the plots inside."""
+"""Reports of the studies: Markdown, plots, and one page with embedded plots."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from janossy.files.atomic import write_whole
 from studies.runs.results import Result
 
 Plot = Callable[[Sequence[Result], Colours], Figure]
-"""A figure of results in the colours of a theme."""
+"""A function that draws results in the colours of a theme."""
 
 
 def write_pages(
@@ -22,11 +22,11 @@ def write_pages(
     plots: Mapping[str, Plot],
     results: Sequence[Result],
 ) -> list[Path]:
-    """Fill a package's report.md.j2 and report.html.j2, the plots inside the latter; write them and the plots' PNGs.
+    """Fills a package's report.md.j2 and report.html.j2, and writes them and the plots' PNGs. Returns the paths.
 
-    The templates are also given ``plots``, their names, and in HTML ``images``: by name and theme, data URIs.
+    Templates also receive ``plots``, the plots' names, and in HTML ``images``: data URIs by name and theme.
 
-    Raises: OSError if a file cannot be written, which leaves it as it was.
+    Raises: OSError if a file cannot be written. The old file then stays.
     """
     images = {name: {theme: render(partial(plot, results), theme) for theme in THEMES} for name, plot in plots.items()}
     uris = {name: {theme: data_uri(png) for theme, png in themes.items()} for name, themes in images.items()}

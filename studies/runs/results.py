@@ -1,4 +1,4 @@
-"""Result files: one JSON file per trial, written whole or not at all, and read only as what a schema says."""
+"""Result files: one JSON file per trial, written whole or not at all, and checked by a schema when read."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from studies.runs.schema import check
 
 CELLS = "cells"
 DEEPEST = 10
-"""Lists and objects within each other. What we write has four."""
+"""The deepest nesting of lists and objects. Our files have four levels."""
 
 Result = Mapping[str, Any]
 """The contents of a result file."""
@@ -20,7 +20,7 @@ Result = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file among the results that does not count, and why, in one line."""
+    """A file among the results that does not count, with the reason in one line."""
 
     path: Path
     reason: str
@@ -30,12 +30,12 @@ class Skipped:
 
 
 def printable(name: str) -> str:
-    """Returns the name of a file in one line of text: escaped if it holds a newline, or bytes that are not UTF-8."""
+    """Returns a file's name in one line of text. Newlines and bytes that are not UTF-8 are escaped."""
     return name if name.isprintable() else ascii(name)[1:-1]
 
 
 def cell_path(directory: Path, first: str, second: str, number: int, numbered: str = "seed") -> Path:
-    """Returns the place of a trial's result. ``numbered``: what the number counts, seeds or folds."""
+    """Returns the path of a trial's result. ``numbered``: the name of the numbered thing, seed or fold."""
     return directory / CELLS / f"{first}-{second}-{numbered}{number}.json"
 
 
@@ -46,7 +46,7 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
 
 
 def read_result(path: Path, schema: type) -> Result:
-    """Reads a file. Raises: ValueError, in one line, if it cannot be read or is not what the schema says."""
+    """Returns a file's contents. Raises: ValueError, in one line, if it cannot be read or does not fit the schema."""
     try:
         if not path.is_file():  # a pipe would be waited for
             raise ValueError("it is no file")
@@ -62,14 +62,12 @@ def read_result(path: Path, schema: type) -> Result:
 
 
 def defaults(settings: Any) -> dict[str, Any]:
-    """Returns the values, by name, that a result from before a setting was there has: of a dataclass, or one of its
-    objects.
-    """
+    """Returns the default values, by name, of a dataclass or its object. Results without a setting have its default."""
     return {field.name: field.default for field in fields(settings) if field.default is not MISSING}
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file or folder to a name that nothing has, ending in .damaged; return it. Raises: OSError."""
+    """Renames a file or folder to a free name that ends in .damaged, and returns it. Raises: OSError."""
     free = path.with_suffix(".damaged")
     num = 1
     while os.path.lexists(free):

@@ -1,4 +1,4 @@
-"""Run trials with live progress, and write every result as it comes."""
+"""The running of trials, with live progress and one file per result."""
 
 import os
 import platform
@@ -21,10 +21,10 @@ from studies.runs.study import Study
 def unfinished(
     trials: Sequence[Trial], study: Study, others: Iterable[Study], directory: Path, console: Console
 ) -> list[Trial]:
-    """Returns the trials without a result in the directory. Files that do not count are named and set aside.
+    """Returns the trials without a result in the directory. Files that do not count are reported and set aside.
 
-    Raises: ValueError if a result there has other settings, or is of one of the other studies; OSError if a file
-        cannot be renamed.
+    Raises: ValueError if a result has other settings, or belongs to one of the other studies; OSError if a file cannot
+        be renamed.
     """
     if any(other.read(directory)[0] for other in others):
         raise ValueError(f"{directory} holds results of another experiment; choose another --out.")
@@ -58,11 +58,11 @@ def run_trials(
     in_order: bool = False,
     jobs_of: JobsOf | None = None,
 ) -> list[str]:
-    """Runs the trials, writing each result as it finishes; returns one line for each that failed.
+    """Runs the trials, writing each result as it finishes. Returns one line per failed trial.
 
-    ``jobs_of`` says which are run together, whose results come together.
+    ``jobs_of`` chooses which trials run together; their results then come together.
 
-    Raises: OSError if a result cannot be written; KeyboardInterrupt. Results already written stay.
+    Raises: OSError if a result cannot be written; KeyboardInterrupt. Written results stay.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False))

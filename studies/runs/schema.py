@@ -1,6 +1,6 @@
-"""Checks of values read from JSON against types: dataclasses, lists, tuples, literals, and rules of their own.
+"""Checks of JSON values against types: dataclasses, lists, tuples, literals, and custom rules.
 
-A rule is what an ``Annotated`` type carries: a function that raises ValueError on a value it does not take.
+An ``Annotated`` type carries a rule: a function that raises ValueError for a value that it does not accept.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,14 +12,14 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 LARGEST = 2**63
-"""Whole numbers stay below it: what counts, seeds or sizes anything fits 64 bits."""
+"""The bound of whole numbers. Counts, seeds and sizes fit 64 bits."""
 
 _NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", NoneType: "null"}
 
 
 @dataclass(frozen=True)
 class Within:
-    """The rule of a number from ``low`` to ``high``. With ``or_nan`` null and NaN pass: of a run that diverged."""
+    """The rule of a number from ``low`` to ``high``. ``or_nan`` also accepts null and NaN, from runs that diverged."""
 
     low: float
     high: float = inf
@@ -35,7 +35,7 @@ class Within:
 
 @dataclass(frozen=True)
 class OneOf:
-    """The rule of a known name."""
+    """The rule of a name among known ones."""
 
     names: Collection[str]
 
@@ -45,7 +45,7 @@ class OneOf:
 
 
 def not_empty(value: Collection[Any]) -> None:
-    """The rule of a list with something in it."""
+    """Checks the rule of a list that is not empty."""
     if not value:
         raise ValueError("expects a list that is not empty; got []")
 
@@ -53,13 +53,13 @@ def not_empty(value: Collection[Any]) -> None:
 Count = Annotated[int, Within(1)]
 Seed = Annotated[int, Within(0)]
 Seconds = Annotated[float, Within(0, 1e9)]
-"""Up to thirty years."""
+"""The type of seconds, up to thirty years."""
 
 
 def check(value: object, kind: Any, at: str = "") -> None:
-    """Compares a value with a type. Entries that a dataclass does not name may be there, and those with a default not.
+    """Checks a value against a type. Unknown entries are allowed, and entries with a default may be missing.
 
-    Raises: ValueError, which names the place within the value, ``at`` and below, what it expects and what it got.
+    Raises: ValueError, naming the place within the value (``at`` and below), the expected type and the value.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
@@ -93,7 +93,7 @@ def check(value: object, kind: Any, at: str = "") -> None:
 
 
 def shown(value: object) -> str:
-    """Returns a value in one short line."""
+    """Returns a value as one short line."""
     short = Repr()
     short.maxstring = short.maxother = short.maxlong = 60
     short.maxlevel, short.maxlist, short.maxdict = 2, 3, 3
@@ -114,7 +114,7 @@ def _check_fields(value: Mapping[str, Any], kind: Any, at: str) -> None:
 
 
 def _check_any(value: object, kinds: tuple[Any, ...], at: str) -> None:
-    """The check of a plain type or null. Of several types the last says what is wrong."""
+    """Checks a union of types. If several are not plain types, the last one gives the error."""
     if not any(kind in _NAMES and _is_plain(value, kind) for kind in kinds):
         others = [kind for kind in kinds if kind not in _NAMES]
         if not others:
@@ -123,7 +123,7 @@ def _check_any(value: object, kinds: tuple[Any, ...], at: str) -> None:
 
 
 def _is_plain(value: object, kind: type) -> bool:
-    """JSON's true is no number here, and its 3 also a float."""
+    """Returns True if a JSON value has a plain type. true is not a number, and 3 is also a float."""
     if kind in (int, float) and isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < LARGEST
     return isinstance(value, kind)

@@ -1,4 +1,4 @@
-"""A study as one record: what its result files hold, how it is shown and reported."""
+"""A study as one record: the contents, display and report of its results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from studies.runs.results import CELLS, Result, Skipped, cell_path, read_result
 
 @dataclass(frozen=True)
 class Study:
-    """All that is known of a study beside its command.
+    """The properties of a study beside its command.
 
     Attributes:
-        name: that of its command.
-        keys: the entries of a result that tell it from others: two names and a number, such as the seed.
-        schema: the dataclass that every result file fits.
+        name: the name of its command.
+        keys: the entries of a result that identify it: two names and a number, such as the seed.
+        schema: the dataclass that every result file must fit.
         show: prints the results.
-        write_report: writes into the directory, given the results there and a line for each file that is left out.
-        as_run: a trial as its result was made, whose cost is to that one's as their seconds are.
+        write_report: writes into the directory, given its results and one line per file that is left out.
+        as_run: returns a trial with the settings of its result, so that costs scale with measured seconds.
     """
 
     name: str
@@ -31,14 +31,14 @@ class Study:
     as_run: Callable[[Any, Result], Any] = lambda trial, result: trial
 
     def place(self, result: Result) -> tuple[str, str, int]:
-        """Returns the names and the number of a result, as a trial's ``place``."""
+        """Returns the names and the number of a result, in the form of a trial's ``place``."""
         first, second, number = (result[key] for key in self.keys)
         return first, second, number
 
     def read(self, directory: Path) -> tuple[list[Result], list[Skipped]]:
         """Returns the results below a directory, by file name, and the files that do not count.
 
-        A result counts once, in the file of its own name: a copy under another name is left out.
+        A result counts only in the file of its own name. A copy under another name is left out.
         """
         results, skipped = [], []
         for path in sorted((directory / CELLS).glob("*.json")):

@@ -1,1 +1,1 @@
-"""The data sets of the bench: each file has a function of its name, which gives a ``DataSet``, or several."""
+"""The data sets of the bench. Each file has a function of its name that returns a ``DataSet``, or several."""

@@ -1,4 +1,4 @@
-"""Files of multi-instance learning: a row an instance, its bag's label, the number of its bag, then its features."""
+"""Files of multi-instance learning: one row per instance, with its bag's label, its bag's number, and its features."""
 
 from pathlib import Path
 from typing import IO
@@ -11,15 +11,15 @@ from studies.bench.data_set import Sample
 
 
 def read_bags(file: Path | IO[bytes]) -> np.ndarray:
-    """Returns the rows of a file of commas without a header, (N, 2 + d): label, bag, features."""
+    """Returns the rows of a comma-separated file without a header, (N, 2 + d): label, bag, features."""
     table = csv.read_csv(file, read_options=csv.ReadOptions(autogenerate_column_names=True, block_size=1 << 24))
     return np.stack([column.to_numpy() for column in table.columns], axis=1)
 
 
 def sample_of_bags(rows: np.ndarray, name: str) -> Sample:
-    """Bags as sets, in the order of the file.
+    """Returns bags as sets, in the order of the file.
 
-    Raises: ValueError if the rows of a bag do not stand together, or do not have one label.
+    Raises: ValueError if the rows of a bag are not consecutive, or have several labels.
     """
     labels, bags = rows[:, 0].astype(np.int64), rows[:, 1]
     first = np.flatnonzero(np.r_[True, bags[1:] != bags[:-1]])

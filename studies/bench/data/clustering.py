@@ -1,4 +1,4 @@
-"""Amortised clustering: sets of points, of which a network says the mixture of Gaussians that they were drawn from."""
+"""Amortised clustering: sets of points, for which a network predicts the Gaussian mixture that generated them."""
 
 from pathlib import Path
 
@@ -12,13 +12,13 @@ from studies.bench.mixtures import draw
 NUM_TRAINING, NUM_TEST = 100_000, 1_000
 
 AT_ONCE = 5_000
-"""Sets that are drawn together: to draw all 100,000 at once takes 5.9 GB."""
+"""The number of sets that are sampled together. All 100,000 at once take 5.9 GB."""
 
 
 def clustering(data: Path | None = None) -> DataSet:
-    """100,000 sets, for one pass, so that none is seen twice; and 1,000 for the test.
+    """Returns 100,000 sets for a single pass, so that none is seen twice, and 1,000 for the test.
 
-    The target of a set, for comparison only, is the log-likelihood a point of what it was drawn from.
+    The target of a set, for comparison only, is the log-likelihood per point under the true mixture.
     """
     return DataSet(
         name="clustering",
@@ -41,7 +41,7 @@ def clustering(data: Path | None = None) -> DataSet:
 
 
 def sample(num_sets: int, seed: int) -> Sample:
-    """Sets that are drawn, and the log-likelihood a point of the mixture of each."""
+    """Returns sampled sets, and the log-likelihood per point under the mixture of each."""
     generator = torch.Generator().manual_seed(seed)
     points, sizes, truth = [], [], []
     for begin in range(0, num_sets, AT_ONCE):

@@ -1,4 +1,4 @@
-"""Images of digits: what they add up to, and how many different ones there are, of sets larger than in training."""
+"""Images of digits: their sum, and the number of different digits, for sets larger than in training."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,25 +19,25 @@ NUM_TRAINING, NUM_TEST = 10_000, 1_000
 TEST_IMAGES = 0.3
 
 Draw = Callable[[int, np.random.Generator], np.ndarray]
-"""The digits of a set of this size."""
+"""A function that samples the digits of a set of a given size."""
 
 
 def digits_sum(data: Path | None = None) -> DataSet:
-    """Returns the sum of digits, each drawn by itself; learnt from sets of 1 to 20 images, and tested up to 100."""
+    """Returns the task of the sum of independent digits, learnt on sets of 1 to 20 images and tested up to 100."""
     return _digits("digits-sum", "their sum", lambda size, source: source.integers(10, size=size), np.sum)
 
 
 def digits_distinct(data: Path | None = None) -> DataSet:
-    """Returns the number of different digits; learnt from sets of 1 to 20 images, and tested up to 100.
+    """Returns the task of the number of different digits, learnt on sets of 1 to 20 images and tested up to 100.
 
-    Every number that is possible is as frequent, as of the characters of Lee et al. (2019, "Set Transformer", Section
+    All possible numbers are equally frequent, as for the characters of Lee et al. (2019, "Set Transformer", Section
     5.2).
     """
     return _digits("digits-distinct", "how many different ones there are", draw_distinct, lambda x: len(np.unique(x)))
 
 
 def draw_distinct(size: int, source: np.random.Generator) -> np.ndarray:
-    """Returns the digits of a set: of 1 to 10 different ones, but at most ``size``, each of these at least once."""
+    """Returns the digits of a set: 1 to 10 different ones, at most ``size``, each at least once."""
     kinds = source.permutation(10)[: source.integers(1, min(size, 10), endpoint=True)]
     return np.concatenate((kinds, source.choice(kinds, size - len(kinds))))
 
@@ -46,7 +46,7 @@ def _digits(name: str, what: str, draw: Draw, target: Callable[[np.ndarray], int
     pixels, digits = load_digits(return_X_y=True)
 
     def sample(images: np.ndarray, sizes: np.ndarray, source: np.random.Generator) -> Sample:
-        """Sets of these images."""
+        """Returns sets of these images, with their targets."""
         drawn = [draw(size, source) for size in sizes]
         wanted = np.concatenate(drawn)
         chosen = np.empty_like(wanted)

@@ -1,4 +1,4 @@
-"""FreeSolv: the free energy of hydration of small molecules, as sets of their atoms with coordinates and charges."""
+"""FreeSolv: free energies of hydration of small molecules, as sets of atoms with coordinates and charges."""
 
 import tarfile
 from pathlib import Path
@@ -17,11 +17,11 @@ URL = "https://raw.githubusercontent.com/MobleyLab/FreeSolv/v0.52/"
 DIGEST = "eacbefd298e1b2f7fb45ca411b3f7649adf8e65eed385ac26ae4e7727c18f19e"
 NUM_FOLDS = 10
 STRATA = 10
-"""Parts of equal size, by the target, that each fold has alike."""
+"""The number of quantile groups of the target by which folds are stratified."""
 
 
 def freesolv(data: Path | None = None) -> DataSet:
-    """Ten folds, stratified by the target, of version 0.52's 642 molecules."""
+    """Returns ten folds of version 0.52's 642 molecules, stratified by the target."""
     whole = read(*(file_at(data, place, URL + Path(place).name) for place in (DATABASE, STRUCTURES)))
     strata = np.argsort(np.argsort(whole.targets, kind="stable")) * STRATA // len(whole.targets)
     folds = list(StratifiedKFold(NUM_FOLDS, shuffle=True, random_state=0).split(strata, strata))
@@ -56,10 +56,10 @@ def freesolv(data: Path | None = None) -> DataSet:
 
 
 def read(database: Path, structures: Path) -> Sample:
-    """Returns the molecules in the order of the data base, and their experimental free energies.
+    """Returns the molecules in the order of the database, with their experimental free energies.
 
-    Columns of atoms: element; x, y, z from the molecule's centre; the number of bonds; the partial charge (AM1-BCC),
-    which the structures' files hold.
+    The columns of an atom are the element, x, y and z from the molecule's centre, the number of bonds, and the partial
+    charge (AM1-BCC), which the files of structures contain.
     """
     rows = [line.split(";") for line in database.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     with tarfile.open(structures) as tar:
@@ -79,9 +79,7 @@ def read(database: Path, structures: Path) -> Sample:
 
 
 def read_molecule(text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Reads the atoms of an SD file (V2000): elements (n,), places (n, 3), numbers of bonds (n,), partial charges
-    (n,).
-    """
+    """Returns the atoms of an SD file (V2000): elements (n,), positions (n, 3), bond counts (n,), charges (n,)."""
     lines = text.splitlines()
     num_atoms, num_bonds = int(lines[3][:3]), int(lines[3][3:6])
     atoms, bonds = lines[4 : 4 + num_atoms], lines[4 + num_atoms : 4 + num_atoms + num_bonds]

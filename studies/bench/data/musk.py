@@ -26,11 +26,11 @@ PUBLISHED = {
     "MI-Net with deep supervision (Wang et al., 2018)": ("0.894", "0.874"),
     "mi-Graph (Zhou et al., 2009)": ("0.889", "0.903"),
 }
-"""Accuracies by ten folds, repeated; their standard errors are about 0.04."""
+"""Accuracies of repeated ten-fold cross-validation. Their standard errors are about 0.04."""
 
 
 def musk(name: str, data: Path | None = None) -> DataSet:
-    """Musk 1 or 2, by ten folds, three times.
+    """Returns Musk 1 or 2, with three repetitions of ten folds.
 
     Raises: OSError if it can neither be found nor downloaded; ValueError if it is damaged.
     """
@@ -59,9 +59,9 @@ LOADERS = {name: partial(musk, name) for name in DIGESTS}
 
 
 def read_uci(archive: Path, name: str) -> np.ndarray:
-    """Reads the rows of UCI's file as ``read_bags`` gives them: a molecule is a bag, numbered from 1 on as they come.
+    """Reads the rows of UCI's file in the form of ``read_bags``. A molecule is a bag, numbered from 1 in file order.
 
-    Raises: OSError if there is no program gzip, which reads the files NAME.Z of the program compress; ValueError if it
+    Raises: OSError without the program gzip, which reads the files NAME.Z of the program compress; ValueError if gzip
         finds the file damaged.
     """
     with ZipFile(archive) as files:
@@ -79,7 +79,7 @@ def read_uci(archive: Path, name: str) -> np.ndarray:
 
 
 def _rows(lines: Iterable[str]) -> np.ndarray:
-    """MOLECULE,CONFORMATION,features,label -> label, number of the molecule, features."""
+    """Returns rows of label, molecule number and features, from lines of MOLECULE,CONFORMATION,features,label."""
     numbers: dict[str, int] = {}
     rows = []
     for line in lines:

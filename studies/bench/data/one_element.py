@@ -1,4 +1,4 @@
-"""Sets whose target one element decides, which only the others tell apart: the maximum, the median, the odd one out.
+"""Sets in which one element decides the target, relative to the others: maximum, median, and odd one out.
 
 The rules were fixed before anything was trained on them.
 """
@@ -16,25 +16,25 @@ from studies.bench.data_set import DataSet, Fold, Sample
 NUM_TRAINING, NUM_TEST = 10_000, 2_000
 
 DIMENSIONS = 4
-"""Columns of the sets of which one element may be odd."""
+"""The number of columns of the sets with an odd element."""
 
 Draw = Callable[[np.random.Generator], tuple[np.ndarray, float]]
-"""A set (n, columns), and its target."""
+"""A function that samples a set (n, columns) and its target."""
 
 
 def maximum(data: Path | None = None) -> DataSet:
-    """Returns the largest of 1 to 10 numbers between 0 and 100 (Lee et al., 2019, Section 5.1)."""
+    """Returns the task of the largest of 1 to 10 numbers between 0 and 100 (Lee et al., 2019, Section 5.1)."""
     return _made("maximum", "1 to 10 numbers between 0 and 100, uniform; the target is the largest", draw_maximum)
 
 
 def median(data: Path | None = None) -> DataSet:
-    """Returns the median of 5 to 29 numbers of a lognormal distribution of its own."""
+    """Returns the task of the median of 5 to 29 numbers from a lognormal distribution per set."""
     what = "an odd number of 5 to 29 numbers of a lognormal distribution of its own; the target is their median"
     return _made("median", what, draw_median)
 
 
 def odd_one_out(data: Path | None = None) -> DataSet:
-    """True if one of 5 to 30 points lies 2 from where it would, where points scatter by 0.5 in each column."""
+    """Returns the task of detecting one moved point among 5 to 30. It is moved by 2; the scatter is 0.5 per column."""
     what = (
         f"5 to 30 points in {DIMENSIONS} dimensions, which scatter by 0.5 around a centre that is drawn per set; in "
         "half of the sets one of them is moved by 2 in a random direction, and the question is whether one was"
@@ -43,20 +43,20 @@ def odd_one_out(data: Path | None = None) -> DataSet:
 
 
 def draw_maximum(source: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Draws numbers and their maximum."""
+    """Samples numbers, and returns them with their maximum."""
     numbers = source.uniform(0, 100, (source.integers(1, 10, endpoint=True), 1))
     return numbers, numbers.max()
 
 
 def draw_median(source: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Draws numbers and their median."""
+    """Samples numbers, and returns them with their median."""
     size = 2 * source.integers(2, 14, endpoint=True) + 1
     numbers = np.exp(source.normal(0, 0.3) + source.uniform(0.2, 1.2) * source.normal(size=(size, 1)))
     return numbers, float(np.median(numbers))
 
 
 def draw_odd_one_out(source: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Draws points, and 1 if one of them is odd, else 0."""
+    """Samples points, and returns them with 1 if one of them is odd, else 0."""
     size, is_odd = source.integers(5, 30, endpoint=True), source.integers(2)
     points = 2 * source.normal(size=DIMENSIONS) + 0.5 * source.normal(size=(size, DIMENSIONS))
     direction = source.normal(size=DIMENSIONS)

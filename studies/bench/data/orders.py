@@ -1,8 +1,10 @@
-"""Orders of a shop, made by a rule that is known: which kinds of items come together says whether one is returned.
+"""Synthetic shop orders by a known rule: the kinds of items that occur together decide on a return.
 
-Items are of 30 kinds, at prices. Each alone says little: an order is returned the likelier, the more of its pairs of
-items clash, and, of pairs of one kind, the more their prices differ. The rule was fixed before anything was trained on
-it; ``bayes_orders`` gives the probability that it implies, from which the best AUC that any model could reach follows.
+Items have one of 30 kinds, and a price. A single item says little. Two facts raise the probability of a return: pairs
+of items that clash, and price differences between items of one kind.
+
+The rule was fixed before anything was trained on it. ``bayes_orders`` gives its probability, from which the best AUC of
+any model follows.
 """
 
 from pathlib import Path
@@ -20,7 +22,7 @@ NUM_TRAINING, NUM_TEST = 10_000, 5_000
 
 
 def _clashes() -> Tensor:
-    """Draws how each pair of kinds gets on, (30, 30): about one pair in eight clashes, one in eight gets on well."""
+    """Returns how pairs of kinds interact, (30, 30): about one in eight clashes (1), and one in eight suits (−1)."""
     source = torch.Generator().manual_seed(2019)
     draws = torch.rand(NUM_KINDS, NUM_KINDS, generator=source).triu(1)
     clashes = (draws > 0.875).float() - ((draws > 0) & (draws < 0.125)).float()
@@ -31,7 +33,7 @@ CLASHES = _clashes()
 
 
 def orders(data: Path | None = None) -> DataSet:
-    """10,000 orders to learn from and 5,000 for the test, others in each fold; made, so that no data are needed."""
+    """Returns 10,000 orders for training and 5,000 for the test, different ones per fold. No files are needed."""
     return DataSet(
         name="orders",
         about="A set is an order of 1 to 20 items, each of one of 30 kinds at a price; it is returned or kept, by a "
@@ -45,7 +47,7 @@ def orders(data: Path | None = None) -> DataSet:
 
 
 def draw_orders(num_sets: int, seed: int) -> tuple[Ragged, Tensor]:
-    """Orders of 1 to 20 items, 7 on average: columns kind (1 … 30) and log price."""
+    """Samples orders of 1 to 20 items, 7 on average, in the columns kind (1 … 30) and log price, and their returns."""
     source = torch.Generator().manual_seed(seed)
     sizes = torch.poisson(torch.full((num_sets,), 6.0), generator=source).long().clamp(max=MAX_ITEMS - 1) + 1
     popularity = 1 / torch.arange(3.0, NUM_KINDS + 3)
@@ -57,7 +59,7 @@ def draw_orders(num_sets: int, seed: int) -> tuple[Ragged, Tensor]:
 
 
 def bayes_orders(sets: Ragged) -> Tensor:
-    """σ(4·Σ over pairs of (clash + 1.5·|difference of log price|, if of one kind) / √n − 1.2)."""
+    """Returns σ(4·Σ over pairs of (clash + 1.5·|difference of log price| if of one kind) / √n − 1.2)."""
     scores = []
     for items in sets:
         kinds, prices = items[:, 0].long() - 1, items[:, 1]
@@ -68,7 +70,7 @@ def bayes_orders(sets: Ragged) -> Tensor:
 
 
 def sample(num_sets: int, seed: int) -> Sample:
-    """Orders that are drawn, as sets of items; 1 is returned."""
+    """Returns sampled orders as sets of items, with 1 for a return."""
     sets, returned = draw_orders(num_sets, seed)
     columns = {
         "kind": Column("categorical", sets.values[:, 0].long().numpy() - 1, tuple(range(1, NUM_KINDS + 1))),

@@ -1,4 +1,4 @@
-"""Poker hands: what five cards are worth, by rules about pairs, straights and flushes that nobody tells the model."""
+"""Poker hands: the worth of five cards, by rules on pairs, straights and flushes that the model is not told."""
 
 from itertools import chain, combinations
 from math import comb
@@ -27,13 +27,14 @@ WORTHS = (
     "straight flush",
     "royal flush",
 )
-"""The worths of a hand, 0 to 9."""
+"""The names of the worths 0 to 9."""
 
 
 def poker(data: Path | None = None) -> DataSet:
-    """UCI's training hands, and for the test all hands that there are.
+    """Returns UCI's training hands, with all possible hands as the test.
 
-    Cards are in the order of the file, and in random order in the test, so that models of tables may read them too.
+    Cards are in the order of the file in training, and in random order in the test, so that models of tables may read
+    them too.
     """
     file = file_at(data, PLACE, URL)
     cards, classes = read(file)
@@ -57,14 +58,14 @@ def poker(data: Path | None = None) -> DataSet:
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """UCI's file: cards (B, 5, 2), of suits 1 to 4 and ranks 1 to 13, and the worths (B,), int8."""
+    """Reads UCI's file: cards (B, 5, 2), with suits 1 to 4 and ranks 1 to 13, and worths (B,), int8."""
     with path.open(encoding="ascii") as lines:
         rows = np.loadtxt((line for line in lines if line[:1].isdigit()), np.int8, delimiter=",", ndmin=2)
     return rows[:, :10].reshape(-1, 5, 2), rows[:, 10]
 
 
 def worths(cards: np.ndarray) -> np.ndarray:
-    """Returns the worths of hands (B, 5, 2), (B,) int8, as ``WORTHS`` are called. An ace, rank 1, is low or high."""
+    """Returns the worths of hands (B, 5, 2), (B,) int8, as numbered in ``WORTHS``. An ace, rank 1, is low or high."""
     suits, ranks = cards[..., 0], np.sort(cards[..., 1], axis=1)
     equal_pairs = sum((ranks[:, i] == ranks[:, j]).astype(np.int8) for i, j in combinations(range(5), 2))
     found = np.array([0, 1, 2, 3, 6, 0, 7], np.int8)[equal_pairs]
@@ -79,9 +80,9 @@ def worths(cards: np.ndarray) -> np.ndarray:
 
 
 def every_hand() -> np.ndarray:
-    """All sets of five of the 52 cards, (2598960, 5, 2) int8, the cards of each in an order that is random, but fixed.
+    """Returns all sets of five of the 52 cards, (2598960, 5, 2) int8, each in a fixed random order.
 
-    In an ascending order a model of raw columns would see what no deal looks like.
+    In ascending order, a model of raw columns would read hands in an order that no deal has.
     """
     num = comb(52, 5)
     places = np.fromiter(chain.from_iterable(combinations(range(52), 5)), np.int8, 5 * num).reshape(num, 5)
@@ -90,7 +91,7 @@ def every_hand() -> np.ndarray:
 
 
 def sample(cards: np.ndarray, classes: np.ndarray) -> Sample:
-    """Hands (B, 5, 2) as sets of cards."""
+    """Returns hands (B, 5, 2) as sets of cards."""
     columns = {
         name: Column("categorical", cards[..., i].ravel() - 1, tuple(range(1, most + 1)))
         for i, (name, most) in enumerate({"suit": 4, "rank": 13}.items())

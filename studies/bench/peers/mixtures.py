@@ -1,4 +1,4 @@
-"""Peers that say mixtures of Gaussians, as Lee et al. (2019, supplement, Table 4) have them."""
+"""Peers that predict Gaussian mixtures, as in Lee et al. (2019, supplement, Table 4)."""
 
 from itertools import pairwise
 from typing import cast
@@ -19,7 +19,7 @@ WIDTH, HEADS, INDUCED_POINTS = 128, 4, 16
 
 
 class MeanPooling(nn.Module):
-    """Deep Sets as Lee et al. have it, "rFF + Pooling"."""
+    """Deep Sets as in Lee et al., "rFF + Pooling"."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class MeanPooling(nn.Module):
 
 
 class InducedSetTransformer(nn.Module):
-    """The Set Transformer, "ISAB (16) + PMA": one seed per component, whose vector becomes its parameters."""
+    """The Set Transformer, "ISAB (16) + PMA", with one seed per component, whose vector gives its parameters."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Peers as networks of sets: each element by itself, one of torch_geometric's aggregations, then the same ρ as ours.
+"""Peer networks of sets: an MLP per element, one of torch_geometric's aggregations, then the same ρ as in our networks.
 
-They read what our networks read, columns embedded as ours embed them, and are built by the signature of a strategy:
+They read the columns of our networks, with the same embedding. They are built by the signature of a strategy,
 (element_layout, context_layout, num_outputs) -> network.
 """
 
@@ -26,11 +26,11 @@ except ImportError as error:
     raise ImportError("the peers of the bench need torch_geometric: pip install 'janossy[graph]'") from error
 
 WIDTH, HEADS, INDUCED_POINTS = 64, 4, 16
-"""Widths as our strategies have them; heads and induced points as Lee et al. (2019) have them."""
+"""The width of our strategies; heads and induced points of Lee et al. (2019)."""
 
 
 class AggregationNetwork(nn.Module):
-    """ρ(aggregate(φ(h(x)))).
+    """The network ρ(aggregate(φ(h(x)))).
 
     Shapes: sets.values (N, num_columns), context (B, e) or None -> (B, out).
     """
@@ -61,27 +61,27 @@ class Gate(nn.Module):
 
 
 def deep_sets(elements: Layout, context: Layout, num_outputs: int) -> nn.Module:
-    """Zaheer et al. (2017): the sum."""
+    """Returns the network of Zaheer et al. (2017), with a sum."""
     return _network(elements, context, num_outputs, SumAggregation())
 
 
 def abmil(elements: Layout, context: Layout, num_outputs: int) -> nn.Module:
-    """Ilse, Tomczak and Welling (2018): gated attention, as multi-instance learning has it."""
+    """Returns the gated attention of multi-instance learning (Ilse, Tomczak and Welling, 2018)."""
     return _network(elements, context, num_outputs, AttentionalAggregation(Gate(WIDTH, WIDTH)))
 
 
 def pyg_lstm(elements: Layout, context: Layout, num_outputs: int) -> nn.Module:
-    """torch_geometric's LSTM, in the order in which elements stand; it reads the padding behind shorter sets too."""
+    """Returns torch_geometric's LSTM over elements in the given order. It also reads the padding of shorter sets."""
     return _network(elements, context, num_outputs, LSTMAggregation(WIDTH, WIDTH))
 
 
 def set_transformer(elements: Layout, context: Layout, num_outputs: int) -> nn.Module:
-    """Lee et al. (2019): two blocks of self-attention, pooling by attention, and one more block."""
+    """Returns the network of Lee et al. (2019): two self-attention blocks, pooling by attention, and another block."""
     return _network(elements, context, num_outputs, _attention(2))
 
 
 def set_transformer_isab(elements: Layout, context: Layout, num_outputs: int) -> nn.Module:
-    """Returns the same by way of 16 induced points: its cost is linear in the size of a set."""
+    """Returns the same with 16 induced points, at a cost linear in the size of a set."""
     aggregation = _attention(0)
     aggregation.encoders = nn.ModuleList(
         InducedSetAttentionBlock(WIDTH, INDUCED_POINTS, HEADS, layer_norm=True) for _ in range(2)

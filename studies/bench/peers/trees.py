@@ -1,4 +1,4 @@
-"""Boosted trees: of statistics of each set's columns, or, of sets of one size, of their columns side by side."""
+"""Boosted trees on statistics of each set's columns, or, for sets of one size, on their columns side by side."""
 
 from collections.abc import Callable
 from typing import Any, Self, cast
@@ -10,16 +10,16 @@ from sklearn.multioutput import MultiOutputRegressor
 from janossy.tables import Column, SetTable
 
 NUM_TREES = 300
-"""In each of which scikit-learn's other settings are its defaults; beyond 10,000 sets it stops early."""
+"""The number of trees. Other settings are scikit-learn's defaults; beyond 10,000 sets training stops early."""
 
 
 class PooledTrees:
-    """Boosted trees on a table that is made of sets, one row per set.
+    """Boosted trees on a table with one row per set.
 
     Args:
-        table_of: sets -> (B, c), NaN where there is no value.
+        table_of: maps sets to (B, c), with NaN for missing values.
         task: "classification" or "regression".
-        class_weight: as in scikit-learn, of a classification.
+        class_weight: as in scikit-learn, for a classification.
     """
 
     classes_: np.ndarray
@@ -30,7 +30,7 @@ class PooledTrees:
         self.table_of, self.task, self.random_state, self.class_weight = table_of, task, random_state, class_weight
 
     def fit(self, sets: SetTable, targets: np.ndarray) -> Self:
-        """Learns the targets (B,), or numbers (B, t), of which each has trees of its own."""
+        """Learns targets (B,), or numbers (B, t), which have trees of their own each."""
         if self.task == "classification":
             self.trees = HistGradientBoostingClassifier(
                 max_iter=NUM_TREES, random_state=self.random_state, class_weight=self.class_weight
@@ -45,7 +45,7 @@ class PooledTrees:
         return self
 
     def predict(self, sets: SetTable) -> np.ndarray:
-        """Returns the targets of sets, as they were given."""
+        """Returns the predicted targets of sets."""
         return cast(np.ndarray, self.trees.predict(self.table_of(sets)))
 
     def predict_proba(self, sets: SetTable) -> np.ndarray:
@@ -54,15 +54,15 @@ class PooledTrees:
 
     @property
     def num_leaves(self) -> int:
-        """The numbers that were learnt, one a leaf."""
+        """The number of learned numbers, one per leaf."""
         each = self.trees.estimators_ if isinstance(self.trees, MultiOutputRegressor) else [self.trees]
         return sum(tree.get_n_leaf_nodes() for trees in each for step in trees._predictors for tree in step)
 
 
 def statistics(sets: SetTable) -> np.ndarray:
-    """Returns each set's size; the mean, maximum, minimum and standard deviation of numbers; counts of categories.
+    """Returns each set's size, statistics of numbers (mean, maximum, minimum, standard deviation), and category counts.
 
-    Values that are missing do not count; a set without one has NaN. Then the set's own columns, categories as codes.
+    Missing values do not count; a set without values has NaN. The set's own columns follow, with categories as codes.
     """
     parts = [sets.sizes[:, None].astype(np.float64)]
     owners = np.repeat(np.arange(len(sets)), sets.sizes)
@@ -74,7 +74,7 @@ def statistics(sets: SetTable) -> np.ndarray:
 
 
 def side_by_side(sets: SetTable) -> np.ndarray:
-    """Returns the columns of every element, as they stand, (B, n·c): of sets of one size n, categories as codes."""
+    """Returns the columns of every element side by side, (B, n·c), for sets of one size n. Categories are codes."""
     columns = [_numbers(column) for column in sets.elements.values()]
     return np.stack(columns, axis=1).astype(np.float64).reshape(len(sets), -1)
 
