@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """A sentence, whether our numbers bear it out (None: the results it needs are missing), and those numbers."""
+    """A sentence, a verdict (None if results are missing), and our numbers."""
 
     sentence: str
     holds: bool | None
@@ -19,7 +19,7 @@ class Check:
 
 
 def tally(checks: Sequence[Check]) -> str:
-    """Counts them in words: of the 14 patterns of the paper, 9 hold, 3 do not hold, …"""
+    """Returns the counts of verdicts as text: of the 14 patterns of the paper, 9 hold, 3 do not hold, …"""
     verdicts = Counter(check.holds for check in checks)
     phrases = ((True, "hold"), (False, "do not hold"), (None, "cannot be decided from these cells"))
     parts = [f"{verdicts[holds]} {phrase}" for holds, phrase in phrases if verdicts[holds]]

@@ -1,7 +1,7 @@
 """The paper's commands: python -m studies reproduce STUDY | report.
 
-A file of commands or options loads typer and the standard library alone: help and errors come before torch. What a
-command does is imported in its body, when it is run (tests/test_imports.py).
+A file of commands or options imports only typer and the standard library, so that help and errors come before torch.
+The work of a command is imported in its body when it runs (tests/test_imports.py).
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def report(directory: Annotated[Path, typer.Argument(help="The --out of a reprod
 
 
 def _running(study: Callable[..., Request]) -> Callable[..., None]:
-    """Returns the study's command, with its options, that also runs what it asks for."""
+    """Returns a command with the study's options that also runs the request."""
 
     @wraps(study)
     def command(**options: Any) -> None:

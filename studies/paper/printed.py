@@ -1,4 +1,4 @@
-"""The paper's printed tables, and the way that it and we print a score."""
+"""The paper's printed tables, and the format of scores."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Any, cast
 
 @dataclass(frozen=True)
 class Score:
-    """The mean over runs, and their standard deviation, None of a single run."""
+    """A mean over runs with their standard deviation, None for a single run."""
 
     mean: float
     std: float | None
@@ -30,7 +30,7 @@ class Score:
 
 @cache
 def paper_tables() -> dict[str, Any]:
-    """tables.json: every table of the paper, with notes."""
+    """Returns tables.json: every table of the paper, with notes."""
     return cast(
         "dict[str, Any]", json.loads(files("studies.paper").joinpath("tables.json").read_text(encoding="utf-8"))
     )

@@ -1,4 +1,4 @@
-"""The studies there are: run, as a command asks for, and reported."""
+"""The studies of the paper, run and reported for the commands."""
 
 from pathlib import Path
 
@@ -12,13 +12,13 @@ STUDIES = (ARITHMETIC, GRAPHS)
 
 
 def run(name: str, request: Request) -> None:
-    """Runs the trials of a study that have no result yet, and shows all."""
+    """Runs the trials of a study that have no result yet, and shows all results."""
     (study,) = (study for study in STUDIES if study.name == name)
     command.run(study, [other for other in STUDIES if other is not study], request)
 
 
 def report(directory: Path) -> None:
-    """Shows and writes the report of the results there."""
+    """Shows the results of a directory, and writes their report."""
     console = command.console()
     found = [(study, *study.read(directory)) for study in STUDIES]
     study, results, skipped = max(found, key=lambda of: len(of[1]))

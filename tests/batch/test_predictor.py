@@ -175,7 +175,7 @@ def test_a_wrong_table_is_one_error(change, says, models):
 
 
 def test_a_model_that_cannot_be_read_is_one_error(models, tmp_path):
-    with pytest.raises(SavedModelError, match=r"cannot be read on .*: there is no saved model .* all of them see it"):
+    with pytest.raises(SavedModelError, match=r"cannot be read on .*: there is no saved model .* all workers see it"):
         SetPredictor(tmp_path / "none")
     with pytest.raises(TypeError, match="save writes one"):
         SetPredictor(load(models["numbers"]))

@@ -292,7 +292,7 @@ def test_fewer_sets_than_folds(janossy):
 
 def test_rows_without_lists_need_a_set_id(janossy):
     write("t.csv", GOOD)
-    refused(janossy("fit", "t.csv", *OPTIONS[2:]), "t.csv has no column of lists: name the column that tells")
+    refused(janossy("fit", "t.csv", *OPTIONS[2:]), "t.csv has no column of lists: name the column that identifies")
 
 
 def test_an_infinite_target(janossy):

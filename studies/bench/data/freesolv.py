@@ -59,7 +59,7 @@ def read(database: Path, structures: Path) -> Sample:
     """Returns the molecules in the order of the database, with their experimental free energies.
 
     The columns of an atom are the element, x, y and z from the molecule's centre, the number of bonds, and the partial
-    charge (AM1-BCC), which the files of structures contain.
+    charge (AM1-BCC). The files of structures contain the charges.
     """
     rows = [line.split(";") for line in database.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     with tarfile.open(structures) as tar:

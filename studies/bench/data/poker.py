@@ -33,7 +33,7 @@ WORTHS = (
 def poker(data: Path | None = None) -> DataSet:
     """Returns UCI's training hands, with all possible hands as the test.
 
-    Cards are in the order of the file in training, and in random order in the test, so that models of tables may read
+    Cards are in the order of the file in training, and in random order in the test. Models of tables may therefore read
     them too.
     """
     file = file_at(data, PLACE, URL)

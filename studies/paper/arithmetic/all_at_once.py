@@ -1,4 +1,4 @@
-"""A k-ary model on all examples at once: its loss and the derivatives, with f on each distinct tuple once."""
+"""A k-ary model on all examples at once: its loss and derivatives, with f evaluated once per distinct tuple."""
 
 from collections.abc import Callable
 from math import prod
@@ -14,24 +14,26 @@ from janossy.evaluate.rows.incidence import LANES, Incidence, distinct_tuples
 from studies.paper.arithmetic.scoring import Examples
 
 ROWS = 4096
-"""Rows that are worked on at a time: they stay in the cache."""
+"""The number of rows that are computed at a time, so that they stay in the cache."""
 
 ONE, MINUS_ONE = torch.ones(()), -torch.ones(())
 
 Losses = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""Errors (B,) -> the loss of each, and its derivative."""
+"""A function of errors (B,) that returns the loss of each, and its derivative."""
 
 
 class AllAtOnce:
-    """y(x) = ρ(Σ_t f(h(x_t))) of all examples, as a function of one vector of all weights of f and ρ.
+    """The outputs y(x) = ρ(Σ_t f(h(x_t))) of all examples, as a function of one vector of all weights of f and ρ.
 
-    f is a ``TupleMLP`` with one hidden layer of tanh, ρ linear or an MLP with one hidden layer of tanh, and h an
-    embedding that stays as it is. Derivatives are taken by hand: a linear ρ comes before the sum, where it leaves one
-    number of a tuple, and an MLP takes a few thousand examples at a time.
+    f is a ``TupleMLP`` with one hidden layer of tanh. ρ is linear, or an MLP with one hidden layer of tanh. h is a
+    frozen embedding.
+
+    Derivatives are derived by hand. A linear ρ is applied before the sum, where it leaves one number per tuple. An MLP
+    is applied to a few thousand examples at a time.
     """
 
     def __init__(self, network: JanossyNetwork, examples: Examples) -> None:
-        """network: its pooling is over increasing tuples. examples: integers (N, n), each row rising, and targets."""
+        """Prepares a network over increasing tuples. Examples are integers (N, n), each row ascending, and targets."""
         f, (x, targets) = network.pooling.f, examples
         assert isinstance(f, TupleMLP) and f.activation == "tanh" and len(f.hidden) == 1 and f.output is None
         self.k, self.width = f.k, len(f.get_parameter("hidden.0.bias"))
@@ -66,7 +68,7 @@ class AllAtOnce:
         return loss, torch.cat([each.reshape(-1) for each in every]).double()
 
     def jacobian(self, weights: Tensor, some: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the outputs of some m examples by all weights, (m, P), and their errors (m,)."""
+        """Returns the derivatives of m examples' outputs by all weights, (m, P), and their errors (m,)."""
         w, b, *of_rho = self._split(weights)
         values = self._values(w, b)[:, : self.width]
         rows = self.lists.rows.view(self.num, -1)[some].long()
@@ -91,7 +93,7 @@ class AllAtOnce:
         return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def _values(self, w: Tensor, b: Tensor) -> Tensor:
-        """f of each distinct tuple, (D, H), with zeros to a whole number of lanes."""
+        """Returns f of each distinct tuple, (D, H), padded with zeros to whole vector lanes."""
         projections = torch.einsum("hjd,vd->jvh", w.view(self.width, self.k, -1), self.table)
         projections[0] += b
         projections = pad(2 * projections, (0, -self.width % LANES))
@@ -137,5 +139,5 @@ class AllAtOnce:
 
 
 def _tanh_of_half_(x: Tensor) -> Tensor:
-    """tanh(x / 2) in place, as 2 σ(x) - 1, within 1e-7: torch has σ nine times as fast."""
+    """Computes tanh(x / 2) in place as 2 σ(x) - 1, within 1e-7: torch's σ is nine times as fast as its tanh."""
     return torch.add(MINUS_ONE, x.sigmoid_(), alpha=2, out=x)

@@ -1,4 +1,4 @@
-"""The cost of training, from the results themselves, and beside a plain loop, as it was measured."""
+"""The cost of training, from the results themselves, and beside a plain loop as measured."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from studies.runs.results import Result
 
 
 def costs(results: Sequence[Result]) -> list[tuple[Row, dict[str, str]]]:
-    """For each model, by task, the median seconds of an epoch and the number of epochs; "–" without a result."""
+    """Returns per model and task the median seconds of an epoch and the number of epochs; "–" without a result."""
     tasks = tasks_of(results)
     models = [model for model in ALL_MODELS if any(result["model"] == model for result in results)]
     return [(Row(model, None), {task: _cost(results, task, model) for task in tasks}) for model in models]
@@ -36,16 +36,14 @@ def _cost(results: Sequence[Result], task: str, model: str) -> str:
 
 @cache
 def replicas() -> dict[str, Any]:
-    """replicas.json: what an epoch costs a replica in the authors' loop and in stacks."""
+    """Returns replicas.json: the cost of a replica's epoch in the authors' loop and in stacks."""
     return cast(
         "dict[str, Any]", json.loads(files("studies.paper").joinpath("replicas.json").read_text(encoding="utf-8"))
     )
 
 
 def beside_plain_loop() -> list[tuple[Row, list[str]]]:
-    """Returns, per model and size of sets, seconds of a replica's epoch, and how many times as long the plain loop
-    takes.
-    """
+    """Returns, per model and set size, the seconds of a replica's epoch and the ratio of the plain loop's to them."""
     table = []
     for row in replicas()["rows"]:
         plain, *ours = (row[way] for way in ("plain", "stack of 1", "stack of 5", "stack of 15"))

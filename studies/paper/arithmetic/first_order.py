@@ -1,4 +1,4 @@
-"""Train replicas of one model on one task together, by Adam: other seeds, and other learning rates."""
+"""Joint training of replicas of one model on one task by Adam, with different seeds and learning rates."""
 
 import time
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ from studies.paper.arithmetic.settings import Settings
 from studies.paper.arithmetic.tasks import Task
 
 REPORTED = 25
-"""Steps from one report of progress to the next."""
+"""The number of steps between reports of progress."""
 
 
 @dataclass
 class Replica:
-    """A network in training, with all that is its own.
+    """A network in training, with everything of its own.
 
     Attributes:
-        source: what its batches and permutations are drawn from.
+        source: the source of its batches and permutations.
         rate: its learning rate, if its optimiser has one.
-        history: an entry for each epoch.
+        history: one entry per epoch.
         kept: the entry of the epoch whose weights are kept.
-        stack: how many were trained together, it among them.
+        stack: the number of replicas trained together with it, including itself.
     """
 
     scaled: Scaled
@@ -43,7 +43,7 @@ class Replica:
     state: dict[str, Tensor] | None = None
 
     def note(self, entry: dict[str, Any], task: Task, settings: Settings) -> None:
-        """Scores the weights of now on validation, and keeps them if they are to be kept."""
+        """Scores the current weights on validation, and keeps them if they are the ones to keep."""
         start = time.process_time()
         outputs = self.scaled.outputs(self.validation[0], 1, self.source)
         entry |= score(outputs, self.validation[1], settings.vote, task)
@@ -56,10 +56,10 @@ class Replica:
 
 
 def fit(replicas: Sequence[Replica], task: Task, settings: Settings, progress: Progress) -> None:
-    """Trains in place, all in one ``Stack``, each on its own examples, in its own order, with its own permutations.
+    """Trains replicas in place, all in one ``Stack``, each with its own examples, order and permutations.
 
-    Each is trained as it would be by itself, to rounding, whoever else is there. One whose loss is not finite has
-    diverged: it ends with that epoch, and the others go on as if nothing had happened.
+    Each is trained as it would be alone, except for rounding. If a replica's loss is not finite, it has diverged. It
+    then ends with that epoch, and the others go on unchanged.
     """
     squared = settings.loss == "squared" or (settings.loss == "task" and not task.is_integer)
     together = Together(replicas, settings, squared)
@@ -84,7 +84,7 @@ def fit(replicas: Sequence[Replica], task: Task, settings: Settings, progress: P
 
 
 class Together:
-    """The networks of some replicas as one module, with its optimiser and their examples."""
+    """The networks of several replicas as one module, with its optimiser and their examples."""
 
     def __init__(self, replicas: Sequence[Replica], settings: Settings, squared: bool) -> None:
         self.settings, self.squared = settings, squared
@@ -111,7 +111,7 @@ class Together:
             )
 
     def keep(self, chosen: Sequence[int]) -> None:
-        """Go on with these alone."""
+        """Continues with only the chosen replicas."""
         assert isinstance(self.module, Stack)
         self.module.keep(chosen, self.optimizer)
         left = self.rates[torch.tensor(chosen)]
@@ -119,7 +119,7 @@ class Together:
         self._see([self.replicas[number] for number in chosen])
 
     def epoch(self, progress: Progress) -> Tensor:
-        """Steps on all examples, after which the replicas have the weights; their mean losses (R,)."""
+        """Takes the steps of an epoch, gives the replicas their weights, and returns their mean losses (R,)."""
         R = len(self.replicas)
         orders = [torch.randperm(self.num, generator=replica.source) for replica in self.replicas]
         order = torch.stack([order + number * self.num for number, order in enumerate(orders)])
@@ -141,7 +141,7 @@ class Together:
         return total / self.num
 
     def _see(self, replicas: Sequence[Replica]) -> None:
-        """The examples of these replicas, end to end, with what the networks are to predict."""
+        """Sets the examples of these replicas, end to end, with the networks' targets."""
         self.replicas = list(replicas)
         self.sources = [replica.source for replica in replicas]
         self.num = len(replicas[0].train[0])

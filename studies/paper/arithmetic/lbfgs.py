@@ -11,23 +11,23 @@ from scipy.linalg.blas import dsyrk
 from torch import Tensor
 
 Evaluate = Callable[[Tensor], tuple[float, Tensor]]
-"""Weights (P,) -> the loss and its gradient, float64."""
+"""A function of weights (P,) that returns the loss and its gradient, float64."""
 
 MEMORY = 30
-"""Pairs of steps and changes of the gradient that are kept."""
+"""The number of kept pairs of steps and gradient changes."""
 
 LINE_SEARCH = 20
-"""Trials of a step's length."""
+"""The most evaluations of a line search."""
 
 
 class GaussNewton:
-    """The inverse of Jᵀ J + diag(d), by Woodbury's identity: of J (m, P), with m in place of P to factor."""
+    """The inverse of Jᵀ J + diag(d), by Woodbury's identity. Only an (m, m) matrix is factored for J (m, P)."""
 
     def __init__(self, jacobian: Tensor, diagonal: Tensor) -> None:
-        """jacobian: (m, P). diagonal: (P,), float64, positive."""
+        """Factors the matrix of a Jacobian (m, P) and a positive diagonal (P,), float64."""
         self.roots = diagonal.rsqrt()
         self.scaled = jacobian.double().mul_(self.roots)
-        gram = torch.from_numpy(dsyrk(1.0, self.scaled.numpy().T, trans=1))  # the upper triangle, at half the price
+        gram = torch.from_numpy(dsyrk(1.0, self.scaled.numpy().T, trans=1))  # the upper triangle, at half the cost
         gram.diagonal().add_(1.0)
         self.inner = torch.cholesky_inverse(torch.linalg.cholesky(gram, upper=True), upper=True)
 
@@ -38,11 +38,11 @@ class GaussNewton:
 
 
 class Descent:
-    """A point, what is known there, and what was learnt on the way.
+    """A descent: its current point, the loss and gradient there, and the pairs learnt so far.
 
     Attributes:
-        evaluate: the loss and its gradient.
-        at: where it stands, (P,), float64.
+        evaluate: returns the loss and its gradient.
+        at: the current point, (P,), float64.
         loss: the loss there.
     """
 
@@ -50,12 +50,12 @@ class Descent:
         self.evaluate, self.at = evaluate, at
         self.loss, self.gradient = evaluate(at)
         self.pairs: deque[tuple[Tensor, Tensor]] = deque(maxlen=MEMORY)
-        """Steps, and how the gradient changed by them."""
+        """Steps, with the changes of the gradient over them."""
 
     def go(self, inverse: GaussNewton, evaluations: int) -> None:
-        """Descend, in so many evaluations or a line search more, or until no step is found.
+        """Descends for at least so many evaluations, up to the end of a line search, or until no step is found.
 
-        The inverse Hessian is ``inverse`` until pairs are known, and what they make of a multiple of it then.
+        The inverse Hessian is ``inverse`` until pairs are known, and then the update of a multiple of it by the pairs.
         """
         left = evaluations
         products = deque(inverse(torch.stack([change for _, change in self.pairs])) if self.pairs else (), MEMORY)
@@ -81,9 +81,9 @@ class Descent:
                 products.append(product)
 
     def _two_loops(self, natural: Tensor, products: Sequence[Tensor]) -> Tensor:
-        """Returns the inverse Hessian, times the gradient (Nocedal and Wright, algorithm 7.4).
+        """Returns the inverse Hessian times the gradient (Nocedal and Wright, algorithm 7.4).
 
-        natural: the inverse that it starts from, times the gradient. products: and times the change of each pair.
+        ``natural`` is the initial inverse times the gradient, ``products`` times the change of each pair.
         """
         q, r, factors = self.gradient.clone(), natural.clone(), []
         for (step, change), product in zip(reversed(self.pairs), reversed(products), strict=True):
@@ -107,7 +107,7 @@ class _Line:
         self.num = 0
 
     def search(self) -> float | None:
-        """Returns a length that satisfies Wolfe's conditions, or else the best that was tried; None if 0 is better."""
+        """Returns a length that satisfies Wolfe's conditions, or the best that was tried; None if 0 is better."""
         loss, gradient = self.known[0.0]
         slope = (gradient @ self.direction).item()
         if not slope < 0:

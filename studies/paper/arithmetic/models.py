@@ -16,7 +16,7 @@ RHO_FEATURES = 100
 
 @dataclass(frozen=True)
 class Model:
-    """One row of a table: f is an MLP on k integers, or (k None) an LSTM or GRU on all; ρ is linear or an MLP."""
+    """One row of a table. f is an MLP on k integers, or an LSTM or GRU on all (k None); ρ is linear or an MLP."""
 
     f: str
     k: int | None
@@ -30,7 +30,7 @@ class Model:
 
     @property
     def in_table_3(self) -> str:
-        """The name of the model there that this one is, or is with another embedding."""
+        """The name in Table 3 of this model, or of the same model with another embedding."""
         return f"{self.f if self.k is None else f'k{self.k}'}-{self.rho}"
 
     @property
@@ -38,24 +38,24 @@ class Model:
         return self.k is None
 
     def num_tuples(self, task: Task) -> int:
-        """Rows of one example."""
+        """Returns the number of rows of one example."""
         return 1 if self.k is None else comb(task.num_integers, self.k)
 
     def num_distinct_tuples(self, task: Task) -> int:
-        """Counts the distinct tuples of all examples together, at most, for a k-ary model."""
+        """Returns the largest number of distinct tuples over all examples, for a k-ary model."""
         assert self.k is not None
         return comb(task.vocabulary + self.k - 1, self.k)
 
     @property
     def num_trained(self) -> int:
-        """The numbers that are trained, of a k-ary model."""
+        """The number of trained weights of a k-ary model."""
         assert self.k is not None
         width, rho = F_FEATURES[self.f], RHO_FEATURES
         of_rho = width + 1 if self.rho == "linear" else (width + 1) * rho + rho + 1
         return (self.k * self.embedding + 1) * width + of_rho
 
     def flops(self, task: Task) -> int:
-        """Multiplications of a recurrence on one example, about: what its time is proportional to."""
+        """Returns about the multiplications of a recurrence on one example, to which its time is proportional."""
         width = F_FEATURES[self.f]
         gates = {"lstm": 4, "gru": 3}[self.f]
         return task.num_integers * (self.embedding + width) * gates * width
@@ -63,9 +63,9 @@ class Model:
     def build(self, task: Task, reduce: str, embedding_init: str, rho_init: str = "xavier") -> JanossyNetwork:
         """Returns the network, freshly initialised from torch's global generator as in the paper's code.
 
-        There: Xavier uniform weights and zero biases for f's MLP and for ρ, torch's defaults for recurrences, and a
-        frozen embedding. With ``rho_init`` "xavier/sqrt(T)", what reads a sum of T rows has weights 1/√T as large:
-        the outputs' spread does not grow with T.
+        f's MLP and ρ have Xavier uniform weights and zero biases. Recurrences have torch's defaults, and the embedding
+        is frozen. With ``rho_init`` "xavier/sqrt(T)", weights that read a sum of T rows are multiplied by 1/√T. The scale
+        of the outputs then does not grow with T.
         """
         h = nn.Embedding(task.vocabulary, self.embedding)
         if embedding_init == "uniform":
@@ -105,9 +105,9 @@ MODELS = {
         *(Model("mlp", k, rho, EMBEDDING) for rho in ("linear", "mlp") for k in (2, 3)),
     )
 }
-"""All by name: k1-linear … gru-mlp, and k2-linear-100 … k3-mlp-100."""
+"""All models by name: k1-linear … gru-mlp, and k2-linear-100 … k3-mlp-100."""
 
 
 def num_trainable_parameters(network: nn.Module) -> int:
-    """Table 8's count, without the frozen embedding."""
+    """Returns the count of Table 8, without the frozen embedding."""
     return sum(p.numel() for p in network.parameters() if p.requires_grad)

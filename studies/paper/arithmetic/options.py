@@ -1,4 +1,4 @@
-"""The command of the arithmetic study. It loads nothing but typer until it is run: see ``paper.commands``."""
+"""The command of the arithmetic study. Only typer is imported until it runs: see ``paper.commands``."""
 
 from pathlib import Path
 from typing import Annotated

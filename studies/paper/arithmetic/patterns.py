@@ -1,4 +1,4 @@
-"""The pattern of the paper's results, in sentences that our results can confirm or refute."""
+"""The patterns of the paper's results, as sentences that our results confirm or refute."""
 
 from collections.abc import Sequence
 from math import isnan, sqrt
@@ -14,7 +14,8 @@ from studies.runs.results import Result
 
 DEFAULT_NUM_TEST = 10_000
 NEAR = 0.01
-"""An accuracy this much below the best still counts as at the top: the paper's own sums of LSTM and GRU are."""
+"""The largest difference from the best accuracy that counts as the top. The paper's sums of LSTM and GRU differ by it.
+"""
 
 
 def pattern_checks(results: Sequence[Result]) -> list[Check]:
@@ -28,7 +29,7 @@ def pattern_checks(results: Sequence[Result]) -> list[Check]:
 
 
 def print_patterns(console: Console, results: Sequence[Result]) -> None:
-    """Each pattern with its verdict, and our numbers where it does not hold."""
+    """Prints each pattern with its verdict, and our numbers if it does not hold."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column()
@@ -96,7 +97,8 @@ def _more_permutations_no_worse(results: Sequence[Result], task: str) -> Check:
 def _sampling_noise(results: Sequence[Result], task: str, model: str, one: float, twenty: float) -> float:
     """Returns two standard errors of the difference of two scores, as if on independent test sets.
 
-    An accuracy p has variance p(1 - p)/N; an RMSE r of normal errors r²/2N. N counts the test examples of all seeds.
+    An accuracy p has variance p(1 - p)/N; an RMSE r of normal errors has r²/2N. N counts the test examples of all
+    seeds.
     """
     num = sum(
         result["config"].get("num_test", DEFAULT_NUM_TEST)

@@ -26,14 +26,14 @@ from studies.paper.arithmetic.tables import (
 from studies.runs.page import Plot
 from studies.runs.results import Result
 
-# Okabe and Ito's palette, told apart by colour-blind readers, in shades that stand out on white and on near-black.
+# Okabe and Ito's palette, which colour-blind readers can tell apart, in shades that stand out on both themes.
 RHO_COLOURS = {"linear": "#d55e00", "mlp": "#2b83c6"}
 POOLING_COLOURS = {"k = 1": "#cc79a7", "k = 2": "#c98b00", "k = 3": "#009e73", "LSTM": "#2b83c6", "GRU": "ink"}
-"""The colours by pooling; ink is the theme's own."""
+"""The colours by pooling; "ink" is the theme's own colour."""
 
 
 def scores_by_k(results: Sequence[Result], colours: dict[str, str]) -> Figure:
-    """For each task, our score of every model as a dot and the paper's as a bar, by pooling and coloured by ρ."""
+    """Draws per task our score of every model as a dot and the paper's as a bar, by pooling and coloured by ρ."""
     tasks = tasks_of(results)
     figure, all_axes = panels(len(tasks))
     rows = [row for row in ROWS if row.num_permutations != 1]
@@ -67,7 +67,7 @@ def scores_by_k(results: Sequence[Result], colours: dict[str, str]) -> Figure:
 
 
 def error_by_permutations(results: Sequence[Result], colours: dict[str, str]) -> Figure:
-    """For each task, the test error of every LSTM and GRU against the number of permutations averaged at inference."""
+    """Draws per task the test error of every LSTM and GRU against the permutations averaged at inference."""
     results = [result for result in results if result["curve"]]
     tasks = tasks_of(results)
     figure, all_axes = panels(len(tasks))
@@ -98,7 +98,7 @@ def error_by_permutations(results: Sequence[Result], colours: dict[str, str]) ->
 
 
 def learning_curves(results: Sequence[Result], colours: dict[str, str]) -> Figure:
-    """For each task and either ρ, the validation score of every model after each epoch."""
+    """Draws per task and ρ the validation score of every model after each epoch."""
     results = [result for result in results if result["history"]]
     tasks = tasks_of(results)
     figure = Figure(figsize=(10, 0.5 + 2.3 * len(tasks)), layout="constrained")
@@ -116,7 +116,7 @@ def learning_curves(results: Sequence[Result], colours: dict[str, str]) -> Figur
             _score_axis(axes, task, f", {Row(f'k1-{rho}', None).rho_name} ρ")
             axes.margins(x=0)
             axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
-        for axes in pair:  # once both panels have settled the scale they share
+        for axes in pair:  # after both panels have fixed their shared scale
             label_ends(axes, ends[axes])
     figure.supxlabel("epoch", fontsize=10)
     return figure
@@ -127,7 +127,7 @@ PLOTS: dict[str, Plot] = {
     "error-by-permutations": error_by_permutations,
     "learning-curves": learning_curves,
 }
-"""The plots by file name. Each needs a result, the second one with a curve, the third one with a history."""
+"""The plots by file name. Each needs a result; the second needs a curve, the third a history."""
 
 
 def _name(task: str) -> str:
@@ -135,13 +135,13 @@ def _name(task: str) -> str:
 
 
 def _error(entry: dict[str, float | None], task: str, none_wrong: float) -> float:
-    """The share of wrong answers, raised to ``none_wrong`` so that a log axis can show it; for variance the RMSE."""
+    """Returns the share of wrong answers, at least ``none_wrong`` for a log axis, or the RMSE for variance."""
     value = number(entry[metric_of(task)])
     return value if metric_of(task) == "rmse" else max(1 - value, none_wrong)
 
 
 def _score_axis(axes: Axes, task: str, title: str = "") -> None:
-    """Accuracy from 0 to 1, RMSE on a log scale."""
+    """Formats the score axis: accuracy from 0 to 1, or RMSE on a log scale."""
     if metric_of(task) == "accuracy":
         axes.set_ylim(0, 1.02)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
@@ -152,7 +152,7 @@ def _score_axis(axes: Axes, task: str, title: str = "") -> None:
 
 
 def _log_axis(axes: Axes) -> None:
-    """A log scale, ticked in plain numbers as densely as its span allows."""
+    """Sets a log scale with ticks in plain numbers, as dense as its span allows."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     span = high / low
@@ -171,7 +171,7 @@ def _draw(
     colours: dict[str, str],
     dashed: bool = False,
 ) -> list[End]:
-    """Draws the mean over seeds, each seed faintly behind it; returns where to label it, if anything was drawn."""
+    """Draws the mean over seeds, with faint single seeds. Returns the place of the label, if anything was drawn."""
     style: dict[str, Any] = {"color": colours.get(POOLING_COLOURS[row.pooling], POOLING_COLOURS[row.pooling])}
     style["linestyle"] = "--" if dashed else "-"
     by_x: dict[float, list[float]] = {}

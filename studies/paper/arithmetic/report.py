@@ -71,16 +71,16 @@ LOOP_NOTE = (
 
 
 def write_report(directory: Path, results: Sequence[Result], skipped: Sequence[str]) -> list[Path]:
-    """Writes report.md, report.html and the plots into the directory of the results; returns their paths.
+    """Writes report.md, report.html and the plots into the directory of the results. Returns their paths.
 
-    ``skipped`` are lines on the files there that are not among the results. Raises: OSError.
+    ``skipped`` are lines on files there that do not count. Raises: OSError.
     """
     plots = {name: PLOTS[name] for name, part in NEEDS.items() if any(result[part] for result in results)}
     return write_pages(directory, __package__, _context(results, skipped, directory), plots, results)
 
 
 def _context(results: Sequence[Result], skipped: Sequence[str], directory: Path) -> dict[str, Any]:
-    """Returns the values that both templates print."""
+    """Returns the values that both templates use."""
     tasks = tasks_of(results)
     checks = pattern_checks(results)
     has_wide = any(result["model"] not in MODELS for result in results)

@@ -14,7 +14,7 @@ Error = Annotated[float | None, Within(0, or_nan=True)]
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of some predictions, null or NaN of a run that diverged."""
+    """The scores of predictions, null or NaN for a run that diverged."""
 
     accuracy: Accuracy
     rmse: Error
@@ -23,7 +23,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class AfterEpoch(Scored):
-    """The scores on the validation set after an epoch, and what that took."""
+    """The scores on the validation set after an epoch, with its seconds."""
 
     epoch: Count
     seconds: Seconds = 0.0
@@ -31,7 +31,7 @@ class AfterEpoch(Scored):
 
 @dataclass(frozen=True)
 class WithPermutations(Scored):
-    """The scores on the test set by the mean over so many permutations; null of a model that draws none."""
+    """The scores on the test set by the mean over several permutations; null for a model that samples none."""
 
     num_permutations: Count | None
 
@@ -45,7 +45,7 @@ class OnCurve(Scored):
 
 @dataclass(frozen=True)
 class ArithmeticResult:
-    """A trained (task, model, seed)."""
+    """The result of a trained (task, model, seed)."""
 
     task: Annotated[str, OneOf(TASKS)]
     model: Annotated[str, OneOf(MODELS)]
@@ -59,4 +59,4 @@ class ArithmeticResult:
     versions: dict[str, Any]
     finished: str = ""
     stack: Count = 1
-    """Replicas that were trained together, it among them; its seconds are its share of theirs."""
+    """The number of replicas trained together, including itself. Its seconds are its share."""

@@ -1,4 +1,4 @@
-"""A network with the scale of its targets, and what its predictions score."""
+"""A network with the scale of its targets, and the scores of its predictions."""
 
 from collections.abc import Mapping
 from math import inf, isfinite
@@ -16,7 +16,7 @@ Examples = tuple[Tensor, Tensor]
 
 
 class Scaled:
-    """A network, and the affine map from its outputs to targets."""
+    """A network with the affine map from its outputs to targets."""
 
     def __init__(self, network: JanossyNetwork, shift: float, scale: float) -> None:
         self.network, self.shift, self.scale = network, shift, scale
@@ -37,9 +37,9 @@ class Scaled:
 
 
 def score(outputs: Tensor, y: Tensor, vote: str, task: Task) -> dict[str, float]:
-    """Accuracy, RMSE and mean absolute error of the outputs (B, m), merged into one prediction each.
+    """Returns accuracy, RMSE and mean absolute error of the outputs (B, m), merged into one prediction each.
 
-    Predictions of integer targets are rounded first; so are the paper's, whose MAE is 0 where its accuracy is 1.
+    Predictions of integer targets are rounded first. So are the paper's, because its MAE is 0 where its accuracy is 1.
     """
     merged = outputs.mean(1) if vote == "mean" else outputs.round().mode(1).values
     predictions = merged.round() if task.is_integer else merged
@@ -52,7 +52,7 @@ def score(outputs: Tensor, y: Tensor, vote: str, task: Task) -> dict[str, float]
 
 
 def error_of(scores: Mapping[str, float], task: Task) -> float:
-    """Returns what validation minimises: the paper's score of the task, or infinity for a network that diverged."""
+    """Returns what validation minimises: the error in the paper's score, or infinity for a network that diverged."""
     if not isfinite(scores["rmse"]):
         return inf
     return 1 - scores["accuracy"] if task.is_integer else scores["rmse"]

@@ -1,4 +1,4 @@
-"""Train a k-ary model without batches: L-BFGS, preconditioned by damped Gauss-Newton matrices."""
+"""Training of a k-ary model without batches: L-BFGS, preconditioned by damped Gauss-Newton matrices."""
 
 import time
 from functools import partial
@@ -18,27 +18,27 @@ from studies.paper.arithmetic.settings import Settings
 from studies.paper.arithmetic.tasks import Task
 
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2)
-"""The part of the examples that the first rounds see; the later ones see all."""
+"""The parts of the examples that the first rounds use. Later rounds use all examples."""
 
 EVALUATIONS = 100
-"""Losses and gradients of a round, after which the matrix is made anew."""
+"""The losses and gradients of a round, before the matrix is computed anew."""
 
 DAMPING, SOFTER, LEAST_DAMPING = 1.0, 0.3, 1e-3
-"""The first matrix adds its whole diagonal to itself, which keeps units from saturating in the first few passes; each
-later one adds 0.3 times as much of it as the one before."""
+"""The damping of the matrices. The first one adds its whole diagonal to itself, which keeps units from saturating in
+the first few passes. Each later one adds 0.3 times as much of it as the one before."""
 
 FLOOR = 0.03
-"""The least of the diagonal that is damped, beside its mean: steps of weights that the sample hardly knows would else
-be a thousand times too long, and no line search mends them."""
+"""The smallest damped diagonal entry, relative to the mean. Without it, steps of weights that the sample hardly
+determines would be a thousand times too long. No line search could correct them."""
 
 SMOOTHING = 0.25
-"""The size at which absolute errors become squared ones, in units of the targets, so that they have a curvature."""
+"""The size below which absolute errors become squared, in units of the targets, so that they have a curvature."""
 
 SAMPLE = 2000
-"""Examples that a Gauss-Newton matrix is made of."""
+"""The number of examples of a Gauss-Newton matrix."""
 
 WON = 1e-3
-"""The part of the loss that a round on all examples must win, or it is the last one."""
+"""The relative fall of the loss in a round on all examples below which it is the last round."""
 
 
 def fit(
@@ -50,18 +50,20 @@ def fit(
     seed: int,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Trains in place; returns the history.
+    """Trains in place, and returns the history.
 
-    It ends after ``settings.epochs`` passes over the examples and the line search that is under way then; or before,
-    with the round that wins nothing or leaves no error of rounded outputs on validation.
+    Training ends after ``settings.epochs`` passes over the examples, at the end of the current line search. It ends
+    earlier with a round that gains nothing, or after which all rounded outputs on validation are right.
 
-    Minimises squared errors on a part of the examples, then, on all, squared errors or, where the loss is "l1" or
-    "task" on integer targets, smoothed absolute ones: an epoch is a loss and a gradient on all of them, or twice that
-    on half of them. The matrix is Jᵀ W J / m + damping: J are the outputs' derivatives by all weights on a sample of m
-    examples, and W the errors' weights (Gauss and Newton's matrix, with Marquardt's damping by the diagonal), so that a
-    step is Gauss and Newton's before L-BFGS has learnt anything, and then also knows what the sample did not tell.
+    First, squared errors on a part of the examples are minimised, then the loss on all examples. That loss is squared
+    errors, or smoothed absolute ones if the loss is "l1", or "task" on integer targets. An epoch is a loss and a
+    gradient on all examples, or twice that on half of them.
+
+    The matrix is Jᵀ W J / m + damping. J are the outputs' derivatives by all weights on a sample of m examples. W are
+    the errors' weights: it is the Gauss-Newton matrix with Marquardt's damping by the diagonal. A step is therefore
+    Gauss-Newton's before L-BFGS has learnt anything, and later also uses what the sample did not show.
     """
-    x, targets = train[0].sort(1).values, scaled.scaled(train[1])  # a set's tuples are then its places' in this order
+    x, targets = train[0].sort(1).values, scaled.scaled(train[1])  # tuples of a set are then tuples of places
     weights = [weight for weight in scaled.network.parameters() if weight.requires_grad]
     at, passes = parameters_to_vector(weights).detach().double(), 0.0
     absolute = settings.loss == "l1" or (settings.loss == "task" and task.is_integer)
@@ -101,7 +103,7 @@ def fit(
 
 
 class Loss:
-    """Half the squared errors; or the absolute ones, squared near 0: √(e² + s²) - s (the pseudo-Huber loss over s)."""
+    """Half the squared errors, or absolute ones that are squared near 0: √(e² + s²) - s (pseudo-Huber loss over s)."""
 
     def __init__(self, smoothing: float | None) -> None:
         self.smoothing = smoothing
@@ -114,7 +116,7 @@ class Loss:
         return roots - self.smoothing, errors / roots
 
     def root_weights(self, errors: Tensor) -> Tensor:
-        """√(derivative / error), by which W weighs them."""
+        """Returns √(derivative / error), the square root of the errors' weights W."""
         if self.smoothing is None:
             return torch.ones_like(errors)
         return (errors.square() + self.smoothing**2) ** -0.25
@@ -123,7 +125,7 @@ class Loss:
 def gauss_newton(
     examples: AllAtOnce, weights: Tensor, loss: Loss, damping: float, sampling: torch.Generator
 ) -> GaussNewton:
-    """The inverse of Jᵀ W J / m and damping times its diagonal, or a floor, of some m examples that are drawn."""
+    """Returns the inverse of Jᵀ W J / m plus damping times its floored diagonal, for m sampled examples."""
     some = torch.randperm(examples.num, generator=sampling)[:SAMPLE]
     jacobian, errors = examples.jacobian(weights, some)
     jacobian *= loss.root_weights(errors)[:, None] / len(some) ** 0.5

@@ -1,4 +1,4 @@
-"""The arithmetic study as one record, and its trials."""
+"""The arithmetic study as one record, with its trials."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,9 +27,9 @@ def trials(
     epochs: int | None,
     stack: int | None = None,
 ) -> list[Trial]:
-    """Returns all tasks by all models from so many seeds, or as many as the preset has: seed 0 of all, then seed 1, …
+    """Returns trials of all tasks and models, for all seeds in turn; by default the preset's number of seeds.
 
-    stack: how many replicas are trained together at most, where Adam trains them; None for as many as pay.
+    ``stack``: the most replicas that Adam trains together; None for the number that pays.
     """
     num = {model: seeds or num_seeds(MODELS[model], preset, protocol) for model in models}
     found = []
@@ -43,13 +43,13 @@ def trials(
 
 
 def show(console: Console, results: Sequence[Result]) -> None:
-    """Table 3, ours beside the paper's, and the paper's patterns."""
+    """Prints Table 3, ours beside the paper's, and the paper's patterns."""
     print_comparison(console, results)
     print_patterns(console, results)
 
 
 def as_run(trial: Trial, result: Result) -> Trial:
-    """Returns the trial with the stack that it was trained in."""
+    """Returns the trial with the stack in which it was trained."""
     return replace(trial, stack=result.get("stack", 1))
 
 

@@ -1,4 +1,4 @@
-"""The summary of a results directory: what was run, how, what is missing, and how to run them again."""
+"""The summary of a results directory: its runs and settings, missing results, and commands to repeat them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from studies.runs.results import Result
 
 @dataclass(frozen=True)
 class Summary:
-    """The facts of a run, as text for a reader. settings and versions are (name, value) pairs."""
+    """The facts of a run, as text. ``settings`` and ``versions`` are (name, value) pairs."""
 
     preset: str
     protocol: str
@@ -33,7 +33,7 @@ class Summary:
 
 
 def summarise(results: Sequence[Result], directory: Path) -> Summary:
-    """Gather the facts of one or more results. What differs is given with the models, tasks or seeds it belongs to."""
+    """Returns the facts of one or more results. Facts that differ name their models, tasks or seeds."""
     return Summary(
         preset=_listed(result["config"]["preset"] for result in results),
         protocol=_listed(result["config"]["protocol"] for result in results),
@@ -49,7 +49,7 @@ def summarise(results: Sequence[Result], directory: Path) -> Summary:
 
 
 def _seeds(seeds: set[int]) -> str:
-    """seed 0; seeds 0, 3; seeds 0 to 14."""
+    """Returns seeds as text: seed 0; seeds 0, 3; seeds 0 to 14."""
     low, high = min(seeds), max(seeds)
     if len(seeds) > 2 and high - low + 1 == len(seeds):
         return f"seeds {low} to {high}"
@@ -61,7 +61,7 @@ def _listed(values: Iterable[Any]) -> str:
 
 
 def _by_name(results: Sequence[Result], part: str, skip: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Each entry of the configurations; where results differ, each value with the models or tasks that have it."""
+    """Returns each entry of the configurations. If results differ, each value names its models or tasks."""
     flat = [dict(_flatten(result[part])) for result in results]
     names = [name for name in dict.fromkeys(name for entries in flat for name in entries) if name not in skip]
     pairs = []
@@ -92,7 +92,7 @@ def _flatten(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 
 
 def _parameters(results: Sequence[Result]) -> list[tuple[str, str, int]]:
-    """Model, our number of trainable parameters, and Table 8's, of the models that were run."""
+    """Returns the models that were run, with our number of trainable parameters and Table 8's."""
     ours = {model: [result for result in results if result["model"] == model] for model in ALL_MODELS}
     return [
         (
@@ -106,7 +106,7 @@ def _parameters(results: Sequence[Result]) -> list[tuple[str, str, int]]:
 
 
 def _missing(results: Sequence[Result]) -> list[str]:
-    """Tasks and models without any result, single results that the others lead one to expect, scores absent or NaN."""
+    """Returns lines on tasks and models without results, missing single results, and scores that are absent or NaN."""
     full, all_seeds = _is_full(results), {result["seed"] for result in results}
     run = {key: {result[key] for result in results} for key in ("task", "model")}
     lines = []
@@ -131,12 +131,12 @@ def _missing(results: Sequence[Result]) -> list[str]:
 
 
 def _is_full(results: Sequence[Result]) -> bool:
-    """Returns True if they are of the preset that itself says which models and how many seeds it has."""
+    """Returns True if the results are of the preset that fixes models and numbers of seeds."""
     return {(result["config"]["preset"], result["config"]["protocol"]) for result in results} == {("full", "fast")}
 
 
 def _commands(results: Sequence[Result], directory: Path) -> list[str]:
-    """The commands that give these results, one for each preset and protocol, and the one that writes this report."""
+    """Returns the commands of these results, one per preset and protocol, and the command of this report."""
     if _is_full(results):
         again = f"python -m studies reproduce arithmetic --preset full --resume --out {quote(str(directory))}"
         return [again, f"python -m studies report {quote(str(directory))}"]

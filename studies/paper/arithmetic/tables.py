@@ -1,4 +1,4 @@
-"""The paper's arithmetic results (Tables 3 to 8), and ours beside them."""
+"""The paper's arithmetic results (Tables 3 to 8), beside ours."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from studies.paper.printed import Score, paper_tables
 from studies.runs.results import Result
 
 PAPER_TASKS = ("sum", "range", "unique_sum", "unique_count", "variance")
-"""The paper's, in its order."""
+"""The paper's tasks, in its order."""
 
 REAL_TASKS = " and ".join(task.replace("_", " ") for task in TASKS if not TASKS[task].is_integer)
-"""The tasks whose score is the RMSE, for a reader."""
+"""The tasks whose score is the RMSE, as text."""
 
 WIDE = "-100"
-"""Ends the names of models whose embedding is wider than Table 3's."""
+"""The suffix of models whose embedding is wider than Table 3's."""
 
 DIVERGED = 1e39
 DIGITS = {"accuracy": 3, "rmse": 2, "mae": 3}
-"""Decimals of our numbers, by metric. The paper's are shown as printed."""
+"""The decimals of our numbers, by metric. The paper's are shown as printed."""
 
 _PRINTED = (  # key in tables.json, metric (None: metric_of), embedding dimension (None: floor(100/k)), decimals
     ("table_1_and_3_accuracy", None, None, 2),
@@ -50,7 +50,7 @@ class Row:
 
     @property
     def base(self) -> str:
-        """The model of Table 3 that it is with another embedding."""
+        """The model of Table 3 with another embedding."""
         return self.model.removesuffix(WIDE)
 
     @property
@@ -83,7 +83,7 @@ ROWS = (
 """The fourteen rows of Table 3, in its order."""
 
 WIDE_ROWS = tuple(Row(f"k{k}-{rho}{WIDE if k > 1 else ''}", None) for rho in ("linear", "mlp") for k in (1, 2, 3))
-"""The rows of Tables 6 and 7 that are k-ary: an embedding of 100 for every k."""
+"""The k-ary rows of Tables 6 and 7, with an embedding of 100 for every k."""
 
 ALL_ROWS = (*ROWS, *(row for row in WIDE_ROWS if row not in ROWS))
 
@@ -93,7 +93,7 @@ ALL_MODELS = tuple(dict.fromkeys(row.model for row in ALL_ROWS))
 
 @dataclass(frozen=True)
 class Pair:
-    """Our score, None if the result is missing, beside the paper's, None of a task that is not among its own."""
+    """Our score, or None without a result, beside the paper's, or None for a task that it does not have."""
 
     ours: Score | None
     paper: Score | None
@@ -104,7 +104,7 @@ Compared = list[tuple[Row, dict[str, Pair]]]
 
 
 def metric_of(task: str) -> str:
-    """The metric that Table 3 shows of a task: "accuracy", or "rmse" where its targets are not whole numbers."""
+    """Returns the metric of a task in Table 3: "accuracy", or "rmse" if its targets are not whole numbers."""
     return "accuracy" if TASKS[task].is_integer else "rmse"
 
 
@@ -114,7 +114,7 @@ def tasks_of(results: Sequence[Result]) -> list[str]:
 
 
 def number(value: float | None) -> float:
-    """A score of a result file: NaN of a run that diverged, which leaves null, NaN or what no float32 can be off by."""
+    """Returns a score of a result file. It is NaN for a run that diverged: null, NaN, or too large for float32."""
     return nan if value is None or not value < DIVERGED else float(value)
 
 
@@ -138,7 +138,7 @@ def paper_score(
 
 
 def paper_parameters(model: str, embedding: int | None = None) -> int:
-    """Returns the number of trainable parameters, from Table 8; embedding as in ``paper_score``."""
+    """Returns the number of trainable parameters in Table 8; ``embedding`` as in ``paper_score``."""
     for row in paper_tables()["table_8_trainable_parameters"]:
         narrow = 100 if row["k"] == "all" else 100 // row["k"]
         wanted = 100 if model.endswith(WIDE) else embedding or narrow
@@ -160,13 +160,13 @@ def _paper_scores() -> dict[tuple[str, str, int | None, str, int | None], Score]
 
 
 def _model(row: Mapping[str, Any]) -> str:
-    """Our name of the model in a row of tables.json: mlp30, 2, mlp100 -> k2-mlp; gru80, all, linear -> gru-linear."""
+    """Returns our name of the model in a row of tables.json: mlp30, 2, mlp100 -> k2-mlp; gru80, all -> gru-linear."""
     f, rho = (row[part].rstrip("0123456789") for part in ("f", "rho"))
     return f"{f if row['k'] == 'all' else 'k' + str(row['k'])}-{rho}"
 
 
 def our_values(results: Sequence[Result], task: str, row: Row, metric: str | None = None) -> list[float]:
-    """Our test scores for a result of Table 3, one a seed; NaN for a training run that diverged."""
+    """Returns our test scores for a result of Table 3, one per seed; NaN for a run that diverged."""
     metric = metric or metric_of(task)
     return [
         number(score[metric])
@@ -178,7 +178,7 @@ def our_values(results: Sequence[Result], task: str, row: Row, metric: str | Non
 
 
 def our_score(results: Sequence[Result], task: str, row: Row, metric: str | None = None) -> Score | None:
-    """Returns their mean and standard deviation; None without results."""
+    """Returns the mean and standard deviation of our scores; None without results."""
     values = our_values(results, task, row, metric)
     if not values:
         return None
@@ -187,9 +187,9 @@ def our_score(results: Sequence[Result], task: str, row: Row, metric: str | None
 
 
 def comparison(results: Sequence[Result], metric: str | None = None, *, wide: bool = False) -> Compared:
-    """Table 3 (with metric "mae", Tables 4 and 5): for each row, by task, ours beside the paper's.
+    """Returns Table 3 (with metric "mae", Tables 4 and 5): per row and task, our score beside the paper's.
 
-    wide: Table 6 (and 7).
+    ``wide``: True for Table 6 (and 7).
     """
     return [
         (
@@ -209,7 +209,7 @@ def comparison(results: Sequence[Result], metric: str | None = None, *, wide: bo
 
 
 def print_comparison(console: Console, results: Sequence[Result]) -> None:
-    """Table 3, ours in bold beside the paper's, of the tasks that were run; standard deviations where they fit."""
+    """Prints Table 3 for the tasks that were run, ours in bold beside the paper's, with deviations if they fit."""
     tasks = tasks_of(results)
     if not tasks:
         return
@@ -228,7 +228,7 @@ def _fits(console: Console, table: Table) -> bool:
 
 
 def _fitting(console: Console, rows: Compared, tasks: Sequence[str]) -> list[Table]:
-    """Returns one table of means, or on a narrow console several, each of fewer tasks."""
+    """Returns one table of means, or on a narrow console several, each with fewer tasks."""
     table = _table(rows, tasks, with_spread=False)
     if len(tasks) == 1 or _fits(console, table):
         return [table]

@@ -10,9 +10,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Task:
-    """Predict ``target`` of ``num_integers`` integers drawn uniformly, with replacement, from 0 … vocabulary - 1.
+    """The task of predicting ``target`` of ``num_integers`` integers, sampled uniformly from 0 … vocabulary - 1.
 
-    target: (B, num_integers) int64 -> (B,) float32. Integer targets are scored by accuracy after rounding.
+    ``target`` maps (B, num_integers) int64 to (B,) float32. Integer targets are scored by accuracy after rounding.
     """
 
     name: str
@@ -22,14 +22,14 @@ class Task:
     is_integer: bool = True
 
     def draw(self, num_examples: int, *seed: int) -> tuple[Tensor, Tensor]:
-        """Integers (num_examples, num_integers) and targets (num_examples,), a function of the seed."""
+        """Samples integers (num_examples, num_integers), and returns them with targets (num_examples,), by the seed."""
         rng = np.random.default_rng((*self.name.encode(), *seed))
         x = torch.from_numpy(rng.integers(self.vocabulary, size=(num_examples, self.num_integers)))
         return x, self.target(x).float()
 
 
 def _present(x: Tensor) -> Tensor:
-    """Returns True for digits 0 … 9 that occur, (B, 10)."""
+    """Returns 1 for each digit 0 … 9 that occurs, else 0, (B, 10)."""
     return torch.zeros(len(x), 10).scatter_(1, x, 1.0)
 
 

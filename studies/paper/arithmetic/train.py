@@ -1,4 +1,4 @@
-"""Train and score trials of one task and one model, each with a seed of its own."""
+"""Training and scoring of trials of one task and one model, each with its own seed."""
 
 import time
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ from studies.paper.arithmetic.whitening import whiten
 
 
 def train_trial(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict[str, Any]:
-    """``train_trials`` of one seed, one learning rate after the other."""
+    """Trains one seed, one learning rate after the other, as ``train_trials`` does."""
     return train_trials(task, model, [seed], settings, progress)[0]
 
 
 def train_trials(
     task: Task, model: Model, seeds: Sequence[int], settings: Settings, progress: Progress, stack: int = 1
 ) -> list[dict[str, Any]]:
-    """Trains, keeps of each seed the network best on validation, and scores it on the test examples.
+    """Trains, keeps per seed the network that is best on validation, and scores it on the test examples.
 
-    A result's seconds are its share of the time of all.
+    The seconds of a result are its share of the total.
     """
     start = time.process_time()
     results = [
@@ -42,9 +42,9 @@ def train_trials(
 def train_networks(
     task: Task, model: Model, seeds: Sequence[int], settings: Settings, progress: Progress, stack: int = 1
 ) -> list[Replica]:
-    """Returns each seed's network, of the learning rate that is best on validation.
+    """Returns each seed's network, with the learning rate that is best on validation.
 
-    Adam trains up to ``stack`` replicas, seeds and learning rates, together; L-BFGS each by itself.
+    Adam trains up to ``stack`` replicas together, over seeds and learning rates. L-BFGS trains each by itself.
     """
     rates = settings.learning_rates or (None,)
     replicas = [replica(task, model, seed, rate, settings) for seed in seeds for rate in rates]
@@ -61,7 +61,7 @@ def train_networks(
 
 
 def replica(task: Task, model: Model, seed: int, rate: float | None, settings: Settings) -> Replica:
-    """Returns a network and its examples, functions of the seed, as is all that it will draw."""
+    """Returns a network with its examples. These and all of its later samples are functions of the seed."""
     train, validation = (
         task.draw(num, seed, split) for split, num in enumerate((settings.num_train, settings.num_validation))
     )
@@ -71,12 +71,12 @@ def replica(task: Task, model: Model, seed: int, rate: float | None, settings: S
     if settings.whiten:
         whiten(network)
     source = torch.Generator()
-    source.set_state(torch.get_rng_state())  # goes on where the initial weights end
+    source.set_state(torch.get_rng_state())  # continues after the initial weights
     return Replica(Scaled(network, shift, scale), source, rate, train, validation)
 
 
 def _scored(task: Task, model: Model, seed: int, settings: Settings, kept: Replica) -> dict[str, Any]:
-    """Returns the contents of a result file, but for the seconds."""
+    """Returns the contents of a result file without the seconds."""
     x, y = task.draw(settings.num_test, seed, 2)
     num_permutations = settings.num_permutations if model.is_sampled else 1
     outputs = kept.scaled.outputs(x, num_permutations, kept.source)

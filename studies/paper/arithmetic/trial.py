@@ -1,4 +1,4 @@
-"""One training run of an arithmetic task, and a stack of them, as workers take them."""
+"""One training run of an arithmetic task, and a stack of runs, as jobs of workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,23 +12,31 @@ from studies.paper.arithmetic.tasks import TASKS
 from studies.paper.arithmetic.train import train_trials
 
 A_STEP, AN_EXAMPLE, A_TUPLE, FLOPS = 8e-4, 1e-6, 7e-9, 2.3e10
-"""Seconds of a step of Adam that all replicas of a stack share, of an example in it, and of one of its tuples; and
-multiplications of a recurrence a second, forward and backward."""
+"""The rates of training.
+
+- seconds of a step of Adam, shared by all replicas of a stack
+- seconds of an example in a step, and of one of its tuples
+- multiplications of a recurrence per second, forward and backward
+"""
 
 AN_MLP, A_ROW, A_NUMBER, A_DISTINCT = 3.5e-7, 1.1e-8, 2e-9, 1.5e-7
-"""Seconds of L-BFGS on all examples: of an example in an MLP as ρ, of one of its tuples before an MLP and before a
-linear ρ, and of a distinct tuple in f."""
+"""The rates of L-BFGS on all examples, in seconds.
+
+- per example in an MLP as ρ
+- per tuple of an example before an MLP, and before a linear ρ
+- per distinct tuple in f
+"""
 
 A_ROUND, A_WEIGHT = 0.8, 4e-4
-"""Seconds of a round of L-BFGS, and of each weight in it, for the Gauss-Newton matrix and its products."""
+"""The seconds of a round of L-BFGS, and of each weight in it, for the Gauss-Newton matrix and its products."""
 
 MOST, MAX_RECURRENT = 15, 5
-"""Replicas that are trained together, by replicas.json: of recurrences on sets of 10, stacks of 15 are no faster."""
+"""The most replicas trained together, by replicas.json. Stacks of 15 recurrences on sets of 10 are no faster."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Names of a task and a model, a seed, the settings, and how many replicas at most are trained with this one.
+    """Names of a task and a model, a seed, the settings, and the most replicas that are trained together.
 
     Progress is counted in epochs.
     """
@@ -51,7 +59,7 @@ class Trial:
 
     @property
     def cost(self) -> float:
-        """Seconds of one core, about: its share of a full stack's."""
+        """The estimated seconds of one core, as its share of a full stack."""
         task, model, num = TASKS[self.task], MODELS[self.model], self.settings.num_train
         if self.settings.optimizer == "L-BFGS":
             num_tuples, is_mlp = model.num_tuples(task), model.rho == "mlp"
@@ -75,7 +83,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Stacked:
-    """Trials that differ in their seeds alone, trained together: a job of ``run_trials``."""
+    """Trials that differ only in their seeds, trained together: a job of ``run_trials``."""
 
     trials: tuple[Trial, ...]
 
@@ -93,14 +101,14 @@ class Stacked:
 
 
 def most(model: str, settings: Settings) -> int:
-    """Returns how many replicas of a model are trained together, unless it is told: one, if that does not pay."""
+    """Returns the most replicas of a model that are trained together by default; 1 if stacking does not pay."""
     if settings.optimizer == "L-BFGS":
         return 1
     return MAX_RECURRENT if MODELS[model].k is None else MOST
 
 
 def stacked(trials: Sequence[Trial]) -> list[Stacked]:
-    """The trials as jobs, each where its first trial is: of every model and task as many seeds as a stack has room."""
+    """Returns the trials as jobs in the order of their first trials: stacks of seeds per model and task."""
     alike: dict[tuple[Any, ...], list[Trial]] = {}
     for trial in trials:
         alike.setdefault((trial.task, trial.model, trial.settings), []).append(trial)

@@ -1,4 +1,4 @@
-"""The verdicts on our numbers: better than the paper's, equal, or short of them."""
+"""Verdicts on our numbers: better than the paper's, equal, or short of them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,22 +12,22 @@ from studies.runs.results import Result
 
 PAPER_RUNS = 15
 FEW = 3
-"""The number of runs below which the paper's standard deviation says more than ours."""
+"""The number of runs below which the paper's standard deviation is more reliable than ours."""
 CLEAR = 2.0
-"""Standard errors beyond which a difference counts."""
+"""The number of standard errors beyond which a difference is clear."""
 WORDS = ("better", "equal", "short")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The distance of ours from the paper's, in standard errors of the difference, positive if ours is better."""
+    """The difference of our score from the paper's, in its standard errors; positive if ours is better."""
 
     difference: float
     num_seeds: int
 
     @property
     def word(self) -> str:
-        """One of WORDS; a run that diverged falls short."""
+        """One of WORDS. A run that diverged falls short."""
         return "better" if self.difference > CLEAR else "equal" if self.difference >= -CLEAR else "short"
 
     def __str__(self) -> str:
@@ -36,14 +36,15 @@ class Verdict:
 
 
 Verdicts = list[tuple[Row, dict[str, Verdict | None]]]
-"""The rows of a table, each with its verdicts by task, None where there is no result."""
+"""The rows of a table, each with its verdicts by task, None without a result."""
 
 
 def verdict(ours: Sequence[float], paper: Score, *, lower_is_better: bool) -> Verdict:
-    """Compares the scores of our runs with the paper's mean and standard deviation over 15.
+    """Compares the scores of our runs with the paper's mean and standard deviation over 15 runs.
 
-    The variance of a mean is that over runs by their number; to the paper's comes that of what was rounded off, and
-    with it to its standard deviation. With fewer than FEW runs of ours, theirs is taken for ours.
+    The variance of a mean is the variance over runs, divided by their number. The paper's variance and standard
+    deviation also include the rounding of its printed numbers. With fewer than FEW runs, our deviation is replaced by
+    the paper's.
     """
     rounding = 10**-paper.digits / sqrt(12)
     theirs = (paper.std or 0.0) ** 2 + rounding**2
@@ -54,7 +55,7 @@ def verdict(ours: Sequence[float], paper: Score, *, lower_is_better: bool) -> Ve
 
 
 def verdicts(results: Sequence[Result], metric: str | None = None, *, wide: bool = False) -> Verdicts:
-    """Returns the verdicts on Table 3, with metric "mae" on Tables 4 and 5; ``wide``: on Tables 6 and 7."""
+    """Returns the verdicts on Table 3, with metric "mae" on Tables 4 and 5; with ``wide`` on Tables 6 and 7."""
     return [
         (row, {task: _of(results, task, row, metric, wide) for task in PAPER_TASKS})
         for row in (WIDE_ROWS if wide else ROWS)
@@ -70,7 +71,7 @@ def _of(results: Sequence[Result], task: str, row: Row, metric: str | None, wide
 
 
 def counted(tables: Sequence[Verdicts]) -> str:
-    """Counts them in words: of the paper's 180 numbers, 80 are bettered, …"""
+    """Returns the counts of verdicts as text: Of the paper's 180 numbers ours are: 80 better, …"""
     found = [each for table in tables for _, row in table for each in row.values()]
     counts = Counter(each.word for each in found if each)
     tally = ", ".join(f"{counts[word]} {word}" for word in WORDS)

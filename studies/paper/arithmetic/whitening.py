@@ -6,17 +6,18 @@ from janossy import JanossyNetwork, TupleMLP
 from janossy.functions import Recurrence
 
 NEGLIGIBLE = 1e-6
-"""Singular values so small, beside the largest, are of directions that no integer has."""
+"""The largest singular values, relative to the largest one, that count as 0. No integer has a component there."""
 
 
 @torch.no_grad()
 def whiten(network: JanossyNetwork) -> None:
-    """Makes the columns of h orthogonal and equally long, and let f's input weights undo it: f(h(x)) stays as it is.
+    """Makes the columns of h orthogonal and equally long, and lets f's input weights undo it: f(h(x)) stays the same.
 
-    With h = U S Vᵀ (rows are integers) f reads W h(x). It then reads W' h'(x), h' = c U and W' = W V S / c, c² the mean
-    of the squared singular values: the same functions of x, and as many weights. A random embedding of 100 integers
-    in 100 numbers has singular values that differ by factors of 200 to 4000, and Adam, which looks at each weight by
-    itself, is slow along the small ones.
+    With h = U S Vᵀ (rows are integers), f reads W h(x). Afterwards it reads W' h'(x) with h' = c U and W' = W V S / c.
+    c² is the mean of the squared singular values. The functions of x, and the number of weights, stay the same.
+
+    A random embedding of 100 integers in 100 numbers has singular values that differ by factors of 200 to 4000. Adam,
+    which treats each weight by itself, is slow along the small ones.
 
     Raises: TypeError if f is neither a recurrence nor a TupleMLP.
     """
@@ -28,7 +29,7 @@ def whiten(network: JanossyNetwork) -> None:
     else:
         raise TypeError(f"whiten expected a recurrence or a TupleMLP as f, got {type(f).__name__}.")
     h = network.h.get_parameter("weight")
-    each = weight.view(len(weight), -1, h.shape[1])  # one for each place of a tuple
+    each = weight.view(len(weight), -1, h.shape[1])  # one for each position of a tuple
     u, s, vt = torch.linalg.svd(h.double(), full_matrices=False)
     rank = int((s > NEGLIGIBLE * s[0]).sum())
     u, s, vt = u[:, :rank], s[:rank], vt[:rank]

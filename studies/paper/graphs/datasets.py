@@ -15,29 +15,29 @@ from janossy.graph.neighbourhoods import Neighbourhoods
 from studies.paper.graphs.settings import NAMES
 
 FOLDERS = {"cora": "planetoid/Cora", "pubmed": "planetoid/PubMed", "ppi": "ppi", "ppi-go": "ppi"}
-"""The place of each, below the folder of the data: as torch_geometric lays them out, or in files of ours."""
+"""The folder of each data set below that of the data, in torch_geometric's layout or ours."""
 
 GRAPHS, BY_GENE = "ppi.npz", "labels_by_gene.npz"
-"""PPI's graphs and features with PPI-GO's labels; and PPI's labels by gene, for which the former has the genes."""
+"""The file of PPI's graphs and features with PPI-GO's labels, and that of PPI's labels by gene."""
 
 SIZES = {"cora": (2708, 1433, 7), "pubmed": (19717, 500, 3), "ppi": (56944, 50, 121), "ppi-go": (56944, 50, 121)}
 """Vertices, features and classes (Table 9)."""
 
 EDGES = {"cora": 10556, "pubmed": 88648, "ppi": 1587264, "ppi-go": 1587264}
-"""Each direction counts, loops do not. Of PPI's 1226368 are in training graphs, as torch_geometric's page says."""
+"""The number of directed edges, without loops. Of PPI's, 1226368 are in training graphs, as torch_geometric says."""
 
 DIGESTS = {
     "cora": "cc1b8c55366cf531e612d8d18cab808470063186217846fb99741e172510cb18",
     "pubmed": "55e211286fbce9faed6e0244920fe4dc5ffd15d36581ed519d76d53b7e1da43d",
     "ppi-go": "377808e2ba6342701129d35626cc8ccb430086f63301b89412f4aefd3b1f71d2",
 }
-"""SHA-256 of what is read, by ``_digest``."""
+"""SHA-256 of the contents, by ``_digest``."""
 
 PPI_LABELS = "677cc50459190ba22afc0762356e573ca56e422c80fd36204669a81694afa78d"
 """SHA-256 of PPI's published labels, as bytes of 0 and 1, one row per vertex."""
 
 SPLIT = (1000, 500)
-"""Test and validation vertices of Cora and PubMed; the others are for training (Table 9)."""
+"""The test and validation vertices of Cora and PubMed. The others are for training (Table 9)."""
 
 OTHER_LABELS = (
     "PPI-GO has PPI's graphs and features, but other labels: the 121 largest Gene Ontology sets of MSigDB C5 v6.1. "
@@ -47,7 +47,7 @@ OTHER_LABELS = (
 
 @dataclass(frozen=True)
 class _Files:
-    """The contents of a data set's files: edges (2, E), and the ends of training and validation vertices, if fixed."""
+    """The contents of a data set's files: edges (2, E), and the ends of training and validation vertices if fixed."""
 
     x: Tensor
     y: Tensor
@@ -60,8 +60,8 @@ class _Files:
 class VertexData:
     """A graph whose vertices have features and labels.
 
-    Shapes: x (V, d), sparse if mostly 0; y (V,), the class, or (V, c) of 0 and 1, any number of them (``multilabel``);
-    train, validation, test: vertices; parts (V,), the number of the graph that a vertex is of, where they are several.
+    Shapes: x (V, d), sparse if mostly 0. y (V,), the class, or (V, c) of 0 and 1 for any number of labels
+        (``multilabel``). train, validation, test: vertices. parts (V,), the graph of each vertex if there are several.
     """
 
     name: str
@@ -83,15 +83,17 @@ class VertexData:
 
 
 def load(name: str, folder: Path, seed: int = 0) -> VertexData:
-    """Reads a data set, with the seed's random split of Cora and PubMed; PPI is split by graph, as published.
+    """Reads a data set, with the seed's random split for Cora and PubMed. PPI is split by graph, as published.
 
-    PPI is read from ppi.npz and labels_by_gene.npz if the folder holds the latter. Otherwise torch_geometric reads it,
-    as it reads Cora and PubMed: it fetches the files that are missing, and writes its own beside them. Either way the
-    labels must be the published ones. Loops are dropped: each layer reads the vertex itself anyway. PPI's features are
-    standardised on the training vertices.
+    If the folder has labels_by_gene.npz, PPI is read from it and ppi.npz. Otherwise torch_geometric reads PPI, as it
+    reads Cora and PubMed. It downloads missing files, and writes its own beside them. In both cases the labels must be
+    the published ones.
 
-    Raises: ValueError if the files there are damaged, incomplete, or another data set's; OSError if they are not there
-        and cannot be fetched, or the folder cannot be written; ImportError without torch_geometric.
+    Loops are dropped, because each layer reads the vertex itself anyway. PPI's features are standardised on the
+    training vertices.
+
+    Raises: ValueError if files are damaged, incomplete, or those of another data set. OSError if they are missing and
+        cannot be downloaded, or the folder cannot be written. ImportError without torch_geometric.
     """
     root = folder / FOLDERS[name]
     if name == "ppi-go" and not (root / GRAPHS).is_file():
@@ -104,7 +106,7 @@ def load(name: str, folder: Path, seed: int = 0) -> VertexData:
     try:
         files = _read(name, root)
     except Exception as error:
-        # A damaged pickle may name modules that are nowhere.
+        # A damaged pickle may name modules that do not exist.
         if isinstance(error, ImportError) and (error.name or "").startswith("torch_geometric"):
             raise ImportError("The graph data sets need torch_geometric: pip install janossy[graph]") from error
         raise _explained(error, name, root) from error
@@ -119,9 +121,9 @@ def load(name: str, folder: Path, seed: int = 0) -> VertexData:
     return VertexData(name, (x - mean) / std.clamp_min(1e-6), y, graph, train, validation, test, files.parts)
 
 
-@lru_cache(maxsize=2)  # for one data set after another, many trials of each; PPI reads PPI-GO's graphs
+@lru_cache(maxsize=2)  # data sets come one after the other, with many trials each; PPI reads PPI-GO's graphs
 def _read(name: str, root: Path) -> _Files:
-    """Reads the files, without loops. Raises: what its reader raises; ValueError if it is not the data set."""
+    """Reads the files, without loops. Raises: the errors of the reader; ValueError if it is not the data set."""
     files = _READERS[name](root)
     sources, targets = files.edges
     files = replace(files, edges=files.edges[:, sources != targets])
@@ -147,7 +149,7 @@ def _check_ppi_labels(y: Tensor) -> None:
 
 
 def _digest(files: _Files) -> str:
-    """Returns the digest of features, labels, edges in whatever order, and the split."""
+    """Returns the digest of features, labels, edges in any order, and the split."""
     sources, targets = files.edges
     parts = [files.x, files.y.float(), (sources * len(files.x) + targets).sort().values]
     parts += [] if files.parts is None else [files.parts, torch.tensor(files.ends)]
@@ -165,7 +167,7 @@ def _is_by_gene(root: Path) -> bool:
 
 
 def _explained(error: Exception, name: str, root: Path) -> Exception:
-    """Returns the error that says what to do."""
+    """Returns an error with the remedy."""
     reason = f"({type(error).__name__}: {error})"
     if isinstance(error, OSError) and error.errno in _NOT_DAMAGE:
         return OSError(
@@ -238,7 +240,7 @@ def _of_torch_geometric(root: Path) -> _Files:
 
 
 def _by_gene(root: Path) -> _Files:
-    """Reads PPI's graphs from ppi.npz, which is checked as PPI-GO's, and each vertex's labels by its gene."""
+    """Reads PPI's graphs from ppi.npz, which is checked like PPI-GO's, and each vertex's labels by its gene."""
     files = _read("ppi-go", root)
     with np.load(root / GRAPHS) as file:
         wanted = file["genes"]
@@ -253,7 +255,7 @@ def _by_gene(root: Path) -> _Files:
 
 
 def read_ppi_go(root: Path) -> _Files:
-    """Reads ppi.npz, loops included; the edges are in order."""
+    """Reads ppi.npz, with loops. The edges are sorted."""
     with np.load(root / GRAPHS) as file:
         features, labels = (
             torch.from_numpy(np.unpackbits(file[key], axis=1)[:, :width].astype(np.float32))
@@ -261,7 +263,7 @@ def read_ppi_go(root: Path) -> _Files:
         )
         pairs = torch.from_numpy(file["edges"].astype(np.int64))
         ends, parts = file["split_ends"].tolist(), torch.from_numpy(file["graph"].astype(np.int64))
-    # As one number each: unique(dim=0) takes seconds.
+    # As one number per edge, because unique(dim=0) takes seconds.
     numbers = (torch.cat((pairs, pairs.flip(1))) @ torch.tensor([len(features), 1])).unique()
     edges = torch.stack((numbers // len(features), numbers % len(features)))
     return _Files(features, labels, edges, ends[:2], parts)

@@ -1,16 +1,16 @@
-"""Memory that a process frees is kept for its next arrays, where glibc's malloc is used."""
+"""A setting of glibc's malloc that keeps freed memory for the next arrays of the process."""
 
 import ctypes
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
-"""From malloc.h."""
+"""Constants of malloc.h."""
 
 
 def keep_freed_memory() -> None:
-    """Makes malloc keep what is freed, for large arrays too; does nothing without glibc.
+    """Makes malloc keep freed memory, for large arrays too. Does nothing without glibc.
 
-    Otherwise each large array of a training step is of new pages, which the system fills with zeros: a fifth of a
-    step's time on PPI. The process then holds the most memory that it ever used.
+    Otherwise each large array of a training step has new pages, which the system fills with zeros. That is a fifth of a
+    step's time on PPI. The process then keeps the most memory that it ever used.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

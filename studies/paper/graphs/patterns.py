@@ -12,10 +12,10 @@ from studies.paper.graphs.tables import MEASURES, Column, grouped, label, our_sc
 from studies.runs.results import Result
 
 CLOSE = 0.01
-"""The most by which the paper's dashes differ."""
+"""The largest difference between the scores that the paper prints as dashes."""
 
 SIGNIFICANT = 0.001
-"""Wilcoxon's test of n runs gives no less than 2^(1 - n): it takes eleven."""
+"""The level of the tests. Wilcoxon's test of n runs gives at least 2^(1 - n), so it needs eleven."""
 
 LSTM_ROWS = PAPER_ROWS[:-1]
 
@@ -23,16 +23,16 @@ FIGURE_2 = "curve"
 """The measure of Figure 2, by its key in result files."""
 
 MOST = 20
-"""The permutations of Table 2."""
+"""The number of permutations of Table 2."""
 
 Runs = Mapping[str, Sequence[Result]]
 """The results of a column, by row."""
 
 
 def pattern_checks(results: Sequence[Result]) -> list[Check]:
-    """Returns Section 4.2's sentences: those on Table 2, then those on Figure 2, for each data set that was run.
+    """Returns checks of Section 4.2's sentences: on Table 2, then on Figure 2, per data set that was run.
 
-    Our means are held against the paper's where both are of the same labels: it prints none of PPI-GO.
+    Our means are compared with the paper's if both have the same labels. It prints no means of PPI-GO.
     """
     checks: list[Check] = []
     for column, rows in grouped(results).items():
@@ -75,7 +75,7 @@ def _rises_with_k(column: Column, rows: Runs) -> Iterator[Check]:
 
 
 def _mean_is_best(column: Column, rows: Runs) -> Check:
-    """The paper has the mean above every LSTM, and concludes that the task is easy and whole neighbourhoods help."""
+    """Checks that the mean beats every LSTM, from which the paper concludes that whole neighbourhoods help."""
     run = [row for row in PAPER_ROWS if row in rows]
     means = {row: our_score(rows[row]).mean for row in run}
     holds = max(means, key=means.__getitem__) == "mean" if "mean" in run and len(run) > 1 else None
@@ -146,7 +146,7 @@ def _seven_are_better(column: Column, key: str, rows: Sequence[Curves]) -> Check
 
 
 def _tested(rows: Sequence[Curves]) -> list[tuple[bool, str]]:
-    """Returns whether both tests find seven better than one, and their numbers, for each row with runs enough."""
+    """Returns, per row with enough runs, whether both tests find seven better than one, and their numbers."""
     found = []
     for of in rows:
         tests = of.tests()

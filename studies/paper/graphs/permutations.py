@@ -1,4 +1,4 @@
-"""Figure 2: micro-F1 by the number of permutations at inference, and the paired tests of its text."""
+"""Figure 2: micro-F1 by the number of permutations at inference, with the paired tests of its text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from studies.paper.graphs.tables import MEASURES, Column, grouped
 from studies.runs.results import Result
 
 FEW, MANY = 1, 7
-"""The numbers of permutations that the paper compares, over 12 runs: p < 0.001 by both tests."""
+"""The numbers of permutations that the paper compares over 12 runs: p < 0.001 by both tests."""
 
 LEVEL = 0.95
 DECIMALS = 6
-"""The results of files."""
+"""The decimals of results in files."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over runs, and half the width of its 95 % interval, by Student's t."""
+    """A mean over runs, with half the width of its 95 % interval by Student's t."""
 
     mean: float
     half: float
@@ -30,7 +30,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class PairedTests:
-    """Two-sided p-values, None where a test has no answer: t where all runs differ alike, Wilcoxon where none does."""
+    """Two-sided p-values, or None if a test has no answer: t if all differences are equal, Wilcoxon if all are 0."""
 
     difference: Interval
     num_runs: int
@@ -42,7 +42,7 @@ class PairedTests:
 class Curves:
     """One of ``MEASURES`` of each run of a row, with 1, 2, … permutations.
 
-    Shapes: values (R, M), R runs, at least two, of M permutations, at least two.
+    Shapes: values (R, M), for at least two runs R and at least two permutations M.
     """
 
     column: Column
@@ -51,25 +51,25 @@ class Curves:
     values: np.ndarray
 
     def at(self, num_permutations: int) -> Interval | None:
-        """Returns the score of the values with so many permutations; None if fewer were drawn."""
+        """Returns the mean over runs with so many permutations; None if fewer were sampled."""
         return interval(self.values[:, num_permutations - 1]) if num_permutations <= self.values.shape[1] else None
 
     def gains(self) -> list[Interval]:
-        """Returns what 1, 2, … permutations add to a run's value with one: runs differ in level, which cancels."""
+        """Returns the gain of 1, 2, … permutations over one, per run, so that differences between runs cancel."""
         return [interval(gain) for gain in (self.values - self.values[:, :1]).round(DECIMALS).T]
 
     def change(self, few: int, many: int) -> Interval | None:
-        """Returns the mean difference over runs that more permutations make; None if fewer were drawn."""
+        """Returns the mean difference over runs between two numbers of permutations; None if fewer were sampled."""
         if self.values.shape[1] < many:
             return None
         return interval((self.values[:, many - 1] - self.values[:, few - 1]).round(DECIMALS))
 
     def tests(self) -> PairedTests | None:
-        """Seven permutations against one, run by run; None if fewer were drawn."""
+        """Tests seven permutations against one, run by run. Returns None if fewer were sampled."""
         if self.values.shape[1] < MANY:
             return None
         few, many = self.values[:, FEW - 1], self.values[:, MANY - 1]
-        differences = (many - few).round(DECIMALS)  # so that equal ones share a rank
+        differences = (many - few).round(DECIMALS)  # so that equal differences share a rank
         t = float(stats.ttest_rel(many, few).pvalue) if np.ptp(differences) else None
         wilcoxon = float(stats.wilcoxon(differences).pvalue) if differences.any() else None
         return PairedTests(interval(differences), len(differences), t, wilcoxon)
@@ -82,12 +82,12 @@ def interval(values: np.ndarray) -> Interval:
 
 
 def p_text(p: float | None) -> str:
-    """0.023; 5e-05; a dash."""
+    """Returns a p-value as text: 0.023, 5e-05, or a dash."""
     return "–" if p is None else f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
 
 
 def curves(results: Sequence[Result]) -> list[Curves]:
-    """Returns the curves of every row with at least two runs whose predictions were averaged over permutations."""
+    """Returns the curves of rows with at least two runs that average predictions over permutations."""
     found = []
     for column, rows in grouped(results).items():
         for row, runs in rows.items():

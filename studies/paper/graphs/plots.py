@@ -1,4 +1,4 @@
-"""The plots of the report: micro-F1 by row, and what more permutations at inference add to it."""
+"""The plots of the report: micro-F1 by row, and the gain of more permutations at inference."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,15 +15,15 @@ from studies.runs.results import Result
 
 OURS, PAPER = "#2b83c6", "#d55e00"
 
-# Okabe and Ito's palette, told apart by colour-blind readers, in shades that stand out on white and on near-black.
+# Okabe and Ito's palette, which colour-blind readers can tell apart, in shades that stand out on both themes.
 ROW_COLOURS = ("#cc79a7", "#c98b00", "#009e73", "#2b83c6", "#d55e00", "#8f7ee0", "#8a8f98")
 
 SURE = 4
-"""Runs that an interval is drawn of. That of two reaches 12.7 standard errors to either side, that of four 3.2."""
+"""The fewest runs for an interval. That of two runs reaches 12.7 standard errors to either side, that of four 3.2."""
 
 
 def micro_f1(results: Sequence[Result], colours: dict[str, str]) -> Figure:
-    """For each data set, by row, ours as a dot and the paper's as a bar, with their standard deviations."""
+    """Draws per data set and row our score as a dot and the paper's as a bar, with standard deviations."""
     rows = [(row, entries) for row, entries in comparison(results) if any(entry.ours for entry in entries.values())]
     columns = list(grouped(results))
     figure, all_axes = panels(len(columns))
@@ -42,7 +42,7 @@ def micro_f1(results: Sequence[Result], colours: dict[str, str]) -> Figure:
         axes.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.grid(visible=True, axis="x")
         axes.grid(visible=False, axis="y")
-        axes.use_sticky_edges = False  # else a band would end at the edge
+        axes.use_sticky_edges = False  # otherwise a band would end at the edge
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_yticks(range(len(rows)), [label(row) for row, _ in rows])
         axes.tick_params(axis="y", length=0, labelleft=axes in all_axes[::3])
@@ -51,7 +51,7 @@ def micro_f1(results: Sequence[Result], colours: dict[str, str]) -> Figure:
 
 
 def inference_permutations(results: Sequence[Result], colours: dict[str, str]) -> Figure:
-    """For each data set and measure, by row, the mean change from one permutation to m, with its interval."""
+    """Draws per data set, measure and row the mean change from one permutation to m, with its interval."""
     found = curves(results)
     places = list(dict.fromkeys((of.column, of.key) for of in found))
     rows = list(dict.fromkeys(of.row for of in found))
@@ -85,4 +85,4 @@ def _signed(value: float, _: object) -> str:
 
 
 PLOTS: dict[str, Plot] = {"micro-f1": micro_f1, "inference-permutations": inference_permutations}
-"""By file name. The second needs ``curves``."""
+"""The plots by file name. The second needs ``curves``."""

@@ -10,7 +10,7 @@ Share = Annotated[float, Within(0, 1)]
 
 
 def is_row(name: str) -> None:
-    """The rule of the name of a row."""
+    """Checks the rule of a row's name."""
     try:
         Row.named(name)
     except ValueError:
@@ -27,7 +27,7 @@ class GraphScores:
 
 @dataclass(frozen=True)
 class GraphResult:
-    """A trained (dataset, row, seed). Curves are of 1, 2, … permutations; losses are NaN of a run that diverged."""
+    """The result of a trained (dataset, row, seed). Curves have 1, 2, … permutations; losses may be NaN (diverged)."""
 
     dataset: Annotated[str, OneOf(NAMES)]
     row: Annotated[str, is_row]

@@ -1,4 +1,4 @@
-"""The rows of Table 2, and others like them: what aggregates, and how many neighbours; and how each is trained."""
+"""The rows of Table 2, and others like them: aggregation and numbers of neighbours, with the training of each."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ Preset = Literal["smoke", "quick", "full"]
 Precision = Literal["float32", "bfloat16"]
 
 NAMES = {"cora": "Cora", "pubmed": "PubMed", "ppi": "PPI", "ppi-go": "PPI-GO"}
-"""The data sets, and how they are written."""
+"""The names of data sets, with their spelling."""
 
 PAPER_ROWS = (
     "lstm-3-3",
@@ -19,24 +19,24 @@ PAPER_ROWS = (
     "lstm-all-all",
     "mean",
 )
-"""Table 2's, in its order."""
+"""The rows of Table 2, in its order."""
 
 RECURRENT = ("lstm", "gru")
-"""The aggregations that read neighbours in an order."""
+"""The aggregations that read neighbours in order."""
 
 STOPPED = "-stopped"
-"""The end of the name of a row that is stopped early."""
+"""The suffix of rows with early stopping."""
 
 NUM_RUNS = {"cora": 30, "pubmed": 30, "ppi": 4, "ppi-go": 4}
-"""The paper's."""
+"""The paper's numbers of runs."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """An aggregation of ``GraphSAGE``, reading k_1 and k_2 neighbours in layers one and two, None for all.
+    """An aggregation of ``GraphSAGE`` that reads k_1 and k_2 neighbours in layers one and two, None for all.
 
-    ``stopped``, which is beyond the paper: trained three times as long, keeping the weights that were best on the
-    validation vertices.
+    ``stopped`` is not in the paper: training takes three times as long, and keeps the best weights on the validation
+    vertices.
     """
 
     aggregation: str
@@ -46,9 +46,9 @@ class Row:
 
     @classmethod
     def named(cls, name: str) -> "Row":
-        """Reads "mean", "gcn", "max", "k2", … over whole neighbourhoods, or "lstm-3-3", "gru-all-all", "max-10-25", ….
+        """Returns the row of a name: "mean", "gcn", "max", "k2", … over whole neighbourhoods, or with numbers.
 
-        Any may end in "-stopped".
+        Names with numbers are "lstm-3-3", "gru-all-all", "max-10-25", …. All names may end in "-stopped".
 
         Raises: ValueError for another name.
         """
@@ -65,13 +65,13 @@ class Row:
 
     @property
     def reads_in_order(self) -> bool:
-        """Returns True if a prediction depends on the order of the neighbours, or on which are drawn."""
+        """True if a prediction depends on the order of the neighbours, or on which of them are sampled."""
         return self.aggregation in RECURRENT or (self.k_1, self.k_2) != (None, None)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything besides the data set, the row and the seed that decides a result. Written into every result file."""
+    """Everything besides the data set, the row and the seed that decides a result. Every result file contains it."""
 
     preset: Preset
     learning_rate: float
@@ -79,27 +79,28 @@ class Settings:
     k_1: int | None
     k_2: int | None
     num_batches: int | None = None
-    """Batches in all, each a random subset of the training vertices; or else epochs are passed."""
+    """The number of batches, each a random subset of the training vertices; None for passes over epochs."""
     epochs: int | None = None
     keep: str = "last"
-    """Whose weights are scored: the "last", or the "best" of ten looks at the validation vertices, one pass each."""
+    """The weights that are scored: the "last", or the "best" of ten validations, of one pass each."""
     hidden_features: int = 256
     num_permutations: int = 20
-    """Passes whose probabilities are averaged: 1 where a pass has no randomness."""
+    """The number of passes whose probabilities are averaged: 1 if a pass has no randomness."""
     num_test: int | None = None
-    """Test and validation vertices that are scored, None for all."""
+    """The test and validation vertices that are scored, None for all."""
     precision: Precision = "float32"
-    """The precision of a pass, bfloat16 by autocast. Weights, gradients and Adam's moments are float32 in any case."""
+    """The precision of a pass, bfloat16 by autocast. Weights, gradients and Adam's moments are always float32."""
 
 
 def settings_for(dataset: str, row: Row, preset: Preset, precision: Precision | None = None) -> Settings:
     """Returns the paper's training of a row; ``precision`` overrides.
 
-    smoke: two steps, scored on 100 vertices, to see that everything runs. quick: as the paper on Cora and PubMed, and a
-    fifth of its epochs on PPI. full: the paper's. For all neighbours of PPI's vertices 100 are read, as in the paper.
+    - smoke: two steps, scored on 100 vertices, to see that everything runs.
+    - quick: as in the paper on Cora and PubMed, and a fifth of its epochs on PPI.
+    - full: as in the paper. "All" neighbours of PPI's vertices means 100 of them.
 
-    Recurrences that read more than 250 neighbours of neighbours on PPI compute in bfloat16: no worse there than noise,
-    and faster where the processor has instructions for it (docs/graphs.md).
+    Recurrences that read more than 250 neighbours of neighbours on PPI compute in bfloat16. They are no worse there,
+    within noise, and faster if the processor has instructions for it (docs/graphs.md).
     """
     is_ppi = dataset.startswith("ppi")
     is_capped = is_ppi and row.reads_in_order

@@ -1,4 +1,4 @@
-"""The study of graphs as one record, and its trials."""
+"""The study of graphs as one record, with its trials."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,14 +21,14 @@ def trials(
     precision: Precision | None = None,
     checkpoints: Path | None = None,
 ) -> list[Trial]:
-    """All data sets by all rows, from so many seeds. Raises: ValueError, OSError if a data set cannot be had."""
+    """Returns trials of all data sets and rows for each seed. Raises: ValueError; OSError if a data set is missing."""
     found = []
     for name in datasets:
         num = num_seeds or (NUM_RUNS[name] if preset == "full" else 1)
         for row in rows:
             settings = settings_for(name, Row.named(row), preset, precision)
             found += [Trial(name, row, seed, settings, folder, checkpoints) for seed in range(num)]
-        load(name, folder)  # here once, before workers all fetch it
+        load(name, folder)  # once here, before all workers download it
     return found
 
 

@@ -1,4 +1,4 @@
-"""The summary of a results directory: Tables 9 and 10, the settings, what is missing, and how to run it again."""
+"""The summary of a results directory: Tables 9 and 10, settings, missing results, and commands to repeat them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,14 @@ CONTENTS: dict[str, tuple[float | None, ...]] = {
     "ppi": (56944, 1587264 / 56944, 50, 121, 44906, 5524),
     "ppi-go": (56944, 1587264 / 56944, 50, 121, 44906, 5524),
 }
-"""Table 9 of what ``load`` gives."""
+"""The entries of Table 9 for the result of ``load``."""
 
 FEW_NEIGHBOURS = 5
-"""From this number of sampled neighbours on, the paper says, Cora's and PubMed's neighbourhoods are often whole."""
+"""The number of sampled neighbours from which the paper says that Cora's and PubMed's neighbourhoods are often
+whole."""
 
 SMALL = {"cora": 2291 / 2708, "pubmed": 15591 / 19717, "ppi": 12540 / 56944, "ppi-go": 12540 / 56944}
-"""The share of vertices that have at most so many neighbours."""
+"""The share of vertices with at most ``FEW_NEIGHBOURS`` neighbours."""
 
 DEGREE_NOTE = (
     "PPI's average degree, which is PPI-GO's too, counts no loops. With its 25084 loops counted at both of their ends "
@@ -33,7 +34,7 @@ DEGREE_NOTE = (
 
 
 def table_9(datasets: Sequence[str]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Returns each characteristic: for each of the data sets, ours and the paper's as printed."""
+    """Returns each characteristic, with our value and the paper's printed one per data set."""
     paper = paper_tables()["table_9_graph_datasets"]
     return [
         (
@@ -45,7 +46,7 @@ def table_9(datasets: Sequence[str]) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def table_10(results: Sequence[Result]) -> list[tuple[Column, str, str, str]]:
-    """For each data set and aggregation that was run, our number of trainable parameters and the paper's, or a dash."""
+    """Returns, per data set and aggregation that was run, our number of trainable parameters and the paper's."""
     ours: dict[tuple[Column, str], set[int]] = defaultdict(set)
     for column, rows in grouped(results).items():
         for row, runs in rows.items():
@@ -58,7 +59,7 @@ def table_10(results: Sequence[Result]) -> list[tuple[Column, str, str, str]]:
 
 
 def settings(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
-    """Returns each setting, but k₁ and k₂, which name the row: its values by column."""
+    """Returns each setting with its values by column, except k₁ and k₂, which name the row."""
     groups = grouped(results)
     names = dict.fromkeys(name for result in results for name in result["config"] if name not in ("k_1", "k_2"))
     return [
@@ -68,13 +69,13 @@ def settings(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
 
 
 def versions(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """Returns the versions that the results were made with."""
+    """Returns the versions with which the results were made."""
     names = dict.fromkeys(name for result in results for name in result["versions"])
     return [(name, _listed(result["versions"].get(name) for result in results)) for name in names]
 
 
 def missing(results: Sequence[Result]) -> list[str]:
-    """Returns the paper's rows that were not run, and the seeds that its number of runs leads one to expect."""
+    """Returns lines on the paper's rows that were not run, and on missing seeds."""
     lines = []
     for column, rows in grouped(results).items():
         absent = [label(row) for row in PAPER_ROWS if row not in rows]
@@ -89,7 +90,7 @@ def missing(results: Sequence[Result]) -> list[str]:
 
 
 def commands(results: Sequence[Result], directory: Path) -> list[str]:
-    """The commands that run these results, one for each data set and preset, and the one that writes this report."""
+    """Returns the commands of these results, one per data set and preset, and the command of this report."""
     lines = []
     for column, rows in grouped(results).items():
         seeds = 1 + max(run["seed"] for runs in rows.values() for run in runs)
@@ -105,7 +106,7 @@ def _listed(values: Iterable[object]) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """0–8, 11, of ascending numbers."""
+    """Returns ascending numbers as text: 0–8, 11."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][-1] + 1:

@@ -1,4 +1,4 @@
-"""Table 2 with ours beside the paper's."""
+"""Table 2 with our results beside the paper's."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -23,15 +23,16 @@ MEASURES = {
     "tuned_curve": "tuned micro-F1",
     "loss_curve": "cross entropy",
 }
-"""By their keys in result files, the last two where a vertex has several labels. A label is predicted above ½, or if
-tuned above the probability that is best on the validation vertices."""
+"""The measures by their keys in result files; the last two are for several labels per vertex.
+
+A label is predicted above ½, or if tuned above the probability that is best on the validation vertices."""
 
 DEFAULTS = defaults(Settings)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A data set as it was run. The title names also the preset, where several were, and what else was set apart."""
+    """A data set as it was run. The title adds the preset and other settings if columns differ in them."""
 
     dataset: str
     preset: str
@@ -43,7 +44,7 @@ class Column:
 
     @property
     def paper_dataset(self) -> str:
-        """The paper's data set whose numbers stand beside ours."""
+        """The paper's data set whose numbers are compared."""
         return "ppi" if self.is_ppi else self.dataset
 
     @property
@@ -53,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Entry:
-    """Our score over so many runs, None without any; and the paper's as printed: a dash, or nothing for other rows."""
+    """Our score over several runs, or None; and the paper's as printed: a dash, or nothing for other rows."""
 
     ours: Score | None
     num_runs: int
@@ -65,7 +66,7 @@ Compared = list[tuple[str, dict[Column, Entry]]]
 
 
 def grouped(results: Sequence[Result]) -> dict[Column, dict[str, list[Result]]]:
-    """Returns the results by data set and settings, then by row: a list holds those that differ by their seeds alone.
+    """Returns the results by data set and settings, then by row. The results of a list differ only in their seeds.
 
     Columns are in the order of ``NAMES``, rows in that of the paper, then by name.
     """
@@ -76,14 +77,14 @@ def grouped(results: Sequence[Result]) -> dict[Column, dict[str, list[Result]]]:
 
 
 def comparison(results: Sequence[Result]) -> Compared:
-    """Table 2: the paper's seven rows, then the others of the results."""
+    """Returns Table 2: the paper's seven rows, then the other rows of the results."""
     groups = grouped(results)
     rows = dict.fromkeys((*PAPER_ROWS, *sorted({result["row"] for result in results})))
     return [(row, {column: _entry(column, row, of.get(row, [])) for column, of in groups.items()}) for row in rows]
 
 
 def other_measures(results: Sequence[Result]) -> list[tuple[Column, str, list[Score]]]:
-    """For each row that has them, all of ``MEASURES``."""
+    """Returns all of ``MEASURES`` for each row that has them."""
     return [
         (column, row, [our_score(runs, key) for key in MEASURES])
         for column, rows in grouped(results).items()
@@ -93,24 +94,24 @@ def other_measures(results: Sequence[Result]) -> list[tuple[Column, str, list[Sc
 
 
 def setting(result: Result, name: str) -> Any:
-    """Returns a setting of a result; of one from before the setting was there, its default."""
+    """Returns a setting of a result. A result older than the setting has its default."""
     return result["config"].get(name, DEFAULTS.get(name))
 
 
 def our_score(runs: Sequence[Result], key: str = "curve") -> Score:
-    """The mean measure of one or more runs on the test vertices, with all their permutations, and its deviation."""
+    """Returns the mean and standard deviation over runs of a measure on the test vertices, with all permutations."""
     values = [float(run[key][-1]) for run in runs]
     return Score(fmean(values), stdev(values) if len(values) > 1 else None, 3)
 
 
 def paper_f1(dataset: str, row: str) -> Score | None:
-    """Returns the paper's mean and standard deviation, over 30 runs and for PPI 4; None where it prints no number."""
+    """Returns the paper's mean and standard deviation over 30 runs (PPI: 4); None if it prints no number."""
     printed = _paper_rows().get(row, {}).get(dataset)
     return Score(printed["mean"], printed["std"], 3) if printed else None
 
 
 def label(row: str) -> str:
-    """Returns a row for a reader, k₁ and k₂ in parentheses: LSTM (3, 3); mean, stopped early; k = 2."""
+    """Returns a row as text with k₁ and k₂ in parentheses: LSTM (3, 3); mean, stopped early; k = 2."""
     if row.endswith(STOPPED):
         return f"{label(row.removesuffix(STOPPED))}, stopped early"
     aggregation, *numbers = row.split("-")
@@ -120,7 +121,7 @@ def label(row: str) -> str:
 
 
 def notes(results: Sequence[Result]) -> list[str]:
-    """Returns the notes that a reader of the table needs."""
+    """Returns the notes below the table."""
     datasets = {result["dataset"] for result in results}
     lines = ["Mean micro-F1 on the test vertices, with its standard deviation over runs. Rows are named with (k₁, k₂)."]
     if datasets & {"cora", "pubmed"}:
@@ -135,7 +136,7 @@ def notes(results: Sequence[Result]) -> list[str]:
 
 
 def print_table(console: Console, results: Sequence[Result]) -> None:
-    """Table 2: one table, or on a narrow console several, each of fewer data sets."""
+    """Prints Table 2 as one table, or on a narrow console as several, each with fewer data sets."""
     rows = comparison(results)
     for table in _fitting(console, rows, list(grouped(results))):
         console.print(table)
@@ -144,7 +145,7 @@ def print_table(console: Console, results: Sequence[Result]) -> None:
 
 
 def _columns(results: Sequence[Result]) -> list[Column]:
-    """The column of each result. Where those of a row and preset differ in other settings, these are named too."""
+    """Returns the column of each result. If results of a row and preset differ in other settings, titles name them."""
     places = [(result["dataset"], str(result["config"].get("preset")), result["row"]) for result in results]
     keys = sorted({key for result in results for key in result["config"]})
     values: dict[tuple[str, str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -178,7 +179,7 @@ def _entry(column: Column, row: str, runs: Sequence[Result]) -> Entry:
 
 @cache
 def _paper_rows() -> dict[str, Mapping[str, Any]]:
-    """Table 2 by our names of its rows."""
+    """Returns Table 2 by our names of its rows."""
     return {
         "mean" if row["f"] == "mean" else f"{row['f']}-{row['k1']}-{row['k2']}": row
         for row in paper_tables()["table_2_micro_f1"]
@@ -186,7 +187,7 @@ def _paper_rows() -> dict[str, Mapping[str, Any]]:
 
 
 def _fitting(console: Console, rows: Compared, columns: Sequence[Column]) -> list[Table]:
-    """Returns a table of these columns, or where it is wider than the console, those of each half of them."""
+    """Returns a table of these columns, or several tables of fewer columns if the console is too narrow."""
     table = _table(rows, columns)
     wide = console.options.update(max_width=1000)
     if len(columns) < 2 or Measurement.get(console, wide, table).maximum <= console.width:

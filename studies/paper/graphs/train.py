@@ -1,4 +1,4 @@
-"""Train and score one row on one data set from one seed."""
+"""Training and scoring of one row on one data set from one seed."""
 
 import time
 from collections import defaultdict
@@ -24,18 +24,20 @@ from studies.paper.graphs.settings import Row, Settings
 EVALUATION_BATCH = 8192
 THRESHOLDS = tuple(i / 50 for i in range(1, 50))
 MEMORY_BUDGET = 2**33
-"""A step that reads 100 neighbours on PPI keeps 7.6 GB for backward by the estimate. Its process has 6 GB in truth."""
+"""The memory budget of a step. One that reads 100 neighbours on PPI keeps 7.6 GB for backward, by the estimate.
+
+Its process has 6 GB in fact."""
 
 STATE = ("losses", "num_vertices", "best", "seconds")
-"""Numbers in a checkpoint, beside weights and moments."""
+"""The names of numbers in a checkpoint, beside weights and moments."""
 
 
 def train_row(
     data: VertexData, name: str, seed: int, settings: Settings, progress: Progress, checkpoint: Path | None = None
 ) -> dict[str, Any]:
-    """Trains by π-SGD, as the paper does, and scores the mean probabilities of passes over the test vertices.
+    """Trains by π-SGD as in the paper, and scores the mean probabilities of passes over the test vertices.
 
-    ``checkpoint`` is a file that is written after each epoch. If it is there, training goes on from it.
+    ``checkpoint`` is a file that is written after each epoch. If it exists, training resumes from it.
     """
     torch.manual_seed(np.random.SeedSequence((seed, *f"{data.name} {name}".encode())).generate_state(1)[0].item())
     aggregation = Row.named(name).aggregation
@@ -67,11 +69,11 @@ def train_row(
 
 
 def curves(model: GraphSAGE, data: VertexData, settings: Settings) -> dict[str, list[float]]:
-    """Scores of the mean probabilities of the first 1, 2, … passes (Remark 2.2).
+    """Scores the mean probabilities of the first 1, 2, … passes (Remark 2.2).
 
-    "validation_curve" and "curve", the micro-F1 on validation and test vertices. With several labels a vertex also, on
-    the test vertices, "loss_curve", the binary cross entropy, and "tuned_curve", the micro-F1 where a label is
-    predicted above the probability that is best on the validation vertices.
+    - "validation_curve" and "curve": the micro-F1 on validation and test vertices.
+    - "loss_curve", with several labels per vertex: the binary cross-entropy on the test vertices.
+    - "tuned_curve", with several labels per vertex: the micro-F1 there, at the threshold that is best on validation.
     """
     model.eval()
     validation, test = (vertices[: settings.num_test] for vertices in (data.validation, data.test))
@@ -104,7 +106,7 @@ def mean_probabilities(model: GraphSAGE, data: VertexData, vertices: Tensor, set
 
 
 def micro_f1(probabilities: Tensor, y: Tensor, threshold: float = 0.5) -> float:
-    """2 TP / (2 TP + FP + FN), over all vertices and classes; of one class a vertex it is the accuracy.
+    """Returns 2 TP / (2 TP + FP + FN) over all vertices and classes; with one class per vertex it is the accuracy.
 
     Shapes: probabilities (B, c), y (B,) classes, or (B, c) of 0 and 1, predicted above the threshold.
     """
@@ -116,7 +118,7 @@ def micro_f1(probabilities: Tensor, y: Tensor, threshold: float = 0.5) -> float:
 
 
 def loss_of(logits: Tensor, y: Tensor) -> Tensor:
-    """Returns the mean cross entropy; of labels (B, c) the binary one, over vertices and classes."""
+    """Returns the mean cross-entropy; for labels (B, c) the binary one, over vertices and classes."""
     if y.dim() == 1:
         return nn.functional.cross_entropy(logits, y)
     return nn.functional.binary_cross_entropy_with_logits(logits, y)
@@ -125,11 +127,11 @@ def loss_of(logits: Tensor, y: Tensor) -> Tensor:
 def fit(
     model: GraphSAGE, data: VertexData, settings: Settings, progress: Progress, checkpoint: Path | None = None
 ) -> tuple[list[float], int, float]:
-    """Trains in place, from a checkpoint if it is there.
+    """Trains in place, from a checkpoint if it exists.
 
     Returns:
-        The mean losses of each tenth of the batches, the number of vertices trained on, and the seconds that training
-        took up to the checkpoint.
+        The mean losses of each tenth of the batches, the number of vertices trained on, and the seconds of training up
+        to the checkpoint.
     """
     optimizer = Adam(model.parameters(), lr=settings.learning_rate)
     losses, num_vertices, best, seconds_before = [], 0, -1.0, 0.0
@@ -174,12 +176,12 @@ def fit(
 
 
 def autocast(settings: Settings) -> torch.autocast:
-    """Returns the context that a forward pass runs in."""
+    """Returns the context of a forward pass."""
     return torch.autocast("cpu", torch.bfloat16, enabled=settings.precision == "bfloat16")
 
 
 def num_batches(num_train: int, settings: Settings) -> int:
-    """Returns the training steps of a run on so many vertices."""
+    """Returns the number of training steps of a run on so many vertices."""
     return settings.num_batches or (settings.epochs or 0) * -(-num_train // settings.batch_size)
 
 
@@ -190,7 +192,7 @@ def _look(model: GraphSAGE, data: VertexData, settings: Settings) -> float:
 
 
 def _batches(vertices: Tensor, settings: Settings, epoch: int) -> Iterator[Tensor]:
-    """Random subsets, drawn anew each time, or the parts of shuffled epochs, from this one on."""
+    """Yields random subsets, sampled anew each time, or the parts of shuffled epochs from ``epoch`` on."""
     for _ in range(settings.num_batches or 0):
         yield vertices[torch.randperm(len(vertices))[: settings.batch_size]]
     if settings.num_batches is None:

@@ -1,4 +1,4 @@
-"""One training run on a graph, as workers take it."""
+"""One training run on a graph, as a job of workers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,17 +11,17 @@ from studies.paper.graphs.settings import RECURRENT, Settings
 from studies.paper.graphs.train import num_batches, train_row
 
 NUM_TRAIN = {"cora": 1208, "pubmed": 18217, "ppi": 44906, "ppi-go": 44906}
-"""Training vertices (Table 9)."""
+"""The number of training vertices (Table 9)."""
 
 MEAN_DEGREE = 10
-"""The mean degree, roughly, if a layer reads all neighbours."""
+"""The approximate mean degree, if a layer reads all neighbours."""
 
 
 @dataclass(frozen=True)
 class Trial:
     """Names of a data set and a row, a seed, the settings, and the folder of the data. Progress counts batches.
 
-    ``checkpoints`` is a folder. A run that was killed goes on there from its last epoch.
+    ``checkpoints`` is a folder from which a killed run resumes at its last epoch.
     """
 
     dataset: str
