@@ -1,4 +1,4 @@
-"""Records of results: the machine and the versions, and cells that grow on disk, so that a cut run goes on."""
+"""Records of results: the machine and the versions, and cells that are saved one by one, so that runs can resume."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import torch
 
 
 class Record:
-    """A JSON file of the command, the machine and a list of cells."""
+    """A JSON file with the command, the machine and a list of cells."""
 
     def __init__(self, file: Path, command: str) -> None:
         self.file, self.command = file, command
@@ -22,7 +22,7 @@ class Record:
         return any(key.items() <= cell.items() for cell in self.cells)
 
     def missing(self, keys: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yields the keys that have no cell yet, each looked up when the ones before it are done."""
+        """Yields the keys without a cell. Each is looked up after those before it are done."""
         return (key for key in keys if not self.holds(key))
 
     def add(self, cell: dict[str, Any]) -> None:
@@ -34,7 +34,7 @@ class Record:
 
 
 def about_here() -> dict:
-    """Returns what every record says: when, the machine and the versions."""
+    """Returns the common part of every record: the time, the machine and the versions."""
     return {
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {

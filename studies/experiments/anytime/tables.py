@@ -1,4 +1,4 @@
-"""The tables that are fitted: how each is read, as a user would give it to ``janossy fit``, and where it is from."""
+"""The tables that are fitted: how each is read, in the terms of ``janossy fit``, and its source."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,12 @@ from janossy.tables import SetTable
 
 @dataclass(frozen=True)
 class Source:
-    """A table of sets: what a set is and what is predicted, and the columns that say so."""
+    """A table of sets: the meaning of its sets and targets, and the columns that hold them."""
 
     about: str
     target: str
     set_id: str = ""
-    """The column whose values tell sets apart; "" if a row is a set."""
+    """The column whose values identify sets; "" if a row is a set."""
     is_class: bool = True
     set_columns: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()

@@ -2,10 +2,13 @@
 
     python -m studies.experiments.arithmetic.best [--seeds 1]
 
-Sums and unique elements need no more than k = 1. The range is linear in the sorted set, if each integer has numbers
-that are the same in every place; with weights for each place (an MLP on the five), or with a GRU, small integers in the
-last place are too rare to be learnt: accuracy 0.998, RMSE 0.76 and 0.67. One number an integer has local minima, three
-have fewer. The variance is a mean over pairs of (a - b)²/2, a sum of three products. Writes best.json and .md.
+Sums and unique elements need no more than k = 1.
+
+The range is linear in the sorted set if each integer has the same numbers in every place. With weights per place (an
+MLP on the five), or with a GRU, small integers in the last place are too rare to be learnt. The accuracy is then 0.998,
+and the RMSE 0.76 and 0.67. One number per integer has local minima; three numbers have fewer.
+
+The variance is a mean over pairs of (a - b)²/2, a sum of three products. Writes best.json and .md.
 """
 
 import argparse
@@ -36,7 +39,7 @@ RANK, NUMBERS = 8, 3
 
 @dataclass(frozen=True)
 class Best:
-    """A strategy, in words and as a network, and how long it is trained."""
+    """A strategy, in words and as a network, and the length of its training."""
 
     words: str
     build: Callable[[Task], JanossyNetwork]
@@ -46,7 +49,7 @@ class Best:
 
 
 def of_table(model: Model) -> Callable[[Task], JanossyNetwork]:
-    """Returns a model of the study, its embedding whitened."""
+    """Returns a function that builds a model of the study with a whitened embedding."""
 
     def build(task: Task) -> JanossyNetwork:
         network = model.build(task, "sum", "uniform")
@@ -57,14 +60,17 @@ def of_table(model: Model) -> Callable[[Task], JanossyNetwork]:
 
 
 def in_order(task: Task) -> JanossyNetwork:
-    """Linear in some numbers for each integer, in ascending order."""
+    """Returns a network that is linear in a few numbers per integer, in ascending order."""
     pooling = JanossyPooling(nn.Flatten(1), Canonical())
     return JanossyNetwork(nn.Embedding(task.vocabulary, NUMBERS), pooling, nn.Linear(NUMBERS * task.num_integers, 1))
 
 
 def products(task: Task) -> JanossyNetwork:
-    """Returns a sum of products of two linear factors, averaged over all pairs, of the frozen orthogonal embedding."""
-    # As large as numbers in a row of the study's, uniform on (-1/2, 1/2), are: a standard deviation of 0.29.
+    """Returns a network that averages a sum of products of two linear factors over all pairs.
+
+    The factors are of a frozen orthogonal embedding.
+    """
+    # As large as rows of the study's embedding, uniform on (-1/2, 1/2): a standard deviation of 0.29 per number.
     h = nn.Embedding.from_pretrained(nn.init.orthogonal_(torch.empty(task.vocabulary, EMBEDDING)) * 2.9)
     return JanossyNetwork(h, JanossyPooling(TupleProduct(2, EMBEDDING, RANK), Tuples(2)), nn.Linear(RANK, 1))
 
@@ -79,7 +85,7 @@ BEST = {
 
 
 def run(name: str, seed: int) -> dict:
-    """Trains and scores one."""
+    """Trains and scores one network."""
     task, best, start = TASKS[name], BEST[name], time.perf_counter()
     settings = Settings("quick", "fast", best.epochs, **PROTOCOLS["fast"])
     settings = replace(settings, learning_rates=(best.rate,), loss=best.loss)

@@ -2,9 +2,15 @@
 
     python -m studies.experiments.arithmetic.text_or_code
 
-Sum or mean of the tuples' values, the mode of 20 rounded outputs or their mean, absolute or squared errors, the last
-weights or those best on validation. Each change by itself, from the released code's choice, at its batch size and a
-constant rate of Adam, in fewer epochs than its 1000. Writes text_or_code.json and .md, run by run.
+There are four differences:
+
+- sum or mean of the tuples' values
+- the mode of 20 rounded outputs, or their mean
+- absolute or squared errors
+- the last weights, or those that are best on validation
+
+Each change is made by itself, from the released code's choice. The batch size is that of the code, and the rate of Adam
+is constant. Epochs are fewer than its 1000. Writes text_or_code.json and .md, run by run.
 """
 
 import time
@@ -26,11 +32,11 @@ FOLDER = Path("docs/results/arithmetic-text-or-code")
 TASK_NAMES, RATE, SEED = ("range", "variance"), 1e-3, 0
 EPOCHS = {"k1-mlp": 40, "k2-linear": 100, "gru-linear": 12}
 VARIANTS = {"released": {}, "mean": {"reduce": "mean"}, "squared": {"loss": "squared"}}
-"""The variants that are trained; a recurrence has one row, whose sum and mean are the same."""
+"""The variants that are trained. A recurrence has one row, whose sum and mean are equal."""
 
 
 def run(task_name: str, model_name: str, variant: str) -> dict:
-    """Trains one, and scores its last weights on test, with either vote, and its best epoch's on validation."""
+    """Trains one variant, and scores its last weights on test, with either vote, and its best epoch's weights."""
     task, model, start = TASKS[task_name], MODELS[model_name], time.perf_counter()
     settings = Settings("quick", "released", EPOCHS[model_name], **PROTOCOLS["released"])
     settings = replace(settings, learning_rates=(RATE,), **VARIANTS[variant])
@@ -54,7 +60,7 @@ def run(task_name: str, model_name: str, variant: str) -> dict:
 
 
 def page(cells: list[dict]) -> str:
-    """Returns the four differences, of the runs there are."""
+    """Returns a page on the four differences, from the finished runs."""
     found = {(cell["task"], cell["model"], cell["variant"]): cell for cell in cells}
     epochs = ", ".join(f"{num} ({model})" for model, num in EPOCHS.items())
     lines = [

@@ -1,3 +1,1 @@
-"""The gain of a density from higher order: three processes whose truth is known, by models of every order, and by
-others.
-"""
+"""The gain of densities from higher order, on three processes with known truth, for models of every order and others."""

@@ -1,9 +1,9 @@
-"""The gain of higher order: test log-likelihood and pair correlations on three processes whose truth is known.
+"""The gain of higher order: test log-likelihood and pair correlations on three processes with known truth.
 
     python -m studies.experiments.density.compare [--only urn]   docs/results/density/: twelve minutes of one core
 
-Each process has a file of results, of which a cell is a model and a seed; the run goes on where it was cut. Runs of one
-process each may go on beside each other.
+Each process has a file of results, whose cells are a model and a seed. An interrupted run resumes. Runs of different
+processes may run side by side.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def runs() -> Iterator[dict[str, Any]]:
 
 
 def data_of(process: Process) -> tuple[Ragged, Ragged, Ragged]:
-    """For training, validation and the test, the same for all seeds; without empty sets."""
+    """Returns the training, validation and test sets of a process, the same for all seeds, without empty sets."""
     drawn = process.draw(NUM_TRAIN, 1), process.draw(NUM_VALIDATION, 4), process.draw(NUM_TEST, 2)
     return tuple(sets[[b for b, n in enumerate(sets.sizes) if n]] for sets in drawn)  # type: ignore[return-value]
 
@@ -163,7 +163,7 @@ def _file(out: Path, process: str) -> Path:
 
 
 def main() -> None:
-    """Runs what is missing, and writes the page and the figure."""
+    """Runs the missing cells, and writes the page and the figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/density"))
     arguments.add_argument("--only", choices=list(PROCESSES), help="one process")

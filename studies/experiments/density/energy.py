@@ -1,4 +1,4 @@
-"""A DeepSets energy: p(x | n) ∝ b(x) exp(−ρ(Σ_i φ(x_i), n)), b a mixture of independent elements."""
+"""A DeepSets energy: p(x | n) ∝ b(x) exp(−ρ(Σ_i φ(x_i), n)), with b a mixture of independent elements."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from janossy.density import Estimate, ExchangeableDensity, Head, IidMixture
 from janossy.orderings.rows import by_size
 
 POOL = 20_000
-"""Sets of the base of each size: for the normaliser, and to draw from."""
+"""The number of base sets per size, for the normaliser and for sampling."""
 
 
 class DeepSetsEnergy(nn.Module):
-    """Trained by maximum likelihood, each size's normaliser by importance sampling from the base.
+    """An energy trained by maximum likelihood, with each size's normaliser by importance sampling from the base.
 
-    An estimate of a normaliser's logarithm is too low on average, and log p too high, by half the squared error.
+    On average, the estimated log-normaliser is too low, and log p too high, by half the squared error.
     """
 
     def __init__(self, base: ExchangeableDensity, width: int = 64) -> None:
@@ -35,7 +35,7 @@ class DeepSetsEnergy(nn.Module):
         return self.rho(torch.cat((self.phi(head.encode(rows).float()).sum(1), n / 4), 1))[:, 0]
 
     def forward(self, sets: Ragged, num: int = 256) -> Tensor:
-        """log p of sets of one size, with a normaliser from so many sets of the base."""
+        """Returns log p of sets of one size, with a normaliser from ``num`` sets of the base."""
         n = sets.sizes[0]
         with torch.no_grad():
             drawn = self._drawn(n, num)
@@ -56,7 +56,7 @@ class DeepSetsEnergy(nn.Module):
 
     @torch.no_grad()
     def sample(self, sizes: Sequence[int]) -> Ragged:
-        """Sets of the base, chosen by weight."""
+        """Samples sets by resampling sets of the base by weight."""
         drawn: dict[int, Tensor] = {}
         for n, members in by_size(sizes):
             some = list(range(len(sizes))) if members is None else members
@@ -66,7 +66,7 @@ class DeepSetsEnergy(nn.Module):
         return Ragged.from_sets([drawn[b] for b in range(len(sizes))])
 
     def _drawn(self, n: int, num: int = POOL) -> Tensor:
-        """So many sets of the base, (num, n, …): the kind of each first, and then its elements."""
+        """Samples ``num`` sets of the base, (num, n, …): first the kind of each, then its elements."""
         q = self.base.q
         kinds = torch.distributions.Categorical(logits=q.logits).sample((num,))
         return q.head.clip(q.head.distribution(q.each[kinds]).sample((n,)).transpose(0, 1))

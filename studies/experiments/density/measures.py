@@ -1,4 +1,4 @@
-"""The measures of densities and of sets that were drawn."""
+"""Measures of densities, and of sampled sets."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ SCHEMES = ("independent", "stratified", "designed")
 
 
 def pair_correlation(sets: Ragged) -> dict[str, Any]:
-    """g(r): how often two points of a set are so far apart, relative to points of different sets."""
+    """Returns g(r): the frequency of distances between points of a set, relative to points of different sets."""
     within = np.concatenate([torch.pdist(x).numpy() for x in sets])
     random = np.random.default_rng(0)
     points = sets.values.numpy()
@@ -29,7 +29,7 @@ def pair_correlation(sets: Ragged) -> dict[str, Any]:
 
 
 def same_pairs(sets: Ragged) -> dict[str, Any]:
-    """Counts how often two elements of a set are alike, relative to elements of different sets."""
+    """Returns the frequency of equal elements within a set, relative to elements of different sets."""
     alike = [(x[:, None] == x).sum() - len(x) for x in sets]
     num = sum(n * (n - 1) for n in sets.sizes)
     shares = torch.bincount(sets.values) / len(sets.values)
@@ -37,7 +37,7 @@ def same_pairs(sets: Ragged) -> dict[str, Any]:
 
 
 def bounds(model: ExchangeableDensity, test: Ragged) -> dict[str, dict[str, tuple[float, float]]]:
-    """For each scheme and number of orders: what bounds of large sets lack, and what error they report; means."""
+    """Returns, per scheme and number of orders, the mean gap of bounds on large sets and their reported error."""
     large = test[[b for b, n in enumerate(test.sizes) if n >= 5][:100]]
     exact = model.log_prob(large).log_prob
     found: dict[str, dict[str, tuple[float, float]]] = {}
@@ -51,7 +51,7 @@ def bounds(model: ExchangeableDensity, test: Ragged) -> dict[str, dict[str, tupl
 
 
 def log_sizes(process: Process, train: Ragged, test: Ragged) -> dict[str, float]:
-    """Mean log P(n) of the test's sizes, n >= 1."""
+    """Returns the mean log P(n) of the test's sizes, n >= 1."""
     n = torch.tensor(test.sizes)
     fitted = {
         "categorical": CategoricalSizes.fitted(train.sizes),

@@ -1,4 +1,4 @@
-"""The rows of the comparison, and how each is trained: on sets of one size at a time, by as many steps."""
+"""The rows of the comparison, and their training: on sets of one size at a time, in the same number of steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from studies.experiments.density.symmetric import Bruno, Polya
 
 BATCH, LEARNING_RATE = 64, 5e-3
 CORRELATIONS = (0.1, 0.01, 0.001)
-"""The correlations of elements that training of an exchangeable process starts from: the end depends on them, and
+"""The initial correlations of elements for the training of an exchangeable process. The result depends on them, and
 validation chooses.
 """
 
@@ -54,7 +54,7 @@ MODELS: dict[str, Callable[[Head], Model]] = {
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained model, the seconds of one processor, and of an exchangeable process what it started from."""
+    """A trained model with its CPU seconds, and for an exchangeable process its initial correlation."""
 
     model: Model
     seconds: float
@@ -62,7 +62,7 @@ class Fitted:
 
 
 def fit(name: str, head: Head, train: Ragged, validation: Ragged, seed: int, steps: int) -> Fitted:
-    """Returns the trained model: of several starts the one that is best in validation."""
+    """Returns the trained model: the best of several starts on validation."""
     began = process_time()
     if MODELS[name] is not _exchangeable_process:
         return Fitted(_fitted(MODELS[name], head, train, seed, steps), process_time() - began)

@@ -1,4 +1,4 @@
-"""The figure: how far each model is below the truth, and the pair correlations of its samples."""
+"""The figure: the gap of each model to the truth, and the pair correlations of its samples."""
 
 from collections.abc import Sequence
 from typing import Any

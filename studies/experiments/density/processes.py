@@ -1,6 +1,6 @@
-"""Three processes of sets whose densities are known: points that keep a distance, clusters, draws from an urn.
+"""Three processes of sets with known densities: points that keep a distance, clusters, and draws from an urn.
 
-Each gives sets, their true log density given their size, and the true P(n). Points are in the unit square.
+Each gives sets, their true log-density given their size, and the true P(n). Points are in the unit square.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from janossy import Ragged
 from janossy.density import Bounded, Categories, Head
 
 MOST = 7
-"""The most elements of a set: all orders of seven are averaged in a twentieth of a second."""
+"""The most elements of a set. All orders of seven elements are averaged in a twentieth of a second."""
 
 
 class Process(Protocol):
@@ -37,7 +37,8 @@ class Process(Protocol):
 
 @dataclass(frozen=True)
 class HardCore:
-    """The Strauss process with γ = 0: p ∝ β^n where no two points are nearer than the radius; at most seven."""
+    """The Strauss process with γ = 0: p ∝ β^n if no two points are nearer than the radius, with at most seven
+    points."""
 
     radius: float = 0.25
     beta: float = 30.0
@@ -61,9 +62,10 @@ class HardCore:
         return found - np.logaddexp.reduce(found)
 
     def chains(self, num: int, steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """So many Metropolis–Hastings chains of births, deaths and moves: points (num, MOST, 2), how many of each."""
+        """Runs Metropolis–Hastings chains of births, deaths and moves. Returns points (num, MOST, 2), and their
+        numbers."""
         random = np.random.default_rng(seed)
-        x, n = np.full((num, MOST, 2), 9.0), np.zeros(num, dtype=np.int64)  # 9: no point
+        x, n = np.full((num, MOST, 2), 9.0), np.zeros(num, dtype=np.int64)  # 9 marks the absence of a point
         every = np.arange(num)
         for _ in range(steps):
             new, kind, u = random.random((num, 2)), random.random(num), random.random(num)
@@ -85,10 +87,10 @@ class HardCore:
 
 @lru_cache(maxsize=4)
 def log_volumes(process: HardCore, num: int = 20_000, num_tries: int = 200) -> np.ndarray:
-    """log V_n, n = 0 … MOST: how probable it is that n uniform points keep their distance.
+    """Returns log V_n, n = 0 … MOST: the log-probability that n uniform points keep their distance.
 
-    By sequential importance sampling: the share of tries that keep the distance is a factor of the weight, and one of
-    those tries is the next point. The mean weight is unbiased.
+    It is estimated by sequential importance sampling. The share of tries that keep the distance is a factor of the
+    weight, and one of those tries is the next point. The mean weight is unbiased.
     """
     random = np.random.default_rng(123)
     x, weight, found = random.random((num, 1, 2)), np.ones(num), [1.0, 1.0]
@@ -106,7 +108,7 @@ def log_volumes(process: HardCore, num: int = 20_000, num_tries: int = 200) -> n
 
 @dataclass(frozen=True)
 class Clusters:
-    """Two parents anywhere in the square; each point is near one of them, normally distributed, within the square."""
+    """Two parents anywhere in the square. Each point is near one of them, normally distributed, within the square."""
 
     spread: float = 0.06
     about = "two clusters with parents anywhere, a point near one of them (standard deviation 0.06)"
@@ -125,7 +127,7 @@ class Clusters:
         return Ragged.from_sizes(torch.from_numpy(x).float(), sizes.tolist())
 
     def log_prob(self, sets: Ragged) -> Tensor:
-        """2^−n Σ_A J(A) J(rest), J(A) = ∫ Π_{i∈A} g(x_i | c) dc over the square, by the midpoint rule on 64²."""
+        """Returns 2^−n Σ_A J(A) J(rest), with J(A) = ∫ Π_{i∈A} g(x_i | c) dc by the midpoint rule on 64² cells."""
         ticks = (torch.arange(64, dtype=torch.float64) + 0.5) / 64
         inside = torch.tensor(
             [_normal_cdf((1 - c) / self.spread) - _normal_cdf(-c / self.spread) for c in ticks.tolist()]
@@ -141,7 +143,7 @@ class Clusters:
         return torch.stack(found)
 
     def log_sizes(self) -> np.ndarray:
-        """Negative binomial of mean 4 and variance 6, but from 1 to MOST."""
+        """Returns a negative binomial distribution with mean 4 and variance 6, restricted to 1 … MOST."""
         n = torch.arange(MOST + 1)
         found = torch.distributions.NegativeBinomial(8.0, torch.tensor(1 / 3).double()).log_prob(n.double()).numpy()
         found[0] = -np.inf
@@ -166,7 +168,7 @@ class Urn:
         return Ragged.from_sets([torch.from_numpy(row[:size]) for row, size in zip(drawn, sizes, strict=True)])
 
     def log_prob(self, sets: Ragged) -> Tensor:
-        """Π_c N_c!/(N_c − n_c)! · (N − n)!/N!, of the sequence."""
+        """Returns Π_c N_c!/(N_c − n_c)! · (N − n)!/N! of the sequence, as a logarithm."""
         counts = torch.tensor(self.counts, dtype=torch.float64)
         index = sets.to_index()[1]
         found = torch.zeros(len(sets), len(self.counts), dtype=torch.float64)
@@ -177,7 +179,7 @@ class Urn:
         return ways + torch.lgamma(counts.sum() - n + 1) - torch.lgamma(counts.sum() + 1)
 
     def log_sizes(self) -> np.ndarray:
-        """Returns two to MOST, all alike."""
+        """Returns the uniform distribution of the sizes 2 to MOST."""
         return np.array([-np.inf, -np.inf, *[-log(MOST - 1)] * (MOST - 1)])
 
 

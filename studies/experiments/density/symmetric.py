@@ -1,4 +1,4 @@
-"""Densities of sequences that are the same for all orders by their form: a BRUNO-like process, and Pólya's urn."""
+"""Densities of sequences that are equal for all orders by construction: a BRUNO-like process, and Pólya's urn."""
 
 import torch
 from torch import Tensor, nn
@@ -59,13 +59,14 @@ def _placed(kept: Tensor, other: Tensor, i: int) -> Tensor:
 
 
 class Bruno(SequenceDensity):
-    """Points by couplings of latent ones, of which each coordinate is an exchangeable Gaussian process of its own.
+    """A density of points by couplings of latent points, whose coordinates are independent exchangeable Gaussian
+    processes.
 
-    After Korshunova et al. (NeurIPS 2018): the covariance of two elements' coordinates is c_d, of an element's with
-    itself v_d > c_d >= 0. What is to come, given what was, is normal in closed form.
+    After Korshunova et al. (NeurIPS 2018). The covariance of two elements' coordinates is c_d, and the variance is
+    v_d > c_d >= 0. Given the past, the next latent point is normal in closed form.
 
     Args:
-        correlation: c / v at first, of v = 1.
+        correlation: the initial c / v, with v = 1.
     """
 
     def __init__(self, head: Bounded, correlation: float = 0.1, num_couplings: int = 6, width: int = 32) -> None:
@@ -73,7 +74,7 @@ class Bruno(SequenceDensity):
         self.head = head
         self.mean = nn.Parameter(torch.zeros(2))
         apart_and_shared = torch.tensor([1 - correlation, correlation])
-        self.raw = nn.Parameter(apart_and_shared.expm1().log()[:, None].repeat(1, 2))  # what softplus takes there
+        self.raw = nn.Parameter(apart_and_shared.expm1().log()[:, None].repeat(1, 2))  # the inverse of softplus
         self.nets = nn.ModuleList(
             nn.Sequential(nn.Linear(1, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 2))
             for _ in range(num_couplings)
@@ -95,7 +96,7 @@ class Bruno(SequenceDensity):
         return TransformedDistribution(latent, transforms, validate_args=False).log_prob(rows).sum(1, keepdim=True)
 
     def _predictive(self, total: Tensor, t: Tensor) -> Distribution:
-        """Returns the distribution of the next latent point, given the sum (…, 2) of t before."""
+        """Returns the distribution of the next latent point, given the sum (…, 2) of the t points before."""
         shared = softplus(self.raw[1])
         variance = softplus(self.raw[0]) + 1e-3 + shared
         gain = shared / (variance + (t - 1) * shared)
@@ -108,19 +109,19 @@ class Bruno(SequenceDensity):
 
 
 def _latent(transforms: list[Transform], x: Tensor) -> Tensor:
-    """Returns the latents that became x; the transforms keep them, and need not find them again."""
+    """Returns the latent points of x. The transforms cache them, so that they are not inverted again."""
     for transform in reversed(transforms):
         x = transform.inv(x)
     return x
 
 
 class Polya(SequenceDensity):
-    """Pólya's urn: ids whose shares are Dirichlet distributed; the next id is as probable as it was frequent, and more.
+    """Pólya's urn of ids, whose shares are Dirichlet distributed. Ids that were frequent are more probable next.
 
-    What BRUNO's Gaussian process is to numbers, an exchangeable process with closed conditionals, this is to ids.
+    It is an exchangeable process with closed conditionals for ids, as BRUNO's Gaussian process is for numbers.
 
     Args:
-        correlation: of two draws' indicators at first, 1 / (1 + all counts).
+        correlation: the initial correlation of two draws' indicators, 1 / (1 + all counts).
     """
 
     def __init__(self, head: Categories, correlation: float = 0.1) -> None:

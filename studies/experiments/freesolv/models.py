@@ -1,4 +1,4 @@
-"""An energy read from sums over atoms, bonds, angles and torsions: the terms of a force field, as networks."""
+"""An energy from sums over atoms, bonds, angles and torsions: the terms of a force field as networks."""
 
 from itertools import permutations
 
@@ -14,19 +14,20 @@ GROUPS = {
     "bonds": reversal(2),
     "angles": reversal(3),
     "torsions": reversal(4),
-    # The three neighbours of a planar atom are listed in no order at all.
+    # The three neighbours of a planar atom have no order.
     "impropers": Group([(0, *others) for others in permutations((1, 2, 3))]),
 }
 TYPICAL = 20.0
-"""The tuples of a kind in a molecule, about: sums are scaled by it."""
+"""The approximate number of tuples of one kind in a molecule, by which sums are scaled."""
 SHAPES = {"atoms": 0, "bonds": 1, "angles": 1, "torsions": 2, "impropers": 2}
-"""The numbers that say what shape a tuple has."""
+"""The number of values that describe a tuple's shape."""
 
 
 def shape(places: Tensor) -> Tensor:
-    """A bond's length in Å, an angle's cosine, a torsion's cos φ and cos 2φ, (T, k, 3) -> (T, 1 or 2); of an atom none.
+    """Returns the shapes of tuples, (T, k, 3) -> (T, 1 or 2), or nothing for atoms.
 
-    None changes with the molecule's place, and none with the tuple's direction.
+    They are a bond's length in Å, an angle's cosine, and a torsion's cos φ and cos 2φ. They depend neither on the
+    molecule's position nor on the tuple's direction.
     """
     steps = places.diff(dim=1)
     if places.shape[1] == 1:
@@ -41,7 +42,7 @@ def shape(places: Tensor) -> Tensor:
 
 
 class Term(nn.Module):
-    """A perceptron on the features of k atoms and, if asked for, on the shape of the tuple.
+    """A perceptron on the features of k atoms and, optionally, on the shape of the tuple.
 
     Shapes: (T, k, features + 3), the coordinates last -> (T, width).
     """
@@ -58,7 +59,7 @@ class Term(nn.Module):
 
 
 class Energy(nn.Module):
-    """ρ of the sums over each kind of tuple, of one network a kind."""
+    """ρ of the sums over tuples, with one sum and one network per kind of tuple."""
 
     def __init__(self, kinds: tuple[str, ...], width: int, with_shape: bool) -> None:
         super().__init__()

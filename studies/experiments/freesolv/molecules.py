@@ -1,4 +1,4 @@
-"""Molecules: atoms, and the tuples of them that force fields have terms for."""
+"""Molecules: atoms, and the tuples of atoms for which force fields have terms."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -15,10 +15,10 @@ TUPLES = {"atoms": 1, "bonds": 2, "angles": 3, "torsions": 4, "impropers": 4}
 
 @dataclass(frozen=True)
 class Molecules:
-    """Molecules, and for each kind of tuple those of each, as positions within the molecule.
+    """Molecules, with their tuples of each kind as positions within the molecule.
 
     Shapes: atoms.values (N, NUM_FEATURES + 3): element (one of ten), number of bonds (one of four), partial charge
-    (AM1-BCC, in quarters of e); coordinates in Å. tuples[kind].values (T, k).
+        (AM1-BCC, in quarters of e), and coordinates in Å. tuples[kind].values (T, k).
     """
 
     atoms: Ragged
@@ -37,7 +37,7 @@ class Molecules:
 
 
 def tuples_of(neighbours: list[list[int]], planar: set[int]) -> dict[str, list[tuple[int, ...]]]:
-    """Atoms; bonds, angles, torsions, each in one direction; impropers, a planar atom before its three neighbours."""
+    """Returns atoms; bonds, angles, torsions in one direction each; impropers, a planar atom before its neighbours."""
     bonds = [(i, j) for i, others in enumerate(neighbours) for j in others if i < j]
     return {
         "atoms": [(i,) for i in range(len(neighbours))],

@@ -20,7 +20,7 @@ except ImportError as error:
 
 
 def read(data: Path | None) -> tuple[Molecules, Tensor]:
-    """Returns the 642 molecules in the order of the data base, and their measured energies in kcal/mol, (642, 1)."""
+    """Returns the 642 molecules in the order of the database, and their measured energies in kcal/mol, (642, 1)."""
     database, structures = (file_at(data, place, URL + Path(place).name) for place in (DATABASE, STRUCTURES))
     rows = [line.split(";") for line in database.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     with tarfile.open(structures) as tar:
@@ -31,7 +31,7 @@ def read(data: Path | None) -> tuple[Molecules, Tensor]:
 
 
 def gathered(molecules: Sequence[tuple[Chem.Mol, list[float]]]) -> Molecules:
-    """RDKit's molecules, with the partial charges of their atoms."""
+    """Returns RDKit's molecules with the partial charges of their atoms."""
     found = [tuples_of([[b.GetIdx() for b in a.GetNeighbors()] for a in m.GetAtoms()], planar(m)) for m, _ in molecules]
     tuples = {
         kind: Ragged.from_sets([torch.tensor(of_one[kind], dtype=torch.long).view(-1, k) for of_one in found])
@@ -41,7 +41,7 @@ def gathered(molecules: Sequence[tuple[Chem.Mol, list[float]]]) -> Molecules:
 
 
 def planar(molecule: Chem.Mol) -> set[int]:
-    """Returns the atoms that RDKit takes for sp2."""
+    """Returns the atoms that are sp2 by RDKit."""
     sp2 = Chem.HybridizationType.SP2
     return {atom.GetIdx() for atom in molecule.GetAtoms() if atom.GetHybridization() == sp2}
 

@@ -1,9 +1,9 @@
-"""Five folds of FreeSolv: atoms alone, and with bonds, angles and torsions pooled by their groups.
+"""Five folds of FreeSolv: atoms alone, and with bonds, angles and torsions, each pooled by its group.
 
     python -m studies.experiments.freesolv.study [--data FOLDER] [--seeds 1]
 
-Every model has the same features of atoms, the same width and the same training, which no test molecule takes part in:
-a number of epochs that was fixed beforehand. Writes freesolv.json, .md and .png; resumes where it was cut.
+Every model has the same atom features, width and training, including the number of epochs, which was fixed beforehand.
+No test molecule takes part in training. Writes freesolv.json, .md and .png; resumes an interrupted run.
 """
 
 import argparse
@@ -32,11 +32,11 @@ KINDS = {
     "atoms, bonds, angles, torsions, impropers": ("atoms", "bonds", "angles", "torsions", "impropers"),
 }
 ROWS = [*((kinds, False) for kinds in KINDS), ("atoms, bonds, angles, torsions", True)]
-"""The kinds of tuples, and if their shapes are known."""
+"""The kinds of tuples, and whether their shapes are known."""
 
 
 def folds(targets: Tensor) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Folds that are alike in their energies."""
+    """Returns folds with similar distributions of energies."""
     strata = np.argsort(np.argsort(targets[:, 0].numpy(), kind="stable")) * STRATA // len(targets)
     return list(StratifiedKFold(NUM_FOLDS, shuffle=True, random_state=0).split(strata, strata))
 
@@ -44,7 +44,7 @@ def folds(targets: Tensor) -> list[tuple[np.ndarray, np.ndarray]]:
 def fit(
     molecules: Molecules, targets: Tensor, fold: int, kinds: str, with_shape: bool, seed: int, epochs: int = EPOCHS
 ) -> dict:
-    """Errors on the molecules of a fold, of a network trained on the others."""
+    """Returns the errors on the molecules of a fold, of a network trained on the others."""
     start = time.process_time()
     train, test = (torch.as_tensor(part) for part in folds(targets)[fold])
     torch.manual_seed(seed)
@@ -74,7 +74,7 @@ def fit(
 
 
 def summary(cells: list[dict], kinds: str, with_shape: bool) -> dict[str, float] | None:
-    """Over all folds, each molecule tested once a seed; the RMSE's standard error by folds."""
+    """Returns scores over all folds, with each molecule tested once per seed. The RMSE's error is over folds."""
     some = [cell for cell in cells if (cell["kinds"], cell["with_shape"]) == (kinds, with_shape)]
     if not some:
         return None
@@ -92,7 +92,7 @@ def summary(cells: list[dict], kinds: str, with_shape: bool) -> dict[str, float]
 
 
 def table(cells: list[dict]) -> str:
-    """Returns a row for each model."""
+    """Returns the table, with one row per model."""
     lines = [
         "| pooled | shapes | RMSE | MAE | RMSE in training | weights | folds | CPU seconds |",
         "|---|---|" + "---:|" * 6,
@@ -108,7 +108,7 @@ def table(cells: list[dict]) -> str:
 
 
 def plot(cells: list[dict], path: Path) -> None:
-    """RMSE by what is pooled: per fold, and over all folds with its standard error."""
+    """Draws the RMSE by kind of pooling: per fold, and over all folds with its standard error."""
     figure = Figure(figsize=(7.5, 2.9), layout="constrained")
     axes, labels = figure.subplots(), []
     for place, (kinds, with_shape) in enumerate(ROWS):
@@ -126,7 +126,7 @@ def plot(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Fits what is missing, and writes table and figure."""
+    """Fits the missing cells, and writes table and figure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="the folder that has freesolv/; else it is downloaded once")
     parser.add_argument("--seeds", type=int, default=1)

@@ -1,4 +1,4 @@
-"""The kernels that are compiled for GPUs, their tuples and numbers, and the step of each one's innermost loop."""
+"""The kernels that are compiled for GPUs, with their tuples and dtypes, and the step of each innermost loop."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,11 +32,11 @@ class Case:
     loads: int = 0
     """The loads from memory in a step of the innermost loop; 0 if no loop is counted."""
     num: int = 1
-    """Tuples, or elements' harmonics, that such a step is for."""
+    """The number of tuples, or of elements' harmonics, per such step."""
 
 
 def of_tuples() -> Iterator[Case]:
-    """Everything with tanh, and every other activation for k = 2 and where registers are scarcest."""
+    """Yields all cases with tanh, and every other activation for k = 2 and where registers are scarcest."""
 
     def case(dtype: str, k: int, increasing: bool, slopes: bool, activation: str, some: bool = False) -> Case:
         of = f" with slopes{', of some sets' if some else ''}" if slopes else ""
@@ -59,7 +59,7 @@ def of_tuples() -> Iterator[Case]:
 
 
 def of_series() -> Iterator[Case]:
-    """The passes of both kinds of tuples, of the series of tanh; and the other series where registers are scarcest."""
+    """Yields the passes of the series of tanh for both kinds of tuples, and others where registers are scarcest."""
     injective, increasing = series_injective, series_increasing
     for dtype, k in product(DTYPES, KS):
         end, constants = f"k={k} {dtype}", {"K": k, "FAMILY": TANH}
@@ -74,12 +74,12 @@ def of_series() -> Iterator[Case]:
             yield Case(f"chains {end}", increasing.chains, of_chains, dtype, k, each)
             of_slopes = {**of_chains, **cast}
             yield Case(f"slopes_by_chains {end}", increasing.slopes_by_chains, of_slopes, dtype, 2 * k, each)
-        for kind in KINDS if k > 1 else (False,):  # one position is of both kinds
+        for kind in KINDS if k > 1 else (False,):  # for one position, both kinds are the same
             constants = {"K": k, "INCREASING": kind}
             yield Case(f"extents {KINDS[kind]} {end}", series_plan.extents, constants, dtype)
     series = {(e.family, e.odd): activation for activation, e in sorted(EXPANSIONS.items())}
     for k, ((family, odd), activation) in product(KS, series.items()):
-        if k in (2, 4) or activation == "tanh":  # these read sums, which are in float32, and not elements
+        if k in (2, 4) or activation == "tanh":  # these read sums, which are float32, instead of elements
             end, constants = f"{activation} k={k}", {"K": k, "FAMILY": family, "ODD": odd}
             yield Case(f"partitions {end}", injective.partitions, constants)
             if k > 1:
@@ -102,7 +102,7 @@ def of_products() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """Yields all of them."""
+    """Yields all cases."""
     yield from of_tuples()
     yield from of_series()
     yield from of_products()

@@ -1,9 +1,8 @@
-"""The number of harmonics of an element that a thread should take at a time for k = 4.
+"""The number of an element's harmonics that a thread should compute at a time for k = 4.
 
     python -m studies.experiments.gpu.harmonics
 
-Prints, for compute capability 8.0, instructions for a harmonic of an element and what is spilled. docs/gpu-kernels.md
-quotes them.
+Prints instructions per harmonic of an element, and spills, for compute capability 8.0. docs/gpu-kernels.md quotes them.
 """
 
 from dataclasses import replace
@@ -15,7 +14,7 @@ NAMES = ("power_sums k=4 float32", "chains k=4 float32", "slopes_by_chains k=4 f
 
 
 def main():
-    """Compile each pass with one harmonic to four."""
+    """Compiles each pass with one to four harmonics."""
     print("| pass | harmonics | float32 | all | loads | registers | bytes spilled |")
     print("|---|---|---|---|---|---|---|")
     for case in of_series():

@@ -1,7 +1,7 @@
-"""Compiles every kernel for GPUs, without one, and reads what came out: ``python -m studies.experiments.gpu.kernels``.
+"""Compiles every kernel for GPUs, without a GPU, and reads the result: ``python -m studies.experiments.gpu.kernels``.
 
 Writes docs/results/gpu-kernels.json, one cell for each kernel, case and compute capability, and the page
-docs/gpu-kernels-table.md. Cells of kernels that are still the same are kept, but with --again.
+docs/gpu-kernels-table.md. Cells of unchanged kernels are kept, unless --again is given.
 """
 
 import hashlib
@@ -33,8 +33,10 @@ GPUS = {
     "A100": {"capability": 80, "processors": 108, "ghz": 1.41, "special": 16, "float32": 64, "issued": 128},
     "H100": {"capability": 90, "processors": 132, "ghz": 1.98, "special": 16, "float32": 128, "issued": 128},
 }
-"""Streaming multiprocessors, boost clock, and results a clock of each: NVIDIA's white papers (19.5 and 66.9 TFLOPS of
-float32), and the table of arithmetic throughput in the CUDA C++ Programming Guide."""
+"""Streaming multiprocessors, boost clock, and results per clock of each.
+
+The sources are NVIDIA's white papers (19.5 and 66.9 TFLOPS of float32), and the table of arithmetic throughput in the
+CUDA C++ Programming Guide."""
 
 NUMBERS = {"offsets": "*i64", "harmonics": "*i32", "wanted": "*i8"}
 IN_FLOAT32 = set(
@@ -45,7 +47,7 @@ FLOATS = {"kappa", "delta", "cut", "fewest", "max_enumerated", "alpha", "beta", 
 
 
 def type_of(argument, case):
-    """Triton's name of an argument's type."""
+    """Returns Triton's name of an argument's type."""
     if argument in case.constants:
         return "constexpr"
     if argument in OF_DTYPE or (argument == "means" and "products" in case.name):
@@ -64,13 +66,16 @@ def signature(case):
 
 
 def source(case):
-    """Returns a digest of all that a case is compiled from: texts, types and constants."""
+    """Returns a digest of everything that a case is compiled from: texts, types and constants."""
     of = texts(case.function), signature(case), case.constants, tuple_sums.OPTIONS, triton.__version__
     return hashlib.sha256(repr(of).encode()).hexdigest()[:12]
 
 
 def texts(kernel):
-    """The text of a kernel, and of what it calls and reads of ours (its ``cache_key`` depends on what came before)."""
+    """Returns the text of a kernel, and of our functions and constants that it uses.
+
+    Its ``cache_key`` would depend on earlier compilations.
+    """
     found, left = {}, [kernel]
     while left:
         each = left.pop()
@@ -93,7 +98,7 @@ def compile_case(case, capability):
 
 
 def read(compiled, case):
-    """Reads what a compiled kernel uses, and the instructions per step of one hidden unit in its innermost loop."""
+    """Returns the resources of a compiled kernel, and the instructions per step of one unit in its innermost loop."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
         file.flush()
@@ -113,7 +118,7 @@ def tool(program, *arguments):
 
 
 def innermost(code, case):
-    """Instructions for one step, by kind, of the loop that is in most others (the longest of several)."""
+    """Returns the instructions per step, by kind, of the most deeply nested loop (the longest of several)."""
     labels, instructions = {}, []
     for line in code.splitlines():
         if label := re.match(r"^(\.L_x_\d+):", line):
@@ -142,7 +147,7 @@ def kind(operation):
 
 
 def bound(instructions, gpu):
-    """Tuples of a hidden unit a second at most, in 10⁹, and by what."""
+    """Returns the most tuples of a hidden unit per second, in 10⁹, and the limiting resource."""
     clocks = {
         "special functions": instructions.get("special", 0) / gpu["special"],
         "float32": instructions.get("float32", 0) / gpu["float32"],
@@ -153,7 +158,7 @@ def bound(instructions, gpu):
 
 
 def page(cells):
-    """Returns the page of these cells."""
+    """Returns the page from these cells."""
     registers, shared = (max(cell[what] for cell in cells.values()) for what in ("registers", "shared"))
     spilled = sum(cell["spilled"] for cell in cells.values())
     triton_of = next(iter(cells.values()))["triton"]
@@ -199,7 +204,7 @@ def row(pair):
 
 
 def main():
-    """Compile what is not there yet, or has changed; all with --again."""
+    """Compiles the cases that are missing or have changed, or all with --again."""
     cells = json.loads(RESULTS.read_text()) if RESULTS.exists() and "--again" not in sys.argv else {}
     wanted = {name(case, capability): (case, capability) for case, capability in product(cases(), CAPABILITIES)}
     cells = {key: cell for key, cell in cells.items() if key in wanted and cell.get("source") == source(wanted[key][0])}

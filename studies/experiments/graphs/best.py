@@ -2,8 +2,8 @@
 
     python -m studies.experiments.graphs.best
 
-Each model has the same small grid of architectures and learning rates, and takes the one with the best mean validation
-micro-F1 over the first seeds; nothing is chosen by test vertices. Writes best.json, run by run, and best.md.
+Each model has the same small grid of architectures and learning rates. It takes the setting with the best mean
+validation micro-F1 over the first seeds. No choice depends on test vertices. Writes best.json, run by run, and best.md.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def cell(data: VertexData, model: str, seed: int, architecture: Architecture, sc
 
 
 def main() -> None:
-    """Runs what is missing, and writes the tables after every run."""
+    """Runs the missing cells, and writes the tables after every run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of the data sets")
     parser.add_argument("--out", type=Path, default=Path("docs/results/graphs"))

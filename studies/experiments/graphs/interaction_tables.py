@@ -54,7 +54,7 @@ that are drawn from do not sum to zero, as among a few neighbours: hence the row
 
 
 def table(cells: list[dict]) -> str:
-    """Returns the page: for each task and network what it scores, and the orders of the flexible ones."""
+    """Returns the page: the scores of each task and network, and the orders of the flexible networks."""
     tasks = list(dict.fromkeys(cell["task"] for cell in cells))
     lines = [ABOUT, SCORES]
     header = ("task", "network", "micro-F1", "− order 1", "cross entropy", "− order 1", "kept", "seeds")
@@ -91,7 +91,7 @@ def _kept(runs: list[dict]) -> str:
 
 
 def gain(differences: list[float]) -> str:
-    """Mean ± standard error."""
+    """Returns the mean ± standard error as text."""
     if len(differences) < 2:
         return "".join(f"{value:+.4f}" for value in differences)
     return f"{mean(differences):+.4f} ± {stdev(differences) / len(differences) ** 0.5:.4f}"

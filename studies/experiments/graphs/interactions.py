@@ -1,9 +1,9 @@
-"""The orders of interaction, 1, 2, 3 or more, in what a vertex's neighbours tell of its label.
+"""The orders of interaction, 1, 2, 3 or more, in the information of a vertex's neighbours on its label.
 
     python -m studies.experiments.graphs.interactions [--data ../shared/data] [--out docs/results/graphs]
 
-Trains networks that are of order 0, 1, 2, 3 in the neighbours, and two of any order, on real labels and on planted ones
-of a known order, and takes the orders of what the last two have learnt by ``interaction_order``. Writes
+Trains networks of order 0, 1, 2 and 3 in the neighbours, and two of any order. Labels are real, or planted ones of a
+known order. ``interaction_order`` measures the orders of what the last two networks have learnt. Writes
 interactions.json, run by run, and interactions.md.
 """
 
@@ -27,7 +27,7 @@ from studies.paper.graphs.train import loss_of, micro_f1
 
 NUM_PASSES = 10
 NUM_ELEMENTS = 4
-"""The size of the sets in ``interaction_order``: orders 1, 2, 3, and what remains, 4."""
+"""The size of the sets in ``interaction_order``: orders 1, 2, 3, and the remainder, 4."""
 NUM_VERTICES = 40
 NUM_CUBES = 100
 TRUTH = "truth"
@@ -35,7 +35,8 @@ TRUTH = "truth"
 
 @dataclass(frozen=True)
 class Setup:
-    """Labels planted of order ``planted``, or real ones; ``hidden``: their signs are in the words."""
+    """Planted labels of order ``planted``, or real ones. ``hidden``: the signs of vertices are hidden in their
+    words."""
 
     dataset: str
     schedule: Schedule
@@ -69,7 +70,7 @@ SETUPS = {
 
 
 def cell(task: Task, model: str, seed: int, schedule: Schedule) -> dict:
-    """Trains one network and scores it; of one that is of any order, the orders of what it has learnt."""
+    """Trains one network and scores it. For a network of any order, also measures the orders that it has learnt."""
     torch.manual_seed(np.random.SeedSequence((seed, *model.encode())).generate_state(1)[0].item())
     test = task.data.test
     if model == TRUTH:
@@ -94,7 +95,7 @@ Target = tuple[Callable[[int, Ragged], Tensor], Tensor]
 
 @torch.no_grad()
 def target_of(network: Reader, task: Task) -> Target:
-    """Returns a network's logits, less their mean over classes, which the softmax does not see."""
+    """Returns a network's logits minus their mean over classes, which the softmax ignores."""
 
     def target(vertex: int, sets: Ragged) -> Tensor:
         logits = network.read(task.own[vertex].expand(len(sets), -1), sets, exact=True).double()
@@ -117,9 +118,10 @@ def _orders(target: Target, task: Task, seed: int) -> dict:
 
 
 def orders(target: Target, task: Task, seed: int, near: bool) -> list[float]:
-    """The shares of orders 1, 2, 3 in the variance over sets of NUM_ELEMENTS, of the vertex's own neighbours or of all.
+    """Returns the shares of orders 1, 2, 3 in the variance over sets of NUM_ELEMENTS neighbours.
 
-    Of NUM_VERTICES test vertices that have as many neighbours, all outputs together: Σ V_j / Σ Var.
+    ``near``: True for the vertex's own neighbours, False for any vertices. The shares are of NUM_VERTICES test vertices
+    with enough neighbours, all outputs together: Σ V_j / Σ Var.
     """
     function, elements = target
     graph, test = task.data.graph, task.data.test
@@ -128,7 +130,7 @@ def orders(target: Target, task: Task, seed: int, near: bool) -> list[float]:
     for i in torch.randperm(len(several), generator=torch.Generator().manual_seed(seed))[:NUM_VERTICES].tolist():
         drawn_from = elements[graph.whole(several[i : i + 1]).values] if near else elements
         if (drawn_from == drawn_from[0]).all():
-            continue  # a constant, which has no variance to add
+            continue  # a constant has no variance to add
         vertex = several[i].item()
         found = interaction_order(
             lambda sets, v=vertex: function(v, sets), drawn_from, NUM_ELEMENTS, num_samples=NUM_CUBES, seed=vertex
@@ -139,7 +141,7 @@ def orders(target: Target, task: Task, seed: int, near: bool) -> list[float]:
 
 
 def main() -> None:
-    """Runs what is missing, and writes the page after every run."""
+    """Runs the missing cells, and writes the page after every run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of the data sets")
     parser.add_argument("--out", type=Path, default=Path("docs/results/graphs"))

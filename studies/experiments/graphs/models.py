@@ -1,4 +1,4 @@
-"""One network of torch_geometric's convolutions, into which each aggregation is plugged: baselines and ours."""
+"""One network of torch_geometric's convolutions, with exchangeable aggregation: baselines and ours."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from janossy.graph import JanossyAggregation, JanossySAGEConv
 
 
 class FirstNeighbours(SAGEConv):
-    """A SAGEConv that reads the first ``most`` edges of each vertex: its LSTM pads all others to the longest."""
+    """A SAGEConv that reads the first ``most`` edges of each vertex, because its LSTM pads all to the longest."""
 
     def __init__(self, d: int, most: int) -> None:
         super().__init__(d, d, aggr="lstm")
@@ -25,7 +25,7 @@ class FirstNeighbours(SAGEConv):
 
 
 def _pairs(d: int, num_hidden: int | None = None) -> JanossyAggregation:
-    """The exact average over all ordered pairs of neighbours, of d hidden units, or of fewer and a linear layer."""
+    """Returns the exact mean over all ordered pairs of neighbours, with d hidden units, or fewer and a linear layer."""
     hidden, out = (d, None) if num_hidden is None else (num_hidden, d)
     return JanossyAggregation(TupleMLP(2, d, hidden, out_features=out, activation="relu"), orderings=Tuples(2))
 
@@ -37,7 +37,7 @@ BASELINES: dict[str, Callable[[int], MessagePassing]] = {
     "SAGE mean, max": lambda d: SAGEConv(d, d, aggr=["mean", "max"]),
     "SAGE LSTM": lambda d: FirstNeighbours(d, 10),
 }
-"""torch_geometric's own, (N, d) -> (N, d). Its LSTM reads each neighbourhood in the order of its edges."""
+"""torch_geometric's own aggregations, (N, d) -> (N, d). Its LSTM reads a neighbourhood in the order of its edges."""
 
 OURS: dict[str, Callable[[int], MessagePassing]] = {
     "Janossy LSTM": lambda d: JanossySAGEConv(d, d, aggr=JanossyAggregation(LSTM(d, d))),
@@ -47,7 +47,7 @@ OURS: dict[str, Callable[[int], MessagePassing]] = {
     "mean, 16 Janossy pairs": lambda d: JanossySAGEConv(d, d, aggr=["mean", _pairs(d, 16)]),
     "mean, Janossy GRU": lambda d: JanossySAGEConv(d, d, aggr=["mean", JanossyAggregation(GRU(d, d))]),
 }
-"""LSTM and GRU by π-SGD: one random permutation of a neighbourhood a pass. Pairs are exact, of d hidden units or 16."""
+"""LSTM and GRU by π-SGD, with one random permutation per neighbourhood and pass. Pairs are exact, d or 16 units."""
 
 CONVOLUTIONS = BASELINES | OURS
 
@@ -59,7 +59,8 @@ def is_sampled(model: str) -> bool:
 
 @dataclass(frozen=True)
 class Architecture:
-    """``jump``: "cat" or "max" of all layers' outputs goes to the classifier (Jumping Knowledge), or only the last."""
+    """``jump``: "cat" or "max" of all layers' outputs for the classifier (Jumping Knowledge); None for the last
+    only."""
 
     hidden_features: int
     num_layers: int
@@ -69,7 +70,7 @@ class Architecture:
 
 
 class Network(nn.Module):
-    """Linear, ReLU and dropout; convolutions with ReLU, a residual connection and dropout; a linear classifier.
+    """Linear layer, ReLU and dropout; convolutions with ReLU, residual connection and dropout; linear classifier.
 
     Shapes: x (V, in_features), edges (2, E) sorted by target -> logits (V, num_classes).
     """

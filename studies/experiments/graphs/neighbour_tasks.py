@@ -1,4 +1,4 @@
-"""The tasks of a vertex and its neighbours: a data set's labels, or planted ones of a known order."""
+"""The tasks of a vertex and its neighbours: a data set's labels, or planted labels of a known order."""
 
 from dataclasses import dataclass, replace
 
@@ -9,14 +9,14 @@ from janossy import Ragged
 from studies.paper.graphs.datasets import VertexData
 
 SHARPNESS = 10.0
-"""The log-odds of a planted label where all products are 1."""
+"""The log-odds of a planted label if all products are 1."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """The features of a vertex itself, and as a neighbour; the data, with the task's labels.
+    """The features of vertices as themselves and as neighbours, and the data with the task's labels.
 
-    Shapes: own (V, d), neighbour (V, d'); of planted labels, signs (V,) of -1 and 1.
+    Shapes: own (V, d), neighbour (V, d'); for planted labels, signs (V,) of -1 and 1.
     """
 
     own: Tensor
@@ -28,10 +28,10 @@ class Task:
 
 
 def real(data: VertexData) -> Task:
-    """The data's own labels; a neighbour is its features and the mean of its own neighbours', so that two hops count.
+    """Returns the task of the data's own labels.
 
-    Words are scaled to a vector's length of √d. How many neighbours a vertex has is told to all networks, because pairs
-    and orders would tell it anyway.
+    A neighbour is its features and the mean of its own neighbours' features, so that two hops count. Words are scaled
+    to a vector's length of √d. All networks read the number of neighbours, because pairs and orders reveal it anyway.
     """
     x = data.x.to_dense()
     if data.x.is_sparse:
@@ -43,10 +43,11 @@ def real(data: VertexData) -> Task:
 
 
 def planted(data: VertexData, k: int, seed: int, hidden: bool) -> Task:
-    """Labels 0 and 1, of log-odds SHARPNESS · the mean over sets of k neighbours of the product of their signs.
+    """Returns the task of labels 0 and 1 with log-odds SHARPNESS · the mean product of signs over k neighbours.
 
-    A vertex's sign is a coin's, and its only feature; or, ``hidden``, on which side of the median it lies in the first
-    principal component of the data's features, and these are what is known: signs of neighbours are then alike.
+    The mean is over all sets of k neighbours. A vertex's sign is random, and its only feature. If ``hidden``, the sign
+    is the side of the median in the first principal component of the data's features. Those features are then known
+    instead, and signs of neighbours are similar.
     """
     generator = torch.Generator().manual_seed(seed)
     if hidden:
@@ -70,7 +71,7 @@ def planted_log_odds(signs: Tensor, data: VertexData, vertices: Tensor, k: int) 
 
 
 def mean_product(sets: Ragged, k: int) -> Tensor:
-    """The mean over all k elements of each set of their product, 0 where there are fewer: values (N,) -> (B,)."""
+    """Returns the mean product of all k elements of each set, or 0 for smaller sets: values (N,) -> (B,)."""
     padded, mask = sets.to_padded()
     sums = [padded.new_ones(len(padded)), *padded.new_zeros(k, len(padded))]  # elementary symmetric polynomials
     for column in padded.unbind(1):

@@ -9,21 +9,21 @@ from studies.experiments.graphs.training import Schedule
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs on a data set: every model with every setting from the first seeds, with the chosen one from all."""
+    """The runs on a data set: every model with every setting on the first seeds, and with the chosen one on all."""
 
     architectures: tuple[Architecture, ...]
     schedule: Schedule
     num_tuning_seeds: int
     num_seeds: int
     slow: tuple[str, ...] = ("SAGE LSTM", "Janossy LSTM", "mean, Janossy GRU")
-    """Models that are tuned on one seed and run from three."""
+    """Models that are tuned on one seed and run on three."""
     models: tuple[str, ...] = tuple(model for model in CONVOLUTIONS if "16" not in model)
     learning_rates: tuple[float, ...] = ()
-    """The learning rates that each model is tried with; by default the schedule's alone."""
+    """The learning rates to try with each model; by default only that of the schedule."""
 
     @property
     def settings(self) -> tuple[tuple[Architecture, Schedule], ...]:
-        """Every architecture with every learning rate."""
+        """All pairs of an architecture and a learning rate."""
         rates = self.learning_rates or (self.schedule.learning_rate,)
         return tuple(
             (architecture, replace(self.schedule, learning_rate=rate))
@@ -38,7 +38,7 @@ class Plan:
 
 
 def _heads(hidden_features: int, num_layers: int, dropouts: tuple[float, ...]) -> tuple[Architecture, ...]:
-    """Plain, and with residual connections and Jumping Knowledge, by dropout."""
+    """Returns plain architectures, and those with residual connections and Jumping Knowledge, by dropout."""
     return tuple(
         Architecture(hidden_features, num_layers, dropout, residual=jump is not None, jump=jump)
         for dropout in dropouts
@@ -76,7 +76,7 @@ PLANS = {
 
 
 def chosen(cells: list[dict], dataset: str, model: str) -> int | None:
-    """The number of the setting with the best mean validation micro-F1 over the first seeds, once all have been run."""
+    """Returns the setting with the best mean validation micro-F1 over the first seeds; None until all were run."""
     plan = PLANS[dataset]
     seeds, _ = plan.seeds(model)
     scores = [
@@ -89,6 +89,6 @@ def chosen(cells: list[dict], dataset: str, model: str) -> int | None:
 
 
 def runs_of(cells: list[dict], dataset: str, model: str, setting: int | None) -> list[dict]:
-    """By seed."""
+    """Returns the runs of a model and setting, by seed."""
     key = {"dataset": dataset, "model": model, "setting": setting}.items()
     return sorted((cell for cell in cells if key <= cell.items()), key=lambda cell: cell["seed"])

@@ -12,7 +12,7 @@ from studies.experiments.graphs.neighbour_tasks import Task
 from studies.paper.graphs.train import loss_of
 
 NUM_READ = 8
-"""The neighbours that are read at once, drawn anew each time: all pairs and triples of so many are cheap."""
+"""The number of neighbours that are read at once, sampled anew each time. Their pairs and triples are cheap."""
 
 EVALUATION_BATCH = 4096
 MAX_VALIDATION = 2000
@@ -24,7 +24,7 @@ MODELS = (*BOUNDED, *FLEXIBLE)
 
 @dataclass(frozen=True)
 class Schedule:
-    """The steps of training; the one with the least validation cross entropy is kept."""
+    """The steps of training. The step with the smallest validation cross-entropy is kept."""
 
     hidden_features: int
     dropout: float
@@ -36,11 +36,14 @@ class Schedule:
 
 
 class Reader(nn.Module):
-    """Logits A o + f̄(e_1, …, e_n) of a vertex and a set of neighbours, o = relu(B x), e_u = relu(C z_u + D o).
+    """The logits A o + f̄(e_1, …, e_n) of a vertex and its neighbours, with o = relu(B x), e_u = relu(C z_u + D o).
 
-    f̄ is, by ``model``, "0": nothing; "1", "2", "3": the mean of an MLP over all tuples of so many neighbours, which is
-    of that order in them; "GRU": a linear map of the mean last state over orders; "MLP of mean": relu and a linear map
-    of a mean as in "1". The last two are of any order.
+    ``model`` chooses f̄. The last two are of any order.
+
+    - "0": nothing
+    - "1", "2", "3": the mean of an MLP over all tuples of so many neighbours, which has that order in them
+    - "GRU": a linear map of the mean last state over orders
+    - "MLP of mean": relu and a linear map of a mean as in "1"
 
     Shapes: own (B, d), neighbours B sets of values (N, d') -> (B, num_classes).
     """
@@ -66,7 +69,7 @@ class Reader(nn.Module):
         return self.read(own, neighbours.with_values(self.neighbour(neighbours.values)))
 
     def read(self, own: Tensor, projected: Ragged, exact: bool = False) -> Tensor:
-        """Returns the logits, from neighbours C z_u; ``exact``: the GRU's mean over all orders."""
+        """Returns the logits from neighbours C z_u. ``exact`` averages the GRU over all orders."""
         own = self.dropout(self.own(own).relu())
         logits = self.rho(own)
         if self.pool is None:
@@ -105,7 +108,7 @@ def fit(network: Reader, task: Task, schedule: Schedule) -> dict:
 
 @torch.no_grad()
 def mean_logits(network: Reader, task: Task, vertices: Tensor, num_passes: int) -> Tensor:
-    """The mean over samples of neighbours (and orders) of the logits, which leaves their order in neighbours as it is.
+    """Returns the mean logits over samples of neighbours (and orders). Their order in the neighbours is unchanged.
 
     Shapes: vertices (B,) -> (B, num_classes).
     """

@@ -33,13 +33,13 @@ too few: the best epochs are among the last. A model without a row has not been 
 
 
 def _results(cells: list[dict], dataset: str) -> dict[str, list[dict]]:
-    """Returns the runs of each model's chosen setting, one a seed."""
+    """Returns the runs of each model's chosen setting, one per seed."""
     found = {model: runs_of(cells, dataset, model, chosen(cells, dataset, model)) for model in PLANS[dataset].models}
     return {model: runs for model, runs in found.items() if runs}
 
 
 def _best(results: dict[str, list[dict]], models: dict) -> str | None:
-    """By mean validation, among those of these models that were run from the most seeds."""
+    """Returns the best of these models by mean validation, among those that were run on the most seeds."""
     some = {model: runs for model, runs in results.items() if model in models}
     most = max(map(len, some.values()), default=0)
     return max(
@@ -50,7 +50,7 @@ def _best(results: dict[str, list[dict]], models: dict) -> str | None:
 
 
 def comparison(results: dict[str, list[dict]]) -> str:
-    """Ours against the best baseline, each chosen by validation, on the seeds that both have."""
+    """Returns the comparison of our best model and the best baseline, by validation, on the seeds that both have."""
     ours, baseline = _best(results, OURS), _best(results, BASELINES)
     if ours is None or baseline is None:
         return ""
@@ -66,7 +66,7 @@ def comparison(results: dict[str, list[dict]]) -> str:
 
 
 def table(cells: list[dict]) -> str:
-    """Says what was done; a table and a paired comparison per data set."""
+    """Returns the page: the method, and a table and a paired comparison per data set."""
     return "\n".join([ABOUT, *(line for dataset in PLANS for line in _section(cells, dataset))])
 
 

@@ -14,7 +14,7 @@ from studies.paper.graphs.train import loss_of, micro_f1
 
 @dataclass(frozen=True)
 class Schedule:
-    """An epoch reads each training graph once: one step a graph, in random order."""
+    """The schedule of training. An epoch reads each training graph once: one step per graph, in random order."""
 
     learning_rate: float
     weight_decay: float
@@ -24,7 +24,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Piece:
-    """A whole graph, and those of its vertices that count: their places and labels.
+    """A whole graph with the vertices that count, as positions and labels.
 
     Shapes: x (V, d), edges (2, E) sorted by target, vertices (B,), y (B,) or (B, c).
     """
@@ -36,7 +36,7 @@ class Piece:
 
 
 def pieces(data: VertexData, vertices: Tensor) -> list[Piece]:
-    """Returns the graphs that these vertices are of."""
+    """Returns the graphs of these vertices."""
     x = data.x.to_dense()
     edges = torch.stack((data.graph.neighbours, torch.arange(len(x)).repeat_interleave(data.graph.degrees)))
     if data.parts is None:
@@ -51,7 +51,7 @@ def pieces(data: VertexData, vertices: Tensor) -> list[Piece]:
 
 
 def fit(network: nn.Module, train: list[Piece], validation: list[Piece], schedule: Schedule) -> dict:
-    """Train in place and keep the weights of the epoch with the best validation micro-F1; of equals, the least loss."""
+    """Trains in place, and keeps the weights of the best validation micro-F1; of equal epochs, the smallest loss."""
     optimizer = torch.optim.Adam(
         network.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
     )
@@ -94,7 +94,7 @@ def score(network: nn.Module, split: list[Piece], num_passes: int) -> list[float
 
 @torch.no_grad()
 def _judge(network: nn.Module, split: list[Piece]) -> tuple[float, float]:
-    """Micro-F1 of one pass, and minus the loss."""
+    """Returns the micro-F1 of one pass, and minus the loss."""
     network.eval()
     y, logits = torch.cat([piece.y for piece in split]), _logits(network, split)
     return micro_f1(_probabilities(logits, y), y), -loss_of(logits, y).item()

@@ -1,4 +1,4 @@
-"""Canonical and learned orders: the measurements behind docs/orders.md. Each goes on where it was cut.
+"""Canonical and learned orders: the measurements of docs/orders.md. Interrupted runs resume.
 
 python -m studies.experiments.orders.two_coordinates   docs/results/orders/two_coordinates.md
 python -m studies.experiments.orders.arithmetic        … arithmetic.md

@@ -1,10 +1,10 @@
-"""Range and unique count (Section 4.1): a learned order beside π-SGD and sorting, on the same budget, of five seeds.
+"""Range and unique count (Section 4.1): a learned order beside π-SGD and sorting, with one budget and five seeds.
 
     python -m studies.experiments.orders.arithmetic
 
-Every model is an embedding, a GRU and a linear map, trained in as many steps in which f reads as many sequences: those
-of different sets, or four orders each of a quarter as many sets where the order is learned. Writes arithmetic.json, run
-by run, .md and .png.
+Every model is an embedding, a GRU and a linear map. All train for the same number of steps, in which f reads the same
+number of sequences. These are from different sets, or if the order is learned, four orders each of a quarter as many
+sets. Writes arithmetic.json, run by run, .md and .png.
 """
 
 import argparse
@@ -40,7 +40,7 @@ NAMES = {
 
 
 def orders(row: str, vocabulary: int) -> tuple[Orderings, nn.Module]:
-    """The orders of a row, and the loss that trains with them. Scores are at first all alike: orders are random."""
+    """Returns the orders of a row, and its training loss. All initial scores are equal, so that orders are random."""
     if row == "sorted":
         return Canonical(), nn.MSELoss()
     if row == "pi-sgd":
@@ -101,7 +101,7 @@ def _spread(values: list[float]) -> str:
 
 
 def draw_figure(cells: list[dict], path: Path) -> None:
-    """RMSE of every run, on a logarithmic axis."""
+    """Draws the RMSE of every run on a logarithmic axis."""
     figure = Figure(figsize=(9, 2.4), layout="constrained")
     for axes, name in zip(figure.subplots(1, len(TASK_NAMES), sharey=True), TASK_NAMES, strict=True):
         axes.set_xscale("log")
@@ -118,7 +118,7 @@ def draw_figure(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Runs what is missing, and writes page and figure."""
+    """Runs the missing cells, and writes page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     out = arguments.parse_args().out

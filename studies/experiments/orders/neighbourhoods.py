@@ -1,10 +1,15 @@
-"""Neighbourhoods in canonical orders on Cora: the comparison of Moore & Neville (2017) and PATCHY-SAN's order, small.
+"""Neighbourhoods in canonical orders on Cora: the comparison of Moore & Neville (2017) and PATCHY-SAN, on a small
+scale.
 
     python -m studies.experiments.orders.neighbourhoods [--data ../shared/data]
 
-Two layers, each [A x_v, GRU of the first K neighbours], in which the neighbours come by degree, PageRank, PageRank
-from the centre or betweenness, the most central first; in the mean over these four orders, of equal or of learned
-weights; or in random order (π-SGD, of which 20 passes are averaged). Writes neighbourhoods.json, .md and .png.
+Networks have two layers, each [A x_v, GRU of the first K neighbours]. Neighbours are ordered in one of three ways:
+
+- by degree, PageRank, PageRank from the centre or betweenness, the most central first
+- in the mean over these four orders, with equal or learned weights
+- at random (π-SGD, with 20 passes averaged)
+
+Writes neighbourhoods.json, .md and .png.
 """
 
 import argparse
@@ -38,7 +43,7 @@ NAMES = {
 
 
 def orders(row: str) -> Orderings:
-    """Returns the orderings of a row, by keys that are four centralities and then what breaks ties."""
+    """Returns the orderings of a row. Keys are four centralities, and then a tie-breaker."""
     if row == "random":
         return Sampled(1, k=K)
     if row == "reversed":
@@ -53,7 +58,7 @@ def rising_degree(keys: Tensor) -> Tensor:
 
 
 class Layer(nn.Module):
-    """[A x_v, f̄(neighbours)], of as many units each."""
+    """The layer [A x_v, f̄(neighbours)], with equally many units of both."""
 
     def __init__(self, in_features: int, row: str) -> None:
         super().__init__()
@@ -80,11 +85,11 @@ class Network(nn.Module):
 
 
 def keys_of(data: VertexData, file: Path) -> Tensor:
-    """The centralities of every edge's neighbour, and its number, which breaks ties; computed once, and kept."""
+    """Returns the centralities of every edge's neighbour, with its number as tie-breaker; computed once and cached."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         torch.save(neighbour_keys(data.graph, CENTRALITIES), file)
-    # Equal centralities differ by rounding; the vertex's own features would break ties too, at 1,433 columns.
+    # Equal centralities differ by rounding. The vertex's own features would also break ties, with 1,433 columns.
     centralities = torch.load(file, weights_only=True).round(decimals=9)
     return torch.cat((centralities, data.graph.neighbours[:, None]), 1)
 
@@ -152,7 +157,7 @@ def _spread(values: list[float], sign: str = "") -> str:
 
 
 def draw_figure(cells: list[dict], path: Path) -> None:
-    """The accuracy of every run."""
+    """Draws the accuracy of every run."""
     figure = Figure(figsize=(6.5, 2.8), layout="constrained")
     rows = {title: [c["test"] for c in cells if c["row"] == row] for row, title in NAMES.items()}
     colours = [strips.LEARNED if row == "weighed" else strips.GIVEN for row in NAMES]
@@ -161,7 +166,7 @@ def draw_figure(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Runs what is missing, and writes page and figure."""
+    """Runs the missing cells, and writes page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     arguments.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of planetoid/Cora")

@@ -1,4 +1,4 @@
-"""The strips that show runs: a line of dots per order, and a bar at their middle."""
+"""Strip plots of runs: a line of dots per order, with a bar at the middle."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,7 +14,7 @@ def strips(
     middle: Callable[[Sequence[float]], float],
     label: str,
 ) -> None:
-    """Draws the values of each row by its name, the first on top; ``label`` is that of the values."""
+    """Draws the values of each row by its name, the first on top. ``label`` names the values."""
     places = range(len(rows))
     for y, values, colour in zip(places, rows.values(), colours, strict=True):
         axes.plot(values, [y] * len(values), "o", color=colour, alpha=0.6)

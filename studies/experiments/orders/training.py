@@ -1,4 +1,4 @@
-"""One loop for networks over sets of one size, with orders that are given, drawn, or learned."""
+"""One training loop for networks on sets of one size, with given, sampled or learned orders."""
 
 import time
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from janossy.orderings import Learned
 
 @dataclass(frozen=True)
 class Plan:
-    """``num_rows`` sequences a step are read by f, whatever the orders: as many sets, or a share of them, each m times.
+    """A plan in which f reads ``num_rows`` sequences per step: of that many sets, or of fewer sets m times each.
 
-    ``rate`` is that of Adam for the network and ``scorer_rate`` for the scorer, at the top of one cycle.
+    ``rate`` is Adam's for the network, and ``scorer_rate`` for the scorer, at the top of one cycle.
     """
 
     steps: int
@@ -30,7 +30,7 @@ def batch_of(x: Tensor, which: Tensor) -> Ragged:
 
 
 def fit(network: JanossyNetwork, loss: nn.Module, x: Tensor, y: Tensor, plan: Plan, seed: int) -> float:
-    """Trains; the seconds of this process's processor. A loss of m draws gets a batch of num_rows / m sets."""
+    """Trains, and returns the CPU seconds of this process. A loss of m samples has batches of num_rows / m sets."""
     generator = torch.Generator().manual_seed(seed)
     orderings = network.pooling.orderings
     scorer = list(orderings.scorer.parameters()) if isinstance(orderings, Learned) else []
@@ -59,7 +59,7 @@ def fit(network: JanossyNetwork, loss: nn.Module, x: Tensor, y: Tensor, plan: Pl
 
 
 def kendall(scores: Tensor, truth: Tensor) -> float:
-    """The mean of Kendall's tau over sets, scores and truth (num, n): 1 for the same order, -1 for its reverse."""
+    """Returns the mean Kendall's tau over sets, scores and truth (num, n): 1 for equal orders, -1 for reversed ones."""
     pairs = (scores[:, :, None] - scores[:, None]).sign() * (truth[:, :, None] - truth[:, None]).sign()
     n = scores.shape[1]
     return float(pairs.sum() / (len(scores) * n * (n - 1)))

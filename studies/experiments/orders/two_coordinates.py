@@ -1,10 +1,10 @@
-"""The paper's two coordinates (Section 2.1): what an order by the wrong one costs; whether the right one is learned.
+"""The paper's two coordinates (Section 2.1): the cost of the wrong order, and whether the right one is learned.
 
     python -m studies.experiments.orders.two_coordinates
 
-Elements are pairs (a, b), uniform on [-1, 1]²; the target is a_(1) − a_(2) + a_(3) − …, in the order of b. A GRU reads
-a and b of each element, in the order of b ("right"), of a ("wrong"), at random, or in an order that is learned from a
-scorer that starts as a. Writes two_coordinates.json, cell by cell, .md and .png.
+Elements are pairs (a, b), uniform on [-1, 1]². The target is a_(1) − a_(2) + a_(3) − …, in the order of b. A GRU reads
+a and b of each element. The order is that of b ("right"), that of a ("wrong"), random, or learned from a scorer that
+starts as a. Writes two_coordinates.json, cell by cell, .md and .png.
 """
 
 import argparse
@@ -39,14 +39,14 @@ NAMES = {
 
 
 def draw(num: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Sets (num, N, 2) and targets (num,)."""
+    """Samples sets (num, N, 2), and returns them with targets (num,)."""
     x = torch.rand(num, N, 2, generator=torch.Generator().manual_seed(seed)) * 2 - 1
     in_order = x[..., 0].gather(1, x[..., 1].argsort(1))
     return x, in_order @ torch.tensor([1.0, -1.0]).repeat(N)[:N]
 
 
 def scorer_of_a() -> nn.Module:
-    """Returns a network that scores elements by a, which is of no help, and can learn any other score."""
+    """Returns a network that scores elements by a, which is useless, and that can learn any other score."""
     scorer = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
     optimizer = torch.optim.Adam(scorer.parameters(), 1e-2)
     for _ in range(300):
@@ -114,7 +114,7 @@ def table(cells: list[dict]) -> str:
 
 
 def draw_figure(cells: list[dict], path: Path) -> None:
-    """R² of every run."""
+    """Draws the R² of every run."""
     figure = Figure(figsize=(6.5, 2.6), layout="constrained")
     rows = {NAMES[row]: [c["r2"] for c in cells if c["row"] == row] for row in ROWS}
     colours = [strips.LEARNED if row in LEARNED else strips.GIVEN for row in ROWS]
@@ -123,7 +123,7 @@ def draw_figure(cells: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Runs what is missing, and writes page and figure."""
+    """Runs the missing cells, and writes page and figure."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/orders"))
     out = arguments.parse_args().out

@@ -1,4 +1,4 @@
-"""The measurements behind docs/sampling.md: how many permutations?
+"""The measurements of docs/sampling.md on the number of permutations.
 
     python -m studies.experiments.sampling.networks      trains what the others measure: about 20 minutes on two cores
     python -m studies.experiments.sampling.variance      docs/results/sampling/variance.md: every scheme
@@ -13,5 +13,5 @@
     python -m studies.experiments.sampling.covariance    … covariance.md: what the designs are made for
     python -m studies.experiments.sampling.designs       src/janossy/orderings/designs.json
 
-They need the extra ``dev``, and, for PPI-GO, a folder with ppi/ppi.npz (--data).
+They need the extra ``dev``, and for PPI-GO a folder with ppi/ppi.npz (--data).
 """

@@ -1,9 +1,10 @@
-"""The orders of the tasks' targets, and the order-sensitivity that the trained networks still have.
+"""The orders of the tasks' targets, and the remaining order-sensitivity of the trained networks.
 
     python -m studies.experiments.sampling.audit [--networks results/sampling] [--out docs/results/sampling]
 
-Writes ``interaction_order.json`` and ``.md`` on the five arithmetic tasks; and, where ``networks.py`` has trained them,
-``sensitivity.json`` and ``.md`` on the networks of seed 0, with a plot of one.
+Writes ``interaction_order.json`` and ``.md`` on the five arithmetic tasks. If ``networks.py`` has trained networks,
+also
+writes ``sensitivity.json`` and ``.md`` on those of seed 0, with a plot of one.
 """
 
 import argparse
@@ -38,9 +39,7 @@ class Audit:
     within: float
     between: float
     error_share: float
-    """The share of the squared error of one permutation's prediction that averaging over permutations would take
-    away.
-    """
+    """The share of the squared error of one permutation's prediction that averaging over permutations would remove."""
     rmse_of_one: float
     median_deviation: float
     median_worst_sampled: float
@@ -50,7 +49,7 @@ class Audit:
 
 
 def orders_of(task: Task) -> InteractionOrder:
-    """Returns the orders of a task's own targets, with its own size of sets and its vocabulary."""
+    """Returns the orders of a task's own targets, for its own set size and vocabulary."""
 
     def target(sets: Ragged) -> torch.Tensor:
         return task.target(sets.values.view(len(sets), task.num_integers))
@@ -60,7 +59,7 @@ def orders_of(task: Task) -> InteractionOrder:
 
 
 def write_orders(out: Path) -> None:
-    """``interaction_order.json`` and ``.md``."""
+    """Writes ``interaction_order.json`` and ``.md``."""
     results = {name: orders_of(task) for name, task in TASKS.items()}
     columns = ("shares", "standard_error", "cumulative", "cumulative_standard_error", "variance", "num_evaluations")
     kept = {
@@ -101,7 +100,7 @@ def _least_rmse(result: InteractionOrder, k: int) -> str:
 
 
 def write_sensitivity(out: Path, networks: Path, data: Path) -> None:
-    """``sensitivity.json`` and ``.md``, and the plot."""
+    """Writes ``sensitivity.json`` and ``.md``, and the plot."""
     audits = []
     for task in ARITHMETIC:
         for function in FUNCTIONS:
@@ -156,7 +155,7 @@ def _audit(task: str, function: str, out: Path, networks: Path, data: Path) -> A
     )
     if (task, function) == PLOTTED:
         result.plot(out / _plot_name())
-    # The same permutations: the audit draws them first.
+    # The same permutations, because the audit samples them first.
     mean = predict(trained.network, trained.sets, generator=torch.Generator().manual_seed(0), **arguments).mean
     within = result.within.item()
     squared_error = (mean - trained.targets).square().mean().item() + within * (1 - 1 / NUM_PERMUTATIONS)
@@ -186,7 +185,7 @@ def _name(task: str) -> str:
 
 
 def _percent(share: float, error: float) -> str:
-    # Adding zero: a rounded -0.00 reads 0.00.
+    # Adding zero turns a rounded -0.00 into 0.00.
     return f"{round(100 * share, 2) + 0.0:.2f} ± {100 * error:.2f}"
 
 

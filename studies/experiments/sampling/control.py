@@ -3,7 +3,7 @@
     python -m studies.experiments.sampling.control [--out docs/results/sampling]
 
 1. ``ControlVariate``: a surrogate of the last k elements, fitted on the training side and measured on test sets.
-2. ``CachedMean``: the mean over neighbours, of a few of them, on PPI-GO, with and without a history.
+2. ``CachedMean``: the mean over a few neighbours on PPI-GO, with and without a history.
 
 Writes control.json and control.md.
 """
@@ -51,7 +51,7 @@ RATE = 5e-3
 
 
 def surrogates(networks: Path, data: Path, graph: PPI) -> list[dict[str, Any]]:
-    """Returns the variance left by surrogates, for each task, function and k; means over the seeds, and their range."""
+    """Returns the variance left by surrogates, per task, function and k: means over the seeds, and their range."""
     found = []
     for task in (*ARITHMETIC, GRAPH):
         for function in FUNCTIONS:
@@ -71,7 +71,7 @@ def surrogates(networks: Path, data: Path, graph: PPI) -> list[dict[str, Any]]:
 
 
 def _untrained(network: JanossyNetwork) -> JanossyNetwork:
-    """The same with other weights in f: its output depends on the order in a way that no training has lessened."""
+    """Returns a copy with other weights in f, whose order-dependence no training has reduced."""
     torch.manual_seed(0)
     network = deepcopy(network)
     network.pooling.f.reset_parameters()
@@ -79,7 +79,7 @@ def _untrained(network: JanossyNetwork) -> JanossyNetwork:
 
 
 def _measured(task: str, trained: Trained, seed: int, graph: PPI) -> list[dict[str, float]]:
-    """For each k: the variance within sets that a surrogate leaves, the least that one could, and its time."""
+    """Returns, per k, the within-set variance that a surrogate leaves, the least possible one, and the time."""
     network, sets, generator = trained.network.eval(), trained.sets, torch.Generator().manual_seed(seed)
     if task == GRAPH:
         chosen = torch.randperm(len(graph.train), generator=generator)[:NUM_FITTED]
@@ -119,7 +119,7 @@ def _measured(task: str, trained: Trained, seed: int, graph: PPI) -> list[dict[s
 
 
 def _reshuffled(bucket: Bucket, k: int, generator: torch.Generator) -> Bucket:
-    """Other permutations with the same last k elements: outputs of both covary by what those k explain."""
+    """Returns other permutations with the same last k elements. The covariance of outputs is what those k explain."""
     split = max(0, bucket.length - k)
     first, last = bucket.local[..., :split], bucket.local[..., split:]
     order = torch.rand(first.shape, generator=generator).argsort(-1)
@@ -132,7 +132,7 @@ def _centred(outputs: Tensor, num_sets: int) -> Tensor:
 
 
 def _seconds(*runs: Callable[[], object]) -> list[float]:
-    """Returns the median of each, interleaved."""
+    """Returns the median seconds of each run, interleaved."""
     taken: list[list[float]] = [[] for _ in runs]
     for _ in range(1 + TIMED_RUNS):
         for run, times in zip(runs, taken, strict=True):
@@ -146,7 +146,7 @@ def _seconds(*runs: Callable[[], object]) -> list[float]:
 
 
 class Neighbours(nn.Module):
-    """Labels of a vertex from its own features and the mean of f over its neighbours'."""
+    """A network of a vertex's labels from its own features and the mean of f over its neighbours'."""
 
     def __init__(self, graph: PPI, num: int) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ def neighbour_ids(graph: PPI, vertices: Tensor) -> Ragged:
 
 
 def histories(graph: PPI) -> list[dict[str, Any]]:
-    """With and without a history, and with all neighbours."""
+    """Returns the results with a history, without one, and with all neighbours."""
     found = []
     for num, remembers in (*product(NUMS, (True, False)), (ALL, False)):
         found.append(_trained_with(graph, num, remembers))
@@ -212,8 +212,9 @@ def _loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _variance_ratio(network: Neighbours, graph: PPI, num: int, generator: torch.Generator) -> float:
-    """Returns the variance of the pooled vectors of 2000 sets, sampled without replacement: with history, over
-    without.
+    """Returns the variance ratio of the pooled vectors of 2000 sets, with history over without.
+
+    Neighbours are sampled without replacement.
     """
     ids = neighbour_ids(graph, graph.train[torch.randperm(len(graph.train), generator=generator)[:2000]])
     y = network.pooling.f(graph.features[ids.values][:, None])
@@ -229,7 +230,7 @@ def _variance_ratio(network: Neighbours, graph: PPI, num: int, generator: torch.
 
 
 def tables(found: dict[str, Any]) -> str:
-    """Writes the tables as Markdown."""
+    """Returns the tables as Markdown."""
     lines = [
         "# What control variates save\n",
         f"By `python -m studies.experiments.sampling.control`, in {found['seconds']:.0f} s on one core.\n",

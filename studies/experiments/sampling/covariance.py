@@ -1,12 +1,15 @@
-"""The sensitivity of a trained recurrence to parts of an order: the model that the designs are made for.
+"""The sensitivity of a trained recurrence to parts of an order: the model for which the designs are made.
 
     python -m studies.experiments.sampling.covariance
 
-For the GRUs and LSTMs of range and variance, seeds 0 and 1: y_π is the output less its mean over permutations, and
-E[y_π·y_π′] is regressed, with coefficients that are not negative, on the kernels of the components of
-``studies.experiments.sampling.designs``, each 1 at π = π′. Writes covariance.json and covariance.md. The designs were
-made for ``SHARES``, means over these networks of a first fit, whose components also had "first two" and "neighbours in
-either order" (0.00 and 0.01 of the variance).
+The networks are GRUs and LSTMs of range and variance, seeds 0 and 1. y_π is the output minus its mean over
+permutations.
+E[y_π·y_π′] is regressed on the kernels of the components of ``studies.experiments.sampling.designs``, each 1 at π = π′.
+Coefficients are not negative. Writes covariance.json and covariance.md.
+
+The designs were made for ``SHARES``: means over these networks of an earlier fit. Its components also had "first two"
+and
+"neighbours in either order" (0.00 and 0.01 of the variance).
 """
 
 import numpy as np
@@ -41,7 +44,7 @@ def shares(trained: Trained) -> dict[str, float]:
             products = vectors * np.roll(vectors, shift, axis=0)
             kernels = np.add.reduceat(products, starts[:-1], axis=1)
             gram += kernels.T @ kernels
-            # Less their own mean, m outputs of one set correlate by -1 / (m - 1).
+            # Minus their own mean, m outputs of one set correlate by -1 / (m - 1).
             right += kernels.T @ (some_y * np.roll(some_y, shift) + 1 / (NUM_PERMUTATIONS - 1))
     root = np.linalg.cholesky(gram + 1e-9 * np.trace(gram) * np.eye(len(gram)))
     found, _ = nnls(root.T, np.linalg.solve(root, right))
@@ -49,7 +52,7 @@ def shares(trained: Trained) -> dict[str, float]:
 
 
 def table(cells: list[dict]) -> str:
-    """Shares of each network, their mean, and those that the designs were made for."""
+    """Returns the shares of each network, their mean, and those for which the designs were made."""
     names = [f"{c['task']} {c['function'].upper()} {c['seed']}" for c in cells]
     lines = ["| component | " + " | ".join(names) + " | mean | designs |", "|---|" + "---|" * (len(names) + 2)]
     for component in cells[0]["shares"]:
@@ -60,7 +63,7 @@ def table(cells: list[dict]) -> str:
 
 
 def main() -> None:
-    """Fits what is missing, and writes the table."""
+    """Fits the missing cells, and writes the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "covariance.json", "python -m studies.experiments.sampling.covariance")
     for task in ARITHMETIC:

@@ -2,8 +2,10 @@
 
     python -m studies.experiments.sampling.coverage
 
-2,000 test sets of each network, five seeds, one prediction each. The truth is the mean over all 120 orders of 5
-integers, or, of 10 integers and of neighbourhoods, over 4,000 further permutations. Writes coverage.json and .md.
+There are 2,000 test sets of each network, five seeds, and one prediction each. For 5 integers, the truth is the mean
+over
+all 120 orders. For 10 integers and neighbourhoods, it is the mean over 4,000 further permutations. Writes coverage.json
+and .md.
 """
 
 from argparse import Namespace
@@ -19,12 +21,12 @@ from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, GRAPH, 
 NUM_SETS, NUM_PERMUTATIONS, CONFIDENCE = 2000, 20, 0.95
 NUM_FOR_TRUTH = 4000
 SMALL = 40
-"""The graph's sets of up to this many neighbours, whose truth is affordable, and ten of their outputs."""
+"""The largest neighbourhoods of the graph, for which the truth is affordable, with ten of their outputs."""
 
 
 @torch.no_grad()
 def truth(trained: Trained, sets: Ragged) -> torch.Tensor:
-    """Returns the mean over all permutations, or nearly."""
+    """Returns the mean over all permutations, or a close estimate."""
     if max(sets.sizes) <= 5:
         rows = trained.network.rows(sets, orderings=AllPermutations())
         return trained.link(rows.values).unflatten(0, (len(sets), -1)).mean(1)
@@ -36,7 +38,7 @@ def truth(trained: Trained, sets: Ragged) -> torch.Tensor:
 
 
 def cell(trained: Trained, num_outputs: int | None) -> dict:
-    """For every scheme: the share of intervals that hold, and the median half width over that of "independent"."""
+    """Returns, per scheme, the share of intervals that hold, and the median half width relative to "independent"."""
     torch.manual_seed(1)
     sets, network = trained.sets, trained.network
     true = torch.cat([truth(trained, sets[b : b + 100]) for b in range(0, len(sets), 100)])[:, :num_outputs]
@@ -57,7 +59,7 @@ def cell(trained: Trained, num_outputs: int | None) -> dict:
 
 
 def table(cells: list[dict]) -> str:
-    """Coverage in percent, mean and range over seeds; half widths and errors relative to independent permutations."""
+    """Returns coverage in percent, mean and range over seeds, with half widths and errors relative to independent."""
     schemes = list(cells[0]["found"])
     lines = ["| network | | " + " | ".join(schemes) + " |", "|---|---|" + "---|" * len(schemes)]
     blocks = [str(cells[-1]["found"][s]["blocks"]) for s in schemes]
@@ -77,7 +79,7 @@ def _range(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and writes the table."""
+    """Measures the missing cells, and writes the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "coverage.json", "python -m studies.experiments.sampling.coverage")
     for seed in range(options.seeds):

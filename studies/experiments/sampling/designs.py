@@ -1,14 +1,15 @@
-"""Designs of permutations to draw together, whose mean varies least, found by simulated annealing.
+"""Designs of permutations that are sampled together, with the smallest variance of the mean, by simulated annealing.
 
     python -m studies.experiments.sampling.designs
 
-writes src/janossy/orderings/designs.json: for each number of elements up to 16, designs of several sizes. The scheme
-"designed" names the elements at random, which makes each permutation uniform; what a design decides is how the
-permutations of one draw relate to each other.
+Writes src/janossy/orderings/designs.json: for each number of elements up to 16, designs of several sizes. The scheme
+"designed" names the elements at random, which makes each permutation uniform. A design decides only how the
+permutations
+of one sample relate to each other.
 
-It is to be good for networks whose covariance of f(h_π) and f(h_π′), a function of the permutation that leads from π to
-π′, is a mixture of the components below. ``studies.experiments.sampling.covariance`` fits their shares to trained GRUs
-and LSTMs. The variance of a design's mean is then the squared length of its mean feature vector.
+A design suits networks for which the covariance of f(h_π) and f(h_π′) is a mixture of the components below. It is a
+function of the permutation that leads from π to π′. ``studies.experiments.sampling.covariance`` fits the components'
+shares to trained GRUs and LSTMs. The variance of a design's mean is then the squared length of its mean feature vector.
 """
 
 import argparse
@@ -31,9 +32,7 @@ SHARES = {
     "direct neighbours": 0.027,
     "next but one": 0.019,
 }
-"""Shares of the variance over permutations: means over what ``covariance`` finds for networks of seeds 0 and 1,
-rounded.
-"""
+"""The shares of the variance over permutations: rounded means of what ``covariance`` finds for seeds 0 and 1."""
 
 MAX_ELEMENTS = 16
 SIZES = (4, 6, 8, 10, 12, 16, 20, 32)
@@ -46,9 +45,9 @@ def bounds(n: int) -> np.ndarray:
 
 
 def positions(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal polynomials of the place (n, 5), 0 where n is too small; and four (n, n) functions of two places.
+    """Returns orthonormal polynomials of the place (n, 5), and four functions (n, n) of two places.
 
-    Each of the latter has mean 0 and sum of squares 1 over pairs of places.
+    Polynomials are 0 if n is too small. Each function has mean 0 and sum of squares 1 over pairs of places.
     """
     t = np.linspace(-1, 1, n)
     polynomials = np.zeros((n, 5))
@@ -66,7 +65,7 @@ def positions(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @numba.njit(cache=True)
 def features(order, polynomials, pairs, starts, shares, out):
-    """Writes the features of one order of n elements: inner products of two orders' features are their covariance."""
+    """Writes the features of one order of n elements. Their inner products are the covariance of two orders."""
     n = len(order)
     place = np.empty(n, np.int64)
     for j in range(n):
@@ -96,7 +95,7 @@ def features(order, polynomials, pairs, starts, shares, out):
 
 @numba.njit(cache=True)
 def anneal(rows, polynomials, pairs, starts, shares, steps, seed):
-    """Exchange two elements of a row at a time, to lessen the length of the sum of all rows' features."""
+    """Exchanges two elements of a row at a time, to reduce the length of the sum of all rows' features."""
     np.random.seed(seed)
     m, n = rows.shape
     vectors = np.zeros((m, starts[-1]))
@@ -141,7 +140,7 @@ def vectors_of(rows: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def design(n: int, size: int, steps: int, seed: int) -> np.ndarray:
-    """Permutations (size, n), ordered so that the first few of them, too, vary little together."""
+    """Returns permutations (size, n), ordered so that the means of the first few of them also vary little."""
     shares = np.array(list(SHARES.values()))
     rng = np.random.default_rng((seed, n, size))
     start = np.argsort(rng.random((size, n)), axis=1)
@@ -155,15 +154,16 @@ def design(n: int, size: int, steps: int, seed: int) -> np.ndarray:
 
 
 def variance(rows: np.ndarray) -> float:
-    """Returns the variance of the mean of f over these rows, relative to as many independent ones; the unexplained
-    share is not in it.
+    """Returns the variance of the mean of f over these rows, relative to independent rows.
+
+    The unexplained share is not included.
     """
     total = vectors_of(rows, np.array(list(SHARES.values()))).sum(0)
     return float(total @ total) / len(rows)
 
 
 def main() -> None:
-    """Finds all designs, the best of several runs of the annealing each, and writes them."""
+    """Finds all designs, each the best of several annealing runs, and writes them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--steps", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=3)

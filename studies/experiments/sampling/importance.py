@@ -1,9 +1,9 @@
-"""The gain of importance sampling of elements, and its harm: variance against that of uniform sampling.
+"""The gain and harm of importance sampling of elements: its variance against that of uniform sampling.
 
     python -m studies.experiments.sampling.importance [--data ../shared/data] [--out docs/results/sampling]
 
-Writes ``importance.json`` and ``.md``. Variances are exact, by all tuples of k elements of each set; the same ratio is
-then measured through ``JanossyPooling`` with ``ImportanceSampled``, as a check. Less than a minute.
+Writes ``importance.json`` and ``.md``. Variances are exact, over all tuples of k elements of each set. As a check, the
+same ratio is then measured through ``JanossyPooling`` with ``ImportanceSampled``. Less than a minute.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from studies.experiments.sampling.networks import PPI
 NUM_SETS = 60
 NUM_CALLS = 100
 NUM_ROWS = 10
-"""Rows of each set in each call that is measured; variances are inversely proportional to it."""
+"""The rows of each set in each measured call. Variances are inversely proportional to this number."""
 
 SIZES = {1: 50, 2: 20, 3: 10}
 PPI_DEGREES = {1: (30, 100), 2: (15, 25)}
@@ -34,7 +34,7 @@ OUT_FEATURES = 30
 
 @dataclass(frozen=True)
 class Result:
-    """Variance of one row's value, ImportanceSampled over uniform, of each set; and that ratio measured."""
+    """The variance of one row's value, ImportanceSampled over uniform, for each set, and the measured ratio."""
 
     k: int
     elements: str
@@ -47,7 +47,7 @@ class Result:
     worse: float
     """The share of the sets whose variance rises."""
     median_without_replacement: float
-    """Against uniform rows without a common element, that together hold about half of the set."""
+    """The median ratio to uniform rows without common elements that together hold about half of the set."""
     mean: float
     measured: float
     standard_error: float
@@ -55,12 +55,12 @@ class Result:
 
 
 def gaussian(n: int) -> Tensor:
-    """Standard normal features."""
+    """Samples standard normal features."""
     return torch.randn(n, 4)
 
 
 def lognormal(n: int) -> Tensor:
-    """Directions as those of ``gaussian``, norms times exp(1.5 z)."""
+    """Samples features with the directions of ``gaussian``, and norms times exp(1.5 z)."""
     return torch.randn(n, 4) * (1.5 * torch.randn(n, 1)).exp()
 
 
@@ -80,7 +80,7 @@ def draw(elements: str, k: int, data: Path) -> Ragged:
 
 
 def function(name: str, k: int, in_features: int) -> nn.Module:
-    """With its weights as initialised."""
+    """Returns the function of this name with initial weights."""
     torch.manual_seed(1)
     if name == "product":
         return TupleProduct(k, in_features, OUT_FEATURES, g=lambda j: nn.Linear(in_features, OUT_FEATURES, bias=False))
@@ -97,14 +97,14 @@ def tuples(n: int, k: int) -> Tensor:
 
 @cache
 def disjoint(n: int, k: int) -> Tensor:
-    """Returns, of all pairs of tuples, those without a common element, as shares that sum to 1."""
+    """Returns weights of all pairs of tuples that are equal for pairs without a common element, and sum to 1."""
     chosen = torch.nn.functional.one_hot(tuples(n, k), n).sum(1).double()
     pairs = (chosen @ chosen.T == 0).double()
     return pairs / pairs.sum()
 
 
 def variances(f: nn.Module, x: Tensor, orderings: ImportanceSampled) -> tuple[float, float, float]:
-    """E‖y − ȳ‖² of one row, uniform and importance-sampled; and the covariance of two disjoint uniform rows."""
+    """Returns E‖y − ȳ‖² of one row, uniform and importance-sampled, and the covariance of two disjoint rows."""
     n, k = len(x), orderings.k
     assert k is not None
     rows = tuples(n, k)
@@ -163,7 +163,7 @@ def weights_named(name: str, f: nn.Module) -> Callable[[Tensor], Tensor]:
 
 
 def cases(data: Path) -> list[Result]:
-    """Returns all rows of the table; those of PPI-GO where its data is."""
+    """Returns all rows of the table; those of PPI-GO only if its data exist."""
     results: list[Result] = []
     graph = ["PPI-GO"] if (data / "ppi" / "ppi.npz").exists() else []
     for k in SIZES:
@@ -207,7 +207,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def main() -> None:
-    """Measures and write."""
+    """Measures all cases, and writes the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling"))
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))

@@ -1,10 +1,11 @@
-"""The networks that the sampling schemes are measured on: trained here, five seeds each, and kept on disk.
+"""The networks on which sampling schemes are measured: trained here with five seeds each, and kept on disk.
 
     python -m studies.experiments.sampling.networks [--data ../shared/data] [--seeds 5] [--networks results/sampling]
 
-GRUs and LSTMs by π-SGD on two arithmetic tasks (range of 5 integers, variance of 10; the quick preset), and on a graph
-task: PPI-GO, a vertex's labels from the set of its neighbours, one layer. PPI-GO has the graphs and features of
-GraphSAGE's PPI and other labels in the place of the original ones.
+GRUs and LSTMs are trained by π-SGD on two arithmetic tasks (range of 5 integers, variance of 10; the quick preset). The
+graph task is PPI-GO: a vertex's labels from the set of its neighbours, with one layer. PPI-GO has the graphs and
+features
+of GraphSAGE's PPI, and other labels in place of the original ones.
 """
 
 import argparse
@@ -32,9 +33,9 @@ BATCH = 256
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained network, sets that are new to it, and the meaning of its outputs.
+    """A trained network with new sets, and the meaning of its outputs.
 
-    ``link`` maps outputs to predictions, and ``targets`` are those of the sets, in the units of the predictions.
+    ``link`` maps outputs to predictions. ``targets`` are those of the sets, in the units of predictions.
     """
 
     network: JanossyNetwork
@@ -44,7 +45,7 @@ class Trained:
 
 
 def load(task: str, function: str, seed: int, num_sets: int, out: Path, data: Path) -> Trained:
-    """Returns a network as ``train`` left it, with num_sets of its test sets."""
+    """Returns a network that ``train`` saved, with ``num_sets`` of its test sets."""
     state = torch.load(_file(out, task, function, seed), weights_only=True)
     if task == GRAPH:
         network = _graph_network(function)
@@ -62,7 +63,7 @@ def load(task: str, function: str, seed: int, num_sets: int, out: Path, data: Pa
 
 
 def train(task: str, function: str, seed: int, out: Path, data: Path) -> None:
-    """Trains one network, unless it is there."""
+    """Trains one network, unless it exists."""
     file = _file(out, task, function, seed)
     if file.exists():
         return
@@ -134,7 +135,7 @@ def _file(out: Path, task: str, function: str, seed: int) -> Path:
 
 
 def parser(about: str | None) -> argparse.ArgumentParser:
-    """Returns the arguments that all experiments on these networks take."""
+    """Returns a parser of the arguments that all experiments on these networks share."""
     made = argparse.ArgumentParser(description=(about or "").split("\n")[0])
     made.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder that holds ppi/ppi.npz")
     made.add_argument("--networks", type=Path, default=Path("results/sampling"), help="where the networks are kept")
@@ -144,7 +145,7 @@ def parser(about: str | None) -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Trains what is missing."""
+    """Trains the missing networks."""
     arguments = parser(__doc__)
     arguments.add_argument("--tasks", default=",".join((*ARITHMETIC, GRAPH)))
     options = arguments.parse_args()

@@ -1,12 +1,12 @@
-"""The estimands of losses of sampled permutations, and π-SGD finding the optimum of J̄: a minute on one core.
+"""The estimands of losses of sampled permutations, and π-SGD's convergence to the optimum of J̄: a minute on one core.
 
     python -m studies.experiments.sampling.objectives [--out docs/results/sampling]
 
-Three parts, each with the enumeration of every permutation as its truth, in float64:
+Three parts, each with the enumeration of all permutations as the truth, in float64:
 
 1. Jensen: J̄ >= the bounds of m permutations >= L̄, for GRUs trained by π-SGD with three convex losses.
 2. The gradient of "exact_squared", averaged over every pair of permutations, is that of L̄.
-3. π-SGD on a model that is linear in its weights, where the optima of J̄ and of L̄ solve normal equations.
+3. π-SGD on a model that is linear in its weights, for which the optima of J̄ and of L̄ solve normal equations.
 
 Writes objectives.json, objectives.md and pi-sgd.png.
 """
@@ -41,23 +41,23 @@ TRAINING_STEPS = 1000
 # Part 3
 REPLICATES = 20
 STEPS = 10_000
-SEED = 3  # of the permutations; each replicate has its own draws
+SEED = 3  # of the permutations; each replicate has its own samples
 RATE, TAU = 0.1, 200.0
 SCALARS_SIZE = 4
 
 
 def draw_sets(num_sets: int, size: int, generator: torch.Generator) -> Ragged:
-    """Sets of digits."""
+    """Samples sets of digits."""
     return Ragged.from_padded(torch.randint(10, (num_sets, size), generator=generator))
 
 
 def num_distinct(sets: Ragged) -> Tensor:
-    """Counts the different digits of each set."""
+    """Returns the number of different digits of each set."""
     return torch.tensor([len(x.unique()) for x in sets])
 
 
 def recurrent_network(function: Callable[[int, int], nn.Module], out: int, seed: int) -> JanossyNetwork:
-    """Digits embedded, a recurrence, a linear ρ; weights from a seed."""
+    """Returns a network of embedded digits, a recurrence and a linear ρ, with weights from a seed."""
     torch.manual_seed(seed)
     return JanossyNetwork(
         nn.Embedding(10, 8), JanossyPooling(function(8, 16), Sampled(1, scheme="independent")), nn.Linear(16, out)
@@ -73,7 +73,7 @@ def all_outputs(network: JanossyNetwork, sets: Ragged) -> Tensor:
 
 
 def jensen() -> list[dict[str, Any]]:
-    """J̄, the bounds and L̄ for each loss."""
+    """Returns J̄, the bounds and L̄ for each loss."""
     return [
         _bounds("squared", nn.MSELoss, None, 1),
         _bounds("absolute", nn.L1Loss, None, 1),
@@ -118,7 +118,7 @@ def _bounds(name: str, kind: Callable[..., nn.Module], link: str | None, out: in
 
 
 def _draws(outputs: Tensor, m: int, generator: torch.Generator) -> Tensor:
-    """Returns a hundred independent draws of m of the outputs of each set: (100·B, m, out)."""
+    """Returns a hundred independent samples of m of the outputs of each set: (100·B, m, out)."""
     num_sets, num_orders, _ = outputs.shape
     chosen = torch.randint(num_orders, (num_sets * 100, m), generator=generator)
     owners = torch.arange(num_sets).repeat_interleave(100)[:, None]
@@ -129,7 +129,7 @@ def _draws(outputs: Tensor, m: int, generator: torch.Generator) -> Tensor:
 
 
 def gradient_identity() -> list[dict[str, Any]]:
-    """The gradient of "exact_squared" over pairs, beside that of the squared loss of the average of all orders."""
+    """Returns the gradient of "exact_squared" over pairs, beside that of the squared loss of the mean over orders."""
     orders = list(permutations(range(SIZE)))
     number = {order: s for s, order in enumerate(orders)}
     every = range(len(orders))
@@ -175,9 +175,9 @@ def _gradient(weights: list[nn.Parameter], value: Tensor) -> Tensor:
 
 
 class Terms(nn.Module):
-    """φ(x_π) = (1, x_1, x_1·x_2, |x_1 − x_2| − 1): w·φ depends on the order, and on w linearly.
+    """The features φ(x_π) = (1, x_1, x_1·x_2, |x_1 − x_2| − 1). w·φ depends on the order, and on w linearly.
 
-    Weights of positions alone, Σ_j w_j·x_π(j), would do for J̄, but L̄ would depend on Σ_j w_j only.
+    Weights of positions alone, Σ_j w_j·x_π(j), would suffice for J̄, but L̄ would depend only on Σ_j w_j.
 
     Shapes: (T, L, 1) -> (T, 4).
     """
@@ -188,7 +188,7 @@ class Terms(nn.Module):
 
 
 class Replicates(nn.Module):
-    """ρ: w·φ, by other weights for each of several copies of the sets. Shapes: (R·T, p) -> (R·T, 1)."""
+    """ρ as w·φ, with other weights for each of several copies of the sets. Shapes: (R·T, p) -> (R·T, 1)."""
 
     def __init__(self, num_replicates: int, num_terms: int) -> None:
         super().__init__()
@@ -200,7 +200,10 @@ class Replicates(nn.Module):
 
 
 def convergence() -> dict[str, Any]:
-    """π-SGD, and the exact squared loss, from zero weights: how far from the optima of J̄ and of L̄, by step."""
+    """Returns the distances of π-SGD, and of the exact squared loss, from the optima of J̄ and L̄, by step.
+
+    Both start from zero weights.
+    """
     generator = torch.Generator().manual_seed(2)
     x = torch.randn(40, SCALARS_SIZE, 1, generator=generator)
     y = x.amax(1) + 0.3 * torch.randn(40, 1, generator=generator)
@@ -262,7 +265,7 @@ def _least_squares(terms: Tensor, y: Tensor) -> tuple[Tensor, Tensor, float]:
 
 
 def _gap(optimum: tuple[Tensor, Tensor, float], weights: Tensor) -> Tensor:
-    """Returns the objective less its minimum, which is quadratic."""
+    """Returns the objective, which is quadratic, minus its minimum."""
     away = weights - optimum[0]
     return torch.einsum("...p,pq,...q->...", away, optimum[1], away)
 
@@ -280,15 +283,16 @@ def _slope(steps: list[int], gaps: Tensor) -> float:
 def _run(
     x: Tensor, y: Tensor, checkpoints: list[int], loss: PermutationLoss, *, power: float | None, averaged: bool = False
 ) -> Tensor:
-    """The weights at the checkpoints, (len(checkpoints), R, p), of R runs at once: every copy of a set has its draws.
+    """Returns the weights at the checkpoints, (len(checkpoints), R, p), of R simultaneous runs.
 
-    With ``averaged``, the mean of the iterates so far, from a tenth of them on.
+    Every copy of a set has its own samples. ``averaged`` returns the mean of the iterates so far, from a tenth of them
+    on.
     """
     generator = torch.Generator().manual_seed(SEED)
     rho = Replicates(REPLICATES, 4)
     network = JanossyNetwork(None, JanossyPooling(Terms(), Sampled(1), evaluate="gather"), rho)
     sets, target = Ragged.from_padded(x.repeat(REPLICATES, 1, 1)), y.repeat(REPLICATES, 1)
-    # The loss is a mean over the copies too.
+    # The loss is also a mean over the copies.
     optimizer = torch.optim.SGD(network.parameters(), lr=RATE * REPLICATES)
     schedule = None if power is None else RobbinsMonro(optimizer, tau=TAU, power=power)
     sums, path = [torch.zeros_like(rho.weights)], []
@@ -326,8 +330,9 @@ BLUE, ORANGE, GREEN, PURPLE, GREY = "#2b83c6", "#d55e00", "#009e73", "#cc79a7", 
 
 
 def plot(found: dict[str, Any]) -> Figure:
-    """Draws the distance of π-SGD from the optimum of J̄, and the optimum of each objective: mean, and 10–90 % of the
-    runs.
+    """Draws the distance of π-SGD from the optimum of J̄, and the optimum of each objective.
+
+    Lines are means, and bands 10–90 % of the runs.
     """
     steps, runs = found["checkpoints"], found["runs"]
     figure = Figure(figsize=(11.5, 4.6), layout="constrained")

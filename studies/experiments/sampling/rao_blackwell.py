@@ -1,9 +1,10 @@
-"""Averaging exactly over the last positions of each permutation, and k-tuples without replacement: what they save.
+"""The savings of exact averages over the last positions of permutations, and of k-tuples without replacement.
 
     python -m studies.experiments.sampling.rao_blackwell
 
-Variance of the mean of 4 permutations times its cost in steps of the recurrence, relative to independent permutations;
-and variance of the mean of m distinct 2-tuples relative to independent ones. Writes rao_blackwell.json and .md.
+The first table is the variance of the mean of 4 permutations, times its cost in steps of the recurrence. The second is
+the variance of the mean of m distinct 2-tuples. Both are relative to independent ones. Writes rao_blackwell.json and
+.md.
 """
 
 import torch
@@ -17,12 +18,12 @@ from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained
 LAST = (0, 2, 3, 4)
 NUM, NUM_REPEATS, NUM_SETS = 4, 60, 200
 TUPLES = (10, 45, 80)
-"""Numbers of the 90 tuples of two of ten elements."""
+"""The numbers of tuples, of the 90 tuples of two of ten elements."""
 
 
 @torch.no_grad()
 def over_permutations(trained: Trained) -> dict:
-    """By scheme and number of last positions: variance, and variance times steps, relative to independent ones."""
+    """Returns, by scheme and number of last positions, the variance and the variance times steps, both relative."""
     torch.manual_seed(3)
     n = trained.sets.sizes[0]
     base = _variance(trained, Sampled(NUM, scheme="independent")) * n
@@ -49,7 +50,7 @@ def _variance(trained: Trained, orderings: Sampled) -> float:
 
 @torch.no_grad()
 def over_tuples(seed: int) -> dict:
-    """For a TupleMLP of two of ten Gaussian elements: the variance of m tuples' mean, relative to independent ones."""
+    """Returns the relative variance of the mean of m tuples, for a TupleMLP of two of ten Gaussian elements."""
     torch.manual_seed(seed)
     f, sets = TupleMLP(2, 4, 16, activation="tanh"), Ragged.from_padded(torch.randn(200, 10, 4))
     nn.init.normal_(next(f.parameters()))
@@ -63,7 +64,7 @@ def over_tuples(seed: int) -> dict:
 
 
 def table(cells: list[dict]) -> str:
-    """Returns both tables: of seed 0's networks, and of five seeds' tuples."""
+    """Returns both tables: for the networks of seed 0, and for the tuples of five seeds."""
     permutations = [c for c in cells if "function" in c]
     names = list(permutations[0]["found"])
     lines = ["| network | | " + " | ".join(names) + " |", "|---|---|" + "---|" * len(names)]
@@ -80,7 +81,7 @@ def table(cells: list[dict]) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and writes the tables."""
+    """Measures the missing cells, and writes the tables."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "rao_blackwell.json", "python -m studies.experiments.sampling.rao_blackwell")
     for task in ARITHMETIC:

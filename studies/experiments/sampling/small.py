@@ -1,11 +1,17 @@
-"""The coverage of the default 95 % intervals of ``predict`` on small sets: of 1 to 12 elements.
+"""The coverage of the default 95 % intervals of ``predict`` on small sets of 1 to 12 elements.
 
     python -m studies.experiments.sampling.small
 
-Five GRUs and five LSTMs, freshly initialised, which depend on the order more evenly than trained ones do, 150 sets of
-each size for each network, and ten predictions each: by default, where small sets give all their orders; without that;
-and of independent permutations. The truth is the mean over all n! orders up to n = 7, and over 4,000 further
-permutations beyond. Two minutes on one core. Writes small.json and small.md.
+There are five GRUs and five LSTMs, freshly initialised. They depend on the order more evenly than trained ones. Each
+network predicts 150 sets of each size, ten times, in three ways:
+
+- by default, where small sets use all their orders
+- without that
+- with independent permutations
+
+The truth is the mean over all n! orders up to n = 7, and over 4,000 further permutations beyond. Two minutes on one
+core.
+Writes small.json and small.md.
 """
 
 import argparse
@@ -26,14 +32,14 @@ DRAWN = {"default": {}, "always drawn": {"exhaust": 0}, "independent": {"exhaust
 
 @torch.no_grad()
 def truth(network: JanossyNetwork, sets: Ragged) -> torch.Tensor:
-    """Returns the mean over all permutations, or nearly."""
+    """Returns the mean over all permutations, or a close estimate."""
     if max(sets.sizes) <= ENUMERATED:
         return network(sets, AllPermutations())  # ρ is affine: it commutes with the mean
     return network(sets, Sampled(NUM_FOR_TRUTH))
 
 
 def cell(n: int, function: str, seed: int) -> dict:
-    """Returns the share of intervals that hold, and the error, for every way to draw."""
+    """Returns, per way of sampling, the share of intervals that hold, and the error."""
     torch.manual_seed(seed)
     pooling = JanossyPooling(FUNCTIONS[function](FEATURES, WIDTH), Sampled(1))
     network = JanossyNetwork(None, pooling, nn.Linear(WIDTH, 1)).eval()
@@ -55,7 +61,7 @@ def cell(n: int, function: str, seed: int) -> dict:
 
 
 def table(cells: list[dict]) -> str:
-    """Over networks: permutations and blocks, coverage in percent, and the error over that of independent ones."""
+    """Returns, over networks, permutations and blocks, coverage in percent, and the error relative to independent."""
     lines = ["| n | " + " | ".join(DRAWN) + " |"]
     lines.append("|---|" + "---|" * len(DRAWN))
     for n in sorted({cell["n"] for cell in cells}):
@@ -76,7 +82,7 @@ def _entry(found: list[dict], baseline: float) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and writes the table."""
+    """Measures the missing cells, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/results/sampling"))
     out = parser.parse_args().out

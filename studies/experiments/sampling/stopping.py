@@ -1,4 +1,4 @@
-"""Permutations that stop set by set: what a tolerance saves, at the accuracy of 20 permutations everywhere.
+"""Permutations that stop set by set: the savings of a tolerance, at the accuracy of 20 permutations for every set.
 
     python -m studies.experiments.sampling.stopping
 
@@ -16,7 +16,7 @@ from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained
 
 NUM_SETS = 10_000
 TOLERANCES = {"range": 0.45, "variance": 5.0}
-"""Tolerances of a prediction, in its units: range is rounded to an integer, variance goes up to 2450."""
+"""The tolerances of a prediction, in its units: range is rounded to an integer, variance goes up to 2450."""
 
 WAYS = {
     "1": {"num_permutations": 1},
@@ -30,7 +30,7 @@ WAYS = {
 
 
 def score(predicted: Tensor, trained: Trained, task: str) -> dict[str, float]:
-    """Accuracy after rounding, for range; the root of the mean squared error."""
+    """Returns the root mean squared error, and for range the accuracy after rounding."""
     error = (predicted - trained.targets).double()
     rounded = (predicted.round() == trained.targets).double().mean().item()
     scores = {"rmse": error.square().mean().sqrt().item()}
@@ -38,7 +38,7 @@ def score(predicted: Tensor, trained: Trained, task: str) -> dict[str, float]:
 
 
 def cell(trained: Trained, task: str) -> dict:
-    """Scores and permutations of each way."""
+    """Returns the scores and permutations of each way."""
     found = {}
     for way, options in WAYS.items():
         torch.manual_seed(2)
@@ -58,7 +58,7 @@ def cell(trained: Trained, task: str) -> dict:
 
 
 def table(cells: list[dict]) -> str:
-    """Means over seeds and their standard deviations."""
+    """Returns means over seeds, with their standard deviations."""
     lines = ["| network | permutations | accuracy | RMSE | permutations a set, mean | sets within the tolerance |"]
     lines.append("|---|---|---|---|---|---|")
     for task in ARITHMETIC:
@@ -79,7 +79,7 @@ def _number(values: list[float | None]) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and writes the table."""
+    """Measures the missing cells, and writes the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "stopping.json", "python -m studies.experiments.sampling.stopping")
     for seed in range(options.seeds):

@@ -2,8 +2,8 @@
 
     python -m studies.experiments.sampling.variance [--seeds 5]
 
-on the networks of ``studies.experiments.sampling.networks``.
-Writes variance.json and variance.md. Resumes where it was cut.
+The networks are those of ``studies.experiments.sampling.networks``. Writes variance.json and variance.md. Resumes an
+interrupted run.
 """
 
 import json
@@ -20,12 +20,12 @@ from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, GRAPH, 
 COUNTS = (2, 4, 8, 20)
 NUM_SETS, NUM_REPEATS = {"range": 400, "variance": 300, "ppi_go": 200}, {"range": 120, "variance": 80, "ppi_go": 40}
 BLOCKS_OF = 4
-"""The block in which ``predict`` draws 20 permutations, so that there are five independent ones for an error bar."""
+"""The block in which ``predict`` samples 20 permutations, so that an error bar has five independent blocks."""
 
 
 @torch.no_grad()
 def measure(trained: Trained, num_repeats: int) -> dict:
-    """For each scheme and count m, the mean over sets of the variance over draws, times m, over that of one draw."""
+    """Returns, per scheme and count m, the mean variance over samples times m, relative to a single sample."""
     torch.manual_seed(0)
     base = _variance(trained, Sampled(1, scheme="independent"), 2000 // num_repeats * num_repeats)
     found = {}
@@ -37,9 +37,7 @@ def measure(trained: Trained, num_repeats: int) -> dict:
 
 
 def _variance(trained: Trained, orderings: Sampled, num_repeats: int) -> float:
-    """Returns the variance of the mean over each draw, over num_repeats draws of each set; the mean over sets and
-    outputs.
-    """
+    """Returns the variance of the mean of a sample, over ``num_repeats`` samples, averaged over sets and outputs."""
     means, sets = [], trained.sets
     for _ in range(num_repeats):
         rows = trained.link(trained.network.rows(sets, orderings=orderings).values)
@@ -48,7 +46,7 @@ def _variance(trained: Trained, orderings: Sampled, num_repeats: int) -> float:
 
 
 def table(cells: list[dict]) -> str:
-    """Ratios as means over seeds and their standard deviations."""
+    """Returns ratios as means over seeds, with their standard deviations."""
     schemes = list(cells[0]["ratios"])
     lines = ["| network | m | " + " | ".join(schemes) + " |", "|---|---|" + "---|" * len(schemes)]
     for task in dict.fromkeys(cell["task"] for cell in cells):
@@ -67,7 +65,7 @@ def _number(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Measures what is missing, and writes the table."""
+    """Measures the missing cells, and writes the table."""
     options = parser(__doc__).parse_args()
     record = Record(options.out / "variance.json", "python -m studies.experiments.sampling.variance")
     for seed in range(options.seeds):

@@ -1,8 +1,9 @@
-"""A training run that is killed (SIGKILL) fifty times at random moments, against the same run left alone.
+"""A training run that is killed (SIGKILL) fifty times at random moments, against the same run without kills.
 
 ``python -m studies.experiments.scale.killed_fit`` writes docs/results/scale/killed_fit.json and .md. A recurrence with
-dropout learns from a stream; started anew, it goes on from its checkpoint. Moments, in seconds of the processor, are
-drawn from an exponential distribution, so that they fall into starting, reading, training, and saving.
+dropout learns from a stream. When it is started again, it resumes from its checkpoint. Kills come after CPU seconds
+from
+an exponential distribution, so that they fall into starting, reading, training and saving.
 """
 
 import argparse
@@ -30,7 +31,7 @@ NETWORK = {"strategy": "gru", "width": 16, "dropout": 0.1}
 SETTINGS = {"max_epochs": 15, "batch_size": 32, "random_state": 0, "time_budget": None}
 ROWS = 10_000
 MEAN_SECONDS = 0.25
-"""Mean seconds of the processor between a start and the kill."""
+"""The mean CPU seconds between a start and the kill."""
 
 
 def main() -> None:
@@ -85,7 +86,7 @@ def killed(folder: Path, num_kills: int, seed: int, num_rows: int) -> dict:
 
 
 def fit(folder: Path, name: str) -> None:
-    """The run, which notes each step as it begins, and in the end the weights."""
+    """Runs the fit, and notes each step as it begins, and the weights at the end."""
     checkpoints.SECONDS = 0.03
     torch.set_num_threads(1)
     file = os.open(folder / f"{name}.steps", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -103,7 +104,7 @@ def fit(folder: Path, name: str) -> None:
 
 
 def saved_step(folder: Path) -> int:
-    """Returns the step that the checkpoint is at."""
+    """Returns the step of the checkpoint."""
     file = folder / "killed" / "training.pt"
     return torch.load(file, weights_only=True)["state"]["state"]["step"] if file.exists() else 0
 
@@ -120,7 +121,7 @@ def _fork(work, *arguments) -> int:
 
 
 def _wait(child: int, seconds: float = float("inf")) -> bool:
-    """Returns True if it ended by itself within these seconds of the processor; else it is killed.
+    """Returns True if the process ended by itself within these CPU seconds; else it is killed.
 
     Raises: RuntimeError if it failed.
     """
@@ -137,7 +138,7 @@ def _wait(child: int, seconds: float = float("inf")) -> bool:
 
 
 def _used(child: int) -> float:
-    """Seconds of the processor."""
+    """Returns the CPU seconds of a process."""
     fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

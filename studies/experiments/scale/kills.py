@@ -1,9 +1,9 @@
-"""Predictions of many files, killed at random moments: nothing finished is lost or computed again.
+"""Predictions of many files, killed at random moments: no finished part is lost or computed again.
 
     python -m studies.experiments.scale.kills   docs/results/scale/kills.json and kills.md: two minutes on one core
 
 It needs the extra ``dev``. A run of ``janossy predict --out FOLDER`` is a process, killed (SIGKILL) after a random time
-and started again, and when all is done another folder is begun. A run that was cut goes on where it was.
+and started again. When all is done, another folder is begun. An interrupted study resumes.
 """
 
 import argparse
@@ -31,7 +31,7 @@ COMMAND = "python -m studies.experiments.scale.kills"
 PAGE = Path(__file__).parents[3] / "docs" / "results" / "scale" / "kills.md"
 NUM_KILLS, NUM_FILES, NUM_ROWS = 50, 40, 20_000
 OFTEN = 4
-"""Kills in the time that a whole run takes, about."""
+"""The approximate number of kills in the time of a whole run."""
 
 
 def main() -> None:
@@ -46,9 +46,9 @@ def main() -> None:
 
 
 def run(record: Record, folder: Path, num_kills: int, num_files: int, num_rows: int) -> None:
-    """Kill until there are that many kills of unfinished runs."""
+    """Kills unfinished runs until there are ``num_kills`` kills."""
     in_child(lambda: prepare(folder, num_files, num_rows))
-    # What a process loads once, this one has for all its copies: kills are then of work, not of imports.
+    # This process loads the modules for all its copies, so that kills hit work instead of imports.
     (folder / "one").mkdir()
     (folder / "one" / "sets.parquet").symlink_to(folder / "sets" / "000.parquet")
     predict(folder, "warm", "one")
@@ -87,7 +87,7 @@ def run(record: Record, folder: Path, num_kills: int, num_files: int, num_rows: 
 
 
 def prepare(folder: Path, num_files: int, num_rows: int) -> None:
-    """A table, its sets in many files, and a model that draws orders."""
+    """Writes a table, its sets in many files, and a model that samples orders."""
     write_table(folder / "long.parquet", num_rows)
     group([str(folder / "long.parquet")], ["set_id"], ["target"], folder / "sets.parquet")
     table = parquet.read_table(folder / "sets.parquet")
@@ -100,13 +100,13 @@ def prepare(folder: Path, num_files: int, num_rows: int) -> None:
 
 
 def predict(folder: Path, out: str, sets: str = "sets") -> None:
-    """The command, in this process."""
+    """Runs the command in this process."""
     sys.argv = ["janossy", "predict", str(folder / "model"), str(folder / sets), "--out", str(folder / out)]
     app(standalone_mode=False)
 
 
 def in_child(function: Callable[[], Any], after: float | None = None) -> bool:
-    """Runs it in a copy of this process, which has all modules; whether it was killed, after so many seconds."""
+    """Runs a function in a copy of this process with all modules. Returns True if it was killed after ``after``."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -125,7 +125,7 @@ def in_child(function: Callable[[], Any], after: float | None = None) -> bool:
 
 
 def found(out: Path) -> dict[str, tuple[int, int]]:
-    """Returns the finished parts: which file each is, and since when."""
+    """Returns the finished parts, each with the identity and time of its file."""
     return {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in out.glob("part-*.parquet")}
 
 
@@ -134,7 +134,7 @@ def digests(out: Path) -> dict[str, str]:
 
 
 def page(cells: list[dict[str, Any]]) -> str:
-    """Writes the JSON's results in words."""
+    """Returns the results as a page."""
     idle = sum(cell["parts_after"] == cell["parts_before"] for cell in cells)
     return (
         f"# {len(cells)} kills of a prediction over many files\n\n"

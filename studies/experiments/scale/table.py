@@ -1,8 +1,9 @@
 """Tables of any length for measurements of scale: ``python -m studies.experiments.scale.table ROWS OUT.parquet``.
 
-One row per element. Sizes of sets follow a power law, P(n) ~ n^-1.75 from 1 to 1000, of mean 9.7. Each chunk has a
-seed of its own, so that the longer of two tables of one seed begins with the shorter (but for its last set), and memory
-does not grow with the table.
+One row per element. Sizes of sets follow a power law, P(n) ~ n^-1.75 from 1 to 1000, with mean 9.7. Each chunk has its
+own seed. The longer of two tables with one seed therefore begins with the shorter (except its last set), and memory
+does
+not grow with the table.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 CHUNK = 2**17
-"""Rows that are made, and written as a row group, together."""
+"""The rows that are made, and written as a row group, together."""
 
 LARGEST, EXPONENT = 1000, 1.75
 KINDS = ("electron", "jet", "muon", "photon")
@@ -32,7 +33,7 @@ def main() -> None:
 
 
 def write_table(out: Path, num_rows: int, seed: int = 0, shuffle: bool = False) -> int:
-    """Writes so many rows, sorted by the column set_id unless shuffled; the number of their sets."""
+    """Writes ``num_rows`` rows, sorted by the column set_id unless shuffled. Returns the number of their sets."""
     num_sets, writer = 0, None
     for table, sets in chunks(num_rows, seed, shuffle):
         writer = writer or parquet.ParquetWriter(out, table.schema)
@@ -44,7 +45,7 @@ def write_table(out: Path, num_rows: int, seed: int = 0, shuffle: bool = False) 
 
 
 def chunks(num_rows: int, seed: int, shuffle: bool = False) -> Iterator[tuple[pa.Table, int]]:
-    """Pieces of the table, each of whole sets, and how many there are in it."""
+    """Yields pieces of the table with whole sets, and the number of sets in each."""
     sizes_law = np.arange(1, LARGEST + 1) ** -EXPONENT
     sizes_law /= sizes_law.sum()
     first_id = 0

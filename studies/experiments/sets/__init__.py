@@ -1,1 +1,1 @@
-"""The choice of a network for sets: strategies and their settings, measured on sets whose classes depend on pairs."""
+"""The choice of networks for sets: strategies and settings, measured on sets whose classes depend on pairs."""

@@ -1,4 +1,4 @@
-"""The worth of forms of numbers: superconductors, whose elements are shares of a formula, by each form of amounts.
+"""The value of forms of numbers: superconductors, whose elements are fractions of a formula, in each form of amounts.
 
     python -m studies.experiments.sets.amounts FOLDER   minutes on one core
 
@@ -22,13 +22,13 @@ from janossy.tables import as_sets
 
 SEEDS = (0, 1, 2)
 NUM_SETS = 3_000
-"""Materials to learn from. The test is of all others that the source left out."""
+"""The number of training materials. The test has all materials that the source left out."""
 
 EPOCHS = 40
 
 
 def measured(folder: Path) -> dict[str, list[float]]:
-    """Returns R² on the test sets of each form, for each seed."""
+    """Returns the R² on the test sets for each form and seed."""
     (train, targets), (test, wanted) = (
         as_sets(parquet.read_table(folder / f"{part}.parquet"), "Tc", set_id="material", drop="formula")
         for part in ("train", "test")
@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore")  # elements that training lacks
+    warnings.simplefilter("ignore")  # about elements that training lacks
     found = measured(parser.parse_args().folder)
     Path("docs/results/sets/amounts.md").write_text(page(found), encoding="utf-8")
 

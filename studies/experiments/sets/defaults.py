@@ -4,7 +4,7 @@
 
 Writes docs/results/sets/defaults.json and defaults.md.
 
-It needs the extra ``dev``. Each run is one process of one thread, and goes on where it was cut.
+It needs the extra ``dev``. Each run is one process with one thread. An interrupted study resumes.
 """
 
 import argparse
@@ -28,11 +28,11 @@ SIZES = {"orders": (10_000, 5_000), "jets": (2_000, 2_000)}
 TRAINING = {"orders": {"epochs": 10, "batch": 64}, "jets": {"epochs": 8, "batch": 32}}
 LEARNING_RATE = 3e-3
 NUM_INTEGRATED = 300
-"""Jets whose Bayes probability is integrated."""
+"""The number of jets whose Bayes probability is integrated."""
 
 PAIRS = ("k2", "k2+features", "k2 told")
 STRATEGIES = ("k1", *PAIRS, "max", "attention", "gru")
-"""All with their defaults; "k2 told" is "k2+features" with ``Task.features``, by somebody who knows the task."""
+"""Strategies with their defaults. "k2 told" is "k2+features" with ``Task.features``, an expert's choice."""
 
 VARIATIONS: dict[str, dict[str, Any]] = {
     "the defaults": {},
@@ -49,7 +49,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "100 pairs of a set in training": {"num_tuples": 100},
     "all pairs in training": {"num_tuples": None},
 }
-"""Variations of "k2 told"."""
+"""The variations of "k2 told"."""
 
 
 def runs() -> Iterator[dict[str, Any]]:
@@ -151,7 +151,7 @@ def _rows(cells: Sequence[dict[str, Any]], kind: str) -> list[str]:
 
 
 def main() -> None:
-    """Runs what is missing, and writes the page."""
+    """Runs the missing cells, and writes the page."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     arguments.add_argument("--out", type=Path, default=Path("docs/results/sets"))
     out = arguments.parse_args().out

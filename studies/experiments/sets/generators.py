@@ -1,4 +1,4 @@
-"""Sets whose classes are a matter of pairs: those of the bench, with what is known of them."""
+"""Sets whose classes depend on pairs: those of the bench, with their known properties."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from studies.bench.data.orders import NUM_KINDS, bayes_orders, draw_orders
 
 @dataclass(frozen=True)
 class Task:
-    """Sets to draw, their columns, and what is known of them."""
+    """A generator of sets, with their columns and known properties."""
 
     about: str
     layout: Layout
     draw: Callable[[int, int], tuple[Ragged, Tensor]]
-    """So many sets from this seed, and their classes (B,), 0 or 1."""
+    """Samples a number of sets from a seed, with their classes (B,), 0 or 1."""
     bayes: Callable[[Ragged], Tensor]
-    """The probability of class 1 of each set, (B,)."""
+    """Returns the true probability of class 1 for each set, (B,)."""
     features: dict
-    """``TupleFeatures`` that suit, by columns: what somebody who knows the task would ask for."""
+    """``TupleFeatures`` that suit, by columns: the choice of an expert on the task."""
 
 
 TASKS = {

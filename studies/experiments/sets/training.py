@@ -1,4 +1,4 @@
-"""One loop for all networks: AdamW with a schedule of one cycle, and the epoch that validates best."""
+"""One training loop for all networks: AdamW with a one-cycle schedule, and the best epoch on validation."""
 
 import time
 from copy import deepcopy
@@ -17,7 +17,7 @@ from studies.experiments.sets.generators import Task
 
 @dataclass(frozen=True)
 class Data:
-    """Sets with their classes, numbers standardised by those of the training sets but for columns that are angles."""
+    """Sets with their classes. Numbers except angles are standardised by the training sets."""
 
     train: Ragged
     train_y: Tensor
@@ -26,11 +26,11 @@ class Data:
     test: Ragged
     test_y: Tensor
     units: dict[str, float]
-    """The factors that put standardised numbers in their own units again."""
+    """The factors that restore the units of standardised numbers."""
 
 
 def data_of(task: Task, num_train: int, num_test: int, seed: int) -> Data:
-    """Fresh sets: an eighth as many for validation as for training."""
+    """Samples new sets, with an eighth as many for validation as for training."""
     draws = [task.draw(num, 3 * seed + part) for part, num in enumerate((num_train, num_train // 8, num_test))]
     numbers = slice(len(task.layout.vocabularies), None)
     values = draws[0][0].values[:, numbers]
@@ -68,7 +68,7 @@ def fit(
     weight_decay: float = 1e-2,
     **settings: Any,
 ) -> Result:
-    """Trains a strategy's network; the AUC on the test sets of the epoch that is best on the validation sets."""
+    """Trains a strategy's network, and returns the test AUC of the epoch that is best on the validation sets."""
     torch.manual_seed(seed)
     network = build_network(strategy, task.layout, Layout(), 1, **settings)
     optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)

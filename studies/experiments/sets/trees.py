@@ -1,4 +1,4 @@
-"""Boosted trees on pooled statistics of sets: what has no pairs in it but what somebody put there by hand."""
+"""Boosted trees on pooled statistics of sets, without pairs except those added by hand."""
 
 import numpy as np
 import torch
@@ -42,6 +42,6 @@ def pair_histogram(sets: Ragged) -> np.ndarray:
 
 
 def fit_trees(train: np.ndarray, y: torch.Tensor, test: np.ndarray) -> np.ndarray:
-    """Probabilities of class 1 by scikit-learn's boosted trees, stopped early."""
+    """Returns probabilities of class 1 by scikit-learn's boosted trees, stopped early."""
     trees = HistGradientBoostingClassifier(max_iter=500, learning_rate=0.05, early_stopping=True, random_state=0)
     return trees.fit(train, y.numpy()).predict_proba(test)[:, 1]

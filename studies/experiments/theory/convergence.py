@@ -2,13 +2,13 @@
 
     python -m studies.experiments.theory.convergence
 
-A model that is linear in its weights (``Terms`` of ``studies.experiments.sampling.objectives``), so that the
-conditions of the proposition hold with constants that are computed from the data: M, of how the gradient points to the
-optimum, and δ², of how large a step's gradient is. With step sizes η_t, the proof's A_t = ‖w_t − w*‖² obeys
+The model is linear in its weights (``Terms`` of ``studies.experiments.sampling.objectives``). The conditions of the
+proposition therefore hold, with constants that are computed from the data. M says how the gradient points to the
+optimum, and δ² how large a step's gradient is. With step sizes η_t, the proof's A_t = ‖w_t − w*‖² obeys
 
     E A_t <= (1 − 2 M η_t + δ² η_t²) E A_{t−1} + δ² η_t².
 
-Writes convergence.json, .md and .png; a record for each schedule, resumed where it was cut.
+Writes convergence.json, .md and .png, with one record per schedule; resumes an interrupted run.
 """
 
 import argparse
@@ -32,7 +32,7 @@ SCHEDULES = {"Robbins–Monro": True, "constant step": False}
 
 
 class Problem:
-    """Sets of numbers, their targets, and all that the proposition's conditions speak of, in closed form."""
+    """Sets of numbers with their targets, and all constants of the proposition's conditions in closed form."""
 
     def __init__(self) -> None:
         generator = torch.Generator().manual_seed(2)
@@ -58,21 +58,21 @@ class Problem:
         self.noise = torch.linalg.eigvalsh(mean.mT @ mean + noise)[-1].item()
 
     def distance(self, weights: Tensor) -> Tensor:
-        """‖w − w*‖², of (…, p)."""
+        """Returns ‖w − w*‖² for weights (…, p)."""
         return (weights - self.optimum).square().sum(-1)
 
     def gap(self, weights: Tensor) -> Tensor:
-        """J̄(w) − J̄(w*), of (…, p)."""
+        """Returns J̄(w) − J̄(w*) for weights (…, p)."""
         away = weights - self.optimum
         return torch.einsum("...p,pq,...q->...", away, self.matrix, away)
 
     @property
     def curvature(self) -> float:
-        """The largest gap for a distance of 1."""
+        """The largest gap at a distance of 1."""
         return torch.linalg.eigvalsh(self.matrix)[-1].item()
 
     def rates(self) -> tuple[float, float]:
-        """η_0 and τ: the proof's best first step, and 2·M·η_0·τ = 4, for which its bound falls as 1/t."""
+        """Returns η_0 and τ: the proof's best first step, and 2·M·η_0·τ = 4, for which its bound falls as 1/t."""
         rate = self.modulus / (2 * self.noise)
         return rate, 2 / (self.modulus * rate)
 
@@ -91,13 +91,13 @@ def bound(problem: Problem, decreasing: bool, steps: int = STEPS) -> np.ndarray:
 def run(
     problem: Problem, decreasing: bool, checkpoints: list[int], steps: int = STEPS, replicates: int = REPLICATES
 ) -> Tensor:
-    """π-SGD's weights at the checkpoints, (len(checkpoints), R, p), in R runs of their own permutations."""
+    """Returns π-SGD's weights at the checkpoints, (len(checkpoints), R, p), in R runs with their own permutations."""
     torch.manual_seed(SEED)
     rate, tau = problem.rates()
     rho = Replicates(replicates, len(problem.optimum)).double()
     network = JanossyNetwork(None, JanossyPooling(Terms(), Sampled(1), evaluate="gather"), rho)
     sets, target = Ragged.from_padded(problem.x.repeat(replicates, 1, 1)), problem.y.repeat(replicates, 1)
-    optimizer = torch.optim.SGD(network.parameters(), lr=rate * replicates)  # the loss is a mean over replicates too
+    optimizer = torch.optim.SGD(network.parameters(), lr=rate * replicates)  # the loss is also a mean over replicates
     schedule = RobbinsMonro(optimizer, tau=tau) if decreasing else None
     loss, path = PermutationLoss(), []
     for step in range(1, steps + 1):
@@ -112,7 +112,7 @@ def run(
 
 
 def measure(schedule: str) -> dict:
-    """Means over the runs, and their standard errors, of distance and gap; and the bounds."""
+    """Returns means over runs of distance and gap, with standard errors, and the bounds."""
     start, problem = time.perf_counter(), Problem()
     checkpoints = np.unique(np.geomspace(1, STEPS, 60).round().astype(int)).tolist()
     path = run(problem, SCHEDULES[schedule], checkpoints)
@@ -131,7 +131,7 @@ def _rounded(values) -> list[float]:
 
 
 def table(records: list[dict]) -> str:
-    """At powers of ten: distance and gap beside their bounds."""
+    """Returns distance and gap beside their bounds, at powers of ten."""
     first = records[0]
     lines = [
         f"M = {first['modulus']:.3g}, δ² = {first['noise']:.3g}, J̄(w*) = {first['least']:.4g}; "
@@ -153,7 +153,7 @@ def table(records: list[dict]) -> str:
 
 
 def plot(records: list[dict], path: Path) -> None:
-    """The distance and the gap against the step, and the bounds above them."""
+    """Draws distance and gap against the step, with the bounds above them."""
     import matplotlib.pyplot as plt  # noqa: PLC0415, needed for the picture only
 
     figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
@@ -173,7 +173,7 @@ def plot(records: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Measures what is missing, and writes table and figure."""
+    """Measures the missing schedules, and writes table and figure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("docs/results/theory"))
     out = parser.parse_args().out

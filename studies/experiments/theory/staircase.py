@@ -2,9 +2,9 @@
 
     python -m studies.experiments.theory.staircase [--seeds 2]
 
-Elements are uniform on [0, 2]; the target of a set of n is the mean of the products over its k-tuples. The part of it
-that (k−1)-ary poolings lack is known (``least_error``), whatever their f. Writes staircase.json, .md and .png; resumes
-where it was cut.
+Elements are uniform on [0, 2]. The target of a set of n is the mean of the products over its k-tuples. The part of it
+that (k−1)-ary poolings cannot fit is known (``least_error``), whatever their f. Writes staircase.json, .md and .png;
+resumes an interrupted run.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from studies.experiments.record import Record
 COMMAND = "python -m studies.experiments.theory.staircase"
 KS = (1, 2, 3, 4)
 SIZE = 6
-"""The size of the larger sets; the proof's have k elements."""
+"""The size of the larger sets. The proof's sets have k elements."""
 LOW, HIGH = 0.0, 2.0
 RANK, BATCH, STEPS, RATE = 32, 256, 1000, 1e-2
 NUM_NODES = 5
 
 
 def target(x: Tensor, k: int) -> Tensor:
-    """Returns the mean of Π_j x_{i_j} over the k-tuples of each set (B, n): by a product of the library, exact."""
+    """Returns the mean of Π_j x_{i_j} over the k-tuples of each set (B, n), exactly, by a product of the library."""
     products = TupleProduct(k, 1, 1, g=[nn.Identity() for _ in range(k)]).to(x.dtype)
     return JanossyPooling(products, Tuples(k), evaluate="permanent")(Ragged.from_padded(x[..., None]))
 
@@ -38,8 +38,9 @@ def target(x: Tensor, k: int) -> Tensor:
 def least_error(k: int, n: int) -> float:
     """Returns the least mean squared error of any (k−1)-ary pooling with linear ρ: σ^{2k} / C(n, k).
 
-    Write x = μ + z. Of the mean of products the terms in fewer than k of the z are (k−1)-ary; the mean of Π_j z_{i_j}
-    over tuples is orthogonal to every function of k − 1 elements, and so to their means, and has this second moment.
+    Write x = μ + z. In the mean of products, the terms in fewer than k of the z are (k−1)-ary. The mean of Π_j z_{i_j}
+    over tuples is orthogonal to every function of k − 1 elements, and so to their means. Its second moment is the
+    error.
     """
     return ((HIGH - LOW) ** 2 / 12) ** k / comb(n, k)
 
@@ -51,7 +52,7 @@ def variance(k: int, n: int) -> float:
 
 
 class Constant(nn.Module):
-    """0-ary pooling: the same for every set."""
+    """0-ary pooling: the same output for every set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,9 +63,9 @@ class Constant(nn.Module):
 
 
 def network(arity: int, rho: str) -> nn.Module:
-    """ρ of the mean over all tuples of so many elements, of products of linear factors.
+    """Returns ρ of the mean of products of linear factors, over all tuples of ``arity`` elements.
 
-    They contain the target for k elements, and the best that there is for k − 1: a polynomial of that degree.
+    These networks contain the target for k elements, and its best approximation for k − 1: a polynomial of that degree.
     """
     if arity == 0:
         return Constant()
@@ -81,9 +82,9 @@ def as_sets(x: Tensor) -> Ragged:
 
 
 def nodes(n: int) -> tuple[Tensor, Tensor]:
-    """Sets of n and their weights, in which means over all sets are exact for polynomials (Gauss and Legendre).
+    """Returns sets of n with weights, by which means over all sets are exact for polynomials (Gauss and Legendre).
 
-    Test sets would not do: products have heavy tails.
+    Random test sets would not suffice, because products have heavy tails.
     """
     points, weights = np.polynomial.legendre.leggauss(NUM_NODES)
     of_sets = torch.tensor(list(product((points + 1) / 2 * (HIGH - LOW) + LOW, repeat=n)))
@@ -91,7 +92,7 @@ def nodes(n: int) -> tuple[Tensor, Tensor]:
 
 
 def fit(k: int, n: int, arity: int, rho: str, seed: int, steps: int = STEPS) -> dict:
-    """Returns the mean squared error over all sets of a network trained on fresh ones at every step."""
+    """Returns the mean squared error over all sets of a network that is trained on new sets at every step."""
     start = time.perf_counter()
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(1000 + seed)
@@ -114,10 +115,12 @@ def fit(k: int, n: int, arity: int, rho: str, seed: int, steps: int = STEPS) -> 
 
 
 def alternating(model: nn.Module, k: int) -> float:
-    """Σ (−1)^{number of LOWs} y(c) over the corners c of {LOW, HIGH}^k, in float64.
+    """Returns Σ (−1)^{number of LOWs} y(c) over the corners c of {LOW, HIGH}^k, in float64.
 
-    0 for a sum of functions of k − 1 elements, (HIGH − LOW)^k for the product: so its largest error at a corner is at
-    least ((HIGH − LOW)/2)^k. This is the quotient of the proof that cannot be 1, made a number.
+    It is 0 for a sum of functions of k − 1 elements, and (HIGH − LOW)^k for the product. The largest error of such a
+    sum
+    at a corner is therefore at least ((HIGH − LOW)/2)^k. This is the quotient of the proof that cannot be 1, as a
+    number.
     """
     corners = torch.tensor(list(product((LOW, HIGH), repeat=k)), dtype=torch.float64)
     signs = torch.where(corners == LOW, -1.0, 1.0).prod(1)
@@ -126,7 +129,7 @@ def alternating(model: nn.Module, k: int) -> float:
 
 
 def cells(seeds: int) -> list[dict]:
-    """Lists the fits."""
+    """Returns the keys of the fits."""
     found = []
     for seed, k in product(range(seeds), KS):
         for n in dict.fromkeys((k, SIZE)):
@@ -136,7 +139,7 @@ def cells(seeds: int) -> list[dict]:
 
 
 def table(records: list[dict]) -> str:
-    """Mean squared errors as means over seeds (smallest–largest)."""
+    """Returns mean squared errors as means over seeds (smallest–largest)."""
     lines = [
         "| target | sets of | variance | k-ary | (k−1)-ary | its least | ratio | (k−1)-ary, MLP as ρ |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
@@ -158,7 +161,7 @@ def table(records: list[dict]) -> str:
 
 
 def alternating_table(records: list[dict]) -> str:
-    """Returns the proof's identity on the trained networks."""
+    """Returns the table of the proof's identity on the trained networks."""
     lines = ["| k | of the product | k-ary | (k−1)-ary |", "|---:|---:|---:|---:|"]
     for k in KS:
         row = [[c["alternating"] for c in records if (c["k"], c["n"], c["arity"]) == (k, k, a)] for a in (k, k - 1)]
@@ -177,7 +180,7 @@ def _range(values: list[float]) -> str:
 
 
 def plot(records: list[dict], path: Path) -> None:
-    """A panel for sets of k elements and one for sets of six."""
+    """Draws one panel for sets of k elements and one for sets of six."""
     import matplotlib.pyplot as plt  # noqa: PLC0415, needed for the picture only
 
     figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
@@ -210,7 +213,7 @@ def plot(records: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    """Fits what is missing, and writes table and figure."""
+    """Fits the missing cells, and writes table and figure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("docs/results/theory"))

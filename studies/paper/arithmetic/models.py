@@ -64,8 +64,8 @@ class Model:
         """Returns the network, freshly initialised from torch's global generator as in the paper's code.
 
         f's MLP and ρ have Xavier uniform weights and zero biases. Recurrences have torch's defaults, and the embedding
-        is frozen. With ``rho_init`` "xavier/sqrt(T)", weights that read a sum of T rows are multiplied by 1/√T. The scale
-        of the outputs then does not grow with T.
+        is frozen. With ``rho_init`` "xavier/sqrt(T)", weights that read a sum of T rows are multiplied by 1/√T. The
+        scale of the outputs then does not grow with T.
         """
         h = nn.Embedding(task.vocabulary, self.embedding)
         if embedding_init == "uniform":

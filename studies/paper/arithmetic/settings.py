@@ -121,8 +121,8 @@ BY_SECOND_ORDER = {
 }
 """The models that "fast" trains with L-BFGS: here Adam needs more time for the paper's numbers, elsewhere less.
 
-Accuracies. Sum by k = 1 with an MLP as ρ: 0.983 after 100 epochs of Adam, 1.000 after 190 passes in 1.5 times the seconds.
-Range: 0.949 after 200 epochs (56 CPU seconds per seed), 0.954 after 600 passes (51), 0.970 after 1600 (131).
+Accuracies of k = 1 with an MLP as ρ on sum: 0.983 after 100 epochs of Adam, 1.000 after 190 passes, in 1.5 times the
+time. On range: 0.949 after 200 epochs (56 CPU seconds per seed), 0.954 after 600 passes (51), 0.970 after 1600 (131).
 """
 
 FULL, FULL_PASSES = 4, 2
