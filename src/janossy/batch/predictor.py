@@ -28,8 +28,7 @@ class SetPredictor:
 
     - the columns that the model does not read, such as ids, unchanged
     - the columns that ``janossy predict`` writes, such as ``prediction`` and ``standard_error``, with the same types
-      for
-      every table (docs/commands.md)
+      for every table (docs/commands.md)
 
     A row's prediction depends only on the model, the seed and the elements of its own set, to the rounding of float32.
     The batch has no effect, because permutations are a function of the seed and the set.

@@ -21,8 +21,7 @@ class Task(Protocol):
 
     Networks give ``num_outputs`` numbers per set. ``link(temperature)`` maps them to the values that are averaged over
     permutations and networks. ``losses`` compares these averages (B, out) with the targets, (B,). ``criterion``
-    compares
-    the numbers themselves.
+    compares the numbers themselves.
     """
 
     @property

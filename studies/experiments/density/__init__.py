@@ -1,1 +1,1 @@
-"""The gain of densities from higher order, on three processes with known truth, for models of every order and others."""
+"""The gain of densities from higher order: three processes with known truth, and models of every order and others."""

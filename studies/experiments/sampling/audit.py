@@ -3,8 +3,7 @@
     python -m studies.experiments.sampling.audit [--networks results/sampling] [--out docs/results/sampling]
 
 Writes ``interaction_order.json`` and ``.md`` on the five arithmetic tasks. If ``networks.py`` has trained networks,
-also
-writes ``sensitivity.json`` and ``.md`` on those of seed 0, with a plot of one.
+also writes ``sensitivity.json`` and ``.md`` on those of seed 0, with a plot of one.
 """
 
 import argparse

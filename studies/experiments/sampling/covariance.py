@@ -3,13 +3,11 @@
     python -m studies.experiments.sampling.covariance
 
 The networks are GRUs and LSTMs of range and variance, seeds 0 and 1. y_π is the output minus its mean over
-permutations.
-E[y_π·y_π′] is regressed on the kernels of the components of ``studies.experiments.sampling.designs``, each 1 at π = π′.
-Coefficients are not negative. Writes covariance.json and covariance.md.
+permutations. E[y_π·y_π′] is regressed on the kernels of the components of ``studies.experiments.sampling.designs``,
+each 1 at π = π′. Coefficients are not negative. Writes covariance.json and covariance.md.
 
 The designs were made for ``SHARES``: means over these networks of an earlier fit. Its components also had "first two"
-and
-"neighbours in either order" (0.00 and 0.01 of the variance).
+and "neighbours in either order" (0.00 and 0.01 of the variance).
 """
 
 import numpy as np

@@ -3,9 +3,8 @@
     python -m studies.experiments.sampling.coverage
 
 There are 2,000 test sets of each network, five seeds, and one prediction each. For 5 integers, the truth is the mean
-over
-all 120 orders. For 10 integers and neighbourhoods, it is the mean over 4,000 further permutations. Writes coverage.json
-and .md.
+over all 120 orders. For 10 integers and neighbourhoods, it is the mean over 4,000 further permutations. Writes
+coverage.json and .md.
 """
 
 from argparse import Namespace

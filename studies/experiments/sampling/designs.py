@@ -4,8 +4,7 @@
 
 Writes src/janossy/orderings/designs.json: for each number of elements up to 16, designs of several sizes. The scheme
 "designed" names the elements at random, which makes each permutation uniform. A design decides only how the
-permutations
-of one sample relate to each other.
+permutations of one sample relate to each other.
 
 A design suits networks for which the covariance of f(h_π) and f(h_π′) is a mixture of the components below. It is a
 function of the permutation that leads from π to π′. ``studies.experiments.sampling.covariance`` fits the components'

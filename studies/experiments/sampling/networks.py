@@ -4,8 +4,7 @@
 
 GRUs and LSTMs are trained by π-SGD on two arithmetic tasks (range of 5 integers, variance of 10; the quick preset). The
 graph task is PPI-GO: a vertex's labels from the set of its neighbours, with one layer. PPI-GO has the graphs and
-features
-of GraphSAGE's PPI, and other labels in place of the original ones.
+features of GraphSAGE's PPI, and other labels in place of the original ones.
 """
 
 import argparse

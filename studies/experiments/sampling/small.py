@@ -10,8 +10,7 @@ network predicts 150 sets of each size, ten times, in three ways:
 - with independent permutations
 
 The truth is the mean over all n! orders up to n = 7, and over 4,000 further permutations beyond. Two minutes on one
-core.
-Writes small.json and small.md.
+core. Writes small.json and small.md.
 """
 
 import argparse

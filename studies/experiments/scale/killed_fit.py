@@ -2,8 +2,7 @@
 
 ``python -m studies.experiments.scale.killed_fit`` writes docs/results/scale/killed_fit.json and .md. A recurrence with
 dropout learns from a stream. When it is started again, it resumes from its checkpoint. Kills come after CPU seconds
-from
-an exponential distribution, so that they fall into starting, reading, training and saving.
+from an exponential distribution, so that they fall into starting, reading, training and saving.
 """
 
 import argparse

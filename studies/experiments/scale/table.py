@@ -2,8 +2,7 @@
 
 One row per element. Sizes of sets follow a power law, P(n) ~ n^-1.75 from 1 to 1000, with mean 9.7. Each chunk has its
 own seed. The longer of two tables with one seed therefore begins with the shorter (except its last set), and memory
-does
-not grow with the table.
+does not grow with the table.
 """
 
 import argparse

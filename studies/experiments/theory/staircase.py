@@ -118,8 +118,7 @@ def alternating(model: nn.Module, k: int) -> float:
     """Returns Σ (−1)^{number of LOWs} y(c) over the corners c of {LOW, HIGH}^k, in float64.
 
     It is 0 for a sum of functions of k − 1 elements, and (HIGH − LOW)^k for the product. The largest error of such a
-    sum
-    at a corner is therefore at least ((HIGH − LOW)/2)^k. This is the quotient of the proof that cannot be 1, as a
+    sum at a corner is therefore at least ((HIGH − LOW)/2)^k. This is the quotient of the proof that cannot be 1, as a
     number.
     """
     corners = torch.tensor(list(product((LOW, HIGH), repeat=k)), dtype=torch.float64)
