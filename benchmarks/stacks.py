@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from benchmarks.harness import Row
 from benchmarks.step import LEARNING_RATE, NAMES, NUM_EXAMPLES, TASK, authors, on, trainable
 from janossy import Ragged, Stack
-from studies.adam import Adam
+from studies.paper.adam import Adam
 from studies.paper.arithmetic.models import MODELS, Model
 
 NUM_NETWORKS, NUM_STEPS, BATCH_SIZE = 15, 1, 128

@@ -3,8 +3,8 @@
 A step indexes a batch, runs forward, loss and backward, updates the weights by Adam, and logs the loss. The task is the
 variance of 10 integers, by the released protocol (sums, L1). Theirs makes all combinations of the sorted sequences in
 advance, or shuffles the sequences of the batch, and uses torch's layers and stock Adam; ours is given the sequences
-sorted, and takes ``studies.adam.Adam``, whose steps are those of ``torch.optim.Adam(fused=True)``. Both sides have the
-same weights, see the same batches in the same orders, and get the same numbers.
+sorted, and takes ``studies.paper.adam.Adam``, whose steps are those of ``torch.optim.Adam(fused=True)``. Both sides
+have the same weights, see the same batches in the same orders, and get the same numbers.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from benchmarks.harness import Row, torch_module
 from janossy import JanossyNetwork, Ragged
-from studies.adam import Adam
+from studies.paper.adam import Adam
 from studies.paper.arithmetic.models import MODELS, Model
 from studies.paper.arithmetic.tasks import TASKS, Task
 

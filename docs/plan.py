@@ -1,7 +1,8 @@
 """``python docs/plan.py``: draws docs/architecture.svg, the rooms of src/janossy, from their imports.
 
 Rooms stand in the rows of the import rule ``house`` in pyproject.toml, each above all that it imports. An import that
-a chain of arrows shows already has no arrow of its own.
+a chain of arrows shows already has no arrow of its own. Prints how many rooms the package and studies/ have, and how
+many pairs of them import one another.
 """
 
 import tomllib
@@ -51,7 +52,7 @@ def rows() -> list[list[str]]:
 
 def imports() -> nx.DiGraph:
     """The rooms, each with an edge to every room that it imports."""
-    modules = grimp.build_graph("janossy")
+    modules = grimp.build_graph("janossy", cache_dir=None)
     graph = nx.DiGraph()
     for module in modules.modules - {"janossy"}:
         room = module.split(".")[1]
@@ -60,6 +61,31 @@ def imports() -> nx.DiGraph:
             if other != "janossy" and other.split(".")[1] != room:
                 graph.add_edge(room, other.split(".")[1])
     return graph
+
+
+def house() -> nx.DiGraph:
+    """The rooms of the package and of studies/, each with an edge to every room that it imports.
+
+    The names of ``janossy`` itself count as one room that others import, and the program of studies/ as one that
+    imports others: ``counts`` leaves both out of the rooms, and their arrows in.
+    """
+    modules = grimp.build_graph("janossy", "studies", cache_dir=None)
+    graph = nx.DiGraph()
+    for module in modules.modules - {"janossy", "studies"}:
+        for other in modules.find_modules_directly_imported_by(module):
+            if _room(other) != _room(module):
+                graph.add_edge(_room(module), _room(other))
+    return graph
+
+
+def _room(module: str) -> str:
+    return "studies" if module in ("studies.app", "studies.__main__") else ".".join(module.split(".")[:2])
+
+
+def counts() -> tuple[int, int]:
+    """The rooms of the whole house, and the arrows among them."""
+    graph = house()
+    return len(set(graph) - {"janossy", "studies"}), graph.number_of_edges()
 
 
 def in_order(layers: list[list[str]], graph: nx.DiGraph) -> list[list[str]]:
@@ -117,4 +143,4 @@ def drawn() -> str:
 
 if __name__ == "__main__":
     PICTURE.write_text(drawn(), encoding="utf-8")
-    print(f"wrote {PICTURE.relative_to(ROOT)}")
+    print(f"wrote {PICTURE.relative_to(ROOT)}; with studies/, {counts()[0]} rooms and {counts()[1]} arrows")

@@ -630,17 +630,17 @@ FAULTS = (
         "own >= of_sets[of_size, None]", "own <= of_sets[of_size, None]",
     ),
     _in(
-        "studies", "adam.py", "studies/test_adam",
+        "studies/paper", "adam.py", "studies/test_adam",
         "steps are not counted",
         "torch._foreach_add_(tensors[5], 1)", "torch._foreach_add_(tensors[5], 0)",
     ),
     _in(
-        "studies", "adam.py", "studies/test_adam",
+        "studies/paper", "adam.py", "studies/test_adam",
         "hooks of this optimiser are not called",
         "return bool(own or everyones or scaled)", "return bool(everyones or scaled)",
     ),
     _in(
-        "studies", "adam.py", "studies/test_adam",
+        "studies/paper", "adam.py", "studies/test_adam",
         "AMSGrad is plain Adam",
         'if group["amsgrad"] or not group["fused"]', 'if not group["fused"]',
     ),

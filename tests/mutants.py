@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -187,8 +188,8 @@ def sampled(num: int, seed: int) -> list[Mutant]:
 class Trials:
     """Mutants and the tests that run their lines; what is found is appended to two files, which say what is known."""
 
-    def __init__(self, mutants: list[Mutant], results: Path, lines: Path) -> None:
-        self.mutants, self.file, self.lines = mutants, results, lines
+    def __init__(self, mutants: list[Mutant], results: Path, lines: Path, num_cases: int) -> None:
+        self.mutants, self.file, self.lines, self.num_cases = mutants, results, lines, num_cases
         self.results = read(results)
         self._passes: dict[str, bool] = {}
 
@@ -201,12 +202,15 @@ class Trials:
         """Finds the lines that each test runs, for the tests that are not in the file."""
         wanted: dict[str, set[int]] = defaultdict(set)
         for mutant in self.mutants:
-            wanted[str(ROOT / mutant.file)].add(mutant.line)
+            wanted[str(ROOT / mutant.file)] |= lines_of(mutant)
         known = {test for test, _, _ in _json_lines(self.lines)}
-        by_file = defaultdict(list)
-        for test in collected.items:
-            if test not in known and not any(name in test for name in NOT_TRACED):
-                by_file[test.partition("::")[0]].append(test)
+        by_test, by_file = defaultdict(list), defaultdict(list)
+        for case in collected.items:
+            if not any(name in case for name in NOT_TRACED):
+                by_test[case.partition("[")[0]].append(case)
+        for test, cases in by_test.items():
+            step = -(-len(cases) // self.num_cases)
+            by_file[test.partition("::")[0]] += [case for case in cases[::step] if case not in known]
         for name, tests in by_file.items():
             for i in range(0, len(tests), 60):
                 part = tests[i : i + 60]
@@ -224,9 +228,16 @@ class Trials:
         collect(TESTS, work)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Returns tests that run the line of a mutant, for so many seconds, the quickest first."""
-        line = [str(ROOT / mutant.file), mutant.line]
-        return chosen([(test, seconds) for test, seconds, lines in _json_lines(self.lines) if line in lines], SECONDS)
+        """Returns tests that run a line of ``lines_of`` the mutant, for so many seconds, the quickest first."""
+        wanted = {(str(ROOT / mutant.file), line) for line in lines_of(mutant)}
+        return chosen([(test, seconds) for test, seconds, lines in self._traced if lines & wanted], SECONDS)
+
+    @cached_property
+    def _traced(self) -> list[tuple[str, float, set[tuple[str, int]]]]:
+        """What ``trace`` found, read once it has ended."""
+        return [
+            (test, seconds, {(file, line) for file, line in lines}) for test, seconds, lines in _json_lines(self.lines)
+        ]
 
     def try_warm(self, collected: Collected) -> None:
         """Tries the mutants that are within functions."""
@@ -250,7 +261,7 @@ class Trials:
     def try_loaded(self) -> None:
         """Tries the others, each in a process that loads the library with it."""
         for mutant in self.left():
-            tests = self.tests_of(mutant) or list(TESTS)
+            tests = self.tests_of(mutant)
 
             def work(tell: Tell, mutant: Mutant = mutant, tests: list[str] = tests) -> None:
                 loading(str(ROOT / mutant.file), planted(mutant))
@@ -268,23 +279,43 @@ class Trials:
         if not told:
             print(f"not tried: the fork for {key(mutant)} ended with {status}", flush=True)
             return
-        found = told[-1][0] if isinstance(told[-1], list) else f"{tests[-1]}, which ended with {status}"
-        if found and "::" in found and not status:
+        found = told[-1][0] if isinstance(told[-1], list) else tests[-1]
+        if found in tests:
             if found not in self._passes:
                 self._passes[found] = forked(lambda tell: again(tell, found))[0][-1:] == [[None]]
             if not self._passes[found]:
                 print(f"not tried: {found} fails without {key(mutant)} too", flush=True)
                 return
+        if found and status:
+            found += f", which ended with {status}"
         result = Result(mutant, found, len(tests), time.monotonic() - start)
         self.results.append(result)
         _append(self.file, [asdict(result)])
         print(f"{result.killed_by or 'SURVIVES'}: line {mutant.line} of {key(mutant)}", flush=True)
 
 
+def lines_of(mutant: Mutant) -> set[int]:
+    """Returns the line of a mutant within a function, else the first line of each function of its file.
+
+    What is loaded was loaded before tests are traced, so the tests that run the functions stand for those that need it.
+    """
+    first = set()
+    for node in ast.walk(ast.parse(source(mutant))):
+        if isinstance(node, ast.FunctionDef):
+            body = [
+                each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+            ]
+            if body and body[0].lineno <= mutant.line <= node.end_lineno:
+                return {mutant.line}
+            first |= {each.lineno for each in body[:1]}
+    return first
+
+
 def run_until_one_fails(tests: list[str], tell: Tell) -> None:
     """Tells each of these tests before it runs, and at the end the first to fail, or None."""
     first = FirstFailure(tell)
-    pytest.main([*OPTIONS, "-x", *tests], plugins=[first])
+    if tests:  # pytest would run all that it finds
+        pytest.main([*OPTIONS, "-x", *tests], plugins=[first])
     tell([first.found])
 
 
@@ -364,11 +395,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="a file of results, one line per mutant")
     parser.add_argument("--lines", type=Path, help="a file of the lines that each test runs (by default beside --out)")
+    parser.add_argument("--cases", type=int, default=1000, help="cases per test at most, spread over all")
     parser.add_argument("--table", type=Path, help="a file for the table of all results")
     parser.add_argument("--only-table", action="store_true", help="try none, and write the table")
     arguments = parser.parse_args()
     lines = arguments.lines or arguments.out.with_suffix(".lines")
-    trials = Trials(sampled(arguments.num, arguments.seed), arguments.out, lines)
+    trials = Trials(sampled(arguments.num, arguments.seed), arguments.out, lines, arguments.cases)
     if not arguments.only_table:
         os.chdir(ROOT)
         child = os.fork()  # which loads the library, so that this process does not

@@ -31,9 +31,9 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 @pytest.fixture(autouse=True)
 def _fresh_compiler():
-    torch._dynamo.reset()
+    torch.compiler.reset()
     yield
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def test_a_constant_is_marked_as_torch_marks_it():

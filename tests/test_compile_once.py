@@ -77,7 +77,7 @@ EVERY_TIME = ("`Tuples(1)`, any module", "`Canonical`, `GRU`", "`JanossyNetwork`
     "name", [pytest.param(name, marks=[] if name in EVERY_TIME else pytest.mark.only_all) for name in LAYERS]
 )
 def test_other_sizes(name):
-    torch._dynamo.reset()
+    torch.compiler.reset()
     layer = LAYERS[name]()
     compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
     try:
@@ -93,4 +93,4 @@ def test_other_sizes(name):
             for x, y in zip(got, gradients(layer(sets), sets, layer), strict=True):
                 close(x, y)
     finally:
-        torch._dynamo.reset()
+        torch.compiler.reset()

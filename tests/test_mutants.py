@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.mutants import ROOMS, ROOT, TESTS, Result, Trials, key, mutants, planted, read, sampled, table
+from tests.mutants import ROOMS, ROOT, TESTS, Result, Trials, key, lines_of, mutants, planted, read, sampled, table
 
 FILES = [path for room in ROOMS for path in sorted((ROOT / "src/janossy" / room).rglob("*.py"))]
 
@@ -36,12 +36,19 @@ def trials(tmp_path):
     line = [str(ROOT / some[0].file), some[0].line]
     runs = [["slow", 100.0, [line]], ["quick", 1.0, [line]], ["another", 1.0, []]]
     (tmp_path / "lines").write_text("".join(json.dumps(each) + "\n" for each in runs))
-    return Trials(some, tmp_path / "results", tmp_path / "lines")
+    return Trials(some, tmp_path / "results", tmp_path / "lines", num_cases=10)
 
 
 def test_a_mutant_is_tried_with_the_tests_that_run_its_line(trials):
     one, other = trials.mutants
     assert trials.tests_of(one) == ["quick"] and trials.tests_of(other) == []
+
+
+def test_one_that_is_loaded_is_tried_with_the_tests_of_its_file():
+    every = [mutant for path in FILES for mutant in mutants(path)]
+    (loaded,) = (each for each in every if each.code == "SMALL_SETS = 40")
+    inside = next(each for each in every if each.file == loaded.file and lines_of(each) == {each.line})
+    assert inside.line != loaded.line not in lines_of(loaded) and len(lines_of(loaded)) > 1
 
 
 def test_a_test_that_fails_without_the_mutant_too_finds_none(trials):
@@ -58,11 +65,11 @@ def test_a_test_that_fails_without_the_mutant_too_finds_none(trials):
     trials.conclude(one, lambda tell: 1 / 0, None)
     assert trials.left() == [one, other]
     trials.conclude(one, lambda tell: (tell("b::test"), tell([None])), None)
-    trials.conclude(other, lambda tell: (tell("b::test"), 1 / 0), None)
+    trials.conclude(other, lambda tell: (tell("c::test"), 1 / 0), lambda tell, test: tell([None]))
     assert trials.left() == [] and read(trials.file) == trials.results
     survivor, killed = trials.results
     assert (survivor.killed_by, survivor.num_tests) == (None, 1)
-    assert killed.killed_by == "b::test, which ended with 1"
+    assert killed.killed_by == "c::test, which ended with 1"
 
 
 def test_the_table_has_each_survivor():

@@ -1,5 +1,9 @@
-"""The cases that make test runs hold every combination of values that they should; the planted faults fit the tree."""
+"""The cases that make test runs hold every combination of values that they should; the planted faults fit the tree.
 
+No test takes a private name of what it tests.
+"""
+
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -68,3 +72,32 @@ def test_a_fault_fits_its_file_once(fault):
 
 def test_there_are_faults_enough():
     assert len({fault.what for fault in FAULTS}) == len(FAULTS) >= 30
+
+
+PRIVATE = re.compile(
+    r"""(setattr|setitem|patch)\(.*"_[a-z]|["' ](janossy|studies)[.\w]* import .*\b_[a-z]|"janossy\.[.\w]*\._"""
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('monkeypatch.setattr(atomic, "_exchange", one)', True),
+        ("from janossy.orderings.schemes import SCHEMES, _reverses", True),
+        ('monkeypatch.setattr("janossy.sets.ragged._sizes", one)', True),
+        ("from janossy.orderings.schemes import SCHEMES", False),
+        ('monkeypatch.setattr(atomic, "exchange_names", one)', False),
+    ],
+)
+def test_private_names_in_texts_are_found(line, found):
+    assert bool(PRIVATE.search(line)) == found
+
+
+def test_tests_take_public_names():
+    """Ruff's SLF001 sees attributes; this finds imports, and names in texts."""
+    private = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if path.name not in ("test_thinning.py", "standin.py"):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            private += [f"{path}: {line}" for line in lines if PRIVATE.search(line) and "noqa: SLF001" not in line]
+    assert private == []

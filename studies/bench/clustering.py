@@ -7,10 +7,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from janossy import JanossyNetwork, Ragged, predict
 from janossy.estimators.strategies import build_network
-from janossy.inference import predict
-from janossy.nn.network import JanossyNetwork
-from janossy.sets import Ragged
 from janossy.tables import Layout, SetTable
 from studies.bench.mixtures import DIMENSIONS, NUM_COMPONENTS, NUM_OUTPUTS, Mixtures
 from studies.bench.peers.mixtures import WIDTH, InducedSetTransformer, MeanPooling

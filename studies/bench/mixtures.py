@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from janossy.sets import Ragged
+from janossy import Ragged
 
 NUM_COMPONENTS, DIMENSIONS = 4, 2
 FEWEST, MOST = 100, 500

@@ -25,7 +25,7 @@ __all__ = ["janossy"]
 PLACES = {
     "reading": ("janossy.cli.workflow.fitting", "sets_to_fit"),
     "estimates of cost": ("janossy.estimators.search", "seconds_an_epoch"),
-    "the first batch": (Training, "_step"),
+    "the first batch": (Training, "step"),
     "between candidates": (FitDisplay, "_tried"),
     "calibration": ("janossy.estimators.classifier", "temperature"),
     "judging": ("janossy.cli.workflow.fitting", "evaluate"),

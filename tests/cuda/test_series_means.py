@@ -97,7 +97,7 @@ def test_harmonics_are_as_many_as_the_bound_takes():
     p, offsets = batch(3, 4, "float32", sizes=sizes)
     p *= np.repeat(np.float32(scales), sizes)[:, None, None]
     x, places = torch.from_numpy(p).to(DEVICE), torch.from_numpy(offsets).to(DEVICE)
-    plan, wanted = module._plan(x, places, False, "gelu", 1e-3, NEVER)
+    plan, wanted = module.plan_for(x, places, False, "gelu", 1e-3, NEVER)
     for b, n in enumerate(sizes):
         of_set = p[offsets[b] : offsets[b + 1]].astype(np.float64)
         assert wanted[b].item() == (n < 3)
@@ -110,10 +110,10 @@ def test_sets_are_enumerated_where_that_is_cheaper_or_asked_for():
     p, offsets = batch(2, 3, "float32", sizes=[3, 40, 5])
     x, places = torch.from_numpy(p).to(DEVICE), torch.from_numpy(offsets).to(DEVICE)
     for up_to, enumerated in ((NEVER, [0, 0, 0]), (3, [1, 0, 0]), (5, [1, 0, 1]), (CHEAPER, [1, 1, 1])):
-        assert module._plan(x, places, False, "tanh", TOLERANCE, up_to)[-1].tolist() == enumerated
+        assert module.plan_for(x, places, False, "tanh", TOLERANCE, up_to)[-1].tolist() == enumerated
     p, offsets = batch(3, 3, "float32", sizes=[40, 8])
     x, places = torch.from_numpy(p).to(DEVICE), torch.from_numpy(offsets).to(DEVICE)
-    assert module._plan(x, places, False, "tanh", TOLERANCE, CHEAPER)[-1].tolist() == [0, 1]
+    assert module.plan_for(x, places, False, "tanh", TOLERANCE, CHEAPER)[-1].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("k", [2, 3])

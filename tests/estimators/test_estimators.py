@@ -19,6 +19,7 @@ from janossy.estimators import (
     importance,
     networks,
 )
+from janossy.estimators.predictions import predictions
 from janossy.functions import TupleMLP
 from janossy.inference import Sensitivity
 from janossy.nn.network import JanossyNetwork
@@ -107,7 +108,7 @@ def test_the_spread_over_orders_is_that_of_the_mean_of_the_networks(recurrent):
     mean, spread = recurrent.predict(sets, return_std=True)
     several = np.array([len(x) > 3 for x in sets])  # of three elements all six orders are taken
     assert (spread[several] > 0).all() and np.allclose(spread[~several], 0, atol=1e-6)
-    others = [recurrent._in_units(sets, seed)[0][:, 0, 0] for seed in range(1, 30)]
+    others = [predictions(recurrent, as_sets(sets), seed=seed)["prediction"].to_numpy() for seed in range(1, 30)]
     found = np.std(others, 0, ddof=1)[several].mean()
     assert 0.5 < spread[several].mean() / found < 2
     assert np.abs(np.mean(others, 0) - mean).max() < 6 * spread.max()

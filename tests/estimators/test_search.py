@@ -419,7 +419,7 @@ def test_an_average_on_fewer_splits_is_taken_if_it_is_better_beyond_chance(right
         return Contender(index, MORE[index], runs)
 
     both = [contender(0, 0.75, 3), contender(1, right, 1)]
-    counts, num_splits = best_average(both, tried._losses)
+    counts, num_splits = best_average(both, tried.losses)
     assert num_splits == num_expected and sum(counts.values()) > 0
 
 

@@ -155,7 +155,7 @@ def test_a_fit_that_was_stopped_anywhere_goes_on_to_the_same_result(tmp_path, st
     options = {"max_epochs": 3, "batch_size": 16, "random_state": 0, "time_budget": None}
     expected = SetRegressor(strategy, **options).fit(tmp_path / "sets.parquet", "y")
     model = SetRegressor(strategy, checkpoint=tmp_path / "checkpoint", **options)
-    steps, step = [], Training._step
+    steps, step = [], Training.step
 
     def stopped(self, *arguments):
         steps.append(self.state.step)
@@ -165,7 +165,7 @@ def test_a_fit_that_was_stopped_anywhere_goes_on_to_the_same_result(tmp_path, st
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints, "SECONDS", 0.0)
-        patch.setattr(Training, "_step", stopped)
+        patch.setattr(Training, "step", stopped)
         for _ in range(4):
             with pytest.raises(OSError, match="no space"):
                 model.fit(tmp_path / "sets.parquet", "y")
@@ -179,7 +179,7 @@ def test_a_fit_that_was_stopped_anywhere_goes_on_to_the_same_result(tmp_path, st
         and len(steps) == len(set(steps)) + 4
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Training, "_step", None)  # what is finished is not done again
+        patch.setattr(Training, "step", None)  # what is finished is not done again
         assert np.array_equal(model.fit(sets, "y").predict(sets), expected.predict(sets))
 
 
@@ -206,7 +206,7 @@ def test_a_fit_in_memory_goes_on_to_the_same_result(tmp_path, strategy):
     options = {"max_epochs": 3, "batch_size": 8, "random_state": 0, "time_budget": None, "validation": 3}
     expected = SetRegressor(strategy, **options).fit(sets, y)
     model = SetRegressor(strategy, checkpoint=tmp_path / "checkpoint", **options)
-    steps, step = [], Training._step
+    steps, step = [], Training.step
 
     def stopped(self, *arguments):
         steps.append((self.stage, self.state.step))
@@ -216,7 +216,7 @@ def test_a_fit_in_memory_goes_on_to_the_same_result(tmp_path, strategy):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints, "SECONDS", 0.0)
-        patch.setattr(Training, "_step", stopped)
+        patch.setattr(Training, "step", stopped)
         for _ in range(5):
             with pytest.raises(OSError, match="no space"):
                 model.fit(sets, y)
@@ -224,7 +224,7 @@ def test_a_fit_in_memory_goes_on_to_the_same_result(tmp_path, strategy):
     assert np.array_equal(model.predict(sets), expected.predict(sets))
     assert len(steps) == len(set(steps)) + 5  # none but those that were stopped was begun twice
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Training, "_step", None)
+        patch.setattr(Training, "step", None)
         assert np.array_equal(model.fit(sets, y).predict(sets), expected.predict(sets))
     with pytest.raises(ValueError, match="checkpoint of another fit: sets is"):
         model.fit(sets, y[::-1].copy())

@@ -90,7 +90,7 @@ def test_a_predictor(model, tmp_path):
 def test_threads_of_a_worker_read_the_model_once(model, tmp_path, monkeypatch):
     """Like a worker of Dask, which gets a predictor that another process has made."""
     arrived = SetPredictor(save(model, tmp_path / "model"))
-    predictor._load.cache_clear()
+    predictor.load_once.cache_clear()
     loads, at_the_door = [], Barrier(NUM_THREADS)
 
     def slowly(path):

@@ -132,7 +132,7 @@ def extended(checkpoint=None, step=None):
     training = Training(net, source, validation, RegressionLoss(), plan, report, checkpoint=checkpoint, stage="0")
     with pytest.MonkeyPatch.context() as patch:
         if step is not None:
-            patch.setattr(Training, "_step", step)
+            patch.setattr(Training, "step", step)
         training.run()
         first = copy.deepcopy(net.state_dict())
         training.extend(Plan(5, 8, 1e-2, None), "1")
@@ -141,7 +141,7 @@ def extended(checkpoint=None, step=None):
 
 def test_training_goes_on_from_the_best_weights():
     rates = []
-    real = Training._step
+    real = Training.step
 
     def step(self, *arguments):
         if len(rates) == 15:  # the first step of the second leg

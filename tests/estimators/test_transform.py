@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from janossy.estimators import SetClassifier, SetRegressor
+from janossy.tables import as_sets
 from tests.estimators.sets import bags
 
 
@@ -31,7 +32,7 @@ def test_it_is_what_the_readout_reads(strategy):
     z = torch.from_numpy(vectors[:, :width])
     for layer in hidden:
         z = layer(z).relu()
-    encoded, _ = model._encoded(sets)
+    encoded = model.encoder_.transform(as_sets(sets)).elements
     torch.testing.assert_close(last(z), network(encoded), rtol=1e-4, atol=1e-4)
 
 

@@ -44,7 +44,7 @@ def gradients(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
             criterion, plan = Regression(1).criterion, Plan(1, 8, 1e-2, None)
             each = training.Training(network, reader, batch, criterion, plan, print, processes=processes)
             called = processes.trained(network)
-            each._step(called, batch if len(batch) else None, 8)
+            each.step(called, batch if len(batch) else None, 8)
             processes.leave(network)
             found[f"{strategy}, {case}"] = {name: x.grad.clone() for name, x in network.named_parameters()}
             found[f"{strategy}, {case}"] |= {name: x.clone() for name, x in network.named_buffers()}
@@ -86,7 +86,7 @@ def fits(folder: Path) -> dict[str, object]:
 
 def stopped(folder: Path) -> object:
     """Predictions of the first fit, after it was stopped and went on; only the first process sees the checkpoint."""
-    rank, (name, strategy), step = torch.distributed.get_rank(), FITS[0], training.Training._step
+    rank, (name, strategy), step = torch.distributed.get_rank(), FITS[0], training.Training.step
     stream = SetStream(folder / f"{name}.parquet", "y")
     model = SetRegressor(strategy, checkpoint=folder / f"stopped {rank}", **OPTIONS)
 
@@ -95,7 +95,7 @@ def stopped(folder: Path) -> object:
             raise OSError("no space left")
         return step(self, *arguments)
 
-    with patch.object(checkpoint, "SECONDS", 0.0), patch.object(training.Training, "_step", stops):
+    with patch.object(checkpoint, "SECONDS", 0.0), patch.object(training.Training, "step", stops):
         try:
             model.fit(stream)
         except OSError:
@@ -105,14 +105,14 @@ def stopped(folder: Path) -> object:
 
 def lost(folder: Path) -> str:
     """Returns what the first says when the second is killed in training."""
-    step = training.Training._step
+    step = training.Training.step
 
     def dies(self, *arguments):
         if self.state.step == 3 and self.processes.rank == 1:
             os._exit(1)
         return step(self, *arguments)
 
-    training.Training._step = dies
+    training.Training.step = dies
     try:
         SetRegressor("k1", max_epochs=3, batch_size=8, random_state=0).fit(folder / "uneven.parquet", "y")
     except ConnectionError as error:

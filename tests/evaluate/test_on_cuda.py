@@ -28,14 +28,14 @@ def gpu(monkeypatch):
     def gpu(capability=(8, 0)):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Some GPU")
-        on_kernels._is_new_enough.cache_clear()
+        on_kernels.is_new_enough.cache_clear()
 
     for module in MODULES.values():
         monkeypatch.setattr(module, "on_device_of", lambda x: nullcontext())
     with FakeTensorMode():
         gpu()
         yield gpu
-    on_kernels._is_new_enough.cache_clear()
+    on_kernels.is_new_enough.cache_clear()
 
 
 @pytest.mark.parametrize(

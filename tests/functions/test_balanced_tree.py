@@ -205,7 +205,7 @@ def test_many_at_once():
 @pytest.mark.parametrize("length", [1, 6, 13])
 @pytest.mark.cover(1)
 def test_compiled(length, masked):
-    torch._dynamo.reset()
+    torch.compiler.reset()
     f = BalancedTree(2, 3)
     _, x, mask = padded([length, length // 2], length, 0.0)
     compiled = torch.compile(f, fullgraph=True, backend="aot_eager")

@@ -122,7 +122,7 @@ def test_many_at_once():
 
 @pytest.mark.parametrize("length", [*(pytest.param(n, marks=pytest.mark.only_all) for n in (1, 6)), 13])
 def test_compiled(length):
-    torch._dynamo.reset()
+    torch.compiler.reset()
     f, x = MinGRU(2, 3, num_layers=2), torch.randn(4, length, 2)
     compiled = torch.compile(f, fullgraph=True, backend="aot_eager")
     for got, want in zip(

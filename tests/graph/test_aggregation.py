@@ -447,12 +447,12 @@ def compiled_equals_eager(conv, backend: str) -> None:
     ],
 )
 def test_a_model_is_compiled_around_it(f, orderings, backend):
-    torch._dynamo.reset()
+    torch.compiler.reset()
     compiled_equals_eager(SAGEConv(D, 5, aggr=JanossyAggregation(f(), orderings=orderings)), backend)
 
 
 def test_it_is_not_compiled_itself():
-    torch._dynamo.reset()
+    torch.compiler.reset()
     seen = []
 
     class Watching(nn.Module):

@@ -211,7 +211,7 @@ def test_it_refuses_what_sage_conv_refuses(edges, size):
 
 
 def test_a_model_is_compiled_around_it():
-    torch._dynamo.reset()
+    torch.compiler.reset()
     torch.manual_seed(0)
     _, ours = pair("three", {})
     model = nn.Sequential(nn.Linear(D, D), nn.ReLU())

@@ -82,7 +82,7 @@ def law_rows(control, sets, rows) -> None:
     positions, _ = rows.flatten()
     expected = []
     for row in positions:
-        elements = control._h[0](sets.values[row[row >= 0]][-control.k :])
+        elements = control.h(sets.values[row[row >= 0]][-control.k :])
         zeros = torch.zeros(control.k - len(elements), elements.shape[1])
         expected.append(control.pooling.f(torch.cat((elements, zeros))[None])[0])
     close(control.rows(sets, rows), torch.stack(expected))

@@ -285,7 +285,7 @@ def test_vmap_of_the_tree(increasing):
 @both_kinds
 def test_compiled_tree(increasing):
     f = tree(increasing)
-    torch._dynamo.reset()
+    torch.compiler.reset()
     results = []
     for g in (f, torch.compile(f, fullgraph=True, backend="aot_eager")):
         z = tree_input().requires_grad_()

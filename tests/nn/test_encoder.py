@@ -334,7 +334,7 @@ def test_padded_sets(name):
     ],
 )
 def test_compiled(name, sizes):
-    torch._dynamo.reset()
+    torch.compiler.reset()
     layer, sets = set_layer(name), distinct_sets(sizes, width=WIDTH)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     close(compiled(sets).values, layer(sets).values)

@@ -110,7 +110,7 @@ class Unsigned(Orthogonal):
     def draw(self, source, num_blocks, size, n, lengths=None):
         normal = source.normal(num_blocks, n, -(-size // 2))
         directions = torch.linalg.qr(normal - normal.mean(1, keepdim=True))[0]
-        return schemes._with_reverses(directions.mT.argsort(-1), size)
+        return schemes.with_reverses(directions.mT.argsort(-1), size)
 
 
 class SecondIsFixed(Orthogonal):
@@ -336,7 +336,7 @@ def test_a_seed_makes_every_scheme_a_function_of_the_multiset(scheme, k):
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct"])
 def test_seeded_rows_depend_on_the_seed_the_size_and_the_arguments_alone(scheme):
     def rows(**changed):
-        templates._kept.cache_clear()
+        templates.kept_arrays.cache_clear()
         torch.randn(3)  # moves the global generator
         return drawn(drawing(**{"num": 6, "scheme": scheme, "seed": 3, **changed}), 7)
 
@@ -350,7 +350,7 @@ def test_seeded_rows_depend_on_the_seed_the_size_and_the_arguments_alone(scheme)
 @pytest.mark.parametrize("scheme", [*SCHEMES, "distinct"])
 def test_rows_do_not_depend_on_the_default_dtype(scheme, dtype):
     def rows(dtype, n):
-        templates._kept.cache_clear()
+        templates.kept_arrays.cache_clear()
         torch.set_default_dtype(dtype)
         return drawn(drawing(8, scheme=scheme, seed=3), n)
 

@@ -69,7 +69,7 @@ def test_a_column_that_decides_nothing_costs_no_order():
 
 
 def test_compiled_sorts_alike():
-    torch._dynamo.reset()
+    torch.compiler.reset()
     values = torch.randint(-1, 2, (40, 3), generator=torch.Generator().manual_seed(0)).double() / 3
     values[::7, 1] = torch.nan
     sets = Ragged.from_sizes(values, [13, 0, 20, 7])

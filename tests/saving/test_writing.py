@@ -115,7 +115,7 @@ def test_a_failing_rename_puts_the_old_model_back(tmp_path, monkeypatch):
 
     renamed = []
     monkeypatch.setattr(model.Path, "rename", fails_to_place)
-    monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)  # as on a system that exchanges no names
+    monkeypatch.setattr(atomic, "exchange_names", lambda one, other: False)  # as on a system that exchanges no names
     with pytest.raises(OSError, match="no"):
         save(network(2), path, overwrite=True)
     assert len(weights(load(path))) == 6 and [entry.name for entry in tmp_path.iterdir()] == ["model"]

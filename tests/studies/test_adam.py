@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from studies.adam import Adam
+from studies.paper.adam import Adam
 
 
 def network() -> nn.Module:

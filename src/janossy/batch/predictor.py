@@ -124,7 +124,7 @@ class SetPredictor:
     @property
     def _loaded(self) -> SetClassifier | SetRegressor:
         with _loading:  # the cache alone would let every thread of a worker read the model
-            return _load(str(self.model), self.digest, self.num_permutations, self.device)
+            return load_once(str(self.model), self.digest, self.num_permutations, self.device)
 
     def _kinds(self) -> dict[str, str]:
         encoder = self._loaded.encoder_
@@ -160,7 +160,7 @@ _loading = Lock()
 
 
 @lru_cache(maxsize=8)
-def _load(path: str, expected: str, num_permutations: int | None, device: str) -> SetClassifier | SetRegressor:
+def load_once(path: str, expected: str, num_permutations: int | None, device: str) -> SetClassifier | SetRegressor:
     """Returns the model, read once per process."""
     if _digest(path) != expected:
         raise SavedModelError(

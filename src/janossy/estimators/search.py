@@ -233,7 +233,7 @@ class Search:
         behind = {}
         for contender in trained:
             num = len(contender.runs)
-            difference = self._losses(contender.predicted(num)) - self._losses(best.predicted(num))
+            difference = self.losses(contender.predicted(num)) - self.losses(best.predicted(num))
             difference = difference + contender.optimism - best.optimism
             error = float(difference.std()) / len(difference) ** 0.5 if len(difference) > 1 else inf
             behind[contender] = float(difference.mean()), error
@@ -249,7 +249,7 @@ class Search:
     def _other_splits(self) -> None:
         """Trains the contenders of the average on the other splits, split by split, the largest weight first."""
         if self._trained():
-            counts = counts_in_average(self._trained(), 1, self._losses)
+            counts = counts_in_average(self._trained(), 1, self.losses)
             used = [contender for contender in counts if counts[contender]]
             self._train_other_splits(sorted(used, key=lambda contender: -counts[contender]))
 
@@ -470,7 +470,7 @@ class Search:
     def _seed_of(self, contender: Contender, split: int) -> int:
         return int(np.random.SeedSequence([self.seed, contender.index, split]).generate_state(1)[0])
 
-    def _losses(self, predicted: Tensor) -> Tensor:
+    def losses(self, predicted: Tensor) -> Tensor:
         """Returns the weighted losses of predictions for the first V validation sets, (V,)."""
         num = len(predicted)
         return self.task.losses(predicted, self.targets[:num]) * self.weights[:num]
@@ -498,7 +498,7 @@ class Search:
         self.tell(Progress(name, number, network, num_networks, epoch, at - self.began, left, trial))
 
     def _result(self) -> SearchResult:
-        counts, num_splits = best_average(self._trained(), self._losses)
+        counts, num_splits = best_average(self._trained(), self.losses)
         total = sum(counts.values())
         weight_of = {contender: count / total for contender, count in counts.items() if count}
         folds = []

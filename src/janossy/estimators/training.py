@@ -204,7 +204,7 @@ class Training:
         if self._must_stop(0.0)[1]:
             return
         for batch, num_sets in self.source.batches(state.step):
-            must_stop = self._step(called, batch, num_sets)
+            must_stop = self.step(called, batch, num_sets)
             state.step += 1
             state.seconds = now() - began
             ends = state.step >= state.steps or must_stop
@@ -216,7 +216,7 @@ class Training:
                 self._save()
                 saved = now()
 
-    def _step(self, called: nn.Module, batch: Examples | None, num_sets: int) -> bool:
+    def step(self, called: nn.Module, batch: Examples | None, num_sets: int) -> bool:
         """Takes a step on the batches of all processes, and returns True if any of them must stop."""
         if not self.network.training:
             self.network.train()

@@ -1,7 +1,7 @@
 """The conditions under which compiled kernels take numbers here and now, and the calls of them."""
 
 import warnings
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from janossy.functions.structure import Recurrent
 from janossy.kernels import KernelsOnCuda, load
-from janossy.kernels.compilation import waiting
+from janossy.kernels.compilation import NotCompiled, waiting
 from janossy.kernels.limits import CELL_KINDS, LANES, LEAST_CAPABILITY, MAX_POSITIONS_ON_CUDA, NUMBERS_KEPT
 from janossy.sets.transfer import constant_when_compiled
 
@@ -82,11 +82,11 @@ def _loaded() -> bool:
 
 @constant_when_compiled
 def _loaded_on(device: int) -> bool:
-    return load("cuda") is not None and _is_new_enough(device)
+    return load("cuda") is not None and is_new_enough(device)
 
 
 @cache
-def _is_new_enough(device: int) -> bool:
+def is_new_enough(device: int) -> bool:
     """Returns True if the kernels are compiled for this CUDA device; False, with one warning, for an old one."""
     capability = torch.cuda.get_device_capability(device)
     if capability >= LEAST_CAPABILITY:
@@ -99,6 +99,14 @@ def _is_new_enough(device: int) -> bool:
         stacklevel=2,
     )
     return False
+
+
+def unless_compiling() -> suppress:
+    """Returns a context that ends, without an error, at a kernel which another process compiles.
+
+    Torch operations that stand behind the context then take the place of those inside.
+    """
+    return suppress(NotCompiled)
 
 
 def on_threads(name: str, *arguments: Any) -> Any:

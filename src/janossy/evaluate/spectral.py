@@ -78,7 +78,7 @@ class Spectral:
         if reason is not None:
             return reason
         structure = problem.declared(Additive)
-        if structure.activation not in EXPANSIONS:
+        if not self.has_series(structure.activation):
             return f"{structure.activation} has a kink, and its series would converge too slowly"
         if structure.k > MAX_K:
             return f"it keeps 2^k sums, and takes k <= {MAX_K}; got k = {structure.k}"
@@ -108,6 +108,15 @@ class Spectral:
         if self.tolerance is not None:
             return self.tolerance
         return TOLERANCE_IN_FLOAT64 if dtype == torch.float64 else TOLERANCE
+
+    @staticmethod
+    def has_series(activation: str) -> bool:
+        """Returns True if this activation is a sum of harmonics, to a tolerance."""
+        return activation in EXPANSIONS
+
+    def num_harmonics(self, activation: str, dtype: torch.dtype, bound: float) -> int:
+        """Returns the number of harmonics of elements in this precision whose pre-activations reach ``bound``."""
+        return num_harmonics(activation, self.tolerance_for(dtype), bound)
 
 
 @constant_when_compiled  # which does nothing for an lru_cache itself

@@ -62,7 +62,7 @@ def put_folder(new: Path, path: Path) -> None:
     if not path.exists():
         new.rename(path)
         return
-    if _exchange(new, path):
+    if exchange_names(new, path):
         shutil.rmtree(new)
         return
     old = path.with_name(f".{path.name}.{token_hex(8)}.old")
@@ -136,7 +136,7 @@ def _left(path: Path, suffix: str) -> list[Path]:
     ]
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def exchange_names(one: Path, other: Path) -> bool:
     """Exchanges two names by one step; returns False if the system cannot."""
     name = {"linux": "renameat2", "darwin": "renameatx_np"}.get(sys.platform)
     if name is None:

@@ -64,6 +64,11 @@ class ControlVariate(nn.Module):
         self.k = k
         self._h = (nn.Identity() if h is None else h,)  # in a tuple, nn.Module does not take it for its own
 
+    @property
+    def h(self) -> nn.Module:
+        """The module that each element goes through; it is not a part of this one."""
+        return self._h[0]
+
     def rows(self, sets: Ragged, rows: Rows) -> Tensor:
         """g of the last k elements of every row, set by set: (Σ_b r_b, out). A smaller set has zeros behind it."""
         check_ragged(sets, "ControlVariate")
@@ -83,7 +88,7 @@ class ControlVariate(nn.Module):
 
     def _elements(self, sets: Ragged) -> Ragged:
         with torch.no_grad():
-            return sets.with_values(self._h[0](sets.values))
+            return sets.with_values(self.h(sets.values))
 
     def _last(self, bucket: Bucket, sets: Ragged) -> Bucket:
         """The same rows, of the last k of their elements; a set has no more, or −1 is behind them (Def. 2.2)."""

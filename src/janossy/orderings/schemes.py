@@ -63,7 +63,7 @@ class Antithetic:
         return _much_alike(n)
 
     def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
-        return _with_reverses(source.permutations(num_blocks, 1, n, lengths=lengths), size, lengths)
+        return with_reverses(source.permutations(num_blocks, 1, n, lengths=lengths), size, lengths)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Latin:
         columns = source.permutations(num_blocks, 1, n, lengths=lengths)
         square = (columns + shifts[:, None]) % (n if lengths is None else lengths[:, None, None])
         names = source.permutations(num_blocks, 1, n, lengths=lengths).expand_as(square)
-        return _with_reverses(names.gather(-1, square), size, lengths)
+        return with_reverses(names.gather(-1, square), size, lengths)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Stratified:
         below = (noise & (2**bits - 1)) + source.permutations(num_blocks, n, half) * 2**bits
         above = 2 * half * 2**bits - 1 - below
         positions = torch.where(noise < 2**61, below, above)
-        return _with_reverses(ordered(positions.mT, lengths), size, lengths)
+        return with_reverses(ordered(positions.mT, lengths), size, lengths)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Orthogonal:
         q, r = torch.linalg.qr(normal - normal.mean(1, keepdim=True))
         # LAPACK chooses the signs; with R's, Q is uniform.
         directions = q * r.diagonal(dim1=1, dim2=2).sign()[:, None]
-        return _with_reverses(directions.mT.argsort(-1), size)
+        return with_reverses(directions.mT.argsort(-1), size)
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ def _half(size: int) -> int:
     return -(-size // 2)
 
 
-def _with_reverses(permutations: Tensor, size: int, lengths: Tensor | None = None) -> Tensor:
+def with_reverses(permutations: Tensor, size: int, lengths: Tensor | None = None) -> Tensor:
     """Each row (B, half, n) and its reverse behind it, size rows in all; with lengths (B,), that of its beginning."""
     if lengths is None:
         reverses = permutations.flip(-1)

@@ -61,12 +61,13 @@ def kept(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any, d
 
 @constant_when_compiled
 def _constant(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any) -> Tensor:
-    array = _kept(build, *arguments) if num_elements <= KEEP_ELEMENTS else build(*arguments)
+    array = kept_arrays(build, *arguments) if num_elements <= KEEP_ELEMENTS else build(*arguments)
     return torch.from_numpy(array)
 
 
 @lru_cache(maxsize=256)
-def _kept(build: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
+def kept_arrays(build: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
+    """The array that this function builds of these arguments, once."""
     return build(*arguments)
 
 

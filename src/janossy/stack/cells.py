@@ -1,16 +1,14 @@
 """Cells of R networks, depth by depth: one batched product and one compiled step for all their rows, or torch's."""
 
-from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from janossy.evaluate.on_kernels import lanes, numbers_kept, on_threads, takes_cells
+from janossy.evaluate.on_kernels import lanes, numbers_kept, on_threads, takes_cells, unless_compiling
 from janossy.evaluate.rows.recompute import gradients_again
 from janossy.functions.structure import Recurrent
-from janossy.kernels.compilation import NotCompiled
 from janossy.sets.transfer import upload
 from janossy.stack.schedule import Schedule
 
@@ -26,7 +24,7 @@ def run(
     compiled = takes_cells(structure, inputs) and inputs.dtype == weight.dtype and weight.shape[2] >= lanes(inputs)
     if compiled:
         keep = torch.is_grad_enabled() and any(x.requires_grad for x in (inputs, weight, bias))
-        with suppress(NotCompiled):
+        with unless_compiling():
             return cast(Tensor, _Cells.apply(structure, schedule, elements, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
     return _in_torch(structure, schedule, elements, inputs, weight, bias)
 
@@ -88,7 +86,7 @@ class _Cells(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         if not torch.is_grad_enabled():
-            with suppress(NotCompiled):
+            with unless_compiling():
                 return _Cells._backward_on_kernels(ctx, gradient)
         elements, *inputs = ctx.saved_tensors[:4]
         again = partial(_in_torch, ctx.structure, ctx.schedule, elements)

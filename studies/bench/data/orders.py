@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from janossy.sets import Ragged
+from janossy import Ragged
 from janossy.tables import Column, SetTable
 from studies.bench.data_set import DataSet, Fold, Sample
 

@@ -6,7 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from janossy.sets import Ragged
+from janossy import Ragged
 from studies.bench.mixtures import DIMENSIONS, NUM_COMPONENTS, NUM_OUTPUTS
 
 try:

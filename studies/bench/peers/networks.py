@@ -9,8 +9,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from janossy import Ragged
 from janossy.nn import ColumnEmbedding, Readout
-from janossy.sets import Ragged
 from janossy.tables import Layout
 
 try:

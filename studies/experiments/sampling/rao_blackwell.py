@@ -7,11 +7,12 @@ the variance of the mean of m distinct 2-tuples. Both are relative to independen
 .md.
 """
 
+from math import perm
+
 import torch
 from torch import nn
 
 from janossy import Distinct, JanossyPooling, Ragged, Sampled, TupleMLP
-from janossy.evaluate.cells.prefix_tree import num_nodes
 from studies.experiments.record import Record
 from studies.experiments.sampling.networks import ARITHMETIC, FUNCTIONS, Trained, load, parser
 
@@ -30,7 +31,7 @@ def over_permutations(trained: Trained) -> dict:
     found = {}
     for scheme in ("independent", "designed"):
         for last in LAST:
-            steps = n - last + (num_nodes(last, last, increasing=False)[0] if last else 0)
+            steps = n - last + (sum(perm(last, depth) for depth in range(1, last + 1)))
             variance = _variance(trained, Sampled(NUM, scheme=scheme, exact_last=last))
             found[f"{scheme}, last {last}"] = {
                 "steps": steps / n,

@@ -11,7 +11,7 @@ from torch import Tensor
 from janossy import JanossyNetwork, Ragged, Stack
 from janossy.batch.workers import Progress
 from janossy.stack import scale_steps
-from studies.adam import Adam
+from studies.paper.adam import Adam
 from studies.paper.arithmetic.scoring import Examples, Scaled, error_of, score
 from studies.paper.arithmetic.settings import Settings
 from studies.paper.arithmetic.tasks import Task

@@ -61,7 +61,7 @@ class Descent:
         products = deque(inverse(torch.stack([change for _, change in self.pairs])) if self.pairs else (), MEMORY)
         natural = inverse(self.gradient)
         while left > 0:
-            direction = -self._two_loops(natural, products)
+            direction = -self.direction_of(natural, products)
             line = _Line(self.evaluate, self.at, direction, self.loss, self.gradient)
             length = line.search()
             left -= line.num
@@ -80,7 +80,7 @@ class Descent:
                 self.pairs.append((step, change))
                 products.append(product)
 
-    def _two_loops(self, natural: Tensor, products: Sequence[Tensor]) -> Tensor:
+    def direction_of(self, natural: Tensor, products: Sequence[Tensor]) -> Tensor:
         """Returns the inverse Hessian times the gradient (Nocedal and Wright, algorithm 7.4).
 
         ``natural`` is the initial inverse times the gradient, ``products`` times the change of each pair.

@@ -31,7 +31,7 @@ DIGESTS = {
     "pubmed": "55e211286fbce9faed6e0244920fe4dc5ffd15d36581ed519d76d53b7e1da43d",
     "ppi-go": "377808e2ba6342701129d35626cc8ccb430086f63301b89412f4aefd3b1f71d2",
 }
-"""SHA-256 of the contents, by ``_digest``."""
+"""SHA-256 of the contents, by ``digest_of``."""
 
 PPI_LABELS = "677cc50459190ba22afc0762356e573ca56e422c80fd36204669a81694afa78d"
 """SHA-256 of PPI's published labels, as bytes of 0 and 1, one row per vertex."""
@@ -104,7 +104,7 @@ def load(name: str, folder: Path, seed: int = 0) -> VertexData:
             f"remove {BY_GENE}, and torch_geometric fetches PPI."
         )
     try:
-        files = _read(name, root)
+        files = read_files(name, root)
     except Exception as error:
         # A damaged pickle may name modules that do not exist.
         if isinstance(error, ImportError) and (error.name or "").startswith("torch_geometric"):
@@ -122,7 +122,7 @@ def load(name: str, folder: Path, seed: int = 0) -> VertexData:
 
 
 @lru_cache(maxsize=2)  # data sets come one after the other, with many trials each; PPI reads PPI-GO's graphs
-def _read(name: str, root: Path) -> _Files:
+def read_files(name: str, root: Path) -> _Files:
     """Reads the files, without loops. Raises: the errors of the reader; ValueError if it is not the data set."""
     files = _READERS[name](root)
     sources, targets = files.edges
@@ -136,7 +136,7 @@ def _read(name: str, root: Path) -> _Files:
         raise ValueError("expected finite features, and labels of 0 and 1")
     if name == "ppi":
         _check_ppi_labels(files.y)
-    elif _digest(files) != DIGESTS[name]:
+    elif digest_of(files) != DIGESTS[name]:
         raise ValueError("the numbers are right, but not what is in them")
     return files
 
@@ -148,7 +148,7 @@ def _check_ppi_labels(y: Tensor) -> None:
         raise ValueError(f"the labels are another matrix: expected the SHA-256 {PPI_LABELS}, got {got}")
 
 
-def _digest(files: _Files) -> str:
+def digest_of(files: _Files) -> str:
     """Returns the digest of features, labels, edges in any order, and the split."""
     sources, targets = files.edges
     parts = [files.x, files.y.float(), (sources * len(files.x) + targets).sort().values]
@@ -241,7 +241,7 @@ def _of_torch_geometric(root: Path) -> _Files:
 
 def _by_gene(root: Path) -> _Files:
     """Reads PPI's graphs from ppi.npz, which is checked like PPI-GO's, and each vertex's labels by its gene."""
-    files = _read("ppi-go", root)
+    files = read_files("ppi-go", root)
     with np.load(root / GRAPHS) as file:
         wanted = file["genes"]
     with np.load(root / BY_GENE) as file:

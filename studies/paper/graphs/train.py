@@ -17,7 +17,7 @@ from janossy.batch.workers import Progress
 from janossy.files.atomic import beside
 from janossy.graph.neighbourhoods import two_hops
 from janossy.graph.sage import GraphSAGE
-from studies.adam import Adam
+from studies.paper.adam import Adam
 from studies.paper.graphs.datasets import VertexData
 from studies.paper.graphs.settings import Row, Settings
 
@@ -159,7 +159,7 @@ def fit(
         losses.append(loss.item())
         num_vertices += len(batch)
         progress(1)
-        if i in looks and (score := _look(model, data, settings)) > best:
+        if i in looks and (score := look(model, data, settings)) > best:
             best, kept = score, deepcopy(model.state_dict())
         if checkpoint is not None and settings.num_batches is None and (i + 1) % batches == 0:
             seconds = seconds_before + time.perf_counter() - start
@@ -185,7 +185,8 @@ def num_batches(num_train: int, settings: Settings) -> int:
     return settings.num_batches or (settings.epochs or 0) * -(-num_train // settings.batch_size)
 
 
-def _look(model: GraphSAGE, data: VertexData, settings: Settings) -> float:
+def look(model: GraphSAGE, data: VertexData, settings: Settings) -> float:
+    """The score on validation vertices, by one permutation."""
     vertices = data.validation[: settings.num_test]
     (probabilities,) = mean_probabilities(model, data, vertices, replace(settings, num_permutations=1))
     return micro_f1(probabilities, data.y[vertices])

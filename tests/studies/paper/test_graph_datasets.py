@@ -31,7 +31,7 @@ TABLE_9 = TABLES["table_9_graph_datasets"] | {"ppi-go": TABLES["table_9_graph_da
 @pytest.fixture(autouse=True)
 def _unplugged(monkeypatch):
     unplug(monkeypatch)
-    datasets._read.cache_clear()
+    datasets.read_files.cache_clear()
 
 
 def same(a: VertexData, b: VertexData) -> bool:
@@ -177,7 +177,7 @@ def test_ppi_is_its_raw_files(seed, tmp_path, monkeypatch):
     folder, written = write_ppi(tmp_path, monkeypatch, seed)
     first, second, third = written["ends"]
     for _ in range(2):  # from the raw files, then from what torch_geometric made of them
-        datasets._read.cache_clear()
+        datasets.read_files.cache_clear()
         data = load("ppi", folder)
         trained = written["x"][:first]
         standardised = (written["x"] - trained.mean(0)) / trained.std(0)
@@ -221,7 +221,7 @@ def write_by_gene(folder, monkeypatch, seed=0):
         monkeypatch.setitem(datasets.EDGES, name, 2 * sum(a != b for a, b in edges))
     go = datasets.read_ppi_go(root)
     monkeypatch.setitem(
-        datasets.DIGESTS, "ppi-go", datasets._digest(replace(go, edges=go.edges[:, go.edges[0] != go.edges[1]]))
+        datasets.DIGESTS, "ppi-go", datasets.digest_of(replace(go, edges=go.edges[:, go.edges[0] != go.edges[1]]))
     )
     y = np.stack([of_gene[known.tolist().index(gene)] for gene in genes])
     monkeypatch.setattr(datasets, "PPI_LABELS", digest_of(y))
@@ -280,7 +280,7 @@ def a_gene_less(root):
 def test_by_gene_another_file_is_refused(change, words, tmp_path, monkeypatch):
     write_by_gene(tmp_path, monkeypatch)
     change(tmp_path / FOLDERS["ppi"])
-    datasets._read.cache_clear()
+    datasets.read_files.cache_clear()
     with pytest.raises(ValueError, match=words) as refused:
         load("ppi", tmp_path)
     line = str(refused.value)
@@ -320,7 +320,7 @@ def damage(path, kind, at: float) -> None:
 
 def refusal(name, folder) -> str:
     """Returns the one line in which the data set is refused, which says what, where, and how to have it again."""
-    datasets._read.cache_clear()
+    datasets.read_files.cache_clear()
     with pytest.raises(ValueError) as refused:
         load(name, folder)
     line = str(refused.value)
@@ -335,7 +335,7 @@ def refusal(name, folder) -> str:
 
 
 def is_refused_or_intact(name, folder, intact) -> None:
-    datasets._read.cache_clear()
+    datasets.read_files.cache_clear()
     try:
         data = load(name, folder)
     except ValueError:

@@ -306,7 +306,7 @@ def test_the_weights_that_are_best_at_a_look_are_kept(keep, num_batches, monkeyp
         looks.append((len(steps), deepcopy(model.state_dict())))
         return next(scripted)
 
-    monkeypatch.setattr(train, "_look", look)
+    monkeypatch.setattr(train, "look", look)
     data, settings = random_data("pubmed"), replace(TINY, num_batches=num_batches, keep=keep)
     torch.manual_seed(0)
     model = GraphSAGE(data.x.shape[1], data.num_classes, aggregation="mean", hidden_features=8)
@@ -322,13 +322,13 @@ def test_the_weights_that_are_best_at_a_look_are_kept(keep, num_batches, monkeyp
 
 
 def test_a_look_is_the_validation_score(monkeypatch):
-    look, looks = train._look, []
+    look, looks = train.look, []
 
     def spy(*arguments):
         looks.append(look(*arguments))
         return looks[-1]
 
-    monkeypatch.setattr(train, "_look", spy)
+    monkeypatch.setattr(train, "look", spy)
     settings = replace(TINY, num_batches=30, keep="best", num_test=None, num_permutations=1, k_1=None, k_2=None)
     result = trained(planted(), "mean-stopped", settings=settings)
     assert len(looks) == 10 and len(set(looks)) > 1

@@ -1,6 +1,5 @@
 """One layer of cells in one direction: its projections, and its steps, compiled or in torch operations."""
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -8,10 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.cells.forest import Shape
-from janossy.evaluate.on_kernels import on_threads
+from janossy.evaluate.on_kernels import on_threads, unless_compiling
 from janossy.evaluate.rows.recompute import gradients_again
 from janossy.functions.structure import Recurrent
-from janossy.kernels.compilation import NotCompiled
 from janossy.kernels.limits import CELL_KINDS
 
 
@@ -138,7 +136,7 @@ class Cells(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         if not torch.is_grad_enabled():
-            with suppress(NotCompiled):
+            with unless_compiling():
                 return Cells._backward_on_kernels(ctx, gradient)
         elements, inputs, weight, bias, *_ = ctx.saved_tensors
         structure, shape, every_state = ctx.structure, ctx.shape, ctx.every_state

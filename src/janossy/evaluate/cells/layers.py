@@ -1,6 +1,5 @@
 """Layers of a recurrence over a forest of cells, compiled or in torch operations."""
 
-from contextlib import suppress
 from typing import cast
 
 import torch
@@ -8,12 +7,11 @@ from torch import Tensor, nn
 
 from janossy.evaluate.cells.autograd import Cells, Projections, in_torch, unfilled
 from janossy.evaluate.cells.forest import Forest, Shape
-from janossy.evaluate.on_kernels import lanes, takes_cells
+from janossy.evaluate.on_kernels import lanes, takes_cells, unless_compiling
 from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
 from janossy.functions.checks import check_dtype
 from janossy.functions.structure import Direction, Recurrent, recurrent
-from janossy.kernels.compilation import NotCompiled
 
 
 def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]:
@@ -76,6 +74,6 @@ def _run_layer(
     wide_enough = inputs.shape[1] >= num_gates * lanes(inputs)
     if wide_enough and takes_cells(structure, inputs) and weight.dtype == inputs.dtype:
         keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
-        with suppress(NotCompiled):
+        with unless_compiling():
             return cast(Tensor, Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
     return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)

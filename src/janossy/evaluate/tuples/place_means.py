@@ -1,18 +1,16 @@
 """Means by projection: over positions, and, for k = 1, over the sets that look a row of a table up."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads
+from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads, unless_compiling
 from janossy.evaluate.rows.recompute import gradients_again
 from janossy.evaluate.tuples.operators import times_by_set
 from janossy.functions.structure import ACTIVATIONS, project
-from janossy.kernels.compilation import NotCompiled
 
 
 def by_inputs(
@@ -48,7 +46,7 @@ def place_means(
 
     ``weight`` and ``bias`` as ``project`` takes them, for one network or several.
     """
-    with suppress(NotCompiled):
+    with unless_compiling():
         return cast(Tensor, _PlaceMeans.apply(activation, places, offsets, table, weight, bias))  # type: ignore[no-untyped-call]
     return _in_torch(activation, places, offsets, table, weight, bias)
 
@@ -72,7 +70,7 @@ def sums_by_place(
     if on_kernels_eagerly(factors):
         given = factors.new_empty(0) if slopes is None else slopes
         arrays = (x.numpy() for x in (given, factors, offsets, places))
-        with suppress(NotCompiled):
+        with unless_compiling():
             return torch.from_numpy(on_threads("table_sums", *arrays, num_rows, num_networks))
     if slopes is None:
         sizes = offsets.diff()

@@ -4,7 +4,6 @@ Every function maps numbers of elements (N, k, H), sets end to end and each of k
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, permutations
 from typing import Any, cast
@@ -13,11 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads
+from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads, unless_compiling
 from janossy.evaluate.rows.recompute import gradients_again
 from janossy.evaluate.tuples.series_means import Series, others_mean
 from janossy.functions.structure import ACTIVATIONS
-from janossy.kernels.compilation import NotCompiled
 from janossy.kernels.expansions import EXPANSIONS
 from janossy.sets.transfer import upload
 
@@ -45,7 +43,7 @@ def series_relations(
         return _by_size(p, sizes, lambda x: _by_series(x, activation, tolerance, memory_budget))
 
     if p.shape[1] <= 3 and on_kernels_eagerly(p):
-        with suppress(NotCompiled):
+        with unless_compiling():
             return cast(Tensor, _OnKernels.apply(p, offsets, activation, tolerance, in_torch))  # type: ignore[no-untyped-call]
     return in_torch(p)
 
@@ -71,7 +69,7 @@ class _OnKernels(torch.autograd.Function):
     def backward(ctx: Any, by_means: Tensor) -> tuple[Tensor | None, ...]:
         p, offsets = ctx.saved_tensors
         if not torch.is_grad_enabled():
-            with suppress(NotCompiled):
+            with unless_compiling():
                 return _on_kernels(p, offsets, ctx.activation, ctx.tolerance, by_means), *(None,) * 4
         return *gradients_again(ctx.in_torch, (p,), (True,), by_means), *(None,) * 4
 

@@ -53,7 +53,7 @@ def series_means(
         return p.new_zeros(B, H), torch.zeros_like(p) if with_slopes else p.new_empty(0)
     x = within_a_turn(p) if activation in PERIODIC else p
     increasing = increasing and k > 1
-    plan, wanted = _plan(x, offsets, increasing, activation, tolerance, enumerate_up_to)
+    plan, wanted = plan_for(x, offsets, increasing, activation, tolerance, enumerate_up_to)
     out, slopes = tuple_means(p, offsets, increasing, activation, with_slopes, wanted, turned=x)
     with on_device_of(p):
         _series(x, plan, increasing, activation, out, slopes if with_slopes else None)
@@ -70,7 +70,7 @@ class Plan(NamedTuple):
     linear: Tensor
 
 
-def _plan(
+def plan_for(
     x: Tensor, offsets: Tensor, increasing: bool, activation: str, tolerance: float, up_to: int
 ) -> tuple[Plan, Tensor]:
     """The plan, and which sets are to be enumerated."""

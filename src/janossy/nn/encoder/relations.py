@@ -21,7 +21,6 @@ from janossy.evaluate.tuples.relation_means import (
 from janossy.evaluate.validation import check_function, errors_explained
 from janossy.functions.structure import Additive, Product, structure
 from janossy.functions.tuple_function import TupleFunction
-from janossy.kernels.expansions import EXPANSIONS, num_harmonics
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of
 from janossy.nn.encoder.layer import SetLayer
 from janossy.orderings import Tuples
@@ -174,7 +173,7 @@ class Relations(SetLayer):
             return "permanent"
         if not isinstance(declared, Additive) or not declared.rest_is_affine:
             return None
-        if declared.activation in EXPANSIONS:
+        if Spectral.has_series(declared.activation):
             return "spectral"
         return "fused" if declared.activation == "relu" and self.k == 2 else "projected"
 
@@ -252,7 +251,7 @@ class Relations(SetLayer):
         if way == "fused":
             return SORTED_COST * n * units
         spectral = self.evaluate if isinstance(self.evaluate, Spectral) else Spectral()
-        harmonics = float(num_harmonics(declared.activation, spectral.tolerance_for(sets.dtype), TYPICAL_BOUND))
+        harmonics = float(spectral.num_harmonics(declared.activation, sets.dtype, TYPICAL_BOUND))
         each, of_a_set = KERNEL_COST[self.k] if self.k in KERNEL_COST else (TORCH_COST * 2**self.k, 0.0)
         return harmonics * units * (each * n + of_a_set)
 
