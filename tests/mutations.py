@@ -2,7 +2,8 @@
 
 Every fault that all cases find, the covering that ``make test`` runs must find too. Each fault is tried with the tests
 named beside it, as ``make test`` selects their cases; one that these miss, and with ``--all`` every one, is tried with
-all cases.
+all cases. Faults within functions that are not compiled are first tried in forks of one process, where tests start at
+once. The rest, and those that no fork finds, are tried in a copy of the tree.
 """
 
 import argparse
@@ -13,15 +14,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from tests.faults import FAULTS, Fault
+from tests.warm import Collected, Tell, collect, forked, functions_of, swap, swaps
 
 ROOT = Path(__file__).parent.parent
 LEFT_OUT = shutil.ignore_patterns(".*", "results", "build", "dist")
+SECONDS = 400
+"""CPU seconds of a fault's tests in a fork, after which it is tried in a copy of the tree."""
+
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -66,6 +73,36 @@ def try_fault(tree: Path, fault: Fault, always_all: bool) -> Outcome:
         if first_failure(tree, (str(found),)) is not None:
             raise RuntimeError(f"{found}, which should have found that {fault.what}, fails without the fault too")
     return Outcome(covering, whole, whole_is_run, time.monotonic() - start)
+
+
+def find_in_forks(numbers: Sequence[int], found: Callable[[int, Outcome], None]) -> None:
+    """Calls ``found`` with the number of each fault that a test finds in a fork, and passes without the fault."""
+    tried = {}
+    for i in numbers:
+        path = ROOT / FAULTS[i].file
+        text = path.read_text(encoding="utf-8")
+        planted = text.replace(FAULTS[i].old, FAULTS[i].new)
+        pairs = swaps(*(compile(each, str(path), "exec", dont_inherit=True) for each in (text, planted)))
+        if "kernels" not in path.parts and pairs is not None:
+            tried[i] = pairs
+
+    def work(collected: Collected) -> None:
+        functions = functions_of({str(ROOT / FAULTS[i].file) for i in tried})
+        for i, pairs in tried.items():
+            cases = [case for case in collected.items if case.partition("::")[0] in FAULTS[i].tests]
+            start = time.monotonic()
+
+            def planted(tell: Tell, cases: list[str] = cases, pairs: list[Any] = pairs) -> None:
+                if swap(pairs, functions):
+                    collected.first_failure(cases, tell)
+
+            last = (forked(planted, SECONDS)[0] or [None])[-1]
+            failed = last[0] if isinstance(last, list) else None
+            if failed and forked(lambda tell, case=failed: collected.first_failure([case], tell))[0][-1:] == [[None]]:
+                found(i, Outcome(failed, None, False, time.monotonic() - start))
+
+    if tried:
+        collect(sorted({test for i in tried for test in FAULTS[i].tests}), work)
 
 
 def first_failure(tree: Path, tests: tuple[str, ...], *options: str) -> str | None:
@@ -127,17 +164,39 @@ def _cell(test: str | None) -> str:
     return f"`{test.replace('|', chr(92) + '|')}`" if test else "none"
 
 
+def written(rows: dict[str, str]) -> str:
+    """The table of these rows, in the order of the faults."""
+    return table({fault.what: rows[fault.what] for fault in FAULTS if fault.what in rows}, "python -m tests.mutations")
+
+
 def main() -> None:
     """Try the faults, print each when done, and write the table; 1 if only all cases find one, or one is untried."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("--all", action="store_true", help="run all cases for every fault")
     parser.add_argument("--only", type=int, nargs="+", metavar="N", help=f"numbers from 0 to {len(FAULTS) - 1}")
+    parser.add_argument("--forks", action="store_true", help="try in forks only")
     parser.add_argument("--jobs", type=int, default=2, help="faults tried at a time, each in a copy of its own")
     parser.add_argument("--out", type=Path, help="a file for the table")
     arguments = parser.parse_args()
-    chosen = range(len(FAULTS)) if arguments.only is None else arguments.only
+    chosen = list(range(len(FAULTS))) if arguments.only is None else arguments.only
     outcomes: dict[int, Outcome] = {}
     untried: list[int] = []
+    rows = kept(arguments.out) if arguments.out else {}
+
+    def conclude(i: int, outcome: Outcome) -> None:
+        outcomes[i] = outcome
+        rows[FAULTS[i].what] = row(FAULTS[i], outcome)
+        found = outcome.covering or outcome.whole or "no test fails"
+        print(f"{i:2d} {outcome.caught}: {FAULTS[i].what}: {found} ({outcome.seconds:.0f} s)", flush=True)
+        if arguments.out:
+            arguments.out.write_text(written(rows), encoding="utf-8")
+
+    if not arguments.all:
+        find_in_forks(chosen, conclude)
+        chosen = [i for i in chosen if i not in outcomes]
+    if arguments.forks:
+        print(f"not found in forks: {' '.join(map(str, chosen)) or 'none'}")
+        return
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         trees: SimpleQueue[Path] = SimpleQueue()
         for job in range(arguments.jobs):
@@ -146,24 +205,15 @@ def main() -> None:
         def one(i: int) -> None:
             tree = trees.get()
             try:
-                outcome = outcomes[i] = try_fault(tree, FAULTS[i], arguments.all)
+                conclude(i, try_fault(tree, FAULTS[i], arguments.all))
             except RuntimeError as error:
                 untried.append(i)
                 print(f"{i:2d} not tried: {error}", flush=True)
-                return
             finally:
                 trees.put(tree)
-            found = outcome.covering or outcome.whole or "no test fails"
-            print(f"{i:2d} {outcome.caught}: {FAULTS[i].what}: {found} ({outcome.seconds:.0f} s)", flush=True)
 
         list(pool.map(one, chosen))
-    rows = (kept(arguments.out) if arguments.out else {}) | {
-        FAULTS[i].what: row(FAULTS[i], outcomes[i]) for i in outcomes
-    }
-    text = table({fault.what: rows[fault.what] for fault in FAULTS if fault.what in rows}, "python -m tests.mutations")
-    print(text)
-    if arguments.out:
-        arguments.out.write_text(text, encoding="utf-8")
+    print(written(rows))
     sys.exit(bool(untried) or any(outcome.caught == "only all cases" for outcome in outcomes.values()))
 
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from janossy.batch.workers import Progress
 from janossy.estimators import Progress as Search
 from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators.interrupts import time_by
@@ -23,6 +22,7 @@ from studies.bench.models import Classifier, DoesNotApply, Fitted, Task, built
 from studies.bench.peers.trees import PooledTrees
 from studies.bench.scores import of_classes, of_numbers
 from studies.bench.settings import Settings
+from studies.runs.trials import Progress
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from janossy.batch.workers import Trial
 from janossy.cli.errors import BadArgument
 from studies.runs.durations import duration, projected
 from studies.runs.options import Request
 from studies.runs.results import Result, Skipped
 from studies.runs.run import run_trials, unfinished
 from studies.runs.study import Study
+from studies.runs.trials import Trial
 
 
 def run(study: Study, others: Iterable[Study], request: Request) -> None:

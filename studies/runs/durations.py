@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import cast
 
-from janossy.batch.workers import Trial
 from studies.runs.results import Result
+from studies.runs.trials import Trial
 
 
 def duration(seconds: float) -> str:

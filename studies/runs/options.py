@@ -11,7 +11,7 @@ import typer
 from janossy.cli.errors import BadArgument
 
 if TYPE_CHECKING:
-    from janossy.batch.workers import JobsOf, Trial
+    from studies.runs.trials import JobsOf, Trial
 
 Out = Annotated[Path, typer.Option(help="The directory of the results.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Keep the results there, run what is missing.")]

@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from janossy import __version__
-from janossy.batch.workers import JobsOf, Trial, Trials, name_of, one_by_one, work
+from janossy.batch.workers import work
 from studies.runs.results import cell_path, defaults, printable, set_aside, write_json
 from studies.runs.study import Study
+from studies.runs.trials import JobsOf, Trial, Trials, name_of, one_by_one
 
 
 def unfinished(

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from janossy import JanossyNetwork, Ragged, Stack
-from janossy.batch.workers import Progress
 from janossy.stack import scale_steps
 from studies.paper.adam import Adam
 from studies.paper.arithmetic.scoring import Examples, Scaled, error_of, score
 from studies.paper.arithmetic.settings import Settings
 from studies.paper.arithmetic.tasks import Task
+from studies.runs.trials import Progress
 
 REPORTED = 25
 """The number of steps between reports of progress."""

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from janossy.batch.workers import Progress
 from studies.paper.arithmetic.all_at_once import AllAtOnce
 from studies.paper.arithmetic.lbfgs import Descent, GaussNewton
 from studies.paper.arithmetic.scoring import Examples, Scaled, error_of, score
 from studies.paper.arithmetic.settings import Settings
 from studies.paper.arithmetic.tasks import Task
+from studies.runs.trials import Progress
 
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2)
 """The parts of the examples that the first rounds use. Later rounds use all examples."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from janossy.batch.workers import Progress
 from studies.paper.arithmetic import first_order, second_order
 from studies.paper.arithmetic.first_order import Replica
 from studies.paper.arithmetic.models import Model, num_trainable_parameters
@@ -16,6 +15,7 @@ from studies.paper.arithmetic.scoring import Scaled, error_of, score
 from studies.paper.arithmetic.settings import Settings
 from studies.paper.arithmetic.tasks import Task
 from studies.paper.arithmetic.whitening import whiten
+from studies.runs.trials import Progress
 
 
 def train_trial(task: Task, model: Model, seed: int, settings: Settings, progress: Progress) -> dict[str, Any]:

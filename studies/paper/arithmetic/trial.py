@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from janossy.batch.workers import Progress
 from studies.paper.arithmetic.models import MODELS
 from studies.paper.arithmetic.second_order import EVALUATIONS, FRACTIONS
 from studies.paper.arithmetic.settings import Settings
 from studies.paper.arithmetic.tasks import TASKS
 from studies.paper.arithmetic.train import train_trials
+from studies.runs.trials import Progress
 
 A_STEP, AN_EXAMPLE, A_TUPLE, FLOPS = 8e-4, 1e-6, 7e-9, 2.3e10
 """The rates of training.

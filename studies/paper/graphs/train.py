@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from janossy.batch.workers import Progress
 from janossy.files.atomic import beside
 from janossy.graph.neighbourhoods import two_hops
 from janossy.graph.sage import GraphSAGE
 from studies.paper.adam import Adam
 from studies.paper.graphs.datasets import VertexData
 from studies.paper.graphs.settings import Row, Settings
+from studies.runs.trials import Progress
 
 EVALUATION_BATCH = 8192
 THRESHOLDS = tuple(i / 50 for i in range(1, 50))

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from janossy.batch.workers import Progress
 from studies.paper.graphs.datasets import SIZES, load
 from studies.paper.graphs.memory import keep_freed_memory
 from studies.paper.graphs.settings import RECURRENT, Settings
 from studies.paper.graphs.train import num_batches, train_row
+from studies.runs.trials import Progress
 
 NUM_TRAIN = {"cora": 1208, "pubmed": 18217, "ppi": 44906, "ppi-go": 44906}
 """The number of training vertices (Table 9)."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from janossy.cli.workflow.evaluation import Evaluation, Model
+from janossy.cli.workflow.evaluation import Estimator, Evaluation
 from janossy.cli.workflow.record import Record
 from janossy.estimators import SetClassifier, Trial
 
@@ -25,14 +25,14 @@ class Baseline:
     is_model: bool = False
 
 
-def score_name(model: Model, record: Record) -> str:
+def score_name(model: Estimator, record: Record) -> str:
     """Returns the name of the score that trials have too: the balanced accuracy if classes are balanced."""
     several = "balanced accuracy" not in record.scores
     balanced = isinstance(model, SetClassifier) and model.class_weight == "balanced" and not several
     return "balanced accuracy" if balanced else next(iter(record.scores))
 
 
-def baselines(model: Model, evaluation: Evaluation, record: Record) -> list[Baseline]:
+def baselines(model: Estimator, evaluation: Evaluation, record: Record) -> list[Baseline]:
     """Returns the model, the best constant, and each classical learner that was tried, with its best trial.
 
     The best comes first, and the model comes before baselines of the same score.
@@ -58,7 +58,7 @@ def ahead(found: list[Baseline], score: str) -> str:
     return f"{name} is better than this model: {score} {best.score:.4f} against {model.score:.4f}. "
 
 
-def _constant(model: Model, evaluation: Evaluation, record: Record) -> Baseline:
+def _constant(model: Estimator, evaluation: Evaluation, record: Record) -> Baseline:
     if evaluation.are_times:
         return Baseline("always the same hazard", 0.5)
     if not isinstance(model, SetClassifier):

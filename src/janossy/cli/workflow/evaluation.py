@@ -13,7 +13,7 @@ from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators.survival import concordance
 from janossy.tables import Column, SetTable
 
-Model = SetClassifier | SetRegressor
+Estimator = SetClassifier | SetRegressor
 
 
 NUMBERS = (1, 2, 5, 10, 20)
@@ -118,12 +118,12 @@ class Misprediction:
     note: str = ""
 
 
-def task_of(model: Model) -> TaskName:
+def task_of(model: Estimator) -> TaskName:
     """Returns the name of the model's task."""
     return "classification" if isinstance(model, SetClassifier) else "regression"
 
 
-def evaluate(model: Model, targets: np.ndarray, names: Sequence[str] = ()) -> Evaluation:
+def evaluate(model: Estimator, targets: np.ndarray, names: Sequence[str] = ()) -> Evaluation:
     """Returns the out-of-fold predictions of the validation sets.
 
     ``names``: the names of the targets.
@@ -185,7 +185,7 @@ def scores(targets: np.ndarray, predictions: np.ndarray, task: TaskName, names: 
     }
 
 
-def by_permutations(model: Model, targets: np.ndarray) -> list[tuple[int, float]]:
+def by_permutations(model: Estimator, targets: np.ndarray) -> list[tuple[int, float]]:
     """Returns the main score for several numbers of permutations; empty if the model samples no orders.
 
     Smaller numbers use a part of the orders that the fit sampled.
@@ -205,7 +205,7 @@ def by_permutations(model: Model, targets: np.ndarray) -> list[tuple[int, float]
     return found
 
 
-def worst_predictions(model: Model, sets: SetTable, evaluation: Evaluation) -> Iterator[Misprediction]:
+def worst_predictions(model: Estimator, sets: SetTable, evaluation: Evaluation) -> Iterator[Misprediction]:
     """Yields the sets with the largest errors, and the elements that mattered most to their predictions.
 
     Times with events have no such sets, because a single set has no error. Several targets are named.

@@ -24,7 +24,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.describing import describe, sizes_of
 from janossy.cli.workflow.display import FitDisplay, duration, say, screen, show_columns, warnings_said
-from janossy.cli.workflow.evaluation import Model, evaluate, scores
+from janossy.cli.workflow.evaluation import Estimator, evaluate, scores
 from janossy.cli.workflow.recipe import Read, sets_to_fit, stream_to_fit
 from janossy.cli.workflow.record import NAME, Recipe, Record, TaskName, in_words
 from janossy.cli.workflow.values import is_text, taken_as
@@ -268,8 +268,8 @@ def _check_enough(validation: float | int | None, num_sets: int, files: str) -> 
 
 def _trained(
     request: Request, read: Read, targets: np.ndarray, task: TaskName, console: Console
-) -> tuple[Model, float]:
-    model: Model
+) -> tuple[Estimator, float]:
+    model: Estimator
     if task == "classification":
         weight: Literal["balanced"] | None = "balanced" if request.balanced else None
         model = SetClassifier(**request.settings, class_weight=weight, ordinal=request.ordinal)
@@ -301,7 +301,7 @@ def _score_name(request: Request, task: TaskName) -> str:
     return "concordance" if request.of_numbers.get("loss") == "cox" else "R²"
 
 
-def _metadata(model: Model) -> dict[str, str]:
+def _metadata(model: Estimator) -> dict[str, str]:
     """Returns settings and versions for the report."""
     settings = {
         name: str(value)

@@ -10,7 +10,7 @@ from pyarrow import csv, feather, parquet
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.display import say, screen, warnings_said
-from janossy.cli.workflow.evaluation import Model, label_flags, scores, task_of
+from janossy.cli.workflow.evaluation import Estimator, label_flags, scores, task_of
 from janossy.cli.workflow.recipe import sets_to_predict
 from janossy.cli.workflow.record import Recipe, Record, in_words
 from janossy.cli.workflow.wording import in_options
@@ -86,14 +86,14 @@ def predict(
         say(console, f"compared with the column{several} {names}: {compared}{of}")
 
 
-def _are_text(model: Model) -> bool:
+def _are_text(model: Estimator) -> bool:
     """Returns True if all classes are text. Those of a CSV file are then read as text too."""
     return isinstance(model, SetClassifier) and all(
         classes.dtype.kind in "OU" for classes in model._class_targets.classes
     )
 
 
-def _compared(targets: np.ndarray, predicted: np.ndarray, model: Model, recipe: Recipe) -> str:
+def _compared(targets: np.ndarray, predicted: np.ndarray, model: Estimator, recipe: Recipe) -> str:
     """Returns the scores as text, or the reason for having no scores."""
     if isinstance(model, SetClassifier) and model._class_targets.kind == "labels":
         if not isinstance(targets[0], frozenset):

@@ -34,7 +34,7 @@ BATCH = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FilePart:
     """A range of a file's row groups, with one output file: a worker's task."""
 
     predictor: SetPredictor
@@ -80,16 +80,16 @@ class Part:
             raise ValueError(f"{self.fragment.path}, after row {row:,}: {in_options(error)}") from error
 
 
-def parts(files: Files, predictor: SetPredictor, out: Path) -> list[Part]:
+def parts(files: Files, predictor: SetPredictor, out: Path) -> list[FilePart]:
     """Returns all parts of these files, each with at least ``PART`` sets except the last of a file."""
-    planned: list[Part] = []
+    planned: list[FilePart] = []
     for fragment in files.fragments:
         first_row = 0
         for groups in _stretches([group.num_rows for group in fragment.row_groups]):
             stretch = fragment.subset(row_group_ids=list(groups))
             num_rows = sum(group.num_rows for group in stretch.row_groups)
             target = out / f"part-{len(planned):05}.parquet"
-            planned.append(Part(predictor, stretch, files.schema, first_row, num_rows, target))
+            planned.append(FilePart(predictor, stretch, files.schema, first_row, num_rows, target))
             first_row += num_rows
     return planned
 
@@ -104,7 +104,7 @@ def _stretches(sizes: Sequence[int]) -> Iterator[range]:
             begin, num = i + 1, 0
 
 
-def begin(planned: Sequence[Part], out: Path) -> list[Part]:
+def begin(planned: Sequence[FilePart], out: Path) -> list[FilePart]:
     """Returns the parts still to be written, in a folder that is new or was begun by the same command.
 
     Raises: BadArgument for a folder with other contents; OSError.
@@ -126,7 +126,7 @@ def begin(planned: Sequence[Part], out: Path) -> list[Part]:
     return [part for part in planned if not part.out.exists()]
 
 
-def _plan(planned: Sequence[Part]) -> dict[str, Any]:
+def _plan(planned: Sequence[FilePart]) -> dict[str, Any]:
     """Returns the plan. Commands have equal plans if they write the same predictions, to the last bit."""
     predictor = planned[0].predictor
     files = {part.fragment.path: os.stat(part.fragment.path) for part in planned}
@@ -144,7 +144,7 @@ ENGINES = {"local": "janossy.batch.workers", "ray": "janossy.batch.workers_on_ra
 """The module of each engine. Its function ``work`` runs the jobs."""
 
 
-def work_here(jobs: Sequence[Part], num_workers: int) -> Iterator[Event[Part]]:
+def work_here(jobs: Sequence[FilePart], num_workers: int) -> Iterator[Event[FilePart]]:
     """Runs the jobs in this process, with all its threads, and yields their events."""
     for job in jobs:
         try:

@@ -10,7 +10,7 @@ from janossy.cli.pages import Plot, data_uris, fill
 from janossy.cli.workflow import figures
 from janossy.cli.workflow.baselines import ahead, baselines, score_name
 from janossy.cli.workflow.describing import describe, sizes_of
-from janossy.cli.workflow.evaluation import Evaluation, Model, by_permutations, places, task_of, worst_predictions
+from janossy.cli.workflow.evaluation import Estimator, Evaluation, by_permutations, places, task_of, worst_predictions
 from janossy.cli.workflow.record import Record, shown
 from janossy.estimators import SetClassifier, Trial
 from janossy.tables import SetTable
@@ -23,7 +23,7 @@ FEW_RIGHT = 30
 
 
 def report(
-    model: Model,
+    model: Estimator,
     sets: SetTable,
     evaluation: Evaluation,
     record: Record,
@@ -65,7 +65,7 @@ def report(
 
 
 def _plots(
-    model: Model, evaluation: Evaluation, numbers: Sequence[tuple[int, float]], record: Record
+    model: Estimator, evaluation: Evaluation, numbers: Sequence[tuple[int, float]], record: Record
 ) -> Iterator[tuple[str, Plot]]:
     curves = _curves(model.trials_)
     if curves:

@@ -60,7 +60,7 @@ def series_means(
     return out, slopes
 
 
-class Plan(NamedTuple):
+class SeriesPlan(NamedTuple):
     """The facts about the sets that are known before their series."""
 
     offsets: Tensor
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 
 def plan_for(
     x: Tensor, offsets: Tensor, increasing: bool, activation: str, tolerance: float, up_to: int
-) -> tuple[Plan, Tensor]:
+) -> tuple[SeriesPlan, Tensor]:
     """The plan, and which sets are to be enumerated."""
     e = EXPANSIONS[activation]
     (_, k, H), B = x.shape, len(offsets) - 1
@@ -90,10 +90,10 @@ def plan_for(
             parts, offsets, centres, periods, linear, harmonics, wanted, B, H, num_splits, up_to,
             e.kappa, delta, cut, fewest, MAX_HARMONICS, MAX_ENUMERATED, FAMILY=e.family, **constants,
         )  # fmt: skip
-    return Plan(offsets, harmonics, centres, periods, linear), wanted
+    return SeriesPlan(offsets, harmonics, centres, periods, linear), wanted
 
 
-def _series(x: Tensor, plan: Plan, increasing: bool, activation: str, out: Tensor, slopes: Tensor | None) -> None:
+def _series(x: Tensor, plan: SeriesPlan, increasing: bool, activation: str, out: Tensor, slopes: Tensor | None) -> None:
     """Write the rows of the sets that have harmonics, in rounds of as many as there is memory for."""
     e, kernels = EXPANSIONS[activation], cast("Any", series_increasing if increasing else series_injective)
     (N, k, H), B = x.shape, len(out)
