@@ -2,7 +2,7 @@
 
 The rows of each benchmark run in the other checkout ("before") and in this one ("after"), in turn, every run a process
 of its own. The reference sides are the same code in both: what they differ by is what the machine did meanwhile. Those
-that take more than a second are left out.
+that take more than a second are left out. ``scale`` has no reference, and counts seconds of the processor.
 """
 
 import argparse
@@ -14,14 +14,19 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import torch
 
 from benchmarks.run import BENCHMARKS, RESULTS
 
 HERE = Path(__file__).parent.parent
+SCALE, SCALE_ROWS = "scale", 200_000
+"""The name of ``benchmarks.scale``, a program of its own, and the rows of its table here."""
+
 SLOW = 1.0
 """Seconds a call from which a reference is not worth its time here."""
 
@@ -36,7 +41,9 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.before_after", description=__doc__)
     parser.add_argument("before", type=Path, metavar="CHECKOUT", help="a checkout of the state to compare with")
-    parser.add_argument("names", nargs="+", metavar="NAME", choices=BENCHMARKS, help=", ".join(BENCHMARKS))
+    parser.add_argument(
+        "names", nargs="+", metavar="NAME", choices=[*BENCHMARKS, SCALE], help=", ".join([*BENCHMARKS, SCALE])
+    )
     parser.add_argument("--rounds", type=int, default=3, help="runs of each side")
     parser.add_argument("--seconds", type=float, default=1.0, help="seconds per row, side and run, about")
     arguments = parser.parse_args()
@@ -77,6 +84,8 @@ def _run(checkout: Path, name: str, seconds: float) -> dict[str, tuple[float, fl
 
 def one_side(name: str, seconds: float) -> dict[str, tuple[float, float | None]]:
     """Returns the median milliseconds of each row, of our side and of the reference; None for a slow one."""
+    if name == SCALE:
+        return of_scale()
     torch.manual_seed(0)
     times = {}
     for row in BENCHMARKS[name].rows():
@@ -84,6 +93,17 @@ def one_side(name: str, seconds: float) -> dict[str, tuple[float, float | None]]
         row.reference()
         slow = time.perf_counter() - start > SLOW
         times[row.name] = _median(row.ours, seconds), None if slow else _median(row.reference, seconds)
+    return times
+
+
+def of_scale() -> dict[str, tuple[float, None]]:
+    """Returns the milliseconds of the processor that each of ``benchmarks.scale``'s runs takes, by one process."""
+    scale = import_module("benchmarks.scale")  # which loads the estimators
+    times = {}
+    with TemporaryDirectory() as folder:
+        for what, memory in (("group", scale.SMALL), ("fit", None), ("predict", None)):
+            seconds = scale.measured(what, SCALE_ROWS, 1, 0, Path(folder), memory)["seconds"]
+            times[f"{scale.TITLES[what]}, {SCALE_ROWS:,} rows"] = 1000 * seconds, None
     return times
 
 
