@@ -14,6 +14,7 @@ from torch import Tensor
 
 from janossy.estimators.description import LossName
 from janossy.estimators.ensemble import check_outputs_finite
+from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
 from janossy.estimators.networks import SEED
 from janossy.estimators.set_estimator import SetEstimator
@@ -70,7 +71,7 @@ class SetRegressor(RegressorMixin, SetEstimator):
 
     def __init__(
         self,
-        strategy: Any = "auto",
+        strategy: Strategy | Sequence[Strategy] = "auto",
         *,
         loss: LossName = "squared_error",
         quantiles: Sequence[float] = (0.05, 0.5, 0.95),

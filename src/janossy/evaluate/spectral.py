@@ -116,7 +116,7 @@ class Spectral:
 
     def num_harmonics(self, activation: str, dtype: torch.dtype, bound: float) -> int:
         """Returns the number of harmonics of elements in this precision whose pre-activations reach ``bound``."""
-        return num_harmonics(activation, self.tolerance_for(dtype), bound)
+        return int(num_harmonics(activation, self.tolerance_for(dtype), bound))
 
 
 @constant_when_compiled  # which does nothing for an lru_cache itself

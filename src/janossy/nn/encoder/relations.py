@@ -251,7 +251,7 @@ class Relations(SetLayer):
         if way == "fused":
             return SORTED_COST * n * units
         spectral = self.evaluate if isinstance(self.evaluate, Spectral) else Spectral()
-        harmonics = float(spectral.num_harmonics(declared.activation, sets.dtype, TYPICAL_BOUND))
+        harmonics = spectral.num_harmonics(declared.activation, sets.dtype, TYPICAL_BOUND)
         each, of_a_set = KERNEL_COST[self.k] if self.k in KERNEL_COST else (TORCH_COST * 2**self.k, 0.0)
         return harmonics * units * (each * n + of_a_set)
 
