@@ -46,9 +46,6 @@ from tests.warm import (
 ROOT = Path(__file__).parent.parent
 SURVIVORS = ROOT / "tests" / "survivors.json"
 ROOMS = ("orderings", "evaluate", "inference", "estimators")
-SECONDS = 30.0
-"""CPU seconds of tests that a mutant is tried with at most."""
-
 LOADED = (hypothesis, numpy, pandas, pyarrow, scipy, sklearn, torch)
 """Loaded once, before the processes of the mutants are forked."""
 
@@ -188,10 +185,15 @@ def sampled(num: int, seed: int) -> list[Mutant]:
 class Trials:
     """Mutants and the tests that run their lines; what is found is appended to two files, which say what is known."""
 
-    def __init__(self, mutants: list[Mutant], results: Path, lines: Path, num_cases: int) -> None:
-        self.mutants, self.file, self.lines, self.num_cases = mutants, results, lines, num_cases
+    def __init__(self, mutants: list[Mutant], results: Path, lines: Path, num_cases: int, seconds: float) -> None:
+        self.mutants, self.file, self.lines, self.num_cases, self.seconds = mutants, results, lines, num_cases, seconds
         self.results = read(results)
         self._passes: dict[str, bool] = {}
+
+    def forget_survivors(self) -> None:
+        """Leaves the mutants that were killed in the file, so that the others are tried again."""
+        self.results = [each for each in self.results if each.killed_by is not None]
+        self.file.write_text("".join(json.dumps(asdict(each)) + "\n" for each in self.results), encoding="utf-8")
 
     def left(self) -> list[Mutant]:
         """Returns the mutants that have no result yet."""
@@ -230,7 +232,7 @@ class Trials:
     def tests_of(self, mutant: Mutant) -> list[str]:
         """Returns tests that run a line of ``lines_of`` the mutant, for so many seconds, the quickest first."""
         wanted = {(str(ROOT / mutant.file), line) for line in lines_of(mutant)}
-        return chosen([(test, seconds) for test, seconds, lines in self._traced if lines & wanted], SECONDS)
+        return chosen([(test, seconds) for test, seconds, lines in self._traced if lines & wanted], self.seconds)
 
     @cached_property
     def _traced(self) -> list[tuple[str, float, set[tuple[str, int]]]]:
@@ -396,11 +398,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="a file of results, one line per mutant")
     parser.add_argument("--lines", type=Path, help="a file of the lines that each test runs (by default beside --out)")
     parser.add_argument("--cases", type=int, default=1000, help="cases per test at most, spread over all")
+    parser.add_argument("--seconds", type=float, default=30.0, help="CPU seconds of tests per mutant at most")
+    parser.add_argument("--again", action="store_true", help="try the survivors again")
     parser.add_argument("--table", type=Path, help="a file for the table of all results")
     parser.add_argument("--only-table", action="store_true", help="try none, and write the table")
     arguments = parser.parse_args()
     lines = arguments.lines or arguments.out.with_suffix(".lines")
-    trials = Trials(sampled(arguments.num, arguments.seed), arguments.out, lines, arguments.cases)
+    trials = Trials(sampled(arguments.num, arguments.seed), arguments.out, lines, arguments.cases, arguments.seconds)
+    if arguments.again:
+        trials.forget_survivors()
     if not arguments.only_table:
         os.chdir(ROOT)
         child = os.fork()  # which loads the library, so that this process does not

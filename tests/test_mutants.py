@@ -36,7 +36,7 @@ def trials(tmp_path):
     line = [str(ROOT / some[0].file), some[0].line]
     runs = [["slow", 100.0, [line]], ["quick", 1.0, [line]], ["another", 1.0, []]]
     (tmp_path / "lines").write_text("".join(json.dumps(each) + "\n" for each in runs))
-    return Trials(some, tmp_path / "results", tmp_path / "lines", num_cases=10)
+    return Trials(some, tmp_path / "results", tmp_path / "lines", num_cases=10, seconds=30.0)
 
 
 def test_a_mutant_is_tried_with_the_tests_that_run_its_line(trials):
@@ -70,6 +70,8 @@ def test_a_test_that_fails_without_the_mutant_too_finds_none(trials):
     survivor, killed = trials.results
     assert (survivor.killed_by, survivor.num_tests) == (None, 1)
     assert killed.killed_by == "c::test, which ended with 1"
+    trials.forget_survivors()
+    assert trials.left() == [one] and read(trials.file) == [killed]
 
 
 def test_the_table_has_each_survivor():
