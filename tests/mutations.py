@@ -75,8 +75,11 @@ def try_fault(tree: Path, fault: Fault, always_all: bool) -> Outcome:
     return Outcome(covering, whole, whole_is_run, time.monotonic() - start)
 
 
-def find_in_forks(numbers: Sequence[int], found: Callable[[int, Outcome], None]) -> None:
-    """Calls ``found`` with the number of each fault that a test finds in a fork, and passes without the fault."""
+def find_in_forks(numbers: Sequence[int], rows: dict[str, str], found: Callable[[int, Outcome], None]) -> None:
+    """Calls ``found`` with the number of each fault that a test finds in a fork, and passes without the fault.
+
+    The test that a fault's row names is the first to be tried.
+    """
     tried = {}
     for i in numbers:
         path = ROOT / FAULTS[i].file
@@ -90,6 +93,8 @@ def find_in_forks(numbers: Sequence[int], found: Callable[[int, Outcome], None])
         functions = functions_of({str(ROOT / FAULTS[i].file) for i in tried})
         for i, pairs in tried.items():
             cases = [case for case in collected.items if case.partition("::")[0] in FAULTS[i].tests]
+            known = [case for case in cases if _cell(case) in rows.get(FAULTS[i].what, "")]
+            cases = [*known, *(case for case in cases if case not in known)]
             start = time.monotonic()
 
             def planted(tell: Tell, cases: list[str] = cases, pairs: list[Any] = pairs) -> None:
@@ -192,7 +197,7 @@ def main() -> None:
             arguments.out.write_text(written(rows), encoding="utf-8")
 
     if not arguments.all:
-        find_in_forks(chosen, conclude)
+        find_in_forks(chosen, rows, conclude)
         chosen = [i for i in chosen if i not in outcomes]
     if arguments.forks:
         print(f"not found in forks: {' '.join(map(str, chosen)) or 'none'}")
