@@ -236,7 +236,7 @@ class Trials:
 
     @cached_property
     def _traced(self) -> list[tuple[str, float, set[tuple[str, int]]]]:
-        """What ``trace`` found, read once it has ended."""
+        """The findings of ``trace``, read once it has ended."""
         return [
             (test, seconds, {(file, line) for file, line in lines}) for test, seconds, lines in _json_lines(self.lines)
         ]
