@@ -1,7 +1,7 @@
 """The plots of the page: scores per data set, ranks over all data sets, and scores against set sizes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 from typing import Any
 
@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from janossy.cli.pages import End, key, label_ends, panels
 from studies.bench.names import OURS
-from studies.bench.ranks import ranks
+from studies.bench.ranks import groups, ranks
 from studies.bench.scores import SMALLER
 from studies.bench.tables import Mean, rows
 from studies.runs.page import Plot
@@ -43,36 +43,48 @@ def scores(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
 
 
 def rank_line(summaries: Sequence[Result], colours: dict[str, str]) -> Figure:
-    """Draws Demšar's diagram: models on the line of mean ranks, with bars over those that do not differ."""
+    """Draws the diagram of mean ranks of the models of these summaries."""
     found = ranks(summaries)
     assert found is not None
-    names, places = [*found.mean_ranks], [*found.mean_ranks.values()]
+    return rank_diagram(found.mean_ranks, found.critical_difference, OURS, colours["ink"])
+
+
+def rank_diagram(mean_ranks: dict[str, float], difference: float, ours: Collection[str], ink: str) -> Figure:
+    """Draws Demšar's diagram: models on the line of mean ranks, with bars over those that do not differ.
+
+    Args:
+        mean_ranks: by model, in the order of the ranks.
+        difference: the critical difference of two ranks.
+        ours: the models that are drawn in our colour.
+        ink: the colour of lines.
+    """
+    names, places = [*mean_ranks], [*mean_ranks.values()]
+    alike = groups(places, difference)
     half = -(-len(names) // 2)
-    figure = Figure(figsize=(10, 1.6 + 0.25 * half + 0.14 * len(found.groups)), layout="constrained")
+    figure = Figure(figsize=(10, 1.6 + 0.25 * half + 0.14 * len(alike)), layout="constrained")
     axes = figure.subplots()
     axes.grid(False)
-    top = 0.7 + 0.35 * len(found.groups)
+    top = 0.7 + 0.35 * len(alike)
     for i, (name, rank) in enumerate(zip(names, places, strict=True)):
         left = i < half
         depth = -0.8 - 0.6 * (i if left else len(names) - 1 - i)
         end = 1 - 0.4 if left else len(names) + 0.4
-        colour = OF_OURS if name in OURS else OF_PEERS
+        colour = OF_OURS if name in ours else OF_PEERS
         axes.plot([rank, rank, end], [0, depth, depth], color=colour, lw=1)
         axes.text(end, depth, f"{name} {rank:.1f} " if left else f" {name} {rank:.1f}", ha="right" if left else "left",
                   va="center", color=colour, fontsize=9)  # fmt: skip
-    for i, (first, last) in enumerate(found.groups):
-        axes.plot([places[first] - 0.05, places[last] + 0.05], [0.45 + 0.35 * (i + 1)] * 2, color=colours["ink"], lw=3)
-    axes.plot([1, 1 + found.critical_difference], [top + 0.5] * 2, color=colours["ink"], lw=1.2, marker="|")
-    axes.text(1, top + 0.75, f"critical difference {found.critical_difference:.2f}", fontsize=9)
+    for i, (first, last) in enumerate(alike):
+        axes.plot([places[first] - 0.05, places[last] + 0.05], [0.45 + 0.35 * (i + 1)] * 2, color=ink, lw=3)
+    axes.plot([1, 1 + difference], [top + 0.5] * 2, color=ink, lw=1.2, marker="|")
+    axes.text(1, top + 0.75, f"critical difference {difference:.2f}", fontsize=9)
     axes.set_xlim(-1.2, len(names) + 2.2)
     axes.set_ylim(-0.8 - 0.6 * half, top + 1.4)
-    axes.hlines(0, 1, len(names), color=colours["ink"], lw=1)
+    axes.hlines(0, 1, len(names), color=ink, lw=1)
     axes.set_xticks([])
     axes.set_yticks([])
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
+    axes.spines[:].set_visible(False)
     for rank in range(1, len(names) + 1):
-        axes.plot([rank, rank], [0, 0.12], color=colours["ink"], lw=1)
+        axes.plot([rank, rank], [0, 0.12], color=ink, lw=1)
         axes.text(rank, 0.16, str(rank), ha="center", fontsize=8)
     return figure
 

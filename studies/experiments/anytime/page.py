@@ -1,13 +1,16 @@
-"""The page of the study: scores, differences with their standard errors, and mean ranks."""
+"""The page of the study: scores, differences with their standard errors, and mean ranks, as text and as plots."""
 
 import zlib
 from base64 import b64decode, b64encode
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
+from studies.bench.plots import OF_OURS, rank_diagram
 from studies.bench.ranks import critical_difference
 from studies.experiments.anytime.baselines import KINDS
 from studies.experiments.anytime.tables import SOURCES
@@ -19,6 +22,10 @@ LEVEL = 2.0
 """Standard errors of the mean difference within which two models are level."""
 
 Cells = list[dict[str, Any]]
+"""Results of fits."""
+
+Pairs = dict[str, tuple[Cells, Cells]]
+"""Ours and the baseline's cells of each table."""
 
 
 def losses_of(predicted: np.ndarray, truth: np.ndarray, is_class: bool) -> np.ndarray:
@@ -42,15 +49,28 @@ def unpacked(text: str) -> np.ndarray:
 def page(cells: Cells) -> str:
     """Returns a summary of each budget, and its table."""
     parts = []
-    for budget in sorted({cell["budget"] for cell in cells}):
-        pairs = {
-            data: (of(cells, data, "ours", budget), of(cells, data, "baseline", budget))
-            for data in SOURCES
-            if of(cells, data, "ours", budget) and of(cells, data, "baseline", budget)
-        }
-        if pairs:
-            parts += [f"## {budget:g} CPU seconds\n", summary(pairs), table(pairs)]
+    for budget, pairs in by_budget(cells).items():
+        parts += [f"## {budget:g} CPU seconds\n", summary(pairs), table(pairs)]
     return "\n".join(parts)
+
+
+def write(cells: Cells, folder: Path) -> None:
+    """Writes the page and its plots."""
+    (folder / "anytime.md").write_text(page(cells), encoding="utf-8")
+    for budget, pairs in by_budget(cells).items():
+        ranks, critical = mean_ranks(pairs)
+        rank_diagram(ranks, critical, ["ours"], "black").savefig(folder / f"ranks-{budget:g}.png", dpi=110)
+        differences(pairs).savefig(folder / f"differences-{budget:g}.png", dpi=110)
+
+
+def by_budget(cells: Cells) -> dict[float, Pairs]:
+    """Returns the pairs of both models' cells, by budget."""
+    found = {}
+    for budget in sorted({cell["budget"] for cell in cells}):
+        pairs = {data: (of(cells, data, "ours", budget), of(cells, data, "baseline", budget)) for data in SOURCES}
+        if complete := {data: pair for data, pair in pairs.items() if all(pair)}:
+            found[budget] = complete
+    return found
 
 
 def of(cells: Cells, data: str, model: str, budget: float) -> Cells:
@@ -68,7 +88,7 @@ def difference(ours: Cells, theirs: Cells) -> tuple[float, float]:
     return float(better.mean()), float(better.std(ddof=1) / len(better) ** 0.5)
 
 
-def summary(pairs: dict[str, tuple[Cells, Cells]]) -> str:
+def summary(pairs: Pairs) -> str:
     """Counts where ours is ahead, level and behind, and ranks it among the three kinds of learners."""
     ahead, behind = [], []
     for data, (ours, theirs) in pairs.items():
@@ -81,15 +101,35 @@ def summary(pairs: dict[str, tuple[Cells, Cells]]) -> str:
         f"Of {len(pairs)} tables ours is ahead of the baseline on {len(ahead)}, level on {num_level} and behind on "
         f"{len(behind)}{names}.",
     ]
-    ranked = np.array([_scores(*pair) for pair in pairs.values()])
-    ranks = dict(zip(("ours", *KINDS), rankdata(-ranked, axis=1).mean(0), strict=True))
-    by_rank = ", ".join(f"{name} {rank:.2f}" for name, rank in sorted(ranks.items(), key=lambda each: each[1]))
-    critical = critical_difference(len(ranks), len(pairs))
+    ranks, critical = mean_ranks(pairs)
+    by_rank = ", ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
     lines.append(f"Mean ranks: {by_rank}; Nemenyi's critical difference is {critical:.2f}.")
     return "\n".join(lines) + "\n"
 
 
-def table(pairs: dict[str, tuple[Cells, Cells]]) -> str:
+def mean_ranks(pairs: Pairs) -> tuple[dict[str, float], float]:
+    """Returns the mean ranks of ours and of each kind of learners, the best first, and the critical difference."""
+    ranked = np.array([_scores(*pair) for pair in pairs.values()])
+    ranks = dict(zip(("ours", *KINDS), rankdata(-ranked, axis=1).mean(0).tolist(), strict=True))
+    return dict(sorted(ranks.items(), key=lambda each: each[1])), critical_difference(len(ranks), len(pairs))
+
+
+def differences(pairs: Pairs) -> Figure:
+    """Draws our score minus the baseline's for each table, with two standard errors."""
+    found = sorted((*difference(*pair), data) for data, pair in pairs.items())
+    figure = Figure(figsize=(7, 1 + 0.22 * len(found)), layout="constrained")
+    axes = figure.subplots()
+    for place, (better, error, _) in enumerate(found):
+        dot: dict[str, Any] = {"fmt": "o", "markersize": 4, "elinewidth": 1.2, "color": OF_OURS}
+        axes.errorbar(better, place, xerr=LEVEL * error, **dot)
+    axes.axvline(0, color="black", lw=0.8)
+    axes.set_yticks(range(len(found)), [data for *_, data in found], fontsize=8)
+    axes.set_xscale("symlog", linthresh=0.05)
+    axes.set_xlabel("our score minus the tuned baseline's, with two standard errors")
+    return figure
+
+
+def table(pairs: Pairs) -> str:
     """Returns a row per table of sets."""
     lines = [
         "| table | sets | ours | baseline | ours − baseline | linear | forest | boosting | ours is made of | CPU s |",

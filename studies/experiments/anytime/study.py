@@ -2,7 +2,8 @@
 
     python -m studies.experiments.anytime.study --data FOLDER [--budgets 10,60] [--seeds 1] [--only cuisines,esol]
 
-One process and one thread; time is that of the process. Writes anytime.json and .md; resumes where it was cut.
+One process and one thread; time is that of the process. Writes anytime.json, and at the end
+anytime.md and plots; resumes where it was cut.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from janossy.estimators import SetClassifier, SetRegressor
 from janossy.estimators.interrupts import time_by
 from studies.experiments.anytime.baselines import TunedBaseline
-from studies.experiments.anytime.page import losses_of, packed, page
+from studies.experiments.anytime.page import losses_of, packed, write
 from studies.experiments.anytime.tables import SOURCES, read
 from studies.experiments.record import Record
 
@@ -50,7 +51,7 @@ def fit(folder: Path, data: str, model: str, budget: float, seed: int) -> dict[s
 
 
 def main() -> None:
-    """Fit what is missing, and write the table."""
+    """Fit what is missing, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder that has a folder per table")
     parser.add_argument("--budgets", default="10,60", help="CPU seconds, with commas between")
@@ -72,7 +73,7 @@ def main() -> None:
         with threadpool_limits(1):
             record.add(key | fit(options.data, **key))
         print(record.cells[-1], flush=True)
-        (options.out / "anytime.md").write_text(page(record.cells))
+    write(record.cells, options.out)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ RESULTS = Path(__file__).parents[3] / "docs" / "results" / "anytime"
 
 def test_the_table_is_that_of_the_runs():
     data = json.loads((RESULTS / "anytime.json").read_text(encoding="utf-8"))
-    table = study.page(data["cells"])
-    assert data["command"] == study.COMMAND and (RESULTS / "anytime.md").read_text(encoding="utf-8") == table
-    assert table in (RESULTS.parents[1] / "anytime.md").read_text(encoding="utf-8")
+    text = page.page(data["cells"])
+    assert data["command"] == study.COMMAND and (RESULTS / "anytime.md").read_text(encoding="utf-8") == text
+    assert text in (RESULTS.parents[1] / "anytime.md").read_text(encoding="utf-8")
     keys = [(cell["data"], cell["model"], cell["budget"], cell["seed"]) for cell in data["cells"]]
     assert len(set(keys)) == len(keys) and {key[0] for key in keys} <= set(SOURCES)
 
@@ -58,7 +58,9 @@ def test_both_are_fitted_to_a_table(tmp_path):
         for model in study.MODELS
     ]
     assert all(cell["num_test"] == 20 and cell["score"] > 0.7 for cell in cells)
-    assert page.page(cells).count("| cuisines * | 40 |") == 1
+    page.write(cells, tmp_path)
+    assert (tmp_path / "anytime.md").read_text().count("| cuisines * | 40 |") == 1
+    assert {file.name for file in tmp_path.glob("*.png")} == {"ranks-3.png", "differences-3.png"}
 
 
 def test_differences_are_paired_by_test_set():
