@@ -319,7 +319,7 @@ def test_set_numbers_out_of_range(key):
 
 
 def test_flags_of_the_wrong_length():
-    with pytest.raises(IndexError, match="3 sets needs one flag a set; got 2"):
+    with pytest.raises(IndexError, match="3 sets needs one flag per set; got 2"):
         sets_of([1, 2, 0])[torch.tensor([True, False])]
 
 

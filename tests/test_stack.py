@@ -413,7 +413,7 @@ BAD = {
     "generators": (
         lambda: Stack(networks(GOOD))(some_sets(GOOD, (3,), 0), generators=sources(2)),
         ValueError,
-        "3 generators, one a network; got 2",
+        "3 generators, one per network; got 2",
     ),
     "ids": (
         lambda: Stack(networks(GOOD))(Ragged.from_sizes(torch.tensor([V] * 90), (90,))),
@@ -441,7 +441,7 @@ BAD = {
     "sources": (
         lambda: predict(Stack(networks(GOOD)), some_sets(GOOD, (3,), 0), generator=sources(2)),
         ValueError,
-        "one generator, or 3, one a network; got 2",
+        "one generator, or 3, one per network; got 2",
     ),
 }
 

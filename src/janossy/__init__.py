@@ -1,11 +1,10 @@
 """Janossy pooling: learning functions of sets by averaging over orderings (Murphy et al., ICLR 2019).
 
-The names here are what a network of sets is built, trained and used with: the sets, the layers, the orderings and
-functions that the paper names, the loss, and the prediction. Everything else has its place in a room, such as
-``janossy.estimators`` or ``janossy.density``.
+These names build, train and use a network of sets: the sets, the layers, the paper's orderings and functions, the loss
+and the prediction. Everything else is in a subpackage, such as ``janossy.estimators`` or ``janossy.density``.
 
-A name is imported when it is first asked for (PEP 562). The command line, which lives in this package too, prints its
-help and its errors without torch.
+A name is imported at its first use (PEP 562). The command line is part of this package, and prints its help and its
+errors without importing torch.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Checks of the arguments of orderings, and of whatever draws from them."""
+"""Checks of arguments: integers, numbers, flags, functions and generators."""
 
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -10,9 +10,9 @@ import torch
 def check_integer(
     owner: str, name: str, value: Any, at_least: int | None = None, unit: str = "", *, optional: bool = False
 ) -> None:
-    """Raise a TypeError unless value is an integer (a bool is not), a ValueError if it is below ``at_least``.
+    """Raises a TypeError unless value is an integer (a bool is not), a ValueError if it is below ``at_least``.
 
-    ``unit`` says what is counted; ``optional``: None will do.
+    ``unit`` names what is counted. With ``optional`` None is accepted too.
     """
     if optional and value is None:
         return
@@ -29,7 +29,7 @@ def check_integer(
 
 
 def check_number(owner: str, name: str, value: Any, example: float) -> None:
-    """Raise a TypeError unless value is a real number (a bool is not)."""
+    """Raises a TypeError unless value is a real number (a bool is not)."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(
             f"{owner} expects a number as {name}; got {name}={value!r}, of type {type(value).__name__}. "
@@ -38,13 +38,13 @@ def check_number(owner: str, name: str, value: Any, example: float) -> None:
 
 
 def check_flag(owner: str, name: str, value: Any) -> None:
-    """Raise a TypeError unless value is True or False."""
+    """Raises a TypeError unless value is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{owner} expects {name} as True or False; got {value!r}.")
 
 
 def check_function(owner: str, name: str, value: Callable[..., Any] | None, instead: str) -> None:
-    """Raise a TypeError unless value is a function (a class is not), or None; ``instead`` says what to write."""
+    """Raises a TypeError unless value is a function or None; a class is neither. ``instead`` says what to write."""
     if value is not None and (not callable(value) or isinstance(value, type)):
         raise TypeError(
             f"{owner} expects a function as {name}, or None; got {name}={value!r}, of type {type(value).__name__}. "
@@ -53,7 +53,7 @@ def check_function(owner: str, name: str, value: Callable[..., Any] | None, inst
 
 
 def check_generator(owner: str, generator: Any, device: torch.device) -> None:
-    """Raise a TypeError unless it is a torch.Generator, or None, and a ValueError if that is of another device."""
+    """Raises a TypeError unless it is a torch.Generator or None, a ValueError if it is on another device."""
     if generator is None:
         return
     if not isinstance(generator, torch.Generator):

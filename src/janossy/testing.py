@@ -1,4 +1,4 @@
-"""assert_invariant: whether a model of sets sees their order, or their batch-mates."""
+"""assert_invariant: a test that a model's output for a set depends on neither the elements' order nor the batch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from janossy.sets import Ragged, sets_of_example
 __all__ = ["assert_invariant"]
 
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
-"""By the outputs' dtype, absolute and relative; 0 for any other. Rounding alone stays below by 10 or more."""
+"""The absolute and relative tolerance per dtype, 0 for other dtypes. Rounding alone is smaller by 10 or more."""
 
 
 def assert_invariant(
@@ -24,27 +24,35 @@ def assert_invariant(
     rtol: float | None = None,
     seed: int | None = None,
 ) -> None:
-    """Assert that each set's output depends on its elements alone: not on their order, nor on the rest of the batch.
+    """Asserts that the output for a set depends on its elements alone, not on their order or on other sets.
 
-    The model is called as it is, in training or in evaluation mode, without gradients: on the whole batch, on each set
-    alone, and on the batch with the elements of every set reversed and then permuted at random. Its buffers, such as a
-    BatchNorm's running statistics, and the state of torch's random source are put back after that.
+    The model keeps its mode, training or evaluation, and is called without gradients:
+
+    - on the whole batch;
+    - on each set alone;
+    - on the batch with the elements of every set reversed, then permuted at random.
+
+    Afterwards the model's buffers, such as a BatchNorm's running statistics, and torch's random state are restored.
 
     Args:
-        model: any callable; it takes ``example``, or, where that is padded, ``model(x, mask)``.
-        example: sets, two or more, of which one has different elements; or x (B, n, *features) and mask (B, n), bool,
-            True = real. The elements of padded sets are moved to the front, and what stands behind them is changed too.
-        num_permutations: permutations per set; the first is the reversal, the others are the same at every call.
-        atol, rtol: a difference of more than atol + rtol · |output| fails; by default 1e-4 both for float32, 1e-9 for
-            float64, 1e-2 for float16, 5e-2 for bfloat16. An output that is NaN fails.
-        seed: for a model that draws: torch.manual_seed(seed) before each call. What it draws must then not depend on
-            the order or the batch. Permutations by ``Sampled`` do: a network of them is invariant with a seed of its
-            own, ``Sampled(num, seed=0)``, or through ``lambda sets: predict(network, sets, seed=0).mean``.
+        model: any callable. It is called with ``example``, or as ``model(x, mask)`` if the example is padded.
+        example: two or more sets, of which at least one has different elements. Alternatively x (B, n, *features) and
+            mask (B, n), bool, True = real. The elements of padded sets are moved to the front, and the padding behind
+            them is varied too.
+        num_permutations: permutations per set. The first is the reversal; the others are the same at every call.
+        atol, rtol: a difference of more than atol + rtol · |output| fails, and so does an output that is NaN. Both
+            default to 1e-4 for float32, 1e-9 for float64, 1e-2 for float16 and 5e-2 for bfloat16.
+        seed: the argument of torch.manual_seed before each call, for a model that draws random numbers. These must
+            then not depend on the order or the batch. Permutations by ``Sampled`` do depend on both. Such a network
+            is invariant with a seed of its own, ``Sampled(num, seed=0)``, or through
+            ``lambda sets: predict(network, sets, seed=0).mean``.
 
-    Shapes: example of B sets -> (B, …), a row of numbers for each set.
-    Raises: AssertionError that names the set, the permutation and the largest difference; ValueError for an example
-        that could show nothing, num_permutations < 1, outputs of another shape, or a model that draws without a seed;
-        TypeError for an argument of another type.
+    Shapes: example of B sets -> (B, …), one output per set.
+    Raises:
+        AssertionError: if an output differs. The message names the set, the permutation and the largest difference.
+        ValueError: if the example could show nothing, or num_permutations < 1. If outputs have another shape, or the
+            model draws random numbers without a seed.
+        TypeError: for an argument of another type.
 
     Example:
         >>> from janossy.testing import assert_invariant
@@ -112,19 +120,19 @@ def assert_invariant(
 
 
 def _permutation(n: int, j: int, source: torch.Generator) -> Tensor:
-    """The reversal if j = 0, else one drawn uniformly."""
+    """Returns the reversal of n positions if j = 0, else a uniformly drawn permutation."""
     return torch.arange(n).flip(0) if j == 0 else torch.randperm(n, generator=source)
 
 
 def _padded(sets: Ragged, fill: float, more: int) -> tuple[Tensor, Tensor]:
-    """x and mask with ``more`` places behind the largest set."""
+    """Returns x and mask with ``more`` places behind the largest set."""
     x, mask = sets.to_padded(fill)
     behind = x.new_full((x.shape[0], more, *x.shape[2:]), fill)
     return torch.cat((x, behind), dim=1), nn.functional.pad(mask, (0, more))
 
 
 def _check(got: Tensor, want: Tensor, atol: float | None, rtol: float | None, what: str) -> None:
-    """Raise an AssertionError unless two outputs of one set, (…), are equal to the tolerance."""
+    """Raises an AssertionError unless two outputs for one set, (…), are equal within the tolerance."""
     default = TOLERANCES.get(want.dtype, 0.0)
     atol, rtol = default if atol is None else atol, default if rtol is None else rtol
     if got.shape != want.shape:

@@ -436,7 +436,7 @@ def test_no_elements(sizes):
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (torch.arange(4), r"int64 ids of shape \(5,\), one an element; got torch.int64 of shape \(4,\)"),
+        (torch.arange(4), r"int64 ids of shape \(5,\), one per element; got torch.int64 of shape \(4,\)"),
         (torch.arange(5.0), "int64 ids"),
         (torch.arange(5) - 1, "ids from 0 to num_elements - 1 = 8; got -1 to 3"),
         (torch.arange(5) + 5, "got 5 to 9"),

@@ -1,4 +1,4 @@
-"""The mean of a density of sequences over all orders of a set, each beginning computed once."""
+"""The mean of a density of sequences over all orders of a set, computing each beginning once."""
 
 from functools import lru_cache
 from math import lgamma, perm
@@ -15,14 +15,14 @@ from janossy.functions.structure import Recurrent, structure
 from janossy.orderings.templates import injective_tuples
 
 NUMBERS_A_STATE, NUMBERS_A_PARAMETER = 14, 12
-"""Numbers kept for each beginning, forward and backward together: an upper estimate for an LSTM and for mixtures."""
+"""The numbers kept per beginning, forward and backward together: an upper estimate for an LSTM and for mixtures."""
 
 
 def log_mean_over_orders(q: Autoregressive, x: Tensor, memory_budget: int) -> Tensor:
-    """log 1/n! Σ_π q(x_π) of sets of one size, (S, n, *event_shape) -> (S,).
+    """Returns log 1/n! Σ_π q(x_π) of sets of one size, (S, n, *event_shape) -> (S,).
 
-    Beginnings form a tree: those of t elements are n!/(n − t)!, and the mean is taken from its leaves up. A density of
-    sequences depends on the order of what it has read, so beginnings of the same elements are not merged.
+    Beginnings form a tree, with n!/(n − t)! beginnings of t elements. The mean is taken from the leaves up. A density
+    of sequences depends on the order of its inputs, so beginnings of the same elements are not merged.
     """
     n = x.shape[1]
     num_numbers = NUMBERS_A_STATE * q.readout.in_features + NUMBERS_A_PARAMETER * q.head.num_parameters
@@ -57,14 +57,17 @@ def _log_mean(q: Autoregressive, x: Tensor) -> Tensor:
 
 
 def _states(reader: nn.Module, x: Tensor, length: int) -> list[Tensor]:
-    """The state behind each beginning of t = 1 … length elements of x (S, n, d), lexicographic: (S, n!/(n − t)!, H)."""
+    """Returns the state behind each beginning of t = 1 … length elements of x (S, n, d), in lexicographic order.
+
+    Shapes: (S, n!/(n − t)!, H) for each t.
+    """
     S, n = x.shape[:2]
     declared = structure(reader)
     if isinstance(declared, Recurrent) and declared.per_position and all(len(layer) == 1 for layer in declared.layers):
         return _states_by_cells(reader, declared, x, length)
     rows = x[:, injective_tuples(n, length).to(x.device)].flatten(0, 1)
     states = reader(rows).unflatten(0, (S, -1))
-    # Those that begin alike stand together: the first of them says what their beginning's state is.
+    # Rows that begin alike follow each other, so the first of them gives the state of their beginning.
     return [states[:, :: perm(n - t, length - t), t - 1] for t in range(1, length + 1)]
 
 
@@ -79,15 +82,13 @@ def _states_by_cells(reader: nn.Module, declared: Recurrent, x: Tensor, length: 
 
 @lru_cache(maxsize=64)
 def _following(n: int, t: int) -> np.ndarray:
-    """Returns what may follow each beginning of t of n elements, (n!/(n − t)!, n − t)."""
+    """Returns the elements that may follow each beginning of t of n elements, (n!/(n − t)!, n − t)."""
     return injective_tuples(n, t + 1)[:, -1].reshape(-1, n - t).numpy()
 
 
 @lru_cache(maxsize=64)
 def _window(n: int, t: int, reach: int) -> np.ndarray:
-    """Returns, for each beginning of t elements, the place of its last ``reach`` among all beginnings of that
-    length.
-    """
+    """Returns the place, per beginning of t elements, of its last ``reach`` elements among such beginnings."""
     last = injective_tuples(n, t)[:, t - reach :]
     digits = n ** torch.arange(reach)
     places = torch.empty(n**reach, dtype=torch.long)

@@ -1,4 +1,4 @@
-"""Anomaly scores: how unusual sets are, beside the model's own sets of their size."""
+"""Anomaly scores: how unusual sets are, compared with the model's own sets of their size."""
 
 from dataclasses import dataclass
 
@@ -16,10 +16,12 @@ class Anomaly:
 
     Shapes: surprise, size_surprise, tail (B,).
 
-    ``surprise`` is −log p(x | n), in nats: of sets of one size, larger is more unusual; it grows with n, and is not
-    comparable between sizes. ``size_surprise`` is −log P(n), 0 without P(n). ``tail``: the share of the model's own
-    sets of that size that are as surprising or more, the set itself among them: small is unusual, whatever the size,
-    and of sets that the model drew it is uniform, so that ten of a thousand are at 0.01 or below.
+    - ``surprise`` is −log p(x | n), in nats. Among sets of one size, larger is more unusual. It grows with n, and is
+      not comparable between sizes.
+    - ``size_surprise`` is −log P(n), 0 without P(n).
+    - ``tail`` is the share of the model's own sets of that size that are at least as surprising, the set itself among
+      them. Small is unusual, whatever the size. For sets drawn from the model it is uniform: ten of a thousand are at
+      0.01 or below.
     """
 
     surprise: Tensor
@@ -39,8 +41,8 @@ def anomaly_scores(
 ) -> Anomaly:
     """Scores each set by its log density, and by its rank among ``num_samples`` sets of its size.
 
-    Log densities are those of ``log_prob``, with so many orders above ``max_exact`` elements; a bound's error makes
-    ``tail`` rougher, and no less fair, as the model's own sets have it too.
+    Log densities are those of ``log_prob``, with num_permutations orders above ``max_exact`` elements. A bound's error
+    makes ``tail`` rougher, but not biased, as the model's own sets have it too.
 
     Shapes: B sets -> an ``Anomaly`` of B scores.
     Cost: num_samples sets for each size that occurs.

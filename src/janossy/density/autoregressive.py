@@ -17,17 +17,20 @@ REMEDY = (
 
 
 class Autoregressive(SequenceDensity):
-    """log q(x_1 … x_L) = Σ_t log q(x_t | x_1 … x_{t−1}), each a head's, by what a reader made of the elements before.
+    """log q(x_1 … x_L) = Σ_t log q(x_t | x_1 … x_{t−1}): a head's density of each element, given a reader's state.
 
     Args:
-        reader: maps rows (T, L, head.num_features) to a state behind every position, (T, L, H), of which the t-th knows
-            x_1 … x_t only: ``GRU(…, per_position=True)`` or another recurrence, a Transformer with a causal mask.
-        head: the distribution of an element, by ``num_parameters`` numbers, which are affine in the state.
-        k: let q(x_t | …) see only the k − 1 elements before x_t; None for all. k = 1 is ``IidMixture``.
+        reader: maps rows (T, L, head.num_features) to a state behind every position, (T, L, H). The t-th state must
+            depend on x_1 … x_t only, as with ``GRU(…, per_position=True)``, another recurrence, or a Transformer with a
+            causal mask.
+        head: the distribution of an element, by ``num_parameters`` numbers that are affine in the state.
+        k: q(x_t | …) depends on the k − 1 elements before x_t only; None for all. k = 1 is ``IidMixture``.
 
     Shapes: rows (T, L, *event_shape) -> (T, 1).
-    Raises: TypeError for a reader or head of another type; ValueError for k < 2, or a reader that does not give a state
-        for every position, or one that reads ahead (which is tried on a few random rows).
+    Raises:
+        TypeError: for a reader or head of another type.
+        ValueError: for k < 2, or a reader that does not give a state for every position.
+        ValueError: for a reader that reads ahead, which is tested on a few random rows.
 
     Example:
         >>> from janossy import GRU
@@ -63,23 +66,23 @@ class Autoregressive(SequenceDensity):
         return self.log_conditionals(rows).sum(1, keepdim=True)
 
     def log_conditionals(self, rows: Tensor) -> Tensor:
-        """log q(x_t | x_1 … x_{t−1}) of rows (T, L, *event_shape), at every position, (T, L)."""
-        if rows.shape[1] == 0:  # which torch's mixtures do not take
+        """Returns log q(x_t | x_1 … x_{t−1}) at every position of rows (T, L, *event_shape), (T, L)."""
+        if rows.shape[1] == 0:  # torch's mixtures do not take empty rows
             return self.start.new_zeros(rows.shape[:2])
         return self.head.distribution(self._parameters_behind(rows[:, :-1])).log_prob(rows)
 
     def next(self, prefix: Tensor) -> Distribution:
-        """The distribution of what follows prefixes (T, t, *event_shape), of batch shape (T,)."""
+        """Returns the distribution of the element after prefixes (T, t, *event_shape), of batch shape (T,)."""
         if self.k is not None:
             prefix = prefix[:, max(0, prefix.shape[1] - self.k + 1) :]
         return self.head.distribution(self._parameters_behind(prefix)[:, -1])
 
     def encode(self, x: Tensor) -> Tensor:
-        """Returns what the reader reads of elements (…, *event_shape), (…, num_features)."""
+        """Returns the reader's inputs (…, num_features) for elements (…, *event_shape)."""
         return self.head.encode(x).to(self.start.dtype)
 
     def _parameters_behind(self, rows: Tensor) -> Tensor:
-        """The head's parameters behind the empty prefix and each position of (T, L, …), (T, L + 1, P)."""
+        """Returns the head's parameters behind the empty prefix and each position of (T, L, …), (T, L + 1, P)."""
         start = self.start.expand(len(rows), 1, -1)
         if rows.shape[1] == 0:
             return start
@@ -99,7 +102,10 @@ class Autoregressive(SequenceDensity):
 
 
 def _state_width(reader: nn.Module, head: Head) -> int:
-    """The width of the reader's states; raise a ValueError unless it gives one a position and reads nothing ahead."""
+    """Returns the width of the reader's states.
+
+    Raises: ValueError unless the reader gives one state per position and does not read ahead.
+    """
     expected = f"Autoregressive expects a reader that maps rows (T, L, {head.num_features}) to causal states (T, L, H)"
     remedy = REMEDY.format(features=head.num_features)
     weight = next(reader.parameters(), torch.zeros(()))

@@ -1,4 +1,4 @@
-"""Checks of the sets that densities are given."""
+"""Checks of the inputs of densities."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from janossy.sets import Ragged, check_ragged
 
 
 def check_elements(q: Any, sets: Any, owner: str) -> None:
-    """Raise a TypeError for what is no sets, a ValueError for elements that q, or its head, does not take."""
+    """Raises a TypeError unless these are sets, a ValueError unless q, or its head, takes their elements."""
     check_ragged(sets, owner)
     head, weight = q.head, next(q.parameters())
     name = type(head).__name__
@@ -48,7 +48,7 @@ def _remedy(head: Head, sets: Ragged, i: int) -> str:
 
 
 def check_orders(orderings: Any) -> None:
-    """Raise a TypeError for what is no orderings, a ValueError unless their mean is that over all whole orders."""
+    """Raises a TypeError unless these are orderings, a ValueError unless their mean is over all whole orders."""
     check_orderings(orderings, "ExchangeableDensity")
     whole = orderings.averages == "all orderings" and orderings.k is None
     if not whole or orderings.weighs_rows:
@@ -59,7 +59,7 @@ def check_orders(orderings: Any) -> None:
 
 
 def check_sizes(sizes: Sizes | None, of_sets: Sequence[int], owner: str) -> None:
-    """Raise a ValueError for a size that P(n) does not have."""
+    """Raises a ValueError for a size that P(n) does not have."""
     if any(n < 0 for n in of_sets):
         raise ValueError(f"{owner} expects sizes >= 0; got {min(of_sets)}.")
     max_size = None if sizes is None else sizes.max_size

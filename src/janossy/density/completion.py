@@ -20,10 +20,11 @@ class Completion:
 
     Shapes: log_marginal, standard_error, effective (B,).
 
-    ``sets``: the elements of each set, and behind them those that were drawn. ``log_marginal``: the logarithm of the
-    density of the elements that were there, as part of a set of the completed size: ∫ p(x, y | n) dy. Its
-    ``standard_error`` is by the delta method. ``effective``: the effective number of walks, (Σ w)²/Σ w²: where it is
-    near 1, take more.
+    - ``sets`` holds the elements of each set, followed by the drawn ones.
+    - ``log_marginal`` is the logarithm of ∫ p(x, y | n) dy, the density of the given elements within a set of the
+      completed size.
+    - ``standard_error`` is that of ``log_marginal``, by the delta method.
+    - ``effective`` is the effective number of walks, (Σ w)²/Σ w². If it is near 1, take more walks.
     """
 
     sets: Ragged
@@ -41,13 +42,13 @@ def complete(
     num_walks: int = 200,
     generator: torch.Generator | None = None,
 ) -> Completion:
-    """Draw ``num_missing`` more elements y of each set x, from p(y | x, n) = p(x, y | n) / ∫ p(x, y | n) dy.
+    """Draws ``num_missing`` more elements y of each set x, by p(y | x, n) ∝ p(x, y | n).
 
-    The marginal density of some elements of a set has no closed form: a finite exchangeable density of n elements says
-    what those of r < n are, and they are not the model's sets of r. So walks go through a random order of all n places:
-    where an element is known, the walk's weight is multiplied by q of it; where it is missing, one is drawn from q. The
-    mean weight is unbiased for the marginal density, and a walk chosen by weight is a draw of y, exact as their number
-    grows (likelihood weighting).
+    The marginal density of some elements of a set has no closed form. A finite exchangeable density of n elements
+    determines that of r < n of them, which is not the model's density of sets of r. So walks go through a random order
+    of all n places. At a known element, the walk's weight is multiplied by q of the element. At a missing element, one
+    is drawn from q. The mean weight is unbiased for the marginal density. A walk chosen by weight is a draw of y, which
+    is exact as the number of walks grows (likelihood weighting).
 
     Shapes: sets of n_b elements -> sets of n_b + num_missing.
     Raises: TypeError or ValueError for num_missing < 0, num_walks < 1, and as a call of the density.
@@ -97,7 +98,7 @@ def _walk(density: ExchangeableDensity, x: Tensor, num_missing: int, num: int) -
 
 
 def _summary(log_weights: Tensor) -> Tensor:
-    """The logarithm of the mean weight, its standard error, and the effective number of walks, (3, S)."""
+    """Returns the logarithm of the mean weight, its standard error, and the effective number of walks, (3, S)."""
     num = log_weights.shape[1]
     weights = log_weights.softmax(1)
     effective = 1 / weights.square().sum(1)

@@ -8,9 +8,9 @@ from torch.distributions import Distribution
 
 
 class Head(nn.Module):
-    """A family of distributions of one element by ``torch.distributions``, from numbers that a reader gives.
+    """A family of distributions of one element by ``torch.distributions``, with parameters from a reader.
 
-    A subclass gives ``distribution``; if need be, ``encode`` and ``holds``. A head has no weights of its own.
+    A subclass gives ``distribution``, and ``encode`` and ``holds`` if necessary. A head has no weights.
 
     Shapes: an element is (*event_shape); parameters (…, num_parameters).
 
@@ -30,7 +30,7 @@ class Head(nn.Module):
     """
 
     expects: ClassVar[str]
-    """The elements that it takes, for errors."""
+    """A description of the elements that the head takes, for errors."""
     remedy: ClassVar[str] = "Choose another head, or transform the elements."
     discrete: ClassVar[bool] = False
     """True if elements are ids, int64."""
@@ -46,7 +46,7 @@ class Head(nn.Module):
         raise NotImplementedError
 
     def encode(self, x: Tensor) -> Tensor:
-        """Elements (…, *event_shape) as what a reader reads, (…, num_features)."""
+        """Returns the reader's inputs (…, num_features) for elements (…, *event_shape)."""
         return x
 
     def holds(self, x: Tensor) -> Tensor:
@@ -56,18 +56,18 @@ class Head(nn.Module):
         return finite if of_zeros.support is None else finite & of_zeros.support.check(x)
 
     def clip(self, x: Tensor) -> Tensor:
-        """Elements that were drawn, moved off the edge of the support where rounding put them there."""
+        """Returns drawn elements, moved inside the support if rounding put them on its edge."""
         return x
 
     def initial(self) -> Tensor:
-        """The parameters (num_parameters,) that training starts around."""
+        """Returns the parameters (num_parameters,) around which training starts."""
         return torch.zeros(self.num_parameters)
 
 
 class SequenceDensity(nn.Module):
-    """log q(x_1 … x_L), and the distribution of what comes next.
+    """log q(x_1 … x_L), and the distribution of the next element.
 
-    Whoever writes one that is the same for all orders subclasses it; one that is not is an ``Autoregressive``.
+    Subclass it for a density that is the same for all orders. Other densities are ``Autoregressive``.
 
     Shapes: rows (T, L, *event_shape), L >= 1 -> (T, 1).
     """
@@ -75,11 +75,11 @@ class SequenceDensity(nn.Module):
     symmetric: ClassVar[bool] = True
     """True if q is the same for all orders of a row, so that one order is exact."""
     head: Head
-    """The head says what elements are, and where they have a density."""
+    """The head, which defines the elements and their support."""
 
     def forward(self, rows: Tensor) -> Tensor:
         raise NotImplementedError
 
     def next(self, prefix: Tensor) -> Distribution:
-        """The distribution of what follows prefixes (T, t, *event_shape), t >= 0, of batch shape (T,)."""
+        """Returns the distribution of the element after prefixes (T, t, *event_shape), of batch shape (T,)."""
         raise NotImplementedError

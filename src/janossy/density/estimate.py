@@ -1,4 +1,4 @@
-"""Log densities that are exact or bounds, and how sure they are."""
+"""Log densities that are exact or bounds, with their standard errors."""
 
 from dataclasses import dataclass, replace
 
@@ -16,14 +16,14 @@ class Estimate:
 
     Shapes: log_prob, standard_error, num_permutations, exact (B,).
 
-    ``log_prob``: exact, or the logarithm of a mean over ``num_permutations`` drawn orders (0 where exact), whose
-    expectation is a lower bound. It rises with their number (independent orders: Burda et al., 2016) to the exact
-    value.
+    ``log_prob`` is exact, or the logarithm of a mean over ``num_permutations`` drawn orders (0 if exact). Its
+    expectation is then a lower bound. The bound rises with the number of orders to the exact value (independent orders:
+    Burda et al., 2016).
 
-    ``standard_error``: of ``log_prob``, over the draw of the orders, by the delta method from independent blocks of
-    them; 0 where exact, NaN after a single block. The bound is below the exact value by about half its square, on
-    average. Where it is near 1 or above, both are underestimates: a few orders then hold most of the density, and may
-    not have been drawn.
+    ``standard_error`` is that of ``log_prob``, over random orders, by the delta method from independent blocks. It is 0
+    if exact, and NaN after a single block. The bound is below the exact value by about half its square, on average. If
+    it is near 1 or above, both are underestimates: a few orders then hold most of the density, and may not have been
+    drawn.
     """
 
     log_prob: Tensor
@@ -32,14 +32,14 @@ class Estimate:
     exact: Tensor
 
     def shifted(self, by: Tensor) -> "Estimate":
-        """The same with ``by`` (B,) added to the logarithms."""
+        """Returns the estimate with ``by`` (B,) added to the logarithms."""
         return replace(self, log_prob=self.log_prob + by)
 
 
 def log_mean_exp(rows: Ragged, orderings: RandomOrderings, sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """The logarithm of the mean of each set's exp(rows), (T, 1), that were drawn by these orderings; and its error.
+    """Returns the logarithm of the mean of each set's exp(rows), (T, 1), and its standard error; both (B,).
 
-    Both (B,); differentiable in the rows but for the error.
+    The rows were drawn by these orderings. The mean is differentiable in the rows, the error is not.
     """
     owners = rows.to_index()[1]
     values = rows.values[:, 0]

@@ -23,7 +23,7 @@ from janossy.orderings.rows import by_size
 from janossy.sets import Ragged
 
 MAX_EXACT = 8
-"""The most elements of a set that is averaged over all orders: 8 have 69,281 beginnings, 9 have nine times as many."""
+"""The most elements of a set averaged over all orders: 8 have 69,281 beginnings, 9 have nine times as many."""
 
 NUM_ORDERS, BLOCKS = 20, 5
 
@@ -31,24 +31,29 @@ NUM_ORDERS, BLOCKS = 20, 5
 class ExchangeableDensity(nn.Module):
     """p(x_1 … x_n) = P(n) · 1/n! Σ_π q(x_π(1) … x_π(n)): a finite exchangeable density (Sec. 4 of the paper).
 
-    It is the density of a sequence whose order means nothing: Σ_n ∫ p dx_1 … dx_n = 1. A set without order has n! such
+    It is the density of a sequence whose order has no meaning: Σ_n ∫ p dx_1 … dx_n = 1. A set without order has n! such
     sequences, and the Janossy density n!·p (``log_janossy``).
 
-    A call is for training: log P(n) + log-mean-exp over the orders of ``orderings``, by default a single random one
-    (π-SGD), whose expectation is a lower bound on log p; maximise it. ``log_prob`` is for what comes after.
+    A call is for training. It gives log P(n) + log-mean-exp over the orders of ``orderings``, by default a single
+    random order (π-SGD). Its expectation is a lower bound on log p; maximise it. ``log_prob`` is for use after
+    training.
 
     Args:
         q: a density of sequences: ``Autoregressive``; ``IidMixture``, which is k = 1; or another ``SequenceDensity``
             that is the same for all orders.
         sizes: P(n): ``CategoricalSizes`` or ``NegativeBinomialSizes``; None for densities given n.
-        orderings: those of a call: ``Sampled(m)``, ``Distinct(m)``, or ``AllPermutations()``, which shares beginnings.
-        memory_budget: the bytes that an estimate of what is held at once may come to.
+        orderings: the orders of a call: ``Sampled(m)``, ``Distinct(m)``, or ``AllPermutations()``, which shares
+            beginnings.
+        memory_budget: the bytes that may be held at once, by an estimate.
 
     Shapes: sets.values (N, *event_shape) -> (B,). An empty set's density is P(0).
-    Invariance: exact where all orders are averaged, else unbiased for exp of the result.
-    Cost: m·n readings a set; all orders: about e·n!.
-    Raises: TypeError or ValueError for arguments of another type, and, at a call, for elements that the head does not
-        hold, NaN among them, or of another dtype, and for sizes above those that P(n) has.
+    Invariance: exact if all orders are averaged, else unbiased for exp of the result.
+    Cost: m·n steps of the reader per set; for all orders about e·n! steps.
+    Raises:
+        TypeError: for arguments of another type.
+        ValueError: for orderings that do not average over all whole orders.
+        ValueError: at a call, for elements outside the head's support, such as NaN, or in another dtype, and for sizes
+            that P(n) does not have.
 
     Example:
         >>> from janossy import GRU, Ragged
@@ -98,13 +103,14 @@ class ExchangeableDensity(nn.Module):
         scheme: str = "auto",
         generator: torch.Generator | None = None,
     ) -> Estimate:
-        """log p of each set in evaluation mode: exact up to ``max_exact`` elements, else a lower bound and its error.
+        """Returns log p of each set, in evaluation mode: exact for small sets, else a lower bound with its error.
 
         Args:
             num_permutations: orders per larger set, drawn in five independent blocks.
-            scheme: how those of a block are drawn together: that of ``Sampled``.
+            scheme: the scheme of ``Sampled`` by which the orders of a block are drawn together.
             max_exact: the most elements of a set that is averaged over all orders; 0 for bounds alone.
             generator: the source of the orders, on the sets' device.
+
         Raises: ValueError if num_permutations < 1, max_exact < 0 or above 8, or as a call.
         """
         check_integer("log_prob", "num_permutations", num_permutations, 1, "orders for a bound")
@@ -131,9 +137,9 @@ class ExchangeableDensity(nn.Module):
         return Estimate(log_prob, error, counts, exact)
 
     def log_janossy(self, sets: Ragged, num_permutations: int = NUM_ORDERS, **options: object) -> Estimate:
-        """log j_n(x_1 … x_n) = log p + log n!: the Janossy density of a point process on the head's window.
+        """Returns log j_n(x_1 … x_n) = log p + log n!: the Janossy density of a point process on the head's window.
 
-        j_n dx_1 … dx_n is the probability of exactly n points, one in each dx_i: Σ_n 1/n! ∫ j_n dx_1 … dx_n = 1.
+        j_n dx_1 … dx_n is the probability of exactly n points, one in each dx_i. Σ_n 1/n! ∫ j_n dx_1 … dx_n = 1.
         Options are those of ``log_prob``.
         """
         estimate = self.log_prob(sets, num_permutations, **options)  # type: ignore[arg-type]
@@ -143,7 +149,7 @@ class ExchangeableDensity(nn.Module):
     def sample(
         self, num: int | None = None, *, sizes: Sequence[int] | None = None, generator: torch.Generator | None = None
     ) -> Ragged:
-        """``num`` sets, of sizes drawn from P(n); or sets of these ``sizes``. Their orders are uniform.
+        """Draws ``num`` sets with sizes from P(n), or sets of the given ``sizes``, in uniform order.
 
         Raises: ValueError for both or neither, or for num without P(n).
         """
@@ -171,7 +177,7 @@ class ExchangeableDensity(nn.Module):
         return Ragged.from_sizes(values, sizes)
 
     def log_size(self, sets: Ragged) -> Tensor:
-        """log P(n) of each set, (B,); 0 for densities given n."""
+        """Returns log P(n) of each set, (B,); 0 for densities given n."""
         weight = next(self.parameters())
         check_sizes(self.sizes, sets.sizes, "ExchangeableDensity")
         if self.sizes is None:
@@ -185,7 +191,7 @@ class ExchangeableDensity(nn.Module):
         return rows
 
     def _over_all_orders(self, sets: Ragged) -> Tensor:
-        """log 1/n! Σ_π q(x_π) of each set, (B,)."""
+        """Returns log 1/n! Σ_π q(x_π) of each set, (B,)."""
         weight = next(self.parameters())
         total = torch.zeros(len(sets), dtype=weight.dtype, device=weight.device)
         for n, members in by_size(sets.sizes):
@@ -210,14 +216,14 @@ class ExchangeableDensity(nn.Module):
 
 @contextmanager
 def drawing_by(generator: torch.Generator | None) -> Iterator[None]:
-    """torch's global random numbers follow this generator meanwhile, and are as they were afterwards."""
+    """Makes torch's global random numbers follow this generator, and restores their state afterwards."""
     if generator is None:
         yield
         return
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
     devices = [generator.device] if generator.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
-        # Those of this device alone: torch.manual_seed would leave the others' changed.
+        # Only this device is seeded: torch.manual_seed would leave the other devices' states changed.
         own = torch.cuda.default_generators[generator.device.index or 0] if devices else torch.default_generator
         own.manual_seed(seed)
         yield

@@ -1,4 +1,4 @@
-"""The heads that come with the library: normals, categories, angles, and numbers between bounds."""
+"""The library's heads: normals, categories, angles, and numbers between bounds."""
 
 from collections.abc import Sequence
 from math import pi
@@ -23,17 +23,18 @@ from janossy.density.contract import Head
 from janossy.functions.checks import check_widths
 
 MIN_SCALE = 1e-3
-"""The smallest standard deviation, so that no density grows without bound on elements that coincide."""
+"""The smallest standard deviation, so that densities stay bounded on elements that coincide."""
 
 ONE = 0.5413
-"""softplus(ONE) = 1: standard deviations and concentrations begin there."""
+"""softplus(ONE) = 1, the initial value of standard deviations and concentrations."""
 
 
 class Normals(Head):
     """A mixture of normals with diagonal covariance, of elements (num_columns,) without bounds.
 
-    Standard deviations are at least 0.001: bring columns to unit scale. On a line or a grid, densities are as large as
-    that allows, and mean nothing.
+    Standard deviations are at least 0.001, so scale columns to unit variance. If elements lie on a line or a grid,
+    densities grow to the largest values that this bound allows, and are meaningless.
+
 
     Shapes: elements (N, num_columns).
     Raises: TypeError or ValueError unless both numbers are integers >= 1.
@@ -60,7 +61,7 @@ class Normals(Head):
 class Bounded(Head):
     """A mixture of logistic-normals, of elements (num_columns,) strictly between bounds: points in a window.
 
-    The logit of (x − low) / (high − low), in each column, is a mixture of normals.
+    In each column, the logit of (x − low) / (high − low) is a mixture of normals.
 
     Args:
         low, high: one number per column.
@@ -173,7 +174,7 @@ class Categories(Head):
 
 
 def _parts(head: Normals | Bounded | VonMises, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits (…, K), and two numbers for each column of each component, (…, K, d)."""
+    """Returns logits (…, K), and two numbers per column of each component, (…, K, d)."""
     num, columns = head.num_components, head.event_shape
     logits, loc, scale = parameters.split((num, num * columns[0], num * columns[0]), -1)
     return logits, loc.unflatten(-1, (num, *columns)), scale.unflatten(-1, (num, *columns))

@@ -1,4 +1,4 @@
-"""k = 1: elements that are independent and alike, given one of C kinds of sets (de Finetti)."""
+"""IidMixture: k = 1, with elements independent and alike, given one of C kinds of sets (de Finetti)."""
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +11,10 @@ from janossy.functions.checks import check_widths
 class IidMixture(SequenceDensity):
     """log q(x_1 … x_L) = log Σ_c w_c Π_t q_c(x_t): k-ary Janossy pooling of log densities with k = 1.
 
-    Given its kind c, a set's elements are independent and identically distributed: de Finetti's form of all
-    *infinitely* exchangeable sequences, with C kinds in place of a measure. It is the same for all orders, so one is
-    exact. Elements cannot repel each other in it: within a kind none knows of another, and that a set is of one kind
-    only makes its elements more alike.
+    Given its kind c, a set's elements are independent and identically distributed. This is de Finetti's form of all
+    *infinitely* exchangeable sequences, with C kinds in place of a measure. It is the same for all orders, so one order
+    is exact. Elements cannot repel each other: within a kind they are independent, and the common kind only makes them
+    more alike.
 
     Shapes: rows (T, L, *event_shape) -> (T, 1).
     Raises: TypeError for another head; TypeError or ValueError unless num_components is an integer >= 1.
@@ -34,14 +34,14 @@ class IidMixture(SequenceDensity):
         return self._joint(rows).logsumexp(-1, keepdim=True)
 
     def next(self, prefix: Tensor) -> Distribution:
-        """The distribution of what follows prefixes (T, t, *event_shape), of batch shape (T,)."""
+        """Returns the distribution of the element after prefixes (T, t, *event_shape), of batch shape (T,)."""
         kinds = Categorical(logits=self._joint(prefix), validate_args=False)
         components = self.head.distribution(self.each.expand(len(prefix), -1, -1))
         return MixtureSameFamily(kinds, components, validate_args=False)
 
     def _joint(self, rows: Tensor) -> Tensor:
-        """log w_c + Σ_t log q_c(x_t), (T, C)."""
+        """Returns log w_c + Σ_t log q_c(x_t), (T, C)."""
         of_kinds = self.logits.log_softmax(0)
-        if rows.shape[1] == 0:  # which torch's mixtures do not take
+        if rows.shape[1] == 0:  # torch's mixtures do not take empty rows
             return of_kinds.expand(len(rows), -1)
         return of_kinds + self.head.distribution(self.each).log_prob(rows.unsqueeze(2)).sum(1)

@@ -1,4 +1,4 @@
-"""P(n): how many elements a set has."""
+"""P(n): distributions of the size of a set."""
 
 from collections.abc import Sequence
 from math import inf
@@ -14,10 +14,10 @@ from janossy.checks import check_integer, check_number
 
 
 class CategoricalSizes(nn.Module):
-    """P(n) = softmax(logits)_n for n = 0 … max_size, learned with the rest; uniform at first.
+    """P(n) = softmax(logits)_n for n = 0 … max_size, uniform at first and learned with the density.
 
     Shapes: sizes (B,), int64 -> log P (B,).
-    Raises: TypeError if max_size is no integer; ValueError if it is below 0.
+    Raises: TypeError if max_size is not an integer; ValueError if it is below 0.
 
     Example:
         >>> CategoricalSizes.fitted([2, 2, 3]).log_prob(torch.tensor([2])).exp()  # (2 + 1) / (3 + 4): counts plus one
@@ -32,7 +32,12 @@ class CategoricalSizes(nn.Module):
 
     @classmethod
     def fitted(cls, sizes: Sequence[int], *, max_size: int | None = None, pseudo_count: float = 1.0) -> Self:
-        """The shares of these sizes, each count raised by pseudo_count > 0, so that no size is impossible."""
+        """Fits P(n) to the shares of these sizes, with pseudo_count > 0 added to each count.
+
+        So no size is impossible.
+
+        Raises: TypeError for sizes that are not integers; ValueError for no sizes, or sizes outside 0 … max_size.
+        """
         sizes = _some_sizes(sizes, "CategoricalSizes.fitted")
         check_number("CategoricalSizes.fitted", "pseudo_count", pseudo_count, 1.0)
         if not 0 < pseudo_count < inf:
@@ -48,24 +53,26 @@ class CategoricalSizes(nn.Module):
         return fitted
 
     def log_prob(self, n: Tensor) -> Tensor:
-        """log P(n) of sizes (B,), −∞ above ``max_size``."""
+        """Returns log P(n) of sizes (B,), −∞ above ``max_size``."""
         beyond = n > self.max_size
         return self.logits.log_softmax(0)[n.masked_fill(beyond, 0)].masked_fill(beyond, -torch.inf)
 
     def sample(self, num: int) -> Tensor:
-        """Sizes (num,), int64, from torch's global generator."""
+        """Draws sizes (num,), int64, from torch's global generator."""
         return cast(Tensor, Categorical(logits=self.logits.detach()).sample((num,)))
 
 
 class NegativeBinomialSizes(nn.Module):
-    """P(n) negative binomial, over all n >= 0: a Poisson number whose mean is gamma distributed; learned with the rest.
+    """A negative binomial P(n) over all n >= 0, which is a Poisson number with gamma-distributed mean.
+
+    It is learned with the density.
 
     Args:
-        mean: of the sizes, > 0.
+        mean: the mean of the sizes, > 0.
         dispersion: the variance over the mean, > 1; near 1 for a Poisson distribution.
 
     Shapes: sizes (B,), int64 -> log P (B,).
-    Raises: TypeError or ValueError if they are not such numbers.
+    Raises: TypeError if an argument is not a number; ValueError if it is out of range.
     """
 
     max_size = None
@@ -86,17 +93,17 @@ class NegativeBinomialSizes(nn.Module):
 
     @classmethod
     def fitted(cls, sizes: Sequence[int]) -> Self:
-        """By the mean and the variance of these sizes; of a variance below the mean, nearly Poisson."""
+        """Fits P(n) to the mean and the variance of these sizes; if the variance is below the mean, nearly Poisson."""
         n = torch.as_tensor(_some_sizes(sizes, "NegativeBinomialSizes.fitted"), dtype=torch.float64)
         mean = max(float(n.mean()), 1e-3)
         return cls(mean, max(float(n.var(correction=0)) / mean, 1.01))
 
     def log_prob(self, n: Tensor) -> Tensor:
-        """log P(n) of sizes (B,)."""
+        """Returns log P(n) of sizes (B,)."""
         return cast(Tensor, self._distribution().log_prob(n.to(self.logit)))
 
     def sample(self, num: int) -> Tensor:
-        """Sizes (num,), int64, from torch's global generator."""
+        """Draws sizes (num,), int64, from torch's global generator."""
         with torch.no_grad():
             return cast(Tensor, self._distribution().sample((num,)).long())
 
@@ -112,12 +119,12 @@ def _inverse_softplus(x: Tensor) -> Tensor:
 
 
 def whole_sizes(sizes: Any, owner: str) -> list[int]:
-    """These sizes as integers; raise a TypeError if they are not integers."""
+    """Returns these sizes as integers. Raises: TypeError if they are not integers."""
     try:
         return [index(n) for n in (sizes.tolist() if isinstance(sizes, Tensor) else sizes)]
     except TypeError:
         raise TypeError(
-            f"{owner} expects sizes as a sequence of integers, one a set; got {sizes!r}. Write [5] * 100."
+            f"{owner} expects sizes as a sequence of integers, one per set; got {sizes!r}. Write [5] * 100."
         ) from None
 
 

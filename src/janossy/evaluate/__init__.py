@@ -1,4 +1,4 @@
-"""HOW the average is computed: one evaluator per file, and ``choose`` between them."""
+"""Evaluators: the ways to compute the average, one per file, and ``choose`` between them."""
 
 from janossy.evaluate.choose import EVALUATORS, Choice, Evaluator, candidates, cheapest
 from janossy.evaluate.cost import Cost, Rates

@@ -24,25 +24,25 @@ from janossy.sets import Ragged
 
 
 class Evaluator(Protocol):
-    """HOW the average is computed: says whether it applies, what it would cost, and computes it."""
+    """A way to compute the average: says if it applies and what it would cost, and computes it."""
 
     @property
     def name(self) -> str: ...
 
     def why_not_applicable(self, problem: Problem) -> str | None:
-        """Why it does not apply to this f over these orderings; None if it does."""
+        """Returns the reason why it does not apply to this f over these orderings; None if it does."""
         ...
 
     def check_rows(self, problem: Problem) -> None:
-        """Raise a ValueError if the rows that it would build are too many; it applies."""
+        """Raises a ValueError if the evaluator, which applies, would build too many rows."""
         ...
 
     def cost(self, problem: Problem) -> Cost:
-        """Returns what it would cost, if it applies."""
+        """Returns the estimated cost, if the evaluator applies."""
         ...
 
     def __call__(self, problem: Problem) -> Tensor | Ragged:
-        """The reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves."""
+        """Returns the reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves."""
         ...
 
 
@@ -61,8 +61,9 @@ EVALUATORS: tuple[Evaluator, ...] = (
 """The evaluators that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
 
 OF_ANY_SIZES: tuple[Evaluator, ...] = (Elementwise(), Permanent(), Spectral(), Fused())
-"""The evaluators that torch.compile takes for means, the first that applies: they look at no sizes, of which costs are
-made, and are not compiled anew for others."""
+"""The evaluators of means under torch.compile, which takes the first that applies.
+
+Costs depend on sizes. These evaluators look at no sizes, so they are not compiled anew for others."""
 
 PARTS = ("name", "why_not_applicable", "cost")
 """The attributes by which a user's own evaluator is recognised."""
@@ -78,9 +79,10 @@ class Candidate:
 
 
 def cheapest(problem: Problem) -> Evaluator:
-    """The fastest evaluator that applies; under torch.compile one that is compiled once for all sizes, if there is one.
+    """Returns the fastest evaluator that applies.
 
-    Runs in every forward pass, so costs are asked for only if several apply.
+    Under torch.compile it is one that is compiled once for all sizes, if there is one. This runs in every forward pass,
+    so costs are estimated only if several evaluators apply.
     """
     if torch.compiler.is_compiling() and problem.reduce == "mean":
         for evaluator in OF_ANY_SIZES:
@@ -94,7 +96,7 @@ def cheapest(problem: Problem) -> Evaluator:
 
 
 def candidates(problem: Problem) -> list[Candidate]:
-    """Every evaluator: those that apply first, the fastest in front."""
+    """Returns every evaluator: first those that apply, in order of speed."""
     listed = []
     for evaluator in EVALUATORS:
         reason = evaluator.why_not_applicable(problem)
@@ -104,9 +106,9 @@ def candidates(problem: Problem) -> list[Candidate]:
 
 
 def named(evaluate: str | Evaluator) -> Evaluator | None:
-    """The evaluator of that name, or the one given; None for "auto".
+    """Returns the evaluator of that name, or the given one; None for "auto".
 
-    Raises: ValueError for an unknown name, TypeError for what is no evaluator.
+    Raises: ValueError for an unknown name, TypeError for an object that is not an evaluator.
     """
     by_name = {evaluator.name: evaluator for evaluator in EVALUATORS}
     if not isinstance(evaluate, str):
@@ -122,7 +124,7 @@ def named(evaluate: str | Evaluator) -> Evaluator | None:
 
 
 class Choice:
-    """The evaluator of a layer: the one asked for, or for "auto" the cheapest, remembered while nothing changes."""
+    """The evaluator of a layer: the one named by the user, or, for "auto", the cheapest, remembered per case."""
 
     def __init__(self, evaluate: str | Evaluator) -> None:
         self.asked = named(evaluate)
@@ -133,7 +135,7 @@ class Choice:
         return "auto" if self.asked is None else self.asked.name
 
     def __call__(self, problem: Problem) -> Evaluator:
-        """The evaluator that computes this problem.
+        """Returns the evaluator that computes this problem.
 
         Raises: ValueError if the one asked for does not apply.
         """
@@ -141,7 +143,7 @@ class Choice:
             if (reason := self.asked.why_not_applicable(problem)) is not None:
                 raise ValueError(f"evaluate={self.asked.name} does not apply: {reason}; use evaluate='auto'.")
             return self.asked
-        if torch.compiler.is_compiling() or isinstance(problem.orderings, Drawn):  # which come once
+        if torch.compiler.is_compiling() or isinstance(problem.orderings, Drawn):  # drawn rows come only once
             return cheapest(problem)
         case, last = _case(problem), self._last  # read once: other threads may predict other sets meanwhile
         if last is None or last[0] != case:
@@ -149,9 +151,10 @@ class Choice:
         return last[1]
 
     def explain(self, problem: Problem) -> str:
-        """Says which evaluator computes the problem, what each would cost, and why one does not apply.
+        """Returns which evaluator computes the problem, what each would cost, and why one does not apply.
 
-        The seconds are a rough estimate, forward and backward, on two cores, or of a GPU by its properties.
+        The seconds are a rough estimate, forward and backward, on two cores or on the GPU by its properties.
+
         Raises: what the computation itself would raise.
         """
         chosen, sizes = self(problem), problem.elements.sizes
@@ -180,7 +183,7 @@ class Choice:
 
 
 def _case(problem: Problem) -> tuple[Any, ...]:
-    """All that refusals and costs look at: the choice is the same while this is."""
+    """Returns all that refusals and costs depend on: the choice stays the same while this does."""
     structure, values = problem.structure, problem.values
     return (
         problem.elements.sizes,

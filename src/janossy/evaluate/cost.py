@@ -1,4 +1,4 @@
-"""The cost of applying a function to rows, read off its weights."""
+"""The cost of applying a function to rows, estimated from its weights."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -17,24 +17,24 @@ class Rates:
     bytes_per_second: float = 1e10
     activations_per_second: float = 1e9
     overhead: float = 0.0
-    """Seconds of a call that has next to nothing to compute."""
+    """The seconds of a call with next to nothing to compute."""
     launch: float = 0.0
-    """Seconds of a kernel that has next to nothing to compute, on a GPU."""
+    """The seconds of a kernel with next to nothing to compute, on a GPU."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """An estimate for one forward pass; its seconds, for a forward and a backward one."""
+    """An estimate for one forward pass; ``seconds`` count a forward and a backward pass."""
 
     flops: float
     bytes: float
     activations: float = 0.0
-    """Numbers that the layers put out: the arguments of tanh and the like, which take longer than flops."""
+    """The number of layers' outputs, the arguments of tanh and the like, which take longer than flops."""
     rates: Rates = Rates()
     calls: float = 0.0
-    """Seconds that go by whatever there is to compute: in calls, set by set or step by step."""
+    """The seconds that do not depend on the arithmetic: of calls, of sets or of steps."""
     launches: float = 0.0
-    """Kernels that a GPU would run, forward and backward: a rough count."""
+    """A rough count of the kernels that a GPU would run, forward and backward."""
 
     @property
     def seconds(self) -> float:
@@ -50,23 +50,23 @@ class Cost:
 
 
 def as_float(num_rows: int) -> float:
-    """A number of rows, as n! may be too large to be a float."""
+    """Returns a number of rows as a float, at most 1e200, as n! may be too large."""
     return float(min(num_rows, 10**200))
 
 
 @dataclass(frozen=True)
 class Work:
-    """The work of applying f to one row, read off its weights."""
+    """The work of applying f to one row, estimated from its weights."""
 
     numel: int
-    """Numbers in the weight matrices."""
+    """The number of entries of the weight matrices."""
     outputs: int
-    """Numbers that the weight matrices put out, each applied once."""
+    """The number of outputs of the weight matrices, each applied once."""
     heads: int
     kept: int
-    """Further numbers that a row keeps, as its modules say: those without weights, by ``numbers_kept``."""
+    """The further numbers that a row keeps, as modules without weights say by ``numbers_kept``."""
     whole_rows: bool
-    """True if the matrices are applied to a row, and not to each of its positions."""
+    """True if the matrices are applied to whole rows, and not to each position."""
 
     @classmethod
     def of(cls, f: Function, whole_rows: bool) -> "Work":
@@ -77,25 +77,25 @@ class Work:
         return cls(sum(w.numel() for w in weights), sum(w.shape[0] for w in weights), heads, kept, whole_rows)
 
     def flops(self, length: int) -> int:
-        """An upper estimate: every weight matrix multiplies once at every position."""
+        """Returns an upper estimate of the flops: every weight matrix multiplies once per position."""
         return 2 * self.numel * (1 if self.whole_rows else length)
 
     def activations(self, length: int) -> int:
-        """An upper estimate: every number that a matrix puts out."""
+        """Returns an upper estimate of the activations: every output of a matrix."""
         return self.outputs * (1 if self.whole_rows else length)
 
     def elements(self, length: int, num_features: int) -> int:
-        """An upper estimate of the numbers kept: at each position the input and each matrix's output, thrice.
+        """Returns an upper estimate of the numbers kept: per position three times the input and each matrix's output.
 
-        Before and after an activation, and on the way back; attention adds its (heads, L, L) scores. oneDNN's LSTM
-        (float32 on a CPU) keeps up to another half, and an initial state as large as a position. With over twice as
-        many inputs as hidden units it keeps every state at the width of the input, beyond this estimate.
+        They are kept before an activation, after it, and in backward. Attention adds its (heads, L, L) scores. oneDNN's
+        LSTM (float32 on a CPU) keeps up to another half, and an initial state as large as a position. With over twice
+        as many inputs as hidden units it keeps every state at the width of the input; the estimate does not count it.
         """
         return 3 * (length + 1) * (num_features + self.outputs + self.heads * length) + self.kept
 
 
 def check_memory_budget(owner: str, memory_budget: Any) -> None:
-    """Raise a TypeError if this is no whole number of bytes, and a ValueError if it is not even one."""
+    """Raises a TypeError unless this is a whole number of bytes, a ValueError if it is below 1."""
     if not isinstance(memory_budget, Integral) or isinstance(memory_budget, bool):
         raise TypeError(f"{owner} expects memory_budget as a whole number of bytes; got {memory_budget!r}.")
     if memory_budget < 1:

@@ -1,4 +1,4 @@
-"""Distinct: apply f to each distinct tuple of a batch once, and add up as often as sets have it."""
+"""Distinct: an evaluator that applies f once to each distinct tuple of a batch."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -27,37 +27,38 @@ from janossy.orderings.contract import EveryTuple
 from janossy.orderings.rows import Rows
 
 OCCURRENCE_BYTES = 32
-"""Bytes that an occurrence of a tuple takes while they are counted; a quarter of it is kept."""
+"""The bytes per occurrence of a tuple while occurrences are counted; a quarter of them is kept."""
 
 COUNT, ADD = 3e-8, 1e-8
-"""Seconds of counting an occurrence, and of adding it up, forward and backward, at some 30 numbers per row."""
+"""The seconds to count an occurrence, and to add it up, forward and backward, at some 30 numbers per row."""
 
 OVERHEAD = 6e-4
-"""Seconds of a call that has next to nothing to count."""
+"""The seconds of a call with next to nothing to count."""
 
 SORTED_BYTES, WAITED = 200, 400
-"""Bytes that a GPU moves to sort an occurrence's number, and the launches that would go by while it is waited for."""
+"""The bytes that a GPU moves to sort an occurrence's number, and the launches that fit into the wait for it."""
 
 NUM_KEPT = 4
-"""The batches of a function whose counts are kept."""
+"""The number of batches per function whose counts are kept."""
 
 
 @dataclass(frozen=True)
 class DistinctTuples:
-    """Apply f to each distinct tuple of the batch once, and add its values up as often as each set has the tuple.
+    """f of each distinct tuple of the batch, once; each set adds the values up as often as it has the tuple.
 
-    For elements from a small vocabulary: where h is an ``nn.Embedding``, elements are places in its table, and two
-    tuples are one if their places are. The whole training set of the paper's variance task, 100,000 sets of 10 of 100
-    integers, has 12 million increasing triples, of which 171,700 are distinct. The sum is a product with a sparse
-    matrix of counts; what it holds depends on the places alone, and is kept for the last few batches, so that training
-    on a whole data set at once counts once. Elements that are no places are all distinct.
+    It serves elements from a small vocabulary. If h is an ``nn.Embedding``, elements are places in its table, and
+    tuples of equal places are one. Elements that are not places are all distinct. For example, the training set of the
+    paper's variance task is 100,000 sets of 10 of 100 integers. Of its 12 million increasing triples 171,700 are
+    distinct.
 
-    Applies to: every f, but none that draws or mixes rows now (dropout, batch norm), over all k-tuples (Tuples,
-        Combinations), reduced by mean or sum; not under torch.compile.      Tolerance: rounding.
-    Cost: f on the distinct tuples, of a ``TupleMLP`` with each element projected once; 32 bytes an occurrence while
-        they are counted, a quarter of it kept. If f needs more than the memory budget, it is computed in chunks, and
-        once more in backward.
-    Raises: RuntimeError, in backward, if rows were chunked and f's weights modified in place since forward.
+    The sum is a product with a sparse matrix of counts, which depends on the places alone. The counts of the last few
+    batches are kept, so that training on a whole data set at once counts once.
+
+    Applies to: every f that does not draw or mix rows now (dropout, batch norm), over all k-tuples (Tuples,
+        Combinations), reduced by mean or sum. Not under torch.compile.      Tolerance: rounding.
+    Cost: f on the distinct tuples; a ``TupleMLP`` projects each element once. Counting takes 32 bytes per occurrence, a
+        quarter of them kept. If f needs more than the memory budget, it is computed in chunks, and again in backward.
+    Raises: RuntimeError in backward if rows were chunked and f's weights were modified in place since forward.
     """
 
     name: ClassVar[str] = "distinct"
@@ -79,17 +80,17 @@ class DistinctTuples:
         return None
 
     def check_rows(self, problem: Problem) -> None:
-        """It builds no more than the memory budget allows."""
+        """Does nothing: it builds no more rows than the memory budget allows."""
 
     def cost(self, problem: Problem) -> Cost:
         num, most = as_float(_occurrences(problem)), as_float(_max_distinct(problem))
-        # Of ids that are all as likely; of others there are fewer.
+        # The expected number for ids that are all equally likely; otherwise there are fewer.
         num_distinct = num if problem.table is None else -most * expm1(-num / most)
         if why_no_projections(problem) is None:
             cost = cost_of_projections(problem, num_distinct)
         else:
             cost = cost_of_elements(problem, {cast(EveryTuple, problem.orderings).k: num_distinct})
-        if problem.values.is_cuda:  # a sort of all tuples' numbers, which is waited for
+        if problem.values.is_cuda:  # a sort of all tuples' numbers, and a wait for it
             return replace(cost, bytes=cost.bytes + SORTED_BYTES * num, launches=cost.launches + WAITED)
         return replace(cost, calls=cost.calls + OVERHEAD + (COUNT + ADD) * num)
 
@@ -100,7 +101,7 @@ class DistinctTuples:
         return reduced(problem, lists.sums(widened(values)) / lists.lengths[:, None])
 
     def diagnostics(self, problem: Problem) -> str:
-        """Says how many tuples are distinct."""
+        """Returns a sentence on how many tuples are distinct."""
         tuples, lists = _counted(problem)
         return f"{tuples.num_sets} distinct tuples, which occur {len(lists.rows)} times"
 
@@ -111,14 +112,14 @@ def _occurrences(problem: Problem) -> int:
 
 
 def _max_distinct(problem: Problem) -> int:
-    """Counts the tuples of the elements of the table: in every order, or only the sorted ones."""
+    """Counts the possible tuples of the table's elements: in every order, or only the sorted ones."""
     num, k = max(1, len(problem.values)), cast(EveryTuple, problem.orderings).k
     return comb(num + k - 1, k) if is_increasing(problem) else num**k
 
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
-    """The counts of a batch, and copies of all that they depend on."""
+    """The counts of a batch, and copies of all numbers that they depend on."""
 
     case: tuple[Any, ...]
     numbers: list[Tensor]
@@ -126,14 +127,14 @@ class _Kept:
 
 
 _kept: WeakKeyDictionary[Function, list[_Kept]] = WeakKeyDictionary()
-"""The last few batches of each function, the last in front."""
+"""The last few batches of each function, the latest first."""
 
 
 def _counted(problem: Problem) -> tuple[Rows, Incidence]:
-    """The distinct tuples, and the list of every set's.
+    """Returns the distinct tuples, and the list of every set's tuples.
 
-    Those of the last few batches are kept, and found again by all numbers that they depend on: in another tensor too,
-    and no more in one that was modified.
+    Those of the last few batches are kept and found again by all numbers that they depend on. So they are found if the
+    numbers come in another tensor, and not found if a tensor was modified.
     """
     case = problem.orderings, problem.elements.sizes, len(problem.values), problem.elements.device
     numbers = [] if problem.table is None else [problem.elements.values]
@@ -141,7 +142,7 @@ def _counted(problem: Problem) -> tuple[Rows, Incidence]:
         numbers.append(problem.keys.values)
     try:
         kept = _kept.setdefault(problem.f, [])
-    except TypeError:  # of an f that takes no weak reference
+    except TypeError:  # f takes no weak reference
         kept = []
     for batch in kept:
         if batch.case == case and all(map(_equal, batch.numbers, numbers)):

@@ -1,4 +1,4 @@
-"""Elementwise: for k = 1, f of every element in one call, whatever the sizes of the sets."""
+"""Elementwise: an evaluator for k = 1 that calls f once on all elements, whatever the sizes of the sets."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
@@ -21,14 +21,15 @@ from janossy.sets import Ragged
 class Elementwise:
     """f of every element, as rows (N, 1, d), in one call, then the reduction of each set: DeepSets.
 
-    All rows of k = 1 have one length, so no sizes are told apart. If elements are places in a table, f is called once
-    on each row of the table. Rows estimated to need more than the memory budget are computed in chunks, and once more
-    in backward.
+    All rows of k = 1 have one length, so sizes make no difference. If elements are places in a table, f is called once
+    on each row of the table. Rows estimated to need more than the memory budget are computed in chunks, and again in
+    backward.
 
     Applies to: every f, over ``Tuples(1)`` and ``Combinations(1)``, by every reduction.      Tolerance: rounding.
     Cost: f on every element, or on every row of the table.
-    Raises: ValueError if f does not return (N, c) or (N, 1, c); RuntimeError, in backward, if rows were chunked and f's
-        weights modified in place since forward.
+    Raises:
+        ValueError: if f does not return (N, c) or (N, 1, c).
+        RuntimeError: in backward, if rows were chunked and f's weights were modified in place since forward.
     """
 
     name: ClassVar[str] = "elementwise"
@@ -59,13 +60,13 @@ class Elementwise:
 
 
 def _of_any_sizes(problem: Problem) -> bool:
-    """Returns True under torch.compile, if it need not look at the sizes, for which it would compile anew."""
+    """Returns True under torch.compile if the sizes, for which it would compile anew, are not needed."""
     plain = problem.table is None and cast(EveryTuple, problem.orderings).order(problem.keys) is None
     return torch.compiler.is_compiling() and plain and problem.reduce in ("mean", "sum")
 
 
 def _reduced_at_once(problem: Problem) -> Tensor:
-    """The mean or sum of f over each set, and f of the zero vector for empty sets."""
+    """Returns the mean or sum of f over each set, and f of the zero vector for empty sets."""
     if len(problem.values) > problem.orderings.max_rows:
         problem.check_rows()
     results = widened(_of_each(problem))
@@ -78,7 +79,7 @@ def _reduced_at_once(problem: Problem) -> Tensor:
 
 
 def _of_each(problem: Problem) -> Tensor:
-    """f of each of the values, and of the zero vector behind them if a set is empty: (N, c) or (N + 1, c)."""
+    """Returns f of each value, (N, c), and of the zero vector behind them if a set is empty, (N + 1, c)."""
     num = len(problem.values) + _some_are_empty(problem)
     local = torch.zeros(1, 1, 1, dtype=torch.long, device=problem.values.device)
     starts = torch.arange(num, device=local.device)
@@ -95,7 +96,7 @@ def _some_are_empty(problem: Problem) -> bool:
 
 
 def _places(problem: Problem, zero: int) -> tuple[Ragged, Tensor | None]:
-    """The sets of rows, and where each row's result is, (R,); None if the results are in their order.
+    """Returns the sets of rows, and the place of each row's result, (R,); None if the results are in the rows' order.
 
     An empty set has one row, whose result is behind the others.
     """

@@ -1,4 +1,4 @@
-"""Fused: enumerate the tuples inside a compiled kernel, which adds up activations as it makes them."""
+"""Fused: an evaluator that enumerates tuples inside a compiled kernel and adds up activations as it makes them."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -23,21 +23,22 @@ RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_seco
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e8, overhead=6e-4)
 
 SORTED_PAIR = 100.0
-"""Activations that one step of sorting takes as long as, in float32; the kernel knows better."""
+"""The activations that take as long as one step of sorting, in float32; the kernel has a finer estimate."""
 
 
 @dataclass(frozen=True)
 class Fused:
-    """Enumerate the tuples in registers: project each element once, and never write a tuple.
+    """Enumeration of the tuples in registers: each element is projected once, and no tuple is written to memory.
 
-    With p_j = W_j h, what is left of the mean of A σ(Σ_j W_j x_j + b) + a is a sum of activations for each hidden unit,
-    and A commutes with the mean. The compiled kernel makes each activation and its slope together, adds them up, and
-    keeps the slopes by each projection for backward. ReLU with k = 2 is summed by sorting, in O(n log n). Tanh and
-    sigmoid of pairs and triples, in sets of up to 24, come from products of one exponential for each projection.
+    A commutes with the mean of A σ(Σ_j W_j x_j + b) + a. With p_j = W_j h, one sum of activations per hidden unit
+    remains. The compiled kernel computes each activation with its slope, adds them up, and keeps the slopes by each
+    projection for backward. ReLU with k = 2 is summed by sorting, in O(n log n). Tanh and sigmoid of pairs and triples,
+    in sets of up to 24, are made from products of one exponential per projection.
 
     Applies to: additive functions with one hidden layer (``TupleMLP``) over all k-tuples (Tuples, Combinations),
-        reduced by mean or sum; float32 and float64 on the CPU. Elsewhere, and without numba, the same sums run in torch
-        operations, in chunks that keep to the memory budget.      Tolerance: rounding; float32 activations to 4e-7.
+        reduced by mean or sum; float32 and float64 on the CPU. On other devices, and without numba, the same sums run
+        in torch operations, in chunks that keep to the memory budget.
+    Tolerance: rounding; float32 activations to 4e-7.
     Cost: N·k projections and an activation for each tuple and hidden unit; memory for three arrays (N, k, H).
     """
 
@@ -47,7 +48,7 @@ class Fused:
         return why_not(problem)
 
     def check_rows(self, problem: Problem) -> None:
-        """It builds none."""
+        """Does nothing: it builds no rows."""
 
     def cost(self, problem: Problem) -> Cost:
         structure = problem.declared(Additive)
@@ -62,14 +63,17 @@ class Fused:
         return pool_every_tuple(problem, TUPLE_MEANS, in_torch, *parameters)
 
 
-@constant_when_compiled  # which does nothing for an lru_cache itself
+@constant_when_compiled  # on an lru_cache itself it has no effect
 def _activations(sizes: tuple[tuple[int, int], ...], k: int, increasing: bool, by_sorting: bool) -> float:
     return _count_activations(sizes, k, increasing, by_sorting)
 
 
 @lru_cache(maxsize=64)
 def _count_activations(sizes: tuple[tuple[int, int], ...], k: int, increasing: bool, by_sorting: bool) -> float:
-    """The activations of a hidden unit, or what sorting costs in them; ``sizes`` are (n, the number of sets of n)."""
+    """Returns the activations of a hidden unit, counting sorts as the activations that take as long.
+
+    ``sizes`` are pairs of a size n and the number of sets of n.
+    """
     n, num_sets = np.array(sizes, dtype=np.float64).reshape(-1, 2).T
     tuples = num_tuples(n, k, increasing)
     if by_sorting:

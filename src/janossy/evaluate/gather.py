@@ -1,4 +1,4 @@
-"""Gather: build the rows, apply f, reduce. Works for every function and every ordering."""
+"""Gather: an evaluator that builds the rows, applies f and reduces, for every function and every ordering."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,18 +15,19 @@ from janossy.sets import Ragged
 
 @dataclass(frozen=True)
 class Gather:
-    """Build the rows, apply f, reduce (Eq. 3, literally). Every other evaluator is compared with this one.
+    """The definition (Eq. 3): f of every row, then the reduction. Every other evaluator is compared with this one.
 
-    f is called on rows of equal length, so it never sees padding. An f that says that it takes a mask
-    (``functions.structure.takes_mask``) is called on rows of like lengths together. It is never called on rows of
-    length 0: their value is the zero vector. Rows estimated to need more than the memory budget are computed in chunks,
-    and once more in backward.
+    f is called on rows of equal length, so it never reads padding. If f takes a mask
+    (``functions.structure.takes_mask``), rows of similar lengths share a call. f is never called on rows of length 0,
+    whose value is the zero vector. Rows estimated to need more than the memory budget are computed in chunks, and
+    again in backward.
 
     Applies to: everything.      Tolerance: none, it is the definition.
-    Cost: f on every row; memory for one chunk of rows, for the result, and 5 kB a chunk (the state of the random
-        generator, so that dropout recomputes alike).
-    Raises: ValueError if f does not return (T, c); RuntimeError, in backward, if rows were chunked and f's weights
-        modified in place since forward.
+    Cost: f on every row; memory for one chunk of rows and for the result. Another 5 kB per chunk hold the state of the
+        random generator, so that dropout recomputes alike.
+    Raises:
+        ValueError: if f does not return (T, c).
+        RuntimeError: in backward, if rows were chunked and f's weights were modified in place since forward.
     """
 
     name: ClassVar[str] = "gather"

@@ -1,4 +1,4 @@
-"""The speed of a GPU by its properties, and the rates that ``auto`` expects of it: they are not measured."""
+"""The speed of a GPU by its properties, and the rates that ``auto`` expects of it; the rates are not measured."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,27 +9,27 @@ import torch
 from janossy.evaluate.cost import Rates
 
 FEW_LANES = ((7, 0), (7, 2), (7, 5), (8, 0))
-"""Compute capabilities whose multiprocessors add 64 float32 numbers a cycle, and not 128."""
+"""The compute capabilities whose multiprocessors add 64 float32 numbers per cycle, and not 128."""
 
 SPECIAL_LANES = 16
-"""Special functions (exp2, reciprocal, sine, …) a multiprocessor computes in a cycle, of every capability from 7.0 on.
+"""The special functions (exp2, reciprocal, sine, …) per multiprocessor and cycle, for capabilities from 7.0 on.
 
 Both tables: CUDA C++ Programming Guide, "Throughput of native arithmetic instructions".
 """
 
 SPECIALS = 2
-"""Special functions in an activation and its slope, such as exp2 and a reciprocal for tanh."""
+"""The special functions in an activation and its slope, such as exp2 and a reciprocal for tanh."""
 
 SHARE = 0.5
-"""The share of the possible that is expected."""
+"""The expected share of the peak rates."""
 
 LAUNCH = 5e-6
-"""Seconds from one launch to the next, where kernels are short."""
+"""The seconds from one launch to the next if kernels are short."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """The most that a GPU can do, in float32."""
+    """The peak rates of a GPU, in float32."""
 
     name: str
     multiprocessors: int
@@ -48,7 +48,7 @@ class Gpu:
 
     @property
     def flops_per_second(self) -> float:
-        """Counts multiplications and additions, two at once."""
+        """The peak rate of multiplications and additions, two at once."""
         return 2 * (64 if self.capability in FEW_LANES else 128) * self.multiprocessors * self.hertz
 
     @property
@@ -56,12 +56,12 @@ class Gpu:
         return SPECIAL_LANES * self.multiprocessors * self.hertz
 
     def seconds(self, *, flops: float = 0, bytes: float = 0, specials: float = 0) -> float:
-        """The least that this much takes: the roofline."""
+        """Returns the least time for this much work: the roofline."""
         return max(flops / self.flops_per_second, bytes / self.bytes_per_second, specials / self.specials_per_second)
 
     @property
     def rates(self) -> Rates:
-        """Forward and backward together: three products for one, and an activation with its slope."""
+        """The rates forward and backward together: three products for one, and an activation with its slope."""
         return Rates(
             flops_per_second=SHARE * self.flops_per_second / 3,
             bytes_per_second=SHARE * self.bytes_per_second,
@@ -76,10 +76,10 @@ class Gpu:
 
 @lru_cache
 def gpu_of(device: torch.device) -> Gpu:
-    """The GPU that this device is."""
+    """Returns the properties of this GPU."""
     return Gpu.of(torch.cuda.get_device_properties(device))
 
 
 def rates_on(device: torch.device, fitted: Rates) -> Rates:
-    """The rates of a GPU, by its properties; on a CPU those that were fitted to measurements."""
+    """Returns the rates of a GPU by its properties; on a CPU the rates that were fitted to measurements."""
     return gpu_of(device).rates if device.type == "cuda" else fitted

@@ -1,4 +1,4 @@
-"""Lookup: sets whose elements are rows of a table, as those of an embedding are."""
+"""Lookup: sets whose elements are rows of a table, such as an embedding's."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,10 +11,10 @@ from janossy.sets import Ragged
 
 
 class Lookup(Ragged):
-    """Sets of the elements ``table[places]``: what is done to an element by itself can be done to the table, once.
+    """Sets of the elements ``table[places]``, so that work on single elements can be done once per row of the table.
 
-    It is a ``Ragged`` of the elements, which are put in place when someone asks for ``values``. ``JanossyPooling`` does
-    not: its evaluators read the table (``Problem.table``), and project each row of it once however often it occurs.
+    It is a ``Ragged`` of the elements, which are gathered when ``values`` is read. ``JanossyPooling`` does not read it.
+    Its evaluators read the table (``Problem.table``), and project each row once, however often the row occurs.
 
     Shapes: table (U, d); places.values (N,), int64, from 0 to U - 1.
     """
@@ -47,9 +47,14 @@ class Lookup(Ragged):
 
 
 def looked_up(h: nn.Module, ids: Ragged) -> Lookup | None:
-    """h of these ids as a table and places, if h is an embedding of no more than half as many ids as there are here.
+    """Returns h of these ids as a table and places; None unless h is an embedding of at most half as many ids.
 
-    None where h does more than to look ids up, or code that was put into it would not run.
+    It is also None if h does more than look ids up, or if a hook or a forward of the user would not run.
+
+    Raises: ValueError for ids that are not in the embedding.
+
+    It is also None if h does more than look ids up, or if a hook or a forward of the user would not run.
+
     Raises: ValueError for ids that are not in the embedding.
     """
     if type(h) is not nn.Embedding or torch.compiler.is_compiling() or ids.device.type != "cpu":

@@ -1,4 +1,4 @@
-"""The conditions under which compiled kernels take numbers here and now, and the calls of them."""
+"""The calls of compiled kernels, and the conditions under which kernels take numbers."""
 
 import warnings
 from contextlib import nullcontext, suppress
@@ -20,7 +20,7 @@ _ON_CUDA = (torch.float32, torch.bfloat16)
 
 
 def lanes(x: Tensor) -> int:
-    """Returns the numbers of this precision that a vector of the kernels holds; 1 if the kernels do not take it."""
+    """Returns how many numbers of this dtype a vector of the kernels holds; 1 if the kernels do not take it."""
     return _LANES.get(x.dtype, 1)
 
 
@@ -30,9 +30,9 @@ def on_kernels(x: Tensor) -> bool:
 
 
 def on_kernels_eagerly(x: Tensor) -> bool:
-    """Returns True if the compiled kernels may take these numbers here and now, past torch's operators.
+    """Returns True if compiled kernels may take these numbers directly, past torch's operators.
 
-    They may where nothing traces, maps or follows the numbers.
+    They may if nothing traces, maps or records the numbers.
     """
     return (
         not torch.compiler.is_compiling()
@@ -44,17 +44,17 @@ def on_kernels_eagerly(x: Tensor) -> bool:
 
 
 def takes_cells(structure: Recurrent, x: Tensor) -> bool:
-    """Returns True if compiled kernels run these cells on these numbers here and now."""
+    """Returns True if compiled kernels run these cells on these numbers directly."""
     return structure.kind in CELL_KINDS and not structure.unrolled and on_kernels_eagerly(x)
 
 
 def numbers_kept(structure: Recurrent) -> int:
-    """Returns how many numbers a compiled cell keeps of each hidden unit for backward, beside its state."""
+    """Returns how many numbers per hidden unit a compiled cell keeps for backward, beside its state."""
     return NUMBERS_KEPT[structure.kind]
 
 
 def takes_means(name: str, p: Tensor) -> bool:
-    """Returns True if the kernels on the device have a function of that name for these elements (N, k, H)."""
+    """Returns True if the kernels on the device have this function for these elements (N, k, H)."""
     if p.is_cuda:
         fits = name in KernelsOnCuda._fields and p.dtype in _ON_CUDA and p.shape[1] <= MAX_POSITIONS_ON_CUDA
         return fits and _loaded_on(p.device.index or 0)
@@ -62,7 +62,7 @@ def takes_means(name: str, p: Tensor) -> bool:
 
 
 def means_and_slopes(name: str, p: Tensor, offsets: Tensor, *parameters: Any) -> tuple[Tensor, Tensor]:
-    """The kernels' function of that name, of p (N, k, H), on its device."""
+    """Calls the kernels' function ``name`` on p (N, k, H), on p's device; returns means and slopes."""
     if p.device != offsets.device:
         raise ValueError(
             f"janossy::{name} expects elements and offsets on one device; got them on {p.device} and {offsets.device}. "
@@ -87,7 +87,7 @@ def _loaded_on(device: int) -> bool:
 
 @cache
 def is_new_enough(device: int) -> bool:
-    """Returns True if the kernels are compiled for this CUDA device; False, with one warning, for an old one."""
+    """Returns True if the kernels support this CUDA device; for an old one False, with one warning."""
     capability = torch.cuda.get_device_capability(device)
     if capability >= LEAST_CAPABILITY:
         return True
@@ -110,13 +110,13 @@ def unless_compiling() -> suppress:
 
 
 def on_threads(name: str, *arguments: Any) -> Any:
-    """The kernels' function of that name, on as many threads as torch has.
+    """Calls the kernels' function ``name`` on as many threads as torch has.
 
-    Raises: NotCompiled while another process compiles it, unless torch is to be deterministic.
+    Raises: NotCompiled while another process compiles the kernel, unless torch is to be deterministic.
     """
     num_threads = torch.get_num_threads()
     with waiting() if torch.are_deterministic_algorithms_enabled() else nullcontext():
         result = getattr(load(), name)(*arguments, num_threads)
-    if torch.get_num_threads() != num_threads:  # numba's OpenMP may be torch's, and sets it as it starts
+    if torch.get_num_threads() != num_threads:  # numba's OpenMP may be torch's, and sets the number as it starts
         torch.set_num_threads(num_threads)
     return result

@@ -1,4 +1,4 @@
-"""Packed: all rows of a recurrence in one run, whatever their lengths, without padding."""
+"""Packed: an evaluator that runs all rows of a recurrence at once, whatever their lengths, without padding."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,19 +29,19 @@ from janossy.sets import Ragged
 class Packed:
     """All rows of a recurrence in one run, whatever their lengths.
 
-    Rows are sorted by length and run eight at a time, so that no padding enters the recurrence. An element's projection
-    is made once, however many rows it is in; from there on the compiled kernels compute a row alike, to the last bit,
-    whatever the other rows. Where sampling gives all arrangements of a small set, these share their beginnings, as in
-    ``SharedPrefixes``. Rows estimated to need more than the memory budget are computed in chunks, and once more
-    in backward.
+    Rows are sorted by length and run eight at a time, so that no padding enters the recurrence. An element is projected
+    once, however many rows it is in. From there on, the compiled kernels give a row the same bits whatever the other
+    rows are. If sampling gives all arrangements of a small set, these share their beginnings, as in
+    ``SharedPrefixes``. Rows estimated to need more than the memory budget are computed in chunks, and again in
+    backward.
 
-    On CUDA torch's kernels, cuDNN's, run all rows of ``RNN``, ``GRU`` and ``LSTM`` in one call, in the elements'
-    precision; but not of ``unrolled`` ones, nor in training those with dropout between layers.
+    On CUDA torch's kernels (cuDNN's) run all rows of ``RNN``, ``GRU`` and ``LSTM`` in one call, in the elements'
+    precision. They do not run ``unrolled`` recurrences, or in training those with dropout between layers.
 
     Applies to: ``RNN``, ``GRU``, ``LSTM`` over any orderings; not under torch.compile, which unrolls them with gather.
     Tolerance: rounding.
     Cost: a step of the recurrence for each position of each row; memory for the states and gates of one chunk.
-    Raises: RuntimeError, in backward, if rows were chunked and f's weights modified in place since forward.
+    Raises: RuntimeError in backward if rows were chunked and f's weights were modified in place since forward.
     """
 
     name: ClassVar[str] = "packed"
@@ -76,9 +76,9 @@ class Packed:
 
 
 def max_shared(structure: Structure | None, num: int, row_length: Callable[[int], int]) -> int | None:
-    """The most arrangements of a set that f reads, as a tree, in no more steps than ``num`` rows of it.
+    """Returns the most arrangements of a set that f reads, as a tree, in no more steps than ``num`` rows of it.
 
-    None if f reads no trees.
+    It is None if f reads no trees.
     """
     if not _may_share(structure):
         return None
@@ -89,12 +89,12 @@ def max_shared(structure: Structure | None, num: int, row_length: Callable[[int]
 
 
 def _may_share(structure: Structure | None) -> bool:
-    """Returns True if f's rows may share their beginnings: it reads in one direction, and drops nothing out by row."""
+    """Returns True if f's rows may share their beginnings: f reads in one direction, and applies no dropout."""
     return isinstance(structure, Recurrent) and not structure.dropout and max(map(len, structure.layers)) == 1
 
 
 def _trees(problem: Problem, rows: Rows, num_values: int, limit: int) -> tuple[list[Grove], Rows]:
-    """Drawn rows that are all arrangements of their sets, as trees that fit the limit; and the other rows."""
+    """Returns drawn rows that are all arrangements of their sets as trees that fit the limit, and the other rows."""
     if not _may_share(problem.structure) or averages_every_arrangement(problem.orderings):
         return [], rows
     groves, others = [], []
@@ -114,7 +114,7 @@ def _grove(
     made_of: Callable[[list[Tensor]], Forest | Sequences], pieces: Sequence[Piece], values: Tensor, rows: Rows
 ) -> Grove:
     parts: list[Part] = []
-    # Sets of different sizes with as many rows, as by Sampled, are reduced together.
+    # Sets of different sizes with equally many rows, as from Sampled, are reduced together.
     for (num_rows, whole), alike in groupby(pieces, key=lambda p: (p.num_rows, p.whole)):
         if whole:
             parts.append(Part([b for p in alike for b in p.members(rows.num_sets)], num_rows))

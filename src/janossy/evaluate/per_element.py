@@ -22,10 +22,10 @@ from janossy.sets.transfer import upload
 
 
 def per_element(problem: Problem) -> Tensor:
-    """The mean of f's outputs (T, L, c) at each element's places, (N, c).
+    """Returns the mean of f's outputs (T, L, c) at each element's places, (N, c).
 
     Every row holds all elements of its set. Rows that need more than the memory budget are computed in chunks, and
-    once more in backward.
+    again in backward.
     """
     rows = problem.orderings.enumerate(problem.keys, problem.generator)
     in_cells = why_no_cells(problem) is None and problem.declared(Recurrent).per_position
@@ -38,7 +38,7 @@ def per_element(problem: Problem) -> Tensor:
 
 
 def _by_cells(problem: Problem, rows: Rows) -> Tensor:
-    """The sum for each element, by runs of a recurrence over many rows."""
+    """Returns the sum for each element, by runs of a recurrence over many rows."""
     structure, num_values = problem.declared(Recurrent), len(problem.elements.values)
     limit = max(1, problem.memory_budget // cell_bytes(problem))
     batches = batches_of(pieces_of(rows, limit), limit)
@@ -53,11 +53,11 @@ def _by_cells(problem: Problem, rows: Rows) -> Tensor:
 
 
 def _by_rows(problem: Problem, rows: Rows) -> Tensor:
-    """The sum for each element, by calls of f on rows of one length, or of like lengths if f takes a mask."""
+    """Returns the sum for each element, by calls of f on rows of one length; of similar lengths if f takes a mask."""
     values = problem.elements.values
     work = Work.of(problem.f, whole_rows=False)
     lengths = [bucket.length for bucket in rows.buckets]
-    longest = max(lengths) if lengths else 0  # torch.compile knows no max(…, default=)
+    longest = max(lengths) if lengths else 0  # torch.compile does not trace max(…, default=)
     row_bytes = values.element_size() * work.elements(longest, values.shape[1:].numel())
     limit = max(1, problem.memory_budget * max(1, longest) // row_bytes)
     pieces = [piece for piece in pieces_of(rows, limit) if piece.num_positions > 0]
@@ -75,7 +75,7 @@ def _by_rows(problem: Problem, rows: Rows) -> Tensor:
 def _computed(
     f: Function, apply: Callable[[Function, Any], Tensor], arguments: Sequence[Any], *, once: bool
 ) -> list[Tensor]:
-    """Returns ``apply`` of each argument; computes it again in backward unless ``once``."""
+    """Returns ``apply`` of each argument; unless ``once``, it is computed again in backward."""
     if once:
         return [apply(f, each) for each in arguments]
     apply_now = with_weights_of_now(f, apply)
@@ -83,7 +83,10 @@ def _computed(
 
 
 def _apply(f: Function, x: tuple[Tensor, int, list[Piece]]) -> Tensor:
-    """The outputs at each position of these pieces' rows, (S·R·L, c); none, but of f's width, without a piece."""
+    """Returns the outputs at each position of these pieces' rows, (S·R·L, c).
+
+    Without a piece there are no outputs, and c is f's width.
+    """
     values, length, pieces = x
     if not pieces:
         return _checked(f, values.new_zeros(1, 1, *values.shape[1:]), None).flatten(0, 1)[:0]
@@ -93,7 +96,7 @@ def _apply(f: Function, x: tuple[Tensor, int, list[Piece]]) -> Tensor:
 
 
 def _checked(f: Function, rows: Tensor, mask: Tensor | None) -> Tensor:
-    """f of rows (T, L, *features), checked to be (T, L, c)."""
+    """Returns f of rows (T, L, *features), checked to be (T, L, c)."""
     y = f(rows) if mask is None else call_with_mask(f, rows, mask)
     if not isinstance(y, Tensor) or y.dim() != 3 or y.shape[:2] != rows.shape[:2]:
         got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
@@ -105,7 +108,7 @@ def _checked(f: Function, rows: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _alike_for_equals(means: Tensor, elements: Ragged, order: Tensor) -> Tensor:
-    """The mean over equal elements of a set, whose places in a sorted set say nothing about them."""
+    """Returns the mean over equal elements of a set, as their places in a sorted set do not tell them apart."""
     starts = first_of_equals(elements, order)
     if not (torch.compiler.is_compiling() or starts.is_cuda) and bool(starts.all()):
         return means

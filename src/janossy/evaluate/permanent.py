@@ -1,4 +1,4 @@
-"""Permanent: the mean over tuples of a product of one factor a position, by a recursion over sets of positions."""
+"""Permanent: the mean over tuples of a product of one factor per position, by a recursion over sets of positions."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,30 +19,30 @@ from janossy.sets import Ragged
 
 MAX_K = 10
 
-# About what the kernel and the tree reach, float32, forward and backward, on two cores of an AMD EPYC.
+# Approximate rates of the kernel and the tree, float32, forward and backward, on two cores of an AMD EPYC.
 RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e9, overhead=4e-4)
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e7, overhead=5e-3)
 
 LAUNCHES = 400
-"""Kernels of the tree of sets of about one size on a GPU, forward and backward."""
+"""The kernels of the tree of sets of about one size on a GPU, forward and backward."""
 
 LAUNCHES_OF_KERNELS = 30
-"""The same where the recursion has kernels of its own."""
+"""The kernels if the recursion itself is compiled for the GPU."""
 
 
 @dataclass(frozen=True)
 class Permanent:
     """The mean over k-tuples of Π_j z_j[i_j], z_j = g_j(h): the permanent of a k × n matrix.
 
-    Element after element, D[S] is the sum over all ways to fill the positions S with distinct elements seen so far;
-    nothing is subtracted, so no digits are lost for n close to k, in long sets, or where one element outweighs all
+    After each element, D[S] is the sum over all ways to fill the positions S with distinct elements read so far.
+    Nothing is subtracted. So no digits are lost for n close to k, in long sets, or if one element outweighs all
     others. Sums are in float64, or compensated in float32 on CUDA.
 
     Applies to: product functions (``TupleProduct``) with k <= 10 over all k-tuples (Tuples, Combinations), reduced by
         mean or sum. In compiled kernels on the CPU, and on CUDA for k <= 4; elsewhere in torch operations.
     Tolerance: rounding.
-    Cost: g_j of each element, and n·k·2^(k−1) products for a set of n and each column (n·k for Combinations); memory
-        for three arrays (N, k, R).
+    Cost: g_j of each element, and n·k·2^(k−1) products per set of n and column (n·k for Combinations). Memory for three
+        arrays (N, k, R).
     """
 
     name: ClassVar[str] = "permanent"
@@ -56,7 +56,7 @@ class Permanent:
         return why_not_every_tuple(problem, structure.k)
 
     def check_rows(self, problem: Problem) -> None:
-        """It builds none."""
+        """Does nothing: it builds no rows."""
 
     def cost(self, problem: Problem) -> Cost:
         structure, values = problem.declared(Product), problem.values
@@ -88,7 +88,7 @@ class Permanent:
 
 
 def _missing(structure: Product, values: Tensor, elements: Ragged) -> Tensor:
-    """(B, R): what the zero vector puts in the positions that a set of n < k elements leaves free."""
+    """Returns the products (B, R) of the zero vector's factors at positions that a set of n < k leaves free."""
     zeros = structure.factors(values.new_zeros(1, *values.shape[1:]))[0]
     products = [torch.ones_like(zeros[0])]
     for factor in reversed(widened(zeros).unbind()):

@@ -1,4 +1,4 @@
-"""The problem that an evaluator is given."""
+"""The problem that an evaluator solves."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -13,10 +13,10 @@ from janossy.orderings.rows import Rows
 from janossy.sets import Ragged
 
 Function = Callable[[Tensor], Tensor]
-"""f, mapping rows (T, L, *features) to (T, c); usually an ``nn.Module``."""
+"""The type of f, which maps rows (T, L, *features) to (T, c); usually an ``nn.Module``."""
 
 MEMORY_BUDGET = 2**30
-"""The default budget for what an evaluator holds at once, in bytes."""
+"""The default budget, in bytes, for the tensors that an evaluator holds at once."""
 
 S = TypeVar("S", bound=Structure)
 
@@ -25,12 +25,14 @@ S = TypeVar("S", bound=Structure)
 class Problem:
     """An average to compute: f over the orderings of the elements (Eq. 3).
 
-    Shapes: elements of B sets, values (N, d); or, with a ``table`` (U, d) of elements that sets share, int64 places in
-    it (N,).
+    Shapes: elements of B sets, values (N, d). With a ``table`` (U, d) of elements that sets share, the values are int64
+        places in it, (N,).
 
-    ``keys`` are the same sets of other elements, which canonical and seeded orders look at; the elements themselves if
-    not given. ``reduce`` None asks for the rows. ``generator`` is the source of the permutations, for orderings that
-    draw them. ``memory_budget`` is in bytes: what needs more is computed in chunks, and once more in backward.
+    - ``keys`` are the same sets with other elements, from which canonical and seeded orders are made. They default to
+      the elements.
+    - ``reduce=None`` asks for the rows.
+    - ``generator`` is the source of the permutations, for orderings that draw them.
+    - ``memory_budget`` is in bytes. A computation that needs more runs in chunks, and again in backward.
     """
 
     f: Function
@@ -43,12 +45,12 @@ class Problem:
     memory_budget: int = MEMORY_BUDGET
     table: Tensor | None = None
     structure: Structure | None = field(init=False)
-    """The declaration of f; None without one."""
+    """The structure that f declares; None without one."""
 
     def __post_init__(self) -> None:
         if self.keys is None:
             object.__setattr__(self, "keys", self.gathered)
-        # Of the same offsets, as with_values keeps them, torch.compile need not look at the sizes.
+        # If the offsets are the same, as with_values keeps them, torch.compile need not look at the sizes.
         if self.keys.offsets is not self.elements.offsets and self.keys.sizes != self.elements.sizes:
             raise ValueError(
                 f"keys is expected to have the sizes of the sets; got {self.keys!r} for {self.elements!r}. Give the "
@@ -69,7 +71,7 @@ class Problem:
         return self.elements.with_values(self.table.index_select(0, self.elements.values))
 
     def rows(self) -> Rows:
-        """The rows, as positions in ``values``."""
+        """Returns the rows as positions in ``values``."""
         rows = self.orderings.enumerate(self.keys, self.generator)
         if self.table is None:
             return rows
@@ -80,18 +82,18 @@ class Problem:
         return replace(rows, buckets=tuple(buckets))
 
     def check_rows(self) -> None:
-        """Raise what enumerating the rows would, if there are too many."""
+        """Raises the error of the orderings if there are too many rows to enumerate."""
         num_rows = sum(self.orderings.num_rows(n) for n in self.elements.sizes)
         if num_rows > self.orderings.max_rows:
-            self.orderings.enumerate(self.keys, self.generator)  # refuses, in its own words
+            self.orderings.enumerate(self.keys, self.generator)  # raises its own error
 
     def declared(self, kind: type[S]) -> S:
-        """The structure of f, of which an evaluator that applies has seen that it is of this kind."""
+        """Returns the structure of f, which the applying evaluator has checked to be of this kind."""
         assert isinstance(self.structure, kind)
         return self.structure
 
     def lacks(self, kind: type[Structure]) -> str | None:
-        """Why f has no structure of this kind; None if it has."""
+        """Returns the reason why f has no structure of this kind; None if it has one."""
         if isinstance(self.structure, kind):
             return None
         name = type(self.f).__name__

@@ -1,4 +1,4 @@
-"""Projected: project each element once, add the projections of each row, apply the rest of f."""
+"""Projected: an evaluator that projects each element once, adds a row's projections, and applies the rest of f."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,17 +15,18 @@ from janossy.sets import Ragged
 
 @dataclass(frozen=True)
 class Projected:
-    """Project each element once, and sum k projections for each row: the first layer never sees a row.
+    """Sums of k projections per row: each element is projected once, and the first layer never reads a row.
 
-    Rows estimated to need more than the memory budget are computed in chunks, and once more in backward, as Gather
-    does; (T, k, d) is never written.
+    Rows estimated to need more than the memory budget are computed in chunks, and again in backward, as in Gather. The
+    tensor (T, k, d) is never written.
 
     Applies to: additive functions (``TupleMLP``) over orderings of rows of k elements: Tuples, Combinations, Sampled
         with k.      Tolerance: rounding.
-    Cost: N·k projections, then for every row k·H additions, H activations and the later layers; memory for one chunk
-        of rows, for the result, for the projections (N, k, H), and 5 kB a chunk.
-    Raises: ValueError if f is not additive; RuntimeError, in backward, if rows were chunked and f's weights modified in
-        place since forward.
+    Cost: N·k projections, then per row k·H additions, H activations and the later layers. Memory for one chunk of rows,
+        for the result, for the projections (N, k, H), and 5 kB per chunk.
+    Raises:
+        ValueError: if f is not additive.
+        RuntimeError: in backward, if rows were chunked and f's weights were modified in place since forward.
     """
 
     name: ClassVar[str] = "projected"

@@ -1,4 +1,4 @@
-"""Reductions of a set's rows to one vector, piece by piece so that they need never be held together."""
+"""Reductions of a set's rows to one vector, in pieces, so that all rows need never be held together."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def _sum(rows: Tensor) -> Tensor:
 
 
 def widened(x: Tensor) -> Tensor:
-    """Half precision as float32, to accumulate in; everything else as it is."""
+    """Returns half precision as float32, for accumulation; every other tensor as it is."""
     return x.float() if x.dtype in HALF else x
 
 
@@ -52,7 +52,10 @@ OF_ROWS = ("mean", "sum", "max", "logmeanexp", "min", "std")
 
 
 def reduce_segments(reduce: str, rows: Ragged) -> Tensor:
-    """The reduction, of ``OF_ROWS``, of each set's rows, at least one, (B, c), in a few steps whatever the sizes."""
+    """Returns the reduction of each set's rows, (B, c), in a few steps whatever the sizes.
+
+    ``reduce`` is one of ``OF_ROWS``, and each set has at least one row.
+    """
     sizes = rows.sizes
     if reduce == "min":
         return -reduce_segments("max", rows.map(torch.neg))
@@ -60,7 +63,7 @@ def reduce_segments(reduce: str, rows: Ragged) -> Tensor:
         rows = rows.map(widened)
         means = reduce_segments("mean", rows)[rows.to_index()[1]]
         variances = reduce_segments("mean", rows.map(lambda x: (x - means).square()))
-        positive = variances > 0  # whose root has a gradient
+        positive = variances > 0  # there the root has a gradient
         return torch.where(positive, torch.where(positive, variances, 1).sqrt(), 0)
     if not torch.compiler.is_compiling() and len(set(sizes)) == 1:
         each = rows.values.unflatten(0, (len(sizes), sizes[0]))

@@ -1,4 +1,4 @@
-"""Sampled prefixes: permutations that are averaged exactly over their last positions, each beginning read once."""
+"""Sampled prefixes: an evaluator for permutations that are averaged exactly over their last positions."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,16 +23,16 @@ from janossy.sets import Ragged
 
 @dataclass(frozen=True)
 class SampledPrefixes:
-    """Sampled permutations with every arrangement at their end: the beginning read once, the ends as a tree.
+    """Sampled permutations with every arrangement at their end: the beginning is read once, the ends as a tree.
 
-    The j! rows of a permutation that is averaged exactly over its last j of n positions take n - j + Σ_i j!/(j - i)!
-    steps of the recurrence instead of n·j!: for n = 10 and j = 3, 22 instead of 60. Chunks that keep to the memory
-    budget are computed once more in backward.
+    A permutation that is averaged exactly over its last j of n positions has j! rows. They take n - j + Σ_i j!/(j - i)!
+    steps of the recurrence instead of n·j!. For n = 10 and j = 3, these are 22 instead of 60. Chunks that keep to the
+    memory budget are computed again in backward.
 
     Applies to: ``RNN``, ``GRU``, ``LSTM``, one direction, over ``Sampled`` with exact_last; not under torch.compile.
     Tolerance: rounding.
-    Cost: the steps; memory for the states and gates of one chunk.
-    Raises: RuntimeError, in backward, if there were chunks and f's weights modified in place since forward.
+    Cost: these steps; memory for the states and gates of one chunk.
+    Raises: RuntimeError in backward if there were chunks and f's weights were modified in place since forward.
     """
 
     name: ClassVar[str] = "sampled_prefixes"
@@ -71,7 +71,7 @@ class SampledPrefixes:
 
 
 def _parts(orderings: Orderings, n: int) -> tuple[int, int, int]:
-    """The sampled beginning's length, the elements left for behind it, and how many positions are behind it."""
+    """Returns the length of the sampled beginning, the number of elements left, and the number of positions left."""
     length = orderings.row_length(n)
     real = min(n, length)
     begin = real - min(orderings.exact_last, real)
@@ -79,7 +79,7 @@ def _parts(orderings: Orderings, n: int) -> tuple[int, int, int]:
 
 
 def _groves(problem: Problem, bucket: Bucket, members: Sequence[int], num_values: int, limit: int) -> Iterator[Grove]:
-    """The rows of a bucket, in chunks of about so many cells, or of one permutation of a set."""
+    """Yields the rows of a bucket, in chunks of about ``limit`` cells, or of one permutation of a set."""
     begin, num_kinds, end = _parts(problem.orderings, problem.elements.sizes[members[0]])
     tree = prefix_tree((1,) * num_kinds, end, increasing=False)
     each = tree.num_rows
@@ -88,7 +88,7 @@ def _groves(problem: Problem, bucket: Bucket, members: Sequence[int], num_values
         for draws in slices:
             rows = slice(draws.start * each, min(draws.stop * each, bucket.num_rows))
             positions = positions_of(bucket, num_values, sets, rows).unflatten(1, (-1, each)).flatten(0, 1)
-            # Rows are in lexicographic order: the first position behind the beginning shows what is left in turn.
+            # Rows are in lexicographic order, so the first position behind the beginning lists the elements left.
             left = positions[:, :: max(1, each // max(1, num_kinds)), begin : begin + 1].flatten(1)[:, :num_kinds]
             zero = left.new_full((len(left), 1), num_values - 1)
             elements = torch.cat((positions[:, 0, :begin], left, zero), 1)

@@ -1,4 +1,4 @@
-"""Shared prefixes: all arrangements of a set's elements as one tree, each beginning read once."""
+"""Shared prefixes: an evaluator that reads all arrangements of a set's elements as one tree, each beginning once."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -23,27 +23,28 @@ from janossy.sets import Ragged
 from janossy.sets.transfer import upload
 
 SET = 6e-6
-"""Seconds that finding its tree takes for each set, beside the steps."""
+"""The seconds per set to find its tree, beside the steps."""
 
 
 @dataclass(frozen=True)
 class SharedPrefixes:
     """All arrangements of a set's elements as a tree, each beginning read once.
 
-    Orderings that begin alike share the states up to where they part: all n! orderings take Σ_j n!/(n − j)! ≈ e·n!
-    steps of the recurrence instead of n·n!, and of those only the inner nodes, fewer still, are multiplied with the
-    weights. The tree is walked in slabs that keep to the memory budget; if there are several, each is computed once
-    more in backward.
+    Orderings that begin alike share their states up to the first difference. So all n! orderings take
+    Σ_j n!/(n − j)! ≈ e·n! steps of the recurrence instead of n·n!. Only the inner nodes, fewer still, are multiplied
+    with the weights. The tree is walked in slabs that keep to the memory budget. If there are several slabs, each is
+    computed again in backward.
 
-    With ``merge_equal`` equal elements of a set count as one kind, and orderings that look alike as one: n!/Π m! rows
-    for elements that come m times. It costs a sort, and is worth it where repetitions are common.
+    With ``merge_equal`` equal elements of a set count as one kind, and orderings that look alike as one. Elements that
+    come m times give n!/Π m! rows. It costs a sort, and is worth it if repetitions are common.
 
     Applies to: ``RNN``, ``GRU``, ``LSTM``, one direction, over ``AllPermutations``, ``Tuples`` and ``Combinations``
         (which does not merge); rows without merging; not under torch.compile.
     Tolerance: rounding.
     Cost: the tree's nodes; memory for the states and gates of one slab.
-    Raises: ValueError if more rows than the orderings' max_rows look different; RuntimeError, in backward, if there
-        were slabs and f's weights modified in place since forward.
+    Raises:
+        ValueError: if more than max_rows rows look different.
+        RuntimeError: in backward, if there were slabs and f's weights were modified in place since forward.
     """
 
     _: KW_ONLY
@@ -88,11 +89,11 @@ class SharedPrefixes:
         return pool_forests(problem, with_zero, groves)
 
     def _sets(self, problem: Problem) -> "tuple[Tensor, Tensor | None, Alike]":
-        """The values that nodes read, in which order if not as they are, and the sets, by how their kinds repeat."""
+        """Returns the values that nodes read, their order if it is another, and the sets, by how their kinds repeat."""
         return (_merged if self.merge_equal else _as_they_are)(problem)
 
     def _check_rows(self, problem: Problem, alike: "Alike") -> None:
-        """Raise a ValueError if there are more rows than the orderings' max_rows."""
+        """Raises a ValueError if there are more rows than the orderings' max_rows."""
         max_rows = problem.orderings.max_rows
         total = sum(_num_rows(problem, multiplicities) * len(sets) for multiplicities, sets in alike.items())
         if total > max_rows:
@@ -104,7 +105,7 @@ class SharedPrefixes:
 
 
 Alike = dict[tuple[int, ...], dict[int, list[int]]]
-"""Sets, by how many elements they have of each kind, and where each of a set's kinds is in the order of values."""
+"""The sets, grouped by their numbers of elements per kind, with the place of each of a set's kinds among the values."""
 
 
 def _orderings(problem: Problem) -> EveryArrangement:
@@ -120,7 +121,7 @@ def _num_rows(problem: Problem, multiplicities: tuple[int, ...]) -> int:
 
 
 def _as_they_are(problem: Problem) -> tuple[Tensor, Tensor | None, Alike]:
-    """The values that nodes read, every element of a kind of its own, in the orderings' order."""
+    """Returns the values that nodes read, with every element as a separate kind, in the orderings' order."""
     alike: Alike = defaultdict(dict)
     for b, (start, end) in enumerate(pairwise(accumulate(problem.elements.sizes, initial=0))):
         alike[(1,) * (end - start)][b] = list(range(start, end))
@@ -128,14 +129,17 @@ def _as_they_are(problem: Problem) -> tuple[Tensor, Tensor | None, Alike]:
 
 
 def _merged(problem: Problem) -> tuple[Tensor, None, Alike]:
-    """The values that nodes read, one for equal elements of a set; the rarest first, so that sets have one tree."""
+    """Returns the values that nodes read, one for equal elements of a set.
+
+    The rarest come first, so that more sets share a tree.
+    """
     elements = problem.gathered
     order = sort_positions(elements)
     values, owners = elements.values.index_select(0, order), elements.to_index()[1]
     starts = first_of_equals(elements, order)
     kind = starts.cumsum(0) - 1
     sizes = torch.bincount(kind)
-    # A mean, so that every one of equal elements gets its share of the gradient.
+    # A mean, so that each of the equal elements gets its share of the gradient.
     means = values.new_zeros(len(sizes), values.shape[1]).index_add(0, kind, values) / sizes[:, None]
     of_sets: dict[int, list[int]] = {b: [] for b in range(len(elements))}
     for position, b in enumerate(owners[starts].tolist()):
@@ -149,7 +153,7 @@ def _merged(problem: Problem) -> tuple[Tensor, None, Alike]:
 
 
 def _groves(problem: Problem, alike: Alike, order: Tensor | None, zero: int, limit: int) -> Iterator[Grove]:
-    """The trees of all sets, in slabs of about so many cells; position ``zero`` holds the zero vector."""
+    """Yields the trees of all sets, in slabs of about ``limit`` cells; position ``zero`` holds the zero vector."""
     device = problem.elements.device
     for multiplicities, sets in alike.items():
         k = problem.orderings.row_length(sum(multiplicities))

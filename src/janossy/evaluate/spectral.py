@@ -1,4 +1,4 @@
-"""Spectral: expand the activation in harmonics, whose means over tuples take one pass over the elements."""
+"""Spectral: an evaluator that expands the activation in harmonics, whose means take one pass over the elements."""
 
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass
@@ -33,29 +33,30 @@ RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, acti
 
 @dataclass(frozen=True)
 class Spectral:
-    """Expand σ in sines or cosines, whose means over k-tuples take time linear in n for every k.
+    """An expansion of σ in sines or cosines, whose means over k-tuples take time linear in n for every k.
 
-    On [−T, T], T ≥ |Σ_j p_j| over all tuples of a set, σ(t) = α + β t + c + Σ_{m<M} a_m trig(ω_m t) to ``tolerance``,
-    for σ and for its slope: two errors, what the periodic images of σ add at distance δ and what the harmonics beyond
-    ω_M would have added, are each below half of it by the bounds proved in kernels/expansions.py. An average over
-    tuples inherits them. M is about T·log(1/tolerance)/5, and does not depend on n. exp(iω Σ_j p_j) is a product over
-    positions, whose mean over tuples is a polynomial in sums over elements. docs/spectral.md tells it all.
+    Let T ≥ |Σ_j p_j| over all tuples of a set. On [−T, T], σ(t) = α + β t + c + Σ_{m<M} a_m trig(ω_m t) to
+    ``tolerance``, for σ and for its slope. There are two errors: the periodic images of σ at distance δ, and the
+    missing harmonics beyond ω_M. Each is below half of the tolerance by the bounds proved in kernels/expansions.py. An
+    average over tuples keeps these bounds. M is about T·log(1/tolerance)/5, and does not depend on n. exp(iω Σ_j p_j)
+    is a product over positions, whose mean over tuples is a polynomial in sums over elements. The derivation is in
+    docs/spectral.md.
 
-    Sets for which enumerating their tuples is cheaper are enumerated, as ``Fused`` does: each set by its own size and
-    numbers, so a set's result does not depend on its batch-mates. ``enumerate_up_to=n`` instead enumerates those of at
-    most n elements, and 0 only those of fewer than k.
+    Sets whose tuples are cheaper to enumerate are enumerated, as in ``Fused``. That depends on the size and the numbers
+    of the set alone, so a set's result does not depend on its batch-mates. ``enumerate_up_to=n`` instead enumerates
+    the sets of at most n elements, and 0 only those of fewer than k.
 
     Applies to: additive functions with one hidden layer (``TupleMLP``) of tanh, sigmoid, erf, softplus, silu, gelu,
-        sine or cosine (no kinks), k <= 6, over all k-tuples (Tuples, Combinations), reduced by mean or sum; float32 and
-        float64 on the CPU, float32 and bfloat16 for k <= 4 on CUDA, and elsewhere in torch operations, in chunks that
-        keep to the memory budget.
+        sine or cosine (no kinks), k <= 6. All k-tuples (Tuples, Combinations), reduced by mean or sum. Kernels take
+        float32 and float64 on the CPU, and float32 and bfloat16 for k <= 4 on CUDA. All else runs in torch
+        operations, in chunks that keep to the memory budget.
     Tolerance: each mean of activations, and its slope by each pre-activation, is within ``tolerance`` of the exact
-        one, plus the rounding of the input's precision; sine and cosine are exact. By default 1e-5, and 1e-10 for
+        one, plus the rounding of the input's precision. Sine and cosine are exact. The default is 1e-5, and 1e-10 for
         elements in float64.
     Cost: O(n·M·2^k·H) for a set of n; memory for three arrays (N, k, H).
-    Raises: ValueError if tolerance is not in (0, 1), or enumerate_up_to < -1; and for a set too large to enumerate
-        whose pre-activations are not finite, or reach so far that M is out of reach. Kernels on CUDA, which wait for
-        nothing, give NaN there.
+    Raises: ValueError if tolerance is not in (0, 1), or enumerate_up_to < -1. ValueError too for a set too large to
+        enumerate whose pre-activations are not finite, or so large that M is out of reach. Kernels on CUDA do not
+        wait to check this, and give NaN.
     """
 
     tolerance: float | None = None
@@ -85,7 +86,7 @@ class Spectral:
         return None
 
     def check_rows(self, problem: Problem) -> None:
-        """It builds none."""
+        """Does nothing: it builds no rows."""
 
     def cost(self, problem: Problem) -> Cost:
         structure = problem.declared(Additive)
@@ -104,7 +105,7 @@ class Spectral:
         return pool_every_tuple(problem, SERIES_MEANS, in_torch, is_increasing(problem), *parameters)
 
     def tolerance_for(self, dtype: torch.dtype) -> float:
-        """Returns the tolerance of an average of elements in this precision."""
+        """Returns the tolerance of an average of elements of this dtype."""
         if self.tolerance is not None:
             return self.tolerance
         return TOLERANCE_IN_FLOAT64 if dtype == torch.float64 else TOLERANCE
@@ -119,7 +120,7 @@ class Spectral:
         return int(num_harmonics(activation, self.tolerance_for(dtype), bound))
 
 
-@constant_when_compiled  # which does nothing for an lru_cache itself
+@constant_when_compiled  # on an lru_cache itself it has no effect
 def _activations(*arguments: Any) -> float:
     return _count_activations(*arguments)
 
@@ -133,7 +134,10 @@ def _count_activations(
     tolerance: float,
     enumerate_up_to: int,
 ) -> float:
-    """The activations of a hidden unit, or what harmonics cost in them; ``sizes`` are (n, the number of sets of n)."""
+    """Returns the activations of a hidden unit, counting harmonics as the activations that take as long.
+
+    ``sizes`` are pairs of a size n and the number of sets of n.
+    """
     n, num_sets = np.array(sizes, dtype=np.int64).reshape(-1, 2).T
     tuples = num_tuples(n, k, increasing)
     series = series_cost(n, k, increasing, num_harmonics(activation, tolerance, TYPICAL_BOUND))

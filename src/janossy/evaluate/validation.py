@@ -1,4 +1,4 @@
-"""Validation of what layers are given, and errors of torch in the words of this package."""
+"""Validation of the inputs of layers, and explanations of torch's errors."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -11,21 +11,21 @@ from janossy.sets import Ragged, check_ragged
 
 
 def check_function(f: Any, owner: str, outputs: str) -> None:
-    """Raises a TypeError unless f can be called on rows."""
+    """Raises a TypeError unless f is callable."""
     if not callable(f) or isinstance(f, type):
         raise TypeError(f"{owner} expects f to be a module that maps rows (T, L, d) to {outputs}; got {f!r}.")
 
 
 def check_sets(sets: Any, owner: str) -> None:
-    """Raises a TypeError if these are no sets, and a ValueError if they hold no numbers."""
+    """Raises a TypeError unless these are sets, a ValueError if they hold no numbers."""
     check_ragged(sets, owner)
     if sets.device.type == "meta":
         raise ValueError(f"{owner} expects sets on a device that holds numbers; got 'meta'. Use .to('cpu').")
 
 
 def check_keys(keys: Any, sets: Ragged, owner: str) -> None:
-    """Raises a TypeError if these keys are no sets, and a ValueError if they are not where the sets are."""
-    if getattr(keys, "offsets", None) is not sets.offsets:  # else the one was made of the other by with_values
+    """Raises a TypeError unless the keys are sets, a ValueError if they are not on the sets' device."""
+    if getattr(keys, "offsets", None) is not sets.offsets:  # else with_values made one from the other
         check_ragged(keys, f"{owner}(keys=)")
     if keys.device != sets.device:
         raise ValueError(
@@ -34,7 +34,7 @@ def check_keys(keys: Any, sets: Ragged, owner: str) -> None:
 
 
 def check_context(context: Any, sets: Ragged, owner: str) -> None:
-    """Raises a TypeError if this context is no tensor, and a ValueError if it is not one row per set.
+    """Raises a TypeError unless the context is a tensor, a ValueError unless it has one row per set.
 
     The sets have been checked.
     """
@@ -54,7 +54,7 @@ def check_context(context: Any, sets: Ragged, owner: str) -> None:
 def errors_explained(
     name: str, module: Any, elements: Tensor, memory_budget: int | None = None
 ) -> AbstractContextManager[None]:
-    """Returns a context in which errors of torch about dtype, device and memory say what to change.
+    """Returns a context in which torch's errors about dtype, device and memory say what to change.
 
     An error is explained if the elements have another dtype or device than the module's weights. With a
     ``memory_budget``, so is too little memory on a GPU.

@@ -26,22 +26,25 @@ def export_onnx(
     example: "Ragged | tuple[Tensor, Tensor]",
     opset: int | None = None,
 ) -> None:
-    """Write the network, in evaluation mode, as an ONNX model of padded sets: a ``PaddedNetwork``.
+    """Writes the network, in evaluation mode, as an ONNX model of padded sets: a ``PaddedNetwork``.
 
-    Inputs are named x and mask, and noise if the orderings are Sampled; the output is y. All sizes are dynamic: the
-    number of sets, of elements and of permutations. Needs the packages of ``janossy[onnx]``. The warnings of torch's
+    Inputs are named x and mask, and noise if the orderings are Sampled. The output is y. All sizes are dynamic: the
+    number of sets, of elements and of permutations. It needs the packages of ``janossy[onnx]``. The warnings of torch's
     exporter are not shown; its errors are raised.
 
     Args:
-        network: one that ``PaddedNetwork`` takes, whose operations torch can export for any sizes: not a BalancedTree.
-        path: of the file, which holds the weights too.
-        example: sets, or x and mask, whose features, dtype and device the model takes; their sizes do not matter.
+        network: a network for ``PaddedNetwork`` that torch can export for any sizes. A BalancedTree is not.
+        path: the path of the file, which holds the weights too.
+        example: sets, or x and mask, with the features, dtype and device of the model's inputs. Sizes do not matter.
         opset: the version of ONNX's operators; None for torch's default.
 
     Shapes: x (B, n, *features), mask (B, n), noise (B, m, n) -> y (B, out).
     Invariance: that of the network's orderings.
-    Raises: ImportError without the packages; TypeError for an argument of another type; ValueError as
-        ``PaddedNetwork``; FileNotFoundError for a path in a folder that does not exist.
+    Raises:
+        ImportError: without the packages.
+        TypeError: for an argument of another type.
+        ValueError: as ``PaddedNetwork``.
+        FileNotFoundError: for a path in a folder that does not exist.
 
     Example:
         >>> import tempfile
@@ -81,8 +84,10 @@ def export_onnx(
 
 
 def _check_path(path: Any) -> None:
-    """Raise a TypeError unless this is a path (a number would be taken for an open file, and closed), and an OSError
-    if there is no folder to hold it."""
+    """Raises a TypeError unless this is a path, an OSError if its folder does not exist.
+
+    A number would be taken for an open file, and closed.
+    """
     if not isinstance(path, str | PathLike):
         raise TypeError(
             f"export_onnx expects path as a str or PathLike; got {path!r}, of type {type(path).__name__}. "
@@ -95,7 +100,7 @@ def _check_path(path: Any) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without warnings, shown or logged: of torch's exporter they are a screen, about its own insides."""
+    """Silences warnings, shown or logged: those of torch's exporter are long, and about its internals."""
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

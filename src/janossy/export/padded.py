@@ -1,4 +1,4 @@
-"""PaddedNetwork: a network of padded sets, in operations whose sizes may be known only when they run."""
+"""PaddedNetwork: a network of padded sets, in operations with dynamic sizes."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -32,37 +32,41 @@ REDUCTIONS: dict[str | None, Callable[[Tensor, Tensor], Tensor]] = {
     "max": lambda values, counted: values.masked_fill(~counted, -torch.inf).amax(1),
     "logmeanexp": _log_mean_exp,
 }
-"""``evaluate.reduce``'s reductions of the rows (B, m, c) that are counted (B, m, 1); each set has at least one."""
+"""The reductions of ``evaluate.reduce`` over the counted rows, (B, m, c) and (B, m, 1); each set has at least one."""
 
 
 class PaddedNetwork(nn.Module):
     """A ``JanossyNetwork`` of padded sets: one graph for any number of sets, sizes and permutations.
 
-    The same numbers as ``network(Ragged.from_padded(x, mask))``, with the network's own parameters. It exports by
-    ``torch.export`` and ``export_onnx``, runs under ``torch.func.vmap``, and can be differentiated twice, as far as f,
-    h and rho allow. Recurrences go cell by cell, as a loop in Python, or, when exported, as one ``scan`` of any length.
+    It computes ``network(Ragged.from_padded(x, mask))``, with the network's own parameters. It exports by
+    ``torch.export`` and ``export_onnx``, and runs under ``torch.func.vmap``. It can be differentiated twice, as far as
+    f, h and rho allow. Recurrences run cell by cell, as a loop in Python. When exported, they are one ``scan`` of any
+    length.
 
     Args:
-        network: over Canonical, or Sampled without k, seed and exact_last, whose f is an RNN, GRU or LSTM, or takes a
-            mask, as MinGRU and BalancedTree do; or over Tuples or Combinations of at most 4 elements, with any f whose
-            value for a row depends on that row alone. A BalancedTree cannot be exported for more than one n.
+        network: a network of one of two kinds. The first is over Canonical, or Sampled without k, seed and exact_last.
+            Its f must be an RNN, GRU or LSTM, or take a mask, as MinGRU and BalancedTree do. The second is over Tuples
+            or Combinations of at most 4 elements, and f's value for a row must depend on that row alone. A
+            BalancedTree can be exported for one n only.
 
-    A function that takes a mask says so by ``takes_mask = True``: ``f(x, mask)`` then maps rows (T, L, d), L >= 1, of
-    which mask (T, L) says which places are real, all before those that are not, to (T, c): the value of each row's real
-    elements, whatever the others hold, and zero for an empty set.
+    A function declares that it takes a mask by ``takes_mask = True``. ``f(x, mask)`` then maps rows (T, L, d), L >= 1,
+    to (T, c). mask (T, L) is True at real places, which come first. The result is the value of each row's real
+    elements, whatever the other places hold, and zero for an empty set.
 
     Shapes: x (B, n, *features), mask (B, n), bool, True where an element is real, anywhere in the set -> (B, out).
         For Sampled, noise (B, m, n) gives m permutations: permutation j of set b visits the real elements by
-        increasing noise[b, j]. Without noise as many as Sampled says are drawn, independently; an exported graph needs
-        noise.
-    Invariance: that of the network's orderings. What padding holds, NaN even, changes no result and no gradient. h
-        and the key see zeros in its place, whose results do not count: h must look at each element alone (a BatchNorm
-        does so in evaluation), and what has parameters in it must be differentiable at zero.
-    Cost: f on as many rows for each set as n elements have, and up to k! more; n^k bytes say which tuples they are. All
-        are held at once. A TupleMLP's first layer and a TupleProduct's factors are applied once to each element.
-    Raises: TypeError for inputs that are no tensors; ValueError for another network, for inputs of other shapes or
-        dtypes, for more than the orderings' max_rows (not once
-        exported), or in training if a recurrence drops out.
+        increasing noise[b, j]. Without noise, the number of permutations is that of Sampled, and they are drawn
+        independently. An exported graph needs noise.
+    Invariance: that of the network's orderings. The values of padding, even NaN, change no result and no gradient. h
+        and the key read zeros there, and the results are not used. So h must treat each element separately (a BatchNorm
+        does so in evaluation), and parts with parameters must be differentiable at zero.
+    Cost: f on as many rows per set as n elements have, and up to k! more. n^k bytes say which tuples they are. All are
+        held at once. A TupleMLP's first layer and a TupleProduct's factors are applied once per element.
+    Raises:
+        TypeError: for inputs that are not tensors.
+        ValueError: for another network, or inputs of other shapes or dtypes.
+        ValueError: for more rows than the orderings' max_rows (not when exported), or in training if a recurrence
+            applies dropout.
 
     Example:
         >>> network = JanossyNetwork(None, JanossyPooling(GRU(3, 8), Canonical()), nn.Linear(8, 1)).eval()
@@ -90,7 +94,7 @@ class PaddedNetwork(nn.Module):
         return cast(Tensor, self.network.rho(pooled.to(values.dtype)))
 
     def _elements(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns what f reads of each element, (B, n, d), and the mask of those elements."""
+        """Returns f's input per element, (B, n, d), and the mask of these elements."""
         with errors_explained("h", self.network.h, x):
             elements = self.network.h(flat(x)).unflatten(0, mask.shape)
         if elements.dim() != 3:
@@ -108,7 +112,7 @@ class PaddedNetwork(nn.Module):
         return elements.masked_fill(~mask[..., None], 0), mask
 
     def _order(self, x: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
-        """The places (B, m, n) that each permutation visits in turn: those of the real elements, then the others."""
+        """Returns the places (B, m, n) in the order of each permutation: the real elements', then the others."""
         orderings = self.network.pooling.orderings
         if noise is not None:
             each = [[noise]]
@@ -127,7 +131,7 @@ class PaddedNetwork(nn.Module):
         return orders[0] if len(orders) == 1 else torch.cat(orders, dim=1)
 
     def _rows(self, elements: Tensor, order: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """f of each row, (B, m, c), and which rows count, (B, m)."""
+        """Returns f of each row, (B, m, c), and True for the rows that count, (B, m)."""
         f, orderings = self.network.pooling.f, self.network.pooling.orderings
         if isinstance(orderings, Tuples | Combinations):
             x = gather(elements, order[:, 0])
@@ -140,7 +144,7 @@ class PaddedNetwork(nn.Module):
             check_sequences(f, rows)
             values = last_hidden(declared, rows, lengths)
         else:
-            rows = nn.functional.pad(rows, (0, 0, 0, 1))  # so that there is always a place
+            rows = nn.functional.pad(rows, (0, 0, 0, 1))  # there must be at least one place
             real = torch.arange(rows.shape[1], device=rows.device) < lengths[:, None]
             values = cast("Callable[..., Any]", f)(rows, real)
         return values.unflatten(0, order.shape[:2]), order.new_ones(order.shape[:2], dtype=torch.bool)
@@ -174,13 +178,13 @@ class PaddedNetwork(nn.Module):
             raise ValueError(
                 f"PaddedNetwork applies no dropout; got dropout={declared.dropout} in training: call eval()."
             )
-        if isinstance(orderings, Tuples | Combinations) and not torch.compiler.is_compiling():  # which sees no sizes
+        if isinstance(orderings, Tuples | Combinations) and not torch.compiler.is_compiling():  # a graph has no sizes
             sizes = [mask.shape[1]] * mask.shape[0]
             check_budget(orderings, sizes, orderings.max_rows, "a row for each tuple of places", "Ragged sets")
 
 
 def _check_network(network: JanossyNetwork) -> None:
-    """Raise a ValueError unless the network is one that PaddedNetwork computes."""
+    """Raises a ValueError unless PaddedNetwork can compute the network."""
     if not isinstance(network, JanossyNetwork) or type(network).forward is not JanossyNetwork.forward:
         raise ValueError(
             f"PaddedNetwork expects a JanossyNetwork, with no forward of its own; got {type(network).__name__}. "
@@ -204,7 +208,7 @@ def _check_network(network: JanossyNetwork) -> None:
         )
     if hooked(network.pooling):
         raise ValueError("PaddedNetwork runs the parts of f and none of its hooks; got one. Remove it.")
-    # A row for each permutation, of all elements, by noise alone.
+    # There is one row of all elements per permutation, by noise alone.
     whole = type(orderings) is Sampled and (orderings.k, orderings.seed, orderings.exact_last) == (None, None, 0)
     if type(orderings) not in (Canonical, Tuples, Combinations) and not whole:
         raise ValueError(

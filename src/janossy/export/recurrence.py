@@ -10,11 +10,11 @@ from torch._higher_order_ops.scan import scan
 from janossy.export.indices import gather
 from janossy.functions.structure import Direction, Recurrent, State
 
-Stepped = tuple[State, Tensor]  # here, as torch.export cannot trace it where it is used
+Stepped = tuple[State, Tensor]  # defined here, as torch.export cannot trace the expression where it is used
 
 
 def last_hidden(structure: Recurrent, x: Tensor, sizes: Tensor) -> Tensor:
-    """f of each of the rows x (T, L, d), of which the first sizes (T,) elements are real; zero where none is."""
+    """Returns f of the rows x (T, L, d), whose first sizes (T,) elements are real; zero without real elements."""
     last: list[Tensor] = []
     for layer in structure.layers:
         runs = [_run(structure, direction, x, sizes) for direction in layer]
@@ -24,10 +24,10 @@ def last_hidden(structure: Recurrent, x: Tensor, sizes: Tensor) -> Tensor:
 
 
 def _run(structure: Recurrent, weights: Direction, x: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """One layer in one direction: its outputs (T, L, H), in the order of x, and its last hidden state (T, H).
+    """Runs one layer in one direction: returns its outputs (T, L, H), in the order of x, and last hidden states (T, H).
 
-    It reads each row from the first of its real elements to the last, or back, and then its padding, when the last
-    hidden state has been passed already.
+    It reads the real elements of each row, from the first to the last or backwards, and then the padding. The last
+    hidden state is that before the padding.
     """
     ordered = _reversed(x, sizes) if weights.reverse else x
     inputs = nn.functional.linear(ordered, weights.weight_ih, weights.bias_ih)
@@ -38,14 +38,14 @@ def _run(structure: Recurrent, weights: Direction, x: Tensor, sizes: Tensor) -> 
 
     H = weights.weight_hh.shape[1]
     start = tuple(inputs.new_zeros(x.shape[0], H) for _ in range(structure.num_states))
-    # One step more, so that there is always one; hidden[:, t] is the state after t elements.
+    # One step is added, so that there is always one. hidden[:, t] is the state after t elements.
     hidden = _loop(step, start, nn.functional.pad(inputs, (0, 0, 0, 1)).transpose(0, 1)).transpose(0, 1)
     outputs, last = hidden[:, 1:], gather(hidden, sizes[:, None])[:, 0]
     return (_reversed(outputs, sizes) if weights.reverse else outputs), last
 
 
 def _loop(step: Callable[[State, Tensor], Stepped], state: State, inputs: Tensor) -> Tensor:
-    """The outputs of every step, stacked. Exported, it is a loop of as many steps as there are then inputs."""
+    """Returns the outputs of every step, stacked; when exported, it is a loop over any number of inputs."""
     if torch.compiler.is_exporting():
         return cast(Tensor, scan(step, state, inputs)[1])
     outputs = []
@@ -56,7 +56,7 @@ def _loop(step: Callable[[State, Tensor], Stepped], state: State, inputs: Tensor
 
 
 def _reversed(x: Tensor, sizes: Tensor) -> Tensor:
-    """The rows x (T, L, d) with the first sizes (T,) elements of each in reverse."""
+    """Returns the rows x (T, L, d) with the first sizes (T,) elements of each in reverse."""
     forward = torch.arange(x.shape[1], device=x.device)
     backward = sizes[:, None] - 1 - forward
     return gather(x, torch.where(backward >= 0, backward, forward))

@@ -1,4 +1,4 @@
-"""Rows of k elements of padded sets: Tuples and Combinations as tensors whose sizes are known only when they run."""
+"""Rows of k elements of padded sets: Tuples and Combinations as tensors with dynamic sizes."""
 
 from itertools import combinations, permutations
 from math import factorial, prod
@@ -13,14 +13,14 @@ from janossy.export.indices import flat, gather
 from janossy.functions.structure import ACTIVATIONS, Additive, Product, structure
 
 MAX_ELEMENTS = 4
-"""The largest k: a table of n^k places says which are tuples."""
+"""The largest k, as a table of n^k places marks the tuples."""
 
 
 def over_tuples(f: Function, x: Tensor, sizes: Tensor, k: int, *, increasing: bool) -> tuple[Tensor, Tensor]:
-    """f of every k-tuple of elements (B, n, d), real ones first: values (B, R, c), and which count, (B, R).
+    """Returns f of every k-tuple of elements (B, n, d), real ones first: (B, R, c), and True for real rows, (B, R).
 
-    A row that a set does not have is replaced by that of its first k places, which it has: neither f nor its backward
-    sees anything that the definition does not.
+    A row that a set does not have is replaced by the row of its first k places, which it has. So f and its backward
+    read no row that the definition does not have.
     """
     whole, filled = _tuples(x.shape[1], k, increasing, x.device), _fillable(k, increasing).to(x.device)
     slots, sizes = torch.arange(k, device=x.device), sizes[:, None]
@@ -32,7 +32,7 @@ def over_tuples(f: Function, x: Tensor, sizes: Tensor, k: int, *, increasing: bo
 
 
 def _tuples(n: int, k: int, increasing: bool, device: torch.device) -> Tensor:
-    """The tuples of distinct places of n, or the increasing ones: (R, k)."""
+    """Returns the tuples of distinct places of n, or the increasing ones: (R, k)."""
     places = torch.arange(n, device=device)
     if k == 1:
         return places[:, None]
@@ -42,22 +42,23 @@ def _tuples(n: int, k: int, increasing: bool, device: torch.device) -> Tensor:
         chosen = chosen & (before < axis if increasing else before != axis)
     tuples = chosen.nonzero()
     num_choices = prod(n - j for j in range(k)) // factorial(k)
-    # For export, which cannot count.
+    # An export cannot count the tuples.
     torch._check(tuples.shape[0] == (num_choices if increasing else factorial(k) * num_choices))
     return tuples
 
 
 def _fillable(k: int, increasing: bool) -> Tensor:
-    """The orders of the first k places, or the increasing one: (R, k). A set of s < k elements has those that begin
-    with an order of its s, and then go on with places that hold the zero vector.
+    """Returns the orders of the first k places, or the increasing one: (R, k).
+
+    A set of s < k elements has those that begin with an order of its s elements. The other places hold the zero vector.
     """
     return torch.tensor([range(k)] if increasing else list(permutations(range(k))))
 
 
 def _values(f: Function, x: Tensor, tuples: Tensor) -> Tensor:
-    """f of the elements (B, N, d) at tuples (B, R, k) of places: (B, R, c).
+    """Returns f of the elements (B, N, d) at tuples (B, R, k) of places: (B, R, c).
 
-    A sum of projections or a product of factors takes them of each element once.
+    If f is a sum of projections or a product of factors, these are computed once per element.
     """
     declared, k = structure(f), tuples.shape[2]
     if isinstance(declared, Additive | Product) and declared.k == k:

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, and JSON of anybody's read within limits."""
+"""Files that are written whole or not at all, and untrusted JSON that is read within limits."""

@@ -16,12 +16,12 @@ except ImportError:  # Windows
 
 
 class Taken(OSError):
-    """Another process writes to the same place now."""
+    """An error: another process is writing to the same place."""
 
 
 @contextmanager
 def beside(path: Path) -> Iterator[Path]:
-    """A name in the same folder, to be written to and renamed; of what is still there in the end nothing is left."""
+    """Gives a name in the same folder, to write to and then rename; removes what is still there at the end."""
     part = path.with_name(f".{path.name}.{token_hex(8)}.part")
     try:
         yield part
@@ -31,15 +31,15 @@ def beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def claimed(path: Path, *, wait: bool = False) -> Iterator[Path]:
-    """Gives a name as ``beside`` does, and keeps others who claim the same path away until the end.
+    """Gives a name as ``beside`` does, and locks the path against other processes until the end.
 
-    What writers that were killed have left for this path is cleared, and a folder that one of them had moved aside
-    comes back. A system without locks of files keeps nobody away, and clears nothing.
+    Files left behind by killed writers of this path are removed. If one of them had moved a folder aside, the folder
+    comes back. A system without file locks excludes nobody and removes nothing.
 
     Args:
-        wait: for another process that has claimed it, instead of an error.
+        wait: True to wait for another process that holds the lock, instead of raising.
 
-    Raises: Taken if another process has claimed it.
+    Raises: Taken if another process holds the lock.
     """
     lock = path.with_name(f".{path.name}.lock")
     number = _locked(lock, wait)
@@ -55,9 +55,9 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[Path]:
 
 
 def put_folder(new: Path, path: Path) -> None:
-    """Puts a folder in the place of one that may be there: by one step, where the system can exchange two names.
+    """Puts a folder at ``path``, replacing one that is there, in one step if the system can exchange two names.
 
-    Elsewhere the old one is moved aside first, and comes back if the second step fails, or with the next ``claimed``.
+    Otherwise the old folder is moved aside first. It comes back if the second step fails, or at the next ``claimed``.
     """
     if not path.exists():
         new.rename(path)
@@ -76,9 +76,9 @@ def put_folder(new: Path, path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write to a file beside ``path``, then rename it: a full disk or a kill leaves the old file whole.
+    """Writes to a file beside ``path``, then renames it: after a full disk or a kill the old file is still whole.
 
-    Raises: OSError if it cannot be written.
+    Raises: OSError if the file cannot be written.
     """
     with beside(path) as part:
         with part.open("wb") as file:
@@ -104,7 +104,7 @@ def _locked(lock: Path, wait: bool) -> int | None:
         try:
             fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if lock.exists() and os.path.samestat(os.fstat(number), lock.stat()):
-                return number  # and not one whose owner removed it meanwhile
+                return number  # else the owner of this file removed it meanwhile
         except BlockingIOError:
             os.close(number)
             raise Taken(f"another process is writing to {lock.name[1:-5]} in {lock.parent} now.") from None
@@ -116,7 +116,7 @@ def _locked(lock: Path, wait: bool) -> int | None:
 
 
 def _restore(path: Path) -> None:
-    """Clears what killed writers have left, and brings back a folder that was moved aside and not replaced."""
+    """Removes what killed writers left, and brings back a folder that was moved aside and not replaced."""
     for left in _left(path, ".old"):
         if path.exists():
             _remove(left)
@@ -137,7 +137,7 @@ def _left(path: Path, suffix: str) -> list[Path]:
 
 
 def exchange_names(one: Path, other: Path) -> bool:
-    """Exchanges two names by one step; returns False if the system cannot."""
+    """Exchanges two names in one step; returns False if the system cannot."""
     name = {"linux": "renameat2", "darwin": "renameatx_np"}.get(sys.platform)
     if name is None:
         return False

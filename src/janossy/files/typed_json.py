@@ -1,4 +1,4 @@
-"""JSON that anybody may have written: decoded within limits, and compared with typed structs."""
+"""Untrusted JSON, decoded within limits and converted to typed structs."""
 
 import re
 from typing import Any, TypeVar
@@ -11,20 +11,19 @@ except ImportError as error:
 T = TypeVar("T")
 
 MAX_BYTES = 64 * 2**20
-"""Parsed, text takes several times as much memory."""
+"""The most bytes of text; parsed, it takes several times as much memory."""
 MAX_VALUES = 4_000_000
 MAX_CONTAINERS = 500_000
-"""Lists and objects together: an empty one takes two bytes of text and sixty of memory."""
+"""The most lists and objects together: an empty one takes two bytes of text and sixty of memory."""
 
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-"""Strings, one that has no end included, so that each byte is looked at once."""
+"""Strings, including one without an end, so that each byte is read once."""
 
 
 def decode(content: bytes) -> Any:
     """Decodes JSON into plain values.
 
-    Raises: ValueError for more than the limits above, for what is no JSON, such as NaN, and for an object that has a
-        key twice.
+    Raises: ValueError if a limit above is exceeded, the text is not JSON (NaN is not), or an object has a key twice.
     """
     if len(content) > MAX_BYTES:
         raise ValueError(f"it has {len(content)} bytes, over {MAX_BYTES}")
@@ -47,9 +46,9 @@ def decode(content: bytes) -> Any:
 
 
 def typed(value: Any, kind: type[T]) -> T:
-    """Returns plain values as the struct or type that they must fit.
+    """Converts plain values to this struct or type.
 
-    Raises: ValueError, which names the field, what it expects and what it got.
+    Raises: ValueError if they do not fit. The error names the field, what it expects and what it got.
     """
     try:
         return msgspec.convert(value, kind, strict=True)

@@ -1,4 +1,4 @@
-"""WHAT is applied to a sequence: modules mapping (T, L, d) to (T, c). Any such module will do."""
+"""Functions of a sequence: modules mapping (T, L, d) to (T, c). Any such module can be f."""
 
 from janossy.functions.balanced_tree import BalancedTree
 from janossy.functions.featured_mlp import FeaturedMLP

@@ -12,30 +12,33 @@ from janossy.functions.weights import draw_anew
 class BalancedTree(nn.Module):
     """f(x_1 … x_L) = m(f(x_1 … x_l), f(x_{l+1} … x_L)), l the largest power of 2 below L; f(x_1) = tanh(W x_1 + w).
 
-    Neighbours are combined, pairs (1, 2), (3, 4), … first, an odd last one passing up unchanged, by one operator m from
-    two states to one: ⌈log₂ L⌉ levels of a tree whose shape depends on L alone.
+    One operator m combines two neighbouring states into one, beginning with the pairs (1, 2), (3, 4), …. An odd last
+    state passes up unchanged. The tree has ⌈log₂ L⌉ levels, and its shape depends on L alone.
 
-    If m is associative, m(a, m(b, c)) = m(m(a, b), c), and commutative, m(a, b) = m(b, a), then f is an invariant
-    reduction by itself, as a sum or a maximum is: with a neutral element, one in a commutative monoid (Ong and
-    Veličković, 2022, "Learnable Commutative Monoids for Graph Neural Networks"). A learned m need be neither. Averaged
-    over orderings (Eq. 3) f is invariant whatever m is, and equal to every term of that average if m is both.
+    m is associative if m(a, m(b, c)) = m(m(a, b), c), and commutative if m(a, b) = m(b, a). If m is both, f is
+    invariant by itself, as a sum or a maximum is. With a neutral element, f is then the reduction of a commutative
+    monoid (Ong and Veličković, 2022, "Learnable Commutative Monoids for Graph Neural Networks"). A learned m need be
+    neither. Averaged over orderings (Eq. 3) f is invariant whatever m is. If m is both, f equals every term of that
+    average.
 
     Args:
-        combine: m, a module mapping (…, 2·hidden_features), two states side by side, to (…, hidden_features). Without
-            it m(a, b) = g₁ ⊙ a + g₂ ⊙ b + g₃ ⊙ tanh(C[a, b] + c), with g = softmax(G[a, b] + γ) over the three, for
-            each unit: the cell of Cho et al. (2014, "On the Properties of Neural Machine Translation") with
-            gates of its own for each unit. It keeps states within [−1, 1] at any depth.
+        combine: m, a module mapping (…, 2·hidden_features), two states side by side, to (…, hidden_features). The
+            default is m(a, b) = g₁ ⊙ a + g₂ ⊙ b + g₃ ⊙ tanh(C[a, b] + c). The gates g = softmax(G[a, b] + γ) sum
+            to 1 over the three terms. It is the cell of Cho et al. (2014, "On the Properties of Neural Machine
+            Translation") with separate gates per unit, and keeps states within [−1, 1] at any depth.
 
-    ``f(x, mask)`` takes rows of several lengths, padded behind: each row's value is the one that it has alone, whatever
-    the padding holds. A pair whose second half is padding passes its first half on. m is applied to padding too, as
-    the element 0, and what it returns is dropped.
+    ``f(x, mask)`` takes rows of several lengths, padded at the end. Each row's value is the one that it has alone,
+    whatever the padding holds. A pair whose second half is padding passes its first half on. m is applied to padding
+    too, as the element 0, and the result is dropped.
 
     Shapes: (T, L, in_features) -> (T, hidden_features); mask (T, L), bool, True = real. L = 0, and a row without
         real elements, gives zero.
-    Cost: L embeddings and L − 1 applications of m a row, in ⌈log₂ L⌉ + 1 steps. The default m takes
+    Cost: L embeddings and L − 1 applications of m per row, in ⌈log₂ L⌉ + 1 steps. The default m takes
         16·hidden_features² flops, and backward keeps about 10·hidden_features numbers for it.
-    Raises: ValueError for a width below 1, rows or a mask of another shape, a mask on the CPU with padding before
-        elements, a combine that does not return (…, hidden_features), or export with a dynamic L.
+    Raises:
+        TypeError: for a width that is not an integer, or a combine that is not a module.
+        ValueError: for a width below 1, rows or a mask of another shape, or a combine that does not return
+            (…, hidden_features). For a mask on the CPU with padding before elements, or export with a dynamic L.
 
     Example:
         >>> f = BalancedTree(3, 8)
@@ -75,7 +78,7 @@ class BalancedTree(nn.Module):
             return x.new_zeros(len(x), self.hidden_features)
         if mask is None:
             return self._reduce(torch.tanh(self.embed(x)), None)
-        # Zeros before anything is computed, as a NaN would come back as 0 · NaN in backward.
+        # Padding is zeroed before anything is computed, as a NaN would return as 0 · NaN in backward.
         states = torch.tanh(self.embed(x.masked_fill(~mask[..., None], 0)))
         return self._reduce(states, mask).masked_fill(~mask[:, :1], 0)
 
@@ -97,7 +100,7 @@ class BalancedTree(nn.Module):
             )
 
     def _reduce(self, states: Tensor, real: Tensor | None) -> Tensor:
-        """The root of each row's tree, (T, L, H) -> (T, H)."""
+        """Returns the root of each row's tree, (T, L, H) -> (T, H)."""
         while states.shape[1] > 1:
             num_pairs, odd = divmod(states.shape[1], 2)
             paired, last = states.split((2 * num_pairs, odd), dim=1)
@@ -119,7 +122,7 @@ class BalancedTree(nn.Module):
         return cast(Tensor, combined)
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {
             "in_features": self.in_features,
             "hidden_features": self.hidden_features,
@@ -131,7 +134,7 @@ class BalancedTree(nn.Module):
 
 
 class _GatedCell(nn.Module):
-    """A convex mixture of two states and a candidate, for each unit."""
+    """A cell that mixes two states and a candidate convexly, unit by unit."""
 
     def __init__(self, hidden_features: int) -> None:
         super().__init__()
@@ -139,7 +142,7 @@ class _GatedCell(nn.Module):
         self.linear = nn.Linear(2 * hidden_features, 4 * hidden_features)
 
     def forward(self, pair: Tensor) -> Tensor:
-        """The state of a node from those of its two children, (…, 2H) -> (…, H)."""
+        """Returns the state of a node from those of its two children, (…, 2H) -> (…, H)."""
         logits, candidate = self.linear(pair).split((3 * self.hidden_features, self.hidden_features), dim=-1)
         choices = torch.cat((pair, torch.tanh(candidate)), dim=-1)
         shape = (3, self.hidden_features)

@@ -1,4 +1,4 @@
-"""Checks of the sizes of functions, and of the rows that functions are given."""
+"""Checks of the arguments of functions, and of the rows that functions are called with."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 
 def check_widths(module: nn.Module, *, several: str | None = None, **widths: Any) -> None:
-    """Raise unless all these sizes, by the names of arguments, are integers >= 1.
+    """Raises an error unless all these arguments are integers >= 1.
 
-    ``several``: the name of the one that may be a sequence of them.
+    ``several`` names the argument that may be a sequence of integers.
+
     Raises: TypeError for a value that is not an integer (True is not), ValueError for one below 1, or for None.
     """
     names = " and ".join(filter(None, (", ".join(list(widths)[:-1]), list(widths)[-1])))
@@ -25,7 +26,7 @@ def check_widths(module: nn.Module, *, several: str | None = None, **widths: Any
 
 
 def check_dropout(module: nn.Module, dropout: Any) -> None:
-    """Raise a TypeError unless this is a number, and a ValueError unless it is a probability."""
+    """Raises a TypeError unless this is a number, a ValueError unless it is a probability."""
     if not isinstance(dropout, Real) or isinstance(dropout, bool):
         raise TypeError(f"{type(module).__name__} expects dropout as a number in [0, 1]; got {dropout!r}.")
     if not 0 <= float(dropout) <= 1:
@@ -33,14 +34,14 @@ def check_dropout(module: nn.Module, dropout: Any) -> None:
 
 
 def check_flags(owner: Any, **flags: Any) -> None:
-    """Raise a TypeError unless all of these, by the names of arguments, are True or False."""
+    """Raises a TypeError unless all these arguments are True or False."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{type(owner).__name__} expects {name} as True or False; got {flag!r}.")
 
 
 def check_rows(module: Any, x: Any) -> None:
-    """Raise a TypeError if x is no tensor, and a ValueError if it is not the (T, k, in_features) the module takes."""
+    """Raises a TypeError unless x is a tensor, a ValueError unless it is (T, k, in_features) of the module."""
     if module.k is None:
         raise ValueError(f"this {type(module).__name__} expects k; got none. Give k=, or JanossyPooling(f, Tuples(2)).")
     _check_tensor(module, x, f"rows of shape (T, {module.k}, {module.in_features})")
@@ -48,7 +49,7 @@ def check_rows(module: Any, x: Any) -> None:
 
 
 def check_elements(module: Any, elements: Tensor) -> None:
-    """Raise a ValueError if k of these elements (N, *features) are no row that the module takes."""
+    """Raises a ValueError unless k of these elements (N, *features) make a row of the module."""
     _check_row_shape(module, (elements.shape[0], module.k, *elements.shape[1:]))
 
 
@@ -69,7 +70,7 @@ def _check_tensor(module: Any, x: Any, expected: str) -> None:
 
 
 def check_sequences(module: Any, x: Any) -> None:
-    """Raise a TypeError or ValueError if these are not rows (T, L, in_features) that the module takes."""
+    """Raises a TypeError or ValueError unless these are rows (T, L, in_features) of the module."""
     _check_tensor(module, x, f"rows of shape (T, L, {module.in_features})")
     if x.dim() != 3 or x.shape[2] != module.in_features:
         raise ValueError(
@@ -79,7 +80,7 @@ def check_sequences(module: Any, x: Any) -> None:
 
 
 def check_mask(module: nn.Module, x: Tensor, mask: Any) -> None:
-    """Raise a TypeError if the mask is no tensor, and a ValueError unless it is a bool for each place of rows x."""
+    """Raises a TypeError unless the mask is a tensor, a ValueError unless it is bool of the shape (T, L) of x."""
     expected = f"this {type(module).__name__} expects a mask of shape {tuple(x.shape[:2])} and dtype torch.bool"
     if not isinstance(mask, Tensor):
         raise TypeError(f"{expected}; got {type(mask).__name__}. Give it as a tensor.")
@@ -88,9 +89,9 @@ def check_mask(module: nn.Module, x: Tensor, mask: Any) -> None:
 
 
 def check_dtype(module: Any, x: Tensor, weight: Tensor | None = None) -> None:
-    """Raise a ValueError if x is not in the precision of this weight of the module's, unless autocast converts it.
+    """Raises a ValueError unless x has the dtype of this weight, or autocast converts it.
 
-    Without one: of its first.
+    ``weight`` defaults to the module's first parameter.
     """
     weight = next(module.parameters(), None) if weight is None else weight
     if weight is None or x.dtype == weight.dtype:

@@ -17,20 +17,22 @@ from janossy.functions.weights import draw_anew
 class FeaturedMLP(TupleFunction, StatesItsMeaning):
     """f(x_1 … x_k) = [MLP_1([x_1, …, x_k, φ]), MLP_2(φ)] with φ = features(x_1 … x_k), such as ``TupleFeatures``.
 
-    Half of each layer reads the features alone. A mean of such units over pairs is a statistic of distances only, which
-    where the elements are leaves no mark on; beside units that read all, training otherwise hardly finds it
+    Half of each layer reads the features alone. A mean of such units over pairs can be a statistic of distances only,
+    independent of where the elements are. Training hardly finds such a statistic if all units read the elements too
     (docs/results/sets/defaults.md).
 
     Args:
-        hidden_features: one width or several, each of both halves together; the first has the odd unit.
+        hidden_features: one width or several. A width counts both halves; the first half has the odd unit.
         features: a module that maps rows (T, k, in_features) to (T, c), c = features.out_features >= 1.
-        out_features: without it f returns its last hidden activations; with it, a linear layer follows.
-        activation: as of ``TupleMLP``.
+        out_features: the width of a linear layer at the end. Without it f returns its last hidden activations.
+        activation: as in ``TupleMLP``.
 
     Shapes: (T, k, in_features) -> (T, out_features), or (T, last hidden width).
-    Raises: TypeError or ValueError for an unknown activation, widths that are not integers >= 2, features that are no
-        such module, or rows that are not (T, k, in_features) or in another dtype than the weights; RuntimeError for the
-        state of another k or activation.
+    Raises:
+        TypeError: for widths that are not integers, features that are not such a module, or rows that are not a tensor.
+        ValueError: for an unknown activation, widths below 2, features without columns, or rows of another shape or
+            dtype.
+        RuntimeError: when a state of another k or activation is loaded.
 
     Example:
         >>> f = FeaturedMLP(2, 3, (16, 8), features=TupleFeatures(2, 3, distances=[[0, 1]]), activation="relu")
@@ -97,12 +99,12 @@ class FeaturedMLP(TupleFunction, StatesItsMeaning):
         return {"k": self.k, "activation": self.activation}
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {
             "k": self.k,
             "in_features": self.in_features,
             "hidden_features": [
-                sum(getattr(layer, "out_features", 1) for layer in layers)  # 1: a user's own
+                sum(getattr(layer, "out_features", 1) for layer in layers)  # 1 for a layer that the user put in
                 for layers in zip(self.of_all, self.of_features, strict=True)
             ],
             "features": self.features,

@@ -1,4 +1,4 @@
-"""GatedAttention: rows that weigh themselves, so that a mean over them is attention pooling."""
+"""GatedAttention: rows with scores, so that a mean over the rows is attention pooling."""
 
 import torch
 from torch import Tensor, nn
@@ -7,25 +7,27 @@ from janossy.functions.checks import check_widths
 from janossy.functions.weights import draw_anew
 
 MOST = 10.0
-"""The bound of a score's size: weights lie within e^±10, whose sums float32 holds to its usual precision."""
+"""The bound of a score: weights lie within e^±10, so that float32 holds their sums to its usual precision."""
 
 
 class GatedAttention(nn.Module):
     """f(x) = [e^{s_1}·v_1, …, e^{s_m}·v_m, e^{s_1}, …, e^{s_m}], v_1 … v_m being m equal parts of v = g(x).
 
-    The scores are gated, s_i = w_i·(tanh(V v) ⊙ σ(U v)), and kept within ±10. Then ``AttentionMean`` of the mean of f
-    over rows is Σ_π e^{s_i(π)} v_i(π) / Σ_π e^{s_i(π)}: for rows of one element, attention-based pooling with m heads
-    (Ilse, Tomczak and Welling, 2018, "Attention-based Deep Multiple Instance Learning"), and for rows of k, attention
-    over k-tuples.
+    The scores are gated, s_i = w_i·(tanh(V v) ⊙ σ(U v)), and kept within ±10. ``AttentionMean`` of the mean of f over
+    rows is then Σ_π e^{s_i(π)} v_i(π) / Σ_π e^{s_i(π)}. For rows of one element this is attention-based pooling with m
+    heads (Ilse, Tomczak and Welling, 2018, "Attention-based Deep Multiple Instance Learning"). For rows of k it is
+    attention over k-tuples.
 
     Args:
         g: any function of rows, such as a ``TupleMLP``.
-        in_features: c, what g gives.
+        in_features: c, the width of g's outputs.
+        num_heads: m, the number of scores.
         hidden_features: the width of V and U.
 
     Shapes: g (T, L, d) -> (T, c); (T, L, d) -> (T, c + num_heads).
-    Raises: TypeError for a g that is no module; ValueError for sizes that are not integers >= 1, or a num_heads that
-        does not divide in_features.
+    Raises:
+        TypeError: if g is not a module or a size is not an integer.
+        ValueError: for a size below 1, or a num_heads that does not divide in_features.
 
     Example:
         >>> pooling = JanossyPooling(GatedAttention(TupleMLP(1, 3, 8), in_features=8), Tuples(1))

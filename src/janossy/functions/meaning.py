@@ -9,21 +9,21 @@ from torch import Tensor, nn
 
 
 class StatesItsMeaning(nn.Module):
-    """A module whose state says what its weights mean, so that another's of the same shapes do not load in silence.
+    """A module whose state says what its weights mean, so that weights of equal shapes and other meaning do not load.
 
-    It travels as ``get_extra_state``: the bytes of a JSON object in a tensor, as what copies or writes a state expects
-    tensors. A state that says nothing, such as one from before, loads.
+    The meaning is in ``get_extra_state``: the bytes of a JSON object in a tensor, as code that copies or writes a state
+    expects tensors. A state without a meaning, such as one from an earlier version, loads.
     """
 
     def meaning(self) -> Mapping[str, Any]:
-        """Returns what must be equal for weights to load: names and numbers."""
+        """Returns the names and numbers that must be equal for weights to load."""
         raise NotImplementedError
 
     def get_extra_state(self) -> Tensor:
         return torch.tensor(list(_written(self.meaning()).encode()), dtype=torch.uint8, device="cpu")
 
     def set_extra_state(self, state: Any) -> None:
-        """Nothing is taken over: what differs was refused before."""
+        """Does nothing: a state of another meaning was refused before."""
 
     def _load_from_state_dict(
         self,
@@ -53,11 +53,11 @@ class StatesItsMeaning(nn.Module):
 
 
 def _written(meaning: Mapping[str, Any]) -> str:
-    return json.dumps(dict(meaning), default=int)  # of numpy's integers
+    return json.dumps(dict(meaning), default=int)  # int converts numpy's integers
 
 
 def _read(state: Any) -> dict[str, Any]:
-    """Returns what a state says; nothing if it is not ours."""
+    """Returns the meaning in a state; nothing if the state is not one of this module."""
     if not isinstance(state, Tensor) or state.dim() != 1:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""MinGRU: a gated recurrence whose gates do not see the state, evaluated by a parallel scan."""
+"""MinGRU: a gated recurrence whose gates do not read the state, evaluated by a parallel scan."""
 
 from itertools import pairwise
 from typing import ClassVar, cast
@@ -15,24 +15,26 @@ from janossy.functions.weights import draw_anew
 class MinGRU(nn.Module):
     """f(x_1 … x_L) = h_L, h_t = (1 − z_t) ⊙ h_{t−1} + z_t ⊙ h̃_t, h_0 = 0: the last state of a minGRU.
 
-    The gates z_t = σ(W_z x_t + b_z) and candidates h̃_t = W_h x_t + b_h are a GRU's without the state (Feng et al.,
-    2024, "Were RNNs All We Needed?", arXiv 2410.01201). So each state is affine in the one before, and steps compose
-    associatively: (a, b) then (a', b') is (a'a, a'b + b'). Neighbours are composed in pairs, pairs in pairs, and so on.
-    Nothing is divided and no logarithm taken: gates may saturate, and candidates may have any sign, so they need not
-    pass through the g with which the paper makes them positive for its scan in logarithms.
+    The gates are z_t = σ(W_z x_t + b_z), and the candidates h̃_t = W_h x_t + b_h. They are those of a GRU without the
+    state (Feng et al., 2024, "Were RNNs All We Needed?", arXiv 2410.01201). So each state is affine in the one before,
+    and steps compose associatively: (a, b) then (a', b') is (a'a, a'b + b'). Neighbours are composed in pairs, pairs in
+    pairs, and so on. Nothing is divided and no logarithm is taken, so gates may saturate and candidates may have any
+    sign. The paper's g, which makes candidates positive for a scan in logarithms, is not needed.
 
-    The gates and candidates of one layer see one element each; those of a second layer see the elements before it too.
-    ``dropout`` is applied between layers, in training.
+    Gates and candidates of the first layer read one element each. Those of a second layer depend on the elements
+    before it too. ``dropout`` is applied between layers, in training.
 
-    ``f(x, mask)`` takes padded rows: each row's value is that of its real elements, whatever the padding holds, as a
+    ``f(x, mask)`` takes padded rows. Each row's value is that of its real elements, whatever the padding holds, as a
     state passes padding unchanged.
 
     Shapes: (T, L, in_features) -> (T, hidden_features); mask (T, L), bool, True = real. L = 0, and a row without real
         elements, gives zero.
-    Cost: 4·(inputs of a layer)·hidden_features flops a position and layer, in ⌈log₂ L⌉ steps and, below the top layer,
-        as many back. Backward keeps about 6·hidden_features numbers a position for the top layer, 8 for each below.
-    Raises: ValueError for a width or num_layers below 1, a dropout outside [0, 1], or rows or a mask of
-        another shape.
+    Cost: 4·(inputs of a layer)·hidden_features flops per position and layer. A layer takes ⌈log₂ L⌉ steps and, below
+        the top layer, as many back. Backward keeps about 6·hidden_features numbers per position for the top layer,
+        and 8·hidden_features for each layer below.
+    Raises:
+        TypeError: for numbers of another type.
+        ValueError: for a width or num_layers below 1, a dropout outside [0, 1], or rows or a mask of another shape.
 
     Example:
         >>> MinGRU(3, 8, num_layers=2)(torch.zeros(5, 1000, 3)).shape
@@ -59,7 +61,7 @@ class MinGRU(nn.Module):
         self.num_layers = num_layers
         self.dropout = dropout
         widths = [in_features] + [hidden_features] * num_layers
-        # Not one matrix for both: backward would then keep the gates' half of its outputs alive for the candidates'.
+        # Two matrices: with one, backward would keep the gates' half of its outputs alive for the candidates' half.
         self.gates = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.candidates = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.to(device=device, dtype=dtype)
@@ -72,11 +74,11 @@ class MinGRU(nn.Module):
         check_sequences(self, x)
         if mask is not None:
             check_mask(self, x, mask)
-            # Zeros before anything is computed, as a NaN would come back as 0 · NaN in backward.
+            # Padding is zeroed before anything is computed, as a NaN would return as 0 · NaN in backward.
             x = x.masked_fill(~mask[..., None], 0)
         if x.shape[1] == 0:
             return x.new_zeros(len(x), self.hidden_features)
-        # A scan in place of a tree, whose shape is that of one L; without a mask, rows are exported for one L alone.
+        # A scan in place of a tree, whose shape depends on L. Without a mask, rows are exported for one L alone.
         states = _scanned_states if mask is not None and torch.compiler.is_exporting() else _states
         for layer in range(self.num_layers - 1):
             x = dropout(states(*self._steps(layer, x, mask)), self.dropout, self.training)
@@ -84,7 +86,7 @@ class MinGRU(nn.Module):
         return _last_state(*steps) if states is _states else states(*steps)[:, -1]
 
     def _steps(self, layer: int, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """a and b of h_t = a_t ⊙ h_{t−1} + b_t, each (T, L, H)."""
+        """Returns a and b of h_t = a_t ⊙ h_{t−1} + b_t, each (T, L, H)."""
         z = torch.sigmoid(self.gates[layer](x))
         if mask is not None:
             z = z.masked_fill(~mask[..., None], 0)
@@ -95,7 +97,7 @@ class MinGRU(nn.Module):
 
 
 def _last_state(a: Tensor, b: Tensor) -> Tensor:
-    """h_L (T, H) of h_t = a_t ⊙ h_{t−1} + b_t, h_0 = 0."""
+    """Returns h_L (T, H) of h_t = a_t ⊙ h_{t−1} + b_t, h_0 = 0."""
     left_over = []
     while b.shape[1] > 1:
         if b.shape[1] % 2:
@@ -108,7 +110,10 @@ def _last_state(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _states(a: Tensor, b: Tensor) -> Tensor:
-    """Every h_t = a_t ⊙ h_{t−1} + b_t (T, L, H), h_0 = 0: even ones from steps in pairs, odd ones from those."""
+    """Returns every h_t = a_t ⊙ h_{t−1} + b_t (T, L, H), h_0 = 0.
+
+    Even states come from steps composed in pairs, and odd ones from the even ones.
+    """
     if b.shape[1] == 1:
         return b
     if b.shape[1] % 2:
@@ -123,7 +128,7 @@ def _states(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _scanned_states(a: Tensor, b: Tensor) -> Tensor:
-    """The same, one after the other: when exported, for as many steps as there are then."""
+    """Returns the states of ``_states``, one after the other; an export then serves any number of steps."""
 
     def step(state: Tensor, steps: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         after = torch.addcmul(steps[1], steps[0], state)
@@ -134,15 +139,15 @@ def _scanned_states(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _compose(first_a: Tensor, second_a: Tensor, first_b: Tensor, second_b: Tensor) -> tuple[Tensor, Tensor]:
-    """a and b of the step that does two steps at once."""
+    """Returns a and b of the step that does two steps at once."""
     return second_a * first_a, torch.addcmul(second_b, second_a, first_b)
 
 
-# Taken apart by split and unbind, as the backward of a slice would fill a whole tensor with zeros.
+# Split and unbind take steps apart, as the backward of a slice would fill a whole tensor with zeros.
 
 
 def _pairs(x: Tensor) -> tuple[Tensor, ...]:
-    """The steps at even positions and those at odd ones, of an even number of steps."""
+    """Returns the steps at even positions and those at odd positions; their number is even."""
     return cast("tuple[Tensor, ...]", x.unflatten(1, (x.shape[1] // 2, 2)).unbind(2))
 
 

@@ -15,27 +15,31 @@ from torch.nn.functional import softplus
 from janossy.functions.checks import check_dtype, check_widths
 
 MAX_INPUTS = 12
-"""A lattice has 2^12 corners then."""
+"""The most inputs: a lattice then has 2^12 corners."""
 
 
 class MonotoneLattice(nn.Module):
     """f(x) = Σ_v θ_v Π_j (c_j(x_j) if v_j else 1 − c_j(x_j)): calibrated inputs, interpolated on the cube {0, 1}^d.
 
-    As f of DeepSets, and again as ρ, it makes functions of sets that increase in chosen inputs whatever the weights
-    (Cotter et al., 2018, "Interpretable set functions"). Calibrators c_j are piecewise linear from 0 to 1, between
-    equally spaced keypoints. For an increasing input c_j rises from keypoint to keypoint, and a corner θ_v lies above
-    each corner from which it is reached by raising such an input: θ_v is the largest of those, plus a positive step.
-    Every lattice that increases strictly has such steps.
+    As f of DeepSets, and again as ρ, it makes functions of sets that increase in chosen inputs, whatever the weights.
+    The source is Cotter et al. (2018, "Interpretable set functions"). Calibrators c_j are piecewise linear from 0 to 1,
+    between equally spaced keypoints.
+
+    For an increasing input, c_j rises from keypoint to keypoint. A corner θ_v then lies above each corner that becomes
+    v by raising such an input: θ_v is the largest of these, plus a positive step. Every lattice that increases strictly
+    has such steps.
 
     Args:
-        in_features: how many numbers a row holds in all, k·d for rows of k elements.
-        increasing: the columns of a row in which f must not decrease. For one in which it must not increase, negate it.
+        in_features: the number of inputs in a row, k·d for rows of k elements.
+        increasing: the columns of a row in which f must not decrease. To forbid an increase, negate the column.
         num_keypoints: keypoints per calibrator.
         low, high: the range of the keypoints; inputs beyond it count as its ends.
 
     Shapes: (T, k, d), or (T, k·d) -> (T, out_features).
-    Raises: TypeError or ValueError for sizes that are not integers >= 1, more than 12 inputs, fewer than 2 keypoints,
-        columns that do not exist, an empty range, or rows of another size or dtype.
+    Raises:
+        TypeError: for sizes or columns that are not integers.
+        ValueError: for sizes below 1, more than 12 inputs, fewer than 2 keypoints, or columns that do not exist.
+        ValueError: for an empty range, or rows of another size or dtype.
 
     Example:
         >>> f = MonotoneLattice(3, 4, increasing=[0, 2])
@@ -77,7 +81,7 @@ class MonotoneLattice(nn.Module):
         self.to(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Calibrators start as straight lines; the lowest corners between −1 and 1, and the highest about 2 above."""
+        """Sets calibrators to straight lines, the lowest corners within ±1, and the highest about 2 above."""
         with torch.no_grad():
             self.rises.zero_()
             self.levels.copy_(torch.linspace(0.02, 0.98, self.num_keypoints).logit())
@@ -95,7 +99,7 @@ class MonotoneLattice(nn.Module):
         return weights @ self.corners()
 
     def calibrated(self, x: Tensor) -> Tensor:
-        """c_j(x_j) of each input, from 0 to 1: (T, in_features), as x."""
+        """Returns c_j(x_j) of each input, from 0 to 1: (T, in_features), like x."""
         rising = nn.functional.pad(self.rises.softmax(1).cumsum(1), (1, 0))
         others = [j for j in range(self.in_features) if j not in self.increasing]
         values = torch.cat((rising, self.levels.sigmoid()))[np.argsort([*self.increasing, *others])].T
@@ -105,7 +109,7 @@ class MonotoneLattice(nn.Module):
         return torch.lerp(values.gather(0, left.long()), values.gather(0, left.long() + 1), at - left)
 
     def corners(self) -> Tensor:
-        """θ, (2^in_features, out_features), by the number whose bit j is the corner's input j."""
+        """Returns θ, (2^in_features, out_features); bit j of a corner's number is its input j."""
         levels, places = _corners(self.in_features, self.increasing)
         corners: Tensor = self.lowest
         for below, rise in zip(levels, softplus(self.steps).split([len(b) for b in levels]), strict=True):
@@ -120,7 +124,8 @@ class MonotoneLattice(nn.Module):
 def _corners(in_features: int, increasing: tuple[int, ...]) -> tuple[list[np.ndarray], np.ndarray]:
     """Returns the places of each corner's lower neighbours, level by level, and the place of each corner.
 
-    Corners stand by levels: by how many increasing inputs are 1 there. A level's (m, level) are of the levels before.
+    A corner's level is the number of increasing inputs that are 1 there. Corners are ordered by level. An array
+    (m, level) of neighbours holds places in lower levels.
     """
 
     def level(corner: int) -> int:

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM as functions of a sequence: their last hidden state, or every position's."""
+"""RNN, GRU and LSTM as functions of a sequence: the last hidden state, or that of every position."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -16,14 +16,15 @@ NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 class Recurrence(nn.Module):
     """f(x_1 … x_L) = the last hidden state of a recurrence's top layer, or every position's.
 
-    A recurrence is its step: a subclass says how many gates and states it has, and gives ``step``; that is all. Layers,
-    directions and dropout are those of torch's RNNs, and so are the parameters' names, shapes and initialisation: the
-    state_dict of torch's module of that name loads here. They are held by this module itself, because torch.compile
-    refuses to look at torch's.
+    A subclass gives its numbers of gates and states, and ``step``. Layers, directions and dropout are those of torch's
+    RNNs. So are the names, shapes and initialisation of parameters: the state_dict of torch's module of that name loads
+    here. This module holds the parameters itself, as torch.compile does not trace torch's modules.
 
     Shapes: (T, L, in_features) -> (T, hidden_features), twice as wide if bidirectional; L = 0 gives zero.
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
-    Raises: ValueError for widths or num_layers below 1, a dropout outside [0, 1], or rows of another shape or dtype.
+    Raises:
+        TypeError: for numbers of another type.
+        ValueError: for widths or num_layers below 1, a dropout outside [0, 1], or rows of another shape or dtype.
 
     Example:
         >>> class Leaky(Recurrence):  # h_t = (h_{t-1} + tanh(W x_t + U h_{t-1} + b)) / 2
@@ -37,20 +38,26 @@ class Recurrence(nn.Module):
     """
 
     num_gates: ClassVar[int]
-    """W x_t and U h_{t−1} have gates·H numbers each."""
+    """The number of gates: W x_t and U h_{t−1} have gates·H numbers each."""
     num_states: ClassVar[int] = 1
     """The number of states carried from step to step, each (T, H): the hidden state, and perhaps a memory."""
     num_apart: ClassVar[int | None] = None
-    """The last gates in which W x_t and U h_{t−1} are not simply added, as in the GRU's; None for all, which is always
-    right. Where they are added, as in all of the LSTM's, evaluators add both biases to W x_t, once for each element."""
+    """The number of last gates in which W x_t and U h_{t−1} are not simply added, such as one of the GRU's.
+
+    None stands for all gates, and is always right. In the other gates, such as all of the LSTM's, evaluators add both
+    biases to W x_t, once per element."""
     kind: ClassVar[str]
-    """The name of the step, for evaluators that have it compiled: "rnn", "gru", "lstm". Others need none."""
+    """The name of the step, for evaluators with compiled kernels: "rnn", "gru", "lstm". Other steps need no name."""
     torch_kernel: ClassVar[Callable[..., tuple[Tensor, ...]] | None] = None
-    """torch's function for rows of one length, called as ``torch.gru`` is; without one, steps go one by one."""
+    """torch's function for rows of one length, called like ``torch.gru``; without one, steps run one by one."""
 
     @staticmethod
     def step(inputs: Tensor, hidden: Tensor, state: State) -> State:
-        """The next state, from W x_t and U h_{t−1} with their biases, (T, gates·H) each, and the state before."""
+        """Returns the next state.
+
+        ``inputs`` are W x_t and ``hidden`` is U h_{t−1}, with their biases, (T, gates·H) each. ``state`` is the state
+        before.
+        """
         raise NotImplementedError
 
     def __init__(
@@ -89,21 +96,20 @@ class Recurrence(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, as torch does: uniform within ±1/√H."""
+        """Draws the weights anew, as torch does: uniform within ±1/√H."""
         bound = 1 / sqrt(self.hidden_features)
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)
 
     def structure(self) -> Recurrent | None:
-        """The layers, for evaluators that run many rows at once; None where a hook or a forward would not run."""
+        """Returns the layers, for evaluators that run many rows at once; None if these would skip code of the user."""
         if hooked(self) or overridden(self, Recurrence.forward):
             return None
         layers = tuple(
             tuple(self._direction(layer, suffix) for suffix in self._suffixes) for layer in range(self.num_layers)
         )
         dropout = self.dropout if self.training else 0.0
-        # The kind belongs to the class that gives the step: a subclass with another step is another kind, with gates of
-        # its own.
+        # The kind belongs to the class that gives the step. A subclass with another step is of another kind.
         stepping = self._stepping()
         kind = vars(stepping).get("kind", f"{stepping.__module__}.{stepping.__qualname__}")
         declared = vars(stepping).get("num_apart")
@@ -143,7 +149,10 @@ class Recurrence(nn.Module):
         return outputs if self.per_position else last[-directions:].transpose(0, 1).flatten(1)
 
     def _unroll(self, x: Tensor) -> Tensor:
-        """``forward``, cell by cell: torch.compile cannot trace the kernel, nor can cuDNN's be differentiated twice."""
+        """Computes ``forward`` cell by cell.
+
+        torch.compile cannot trace torch's kernel, and cuDNN's cannot be differentiated twice.
+        """
         last: list[Tensor] = []
         for layer in range(self.num_layers):
             if layer > 0:
@@ -154,7 +163,10 @@ class Recurrence(nn.Module):
         return x if self.per_position else torch.cat(last, dim=1)
 
     def _run(self, x: Tensor, weights: Direction) -> tuple[Tensor, Tensor]:
-        """One layer in one direction: its outputs (T, L, H), in the order of x, and its last hidden state (T, H)."""
+        """Runs one layer in one direction.
+
+        Returns the outputs (T, L, H), in the order of x, and the last hidden state (T, H).
+        """
         inputs = nn.functional.linear(x, weights.weight_ih, weights.bias_ih)
         state = (inputs.new_zeros(x.shape[0], self.hidden_features),) * self.num_states
         steps = range(x.shape[1])
@@ -172,7 +184,7 @@ class Recurrence(nn.Module):
 
 
 def _is_refused(kernel: Callable[..., tuple[Tensor, ...]], x: Tensor) -> bool:
-    """Returns True if autocast would hand torch's LSTM half-precision numbers that this CPU has no instructions for."""
+    """Returns True if autocast would give torch's LSTM a half precision that this CPU has no instructions for."""
     if kernel is not torch.lstm or x.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
         return False
     is_bfloat16 = torch.get_autocast_dtype("cpu") == torch.bfloat16
@@ -187,8 +199,8 @@ class RNN(Recurrence):
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
     Raises: ValueError as ``Recurrence``.
 
-    Args: as torch's ``nn.RNN``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA; under
-    ``torch.compile`` that happens by itself.
+    Args: as torch's ``nn.RNN``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA.
+        ``torch.compile`` always unrolls.
     """
 
     kind = "rnn"
@@ -198,7 +210,7 @@ class RNN(Recurrence):
 
     @staticmethod
     def step(inputs: Tensor, hidden: Tensor, state: State) -> State:
-        """h = tanh(W x + U h)."""
+        """Returns h = tanh(W x + U h)."""
         return (torch.tanh(inputs + hidden),)
 
 
@@ -209,8 +221,8 @@ class GRU(Recurrence):
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
     Raises: ValueError as ``Recurrence``.
 
-    Args: as torch's ``nn.GRU``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA; under
-    ``torch.compile`` that happens by itself.
+    Args: as torch's ``nn.GRU``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA.
+        ``torch.compile`` always unrolls.
     """
 
     kind = "gru"
@@ -220,7 +232,7 @@ class GRU(Recurrence):
 
     @staticmethod
     def step(inputs: Tensor, hidden: Tensor, state: State) -> State:
-        """h = (1 − z) ⊙ n + z ⊙ h, with the gates r, z and n = tanh(W x + r ⊙ U h)."""
+        """Returns h = (1 − z) ⊙ n + z ⊙ h. The gates are r and z, and n = tanh(W x + r ⊙ U h)."""
         input_reset, input_update, input_new = inputs.chunk(3, dim=1)
         hidden_reset, hidden_update, hidden_new = hidden.chunk(3, dim=1)
         reset = torch.sigmoid(input_reset + hidden_reset)
@@ -236,8 +248,8 @@ class LSTM(Recurrence):
         With ``per_position=True`` every position's hidden state, (T, L, ·), for ``JanossyEquivariant``.
     Raises: ValueError as ``Recurrence``.
 
-    Args: as torch's ``nn.LSTM``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA; under
-    ``torch.compile`` that happens by itself.
+    Args: as torch's ``nn.LSTM``. ``unrolled=True`` runs cell by cell, which double backward needs on CUDA.
+        ``torch.compile`` always unrolls.
     """
 
     kind = "lstm"
@@ -248,7 +260,7 @@ class LSTM(Recurrence):
 
     @staticmethod
     def step(inputs: Tensor, hidden: Tensor, state: State) -> State:
-        """h = o ⊙ tanh(c), c = f ⊙ c + i ⊙ tanh(g), with the gates i, f, g, o."""
+        """Returns h = o ⊙ tanh(c) and c = f ⊙ c + i ⊙ tanh(g), with the gates i, f, g, o."""
         input_gate, forget, cell, output = (inputs + hidden).chunk(4, dim=1)
         memory = torch.sigmoid(forget) * state[1] + torch.sigmoid(input_gate) * torch.tanh(cell)
         return torch.sigmoid(output) * torch.tanh(memory), memory

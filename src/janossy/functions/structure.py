@@ -1,4 +1,4 @@
-"""The structure that a function may declare, for evaluators that use it; and the activations it may have."""
+"""The structure that a function may declare for evaluators, and the activations that it may have."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,22 +26,22 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class Structure:
     """The declaration that f makes by its method ``structure()``; None while a hook or an override would be bypassed.
 
-    It is of one moment: it reads the weights that f has when it is called, and is asked for again in every pass.
+    It uses the weights that f has at the call of ``structure()``, so every pass calls it again.
     """
 
     title: ClassVar[str] = "structure"
     reads_whole_rows: ClassVar[bool] = False
-    """True if f's matrices are applied to a row, and not to each of its positions."""
+    """True if f's matrices are applied to whole rows, and not to each position."""
 
     @property
     def case(self) -> tuple[Any, ...]:
-        """Returns the key that tells this structure from others, but for the weights."""
+        """The key that distinguishes this structure from others, apart from the weights."""
         return type(self), *(value for value in vars(self).values() if isinstance(value, str | int | float))
 
 
 def structure(f: Callable[[Tensor], Tensor]) -> Structure | None:
-    """The structure of f, if it declares one."""
-    # The class is asked, as a module may have a submodule of that name.
+    """Returns the structure of f, if it declares one."""
+    # The class is asked, as a module may have a submodule of the name ``structure``.
     declare = getattr(type(f), "structure", None)
     declared = declare(f) if callable(declare) else None
     return declared if isinstance(declared, Structure) else None
@@ -50,8 +50,8 @@ def structure(f: Callable[[Tensor], Tensor]) -> Structure | None:
 def takes_mask(f: Callable[..., Tensor]) -> bool:
     """Returns True if f may read rows of several lengths in one call, f(x, mask).
 
-    A module says so by an attribute ``takes_mask = True``. Its results at real positions must then be those of the rows
-    alone, with no padding. torch's Transformer encoders and their layers do so, if ``batch_first``.
+    A module declares it by an attribute ``takes_mask = True``. Its results at real positions must then be those of the
+    rows alone, without padding. torch's Transformer encoders and their layers take masks if ``batch_first``.
     """
     if torch.compiler.is_compiling():
         return False
@@ -63,7 +63,7 @@ def takes_mask(f: Callable[..., Tensor]) -> bool:
 
 
 def call_with_mask(f: Callable[..., Tensor], x: Tensor, mask: Tensor) -> Tensor:
-    """f of rows x (T, L, d) whose elements are real where mask (T, L) is True; zero elsewhere."""
+    """Returns f of rows x (T, L, d), zeroed where mask (T, L) is False."""
     x = x.masked_fill(~mask.view(*mask.shape, *(1,) * (x.dim() - 2)), 0)
     if type(f) in (nn.TransformerEncoder, nn.TransformerEncoderLayer):
         return f(x, src_key_padding_mask=~mask)
@@ -72,11 +72,11 @@ def call_with_mask(f: Callable[..., Tensor], x: Tensor, mask: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Additive(Structure):
-    """f(x_1 … x_k) = rest(σ(Σ_j p_j(x_j))): a pre-activation that is a sum of one projection a position.
+    """f(x_1 … x_k) = rest(σ(Σ_j p_j(x_j))): a pre-activation that is a sum of one projection per position.
 
     Shapes:
-        project: (N, d) -> (N, k, H), p_j of each element. The bias is in position 0's, so the zero vector's other
-            projections are 0.
+        project: (N, d) -> (N, k, H), p_j of each element. The bias is part of position 0's projection, so the zero
+            vector's other projections are 0.
         bias: (H,), the pre-activation of (0, …, 0).
         weight: (H, k·d), if the pre-activations are weight · [x_1, …, x_k] + bias; else None.
         rest: activations (T, H) -> (T, c).
@@ -87,7 +87,7 @@ class Additive(Structure):
 
     k: int
     activation: str
-    """σ: a key of ``ACTIVATIONS``."""
+    """The name of σ, a key of ``ACTIVATIONS``."""
     project: Callable[[Tensor], Tensor]
     bias: Tensor
     weight: Tensor | None
@@ -98,7 +98,7 @@ class Additive(Structure):
 
 @dataclass(frozen=True)
 class Product(Structure):
-    """f(x_1 … x_k) = rest(Π_j z_j(x_j)): a product of one factor a position (docs/spectral.md).
+    """f(x_1 … x_k) = rest(Π_j z_j(x_j)): a product of one factor per position (docs/spectral.md).
 
     Shapes:
         factors: (N, d) -> (N, k, R), z_j of each element.
@@ -109,7 +109,7 @@ class Product(Structure):
 
     k: int
     num_columns: int
-    """R, the products that ``rest`` reads."""
+    """R, the number of products that ``rest`` reads."""
     factors: Callable[[Tensor], Tensor]
     rest: Callable[[Tensor], Tensor]
 
@@ -131,25 +131,26 @@ class Direction:
 
 @dataclass(frozen=True)
 class Recurrent(Structure):
-    """f(x_1 … x_L) = the last hidden state, or all of them, of layers of a recurrence (docs/recurrences.md)."""
+    """f(x_1 … x_L) = the last hidden state, or every one, of the layers of a recurrence (docs/recurrences.md)."""
 
     title: ClassVar[str] = "recurrence"
 
     kind: str
-    """The name of the step: "rnn", "gru", "lstm", which have compiled kernels, or another, run in torch operations."""
+    """The name of the step: "rnn", "gru" and "lstm" have compiled kernels; others run in torch operations."""
     step: Callable[[Tensor, Tensor, State], State]
-    """The next state, from the projected input and the projected hidden state (T, gates·H), and the state."""
+    """The function that gives the next state from W x_t and U h_{t−1}, (T, gates·H) each, and the state."""
     num_states: int
     num_apart: int
-    """The last gates whose bias for the hidden state stays with its product, as of the GRU's new gate, which multiplies
-    both; the other biases are added to the projected input once for each element."""
+    """The number of last gates whose hidden bias stays with the product U h, as the GRU's new gate multiplies both.
+
+    The other biases are added to the projected input, once per element."""
     layers: tuple[tuple[Direction, ...], ...]
     dropout: float
-    """The dropout of what goes from one layer to the next; 0 in evaluation."""
+    """The dropout between layers; 0 in evaluation."""
     per_position: bool
-    """True if f gives every position's hidden state, and not the last one."""
+    """True if f gives every position's hidden state, False if it gives the last one."""
     unrolled: bool
-    """True if f asks for plain operations, which can be differentiated any number of times."""
+    """True if f requires plain operations, which can be differentiated any number of times."""
 
     @property
     def case(self) -> tuple[Any, ...]:
@@ -166,17 +167,19 @@ class Recurrent(Structure):
 
 
 def recurrent(f: Callable[[Tensor], Tensor]) -> Recurrent:
-    """The recurrence that f is known to declare."""
+    """Returns the recurrence that f is known to declare."""
     declared = structure(f)
     assert isinstance(declared, Recurrent)  # an evaluator that applies has seen it
     return declared
 
 
 def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The projections (N, k, H) whose sum over positions is weight · [x_1, …, x_k] + bias, weight (H, k·d).
+    """Returns the projections (N, k, H) whose sum over positions is weight · [x_1, …, x_k] + bias, weight (H, k·d).
 
-    Or, of R networks that have as many elements each, one network's after the other's, weight (R, H, k·d), bias (R, H).
-    The second result is the weights (…, k·H, d) that make them of each element.
+    For R networks with equally many elements, weight is (R, H, k·d) and bias (R, H). The elements of the networks come
+    one network after the other.
+
+    The second result is the weights (…, k·H, d) that map elements to projections.
     """
     H, num_columns = weight.shape[-2:]
     stacked = weight
@@ -191,19 +194,19 @@ def project(k: int, elements: Tensor, weight: Tensor, bias: Tensor | None) -> tu
 
 
 def overridden(module: nn.Module, forward: Callable[..., Tensor]) -> bool:
-    """Returns True if the module has another forward than this one."""
+    """Returns True if the module has a forward other than this one."""
     return type(module).forward is not forward or "forward" in vars(module)
 
 
 def hooked(module: nn.Module) -> bool:
-    """Returns True if calling the module, or one within it, runs a hook."""
+    """Returns True if a call of the module, or of one within it, runs a hook."""
     return any(
         m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks for m in module.modules()
     )
 
 
 def mixes_or_draws(module: nn.Module) -> bool:
-    """Returns True if the module's output for a row now depends on the other rows, or on chance."""
+    """Returns True if the module's output for a row now depends on the other rows, or is random."""
     if isinstance(module, _BatchNorm):
         return module.training or module.running_mean is None
     dropout = getattr(module, "dropout", 0.0)  # of recurrences and of attention

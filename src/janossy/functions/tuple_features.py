@@ -1,4 +1,4 @@
-"""TupleFeatures: hand-made interactions of the elements of a row, for an MLP to read beside them."""
+"""TupleFeatures: hand-made interactions of a row's elements, which an MLP reads beside the elements."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -15,24 +15,26 @@ from janossy.functions.checks import check_rows, check_widths
 class TupleFeatures(nn.Module):
     """f(x_1 … x_k) = differences, products, equalities and distances of each pair x_i, x_j, i < j.
 
-    What a perceptron finds hard to make of two elements laid side by side: ``FeaturedMLP`` reads it
-    beside them. Columns are those of an element; each of these may name any of them:
+    A perceptron hardly learns these from two elements side by side. ``FeaturedMLP`` reads them beside the elements.
+    Each argument names columns of an element:
 
     Args:
         differences: u_c·(x_i − x_j)_c.
         absolute_differences: |u_c·(x_i − x_j)_c|.
         products: (x_i)_c·(x_j)_c.
-        equal: groups of columns, and of each 1 where x_i and x_j agree in all of them, else 0: a column of codes, or
-            those that a category was embedded in.
-        distances: groups of columns, and of each the Euclidean distance √Σ_c u_c²(x_i − x_j)_c².
-        units: u_c, what a difference in a column is multiplied by, such as the standard deviation that the column was
-            divided by; 1 where none is given.
-        periods: of columns that are angles, in units of u_c·x_c: a difference is wrapped into (−p/2, p/2]. With the
-            period 2π of an azimuth φ, and distances=[(η, φ)], that is ΔR.
+        equal: groups of columns. A group's feature is 1 if x_i and x_j agree in all its columns, else 0. A group is a
+            column of codes, or the columns that a category was embedded in.
+        distances: groups of columns. A group's feature is the Euclidean distance √Σ_c u_c²(x_i − x_j)_c².
+        units: the factors u_c of differences, 1 by default, such as the standard deviation that a column was divided
+            by.
+        periods: the periods p of columns that are angles, in units of u_c·x_c. A difference is wrapped into
+            (−p/2, p/2]. With the period 2π of an azimuth φ, and distances=[(η, φ)], the feature is ΔR.
 
-    Shapes: (T, k, in_features) -> (T, out_features), out_features for each of the k(k − 1)/2 pairs in turn.
-    Raises: TypeError or ValueError for sizes that are not integers >= 1, columns that an element does not have, or
-        units and periods that are not positive numbers; ValueError for rows that are not (T, k, in_features).
+    Shapes: (T, k, in_features) -> (T, out_features): the features of each of the k(k − 1)/2 pairs in turn.
+    Raises:
+        TypeError: for sizes or columns that are not integers, or units and periods that are not numbers.
+        ValueError: for sizes below 1, columns that an element does not have, or units and periods that are not
+            positive. For rows that are not (T, k, in_features) in floating point.
 
     Example:
         >>> ring = TupleFeatures(2, in_features=1, differences=[0], periods={0: 12})
@@ -71,7 +73,7 @@ class TupleFeatures(nn.Module):
         self.out_features = comb(k, 2) * each
         in_groups = sum(map(len, (*self.equal, *self.distances)))
         self.numbers_kept = 4 * comb(k, 2) * (len(self._wanted) + each + in_groups)
-        """An upper estimate of what a row keeps for backward: differences, factors, turns, and what is chosen."""
+        """An upper estimate of the numbers kept per row for backward."""
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)
@@ -83,7 +85,7 @@ class TupleFeatures(nn.Module):
         return torch.cat([x.new_zeros(len(x), 0), *(feature for pair in pairs for feature in pair)], dim=1)
 
     def _of_pair(self, a: Tensor, b: Tensor) -> list[Tensor]:
-        """The features of elements (T, d) and (T, d), some columns each."""
+        """Returns the features of elements (T, d) and (T, d), as tensors of some columns each."""
         difference = (a[:, self._wanted] - b[:, self._wanted]) * self._factors(a)
         if self.periods:
             difference = self._wrapped(difference)
@@ -106,7 +108,7 @@ class TupleFeatures(nn.Module):
         return like.new_tensor([self.units.get(column, 1.0) for column in self._wanted])
 
     def _wrapped(self, difference: Tensor) -> Tensor:
-        """Less a whole number of periods; columns without one stay as they are."""
+        """Subtracts a whole number of periods; columns without a period stay as they are."""
         periods = difference.new_tensor([self.periods.get(column, inf) for column in self._wanted])
         turns = torch.ceil(difference / periods - 0.5)
         return difference - torch.where(periods.isinf(), 0, turns * periods)
@@ -125,7 +127,7 @@ class TupleFeatures(nn.Module):
         return tuple(self._columns(f"each of {name}", group) for group in groups)
 
     def _numbers(self, name: str, numbers: Any) -> dict[int, float]:
-        expected = f"TupleFeatures expects {name} as a dict of positive numbers, one a column"
+        expected = f"TupleFeatures expects {name} as a dict of positive numbers, one per column"
         if numbers is None:
             return {}
         if not isinstance(numbers, Mapping):

@@ -1,19 +1,19 @@
-"""TupleFunction: a function of k elements, whose k may be left to the orderings."""
+"""TupleFunction: a function of k elements that may take k from the orderings."""
 
 from torch import nn
 
 
 class TupleFunction(nn.Module):
-    """A function of rows of k elements. Without a k it takes that of the orderings it is pooled over.
+    """A function of rows of k elements. If k is not given, it is taken from the orderings that f is pooled over.
 
-    A subclass whose k may be missing makes its weights in ``build``, once k is known.
+    A subclass makes its weights in ``build``, once k is known.
     """
 
     k: int
-    """None until it is known."""
+    """The number of elements of a row; None until it is known."""
 
     def take_k(self, k: int) -> None:
-        """Takes k from the orderings, and makes the weights, if k was not given; otherwise changes nothing."""
+        """Sets k and makes the weights if k was not given; otherwise does nothing."""
         if self.k is None:
             self.k = k
             self.build(k)

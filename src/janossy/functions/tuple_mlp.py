@@ -15,22 +15,26 @@ from janossy.functions.tuple_function import TupleFunction
 
 
 class TupleMLP(TupleFunction, StatesItsMeaning):
-    """f(x_1 … x_k) = MLP([x_1, …, x_k]): a perceptron on k elements laid side by side (Section 2.2).
-
-    ``hidden_features`` is one width or several. Without ``out_features`` f returns its last hidden activations, as
-    the paper's does; with it, a linear layer follows. ``activation`` is one of tanh, sigmoid, relu, gelu (exact),
-    silu, softplus, sine, cosine, erf.
+    """f(x_1 … x_k) = MLP([x_1, …, x_k]): a multilayer perceptron on k elements side by side (Section 2.2).
 
     Args:
-        k: the elements of a row. Without it f takes that of the orderings when it is pooled, and has no weights before.
+        k: the number of elements of a row. Without it, f takes k from the orderings that it is pooled over, and has no
+            weights before.
+        in_features: the width of an element.
+        hidden_features: one width or several.
+        out_features: the width of a linear layer at the end. Without it f returns its last hidden activations, as in
+            the paper.
+        activation: one of tanh, sigmoid, relu, gelu (exact), silu, softplus, sine, cosine, erf.
         dropout: the probability with which each hidden activation is dropped in training. Evaluators that average
             activations, such as ``"spectral"``, then apply in evaluation only.
         norm: "layer" for an ``nn.LayerNorm`` of each hidden layer's activations, or None.
-        device, dtype: of the weights, as in ``nn.Linear``.
+        device, dtype: the device and dtype of the weights, as in ``nn.Linear``.
 
     Shapes: (T, k, in_features) -> (T, out_features), or (T, last hidden width).
-    Raises: TypeError or ValueError for an unknown activation, widths that are not integers >= 1, or rows that are not
-        (T, k, in_features) or in another dtype than the weights; RuntimeError for the state of another k or activation.
+    Raises:
+        TypeError: for widths or a dropout of another type, or rows that are not a tensor.
+        ValueError: for an unknown activation or norm, widths below 1, or rows of another shape or dtype.
+        RuntimeError: when a state of another k or activation is loaded.
 
     Example:
         >>> TupleMLP(2, in_features=3, hidden_features=(16, 8))(torch.zeros(5, 2, 3)).shape
@@ -95,7 +99,7 @@ class TupleMLP(TupleFunction, StatesItsMeaning):
         return self._rest(ACTIVATIONS[self.activation](self.hidden[0](x.flatten(1))))
 
     def structure(self) -> Additive | None:
-        """The first layer as a sum over positions; None if code that was put into it would then not run.
+        """Returns the first layer as a sum over positions; None if evaluators would then skip code of the user.
 
         Such code is a forward of a subclass, a hook, or a first layer that is more than ``nn.Linear``.
         """
@@ -116,29 +120,29 @@ class TupleMLP(TupleFunction, StatesItsMeaning):
         return {"k": self.k, "activation": self.activation}
 
     def _project(self, first: nn.Linear, elements: Tensor) -> Tensor:
-        """The projections of each element, (N, d) -> (N, k, H)."""
+        """Returns the projections of each element, (N, d) -> (N, k, H)."""
         check_elements(self, elements)
         check_dtype(self, elements, first.weight)
         return project(self.k, elements, first.weight, first.bias)[0]
 
     def _rest(self, x: Tensor) -> Tensor:
-        """Applies what follows the first activation."""
+        """Applies the layers behind the first activation."""
         x = self._after(0, x)
         for i, layer in enumerate(list(self.hidden)[1:], 1):
             x = self._after(i, ACTIVATIONS[self.activation](layer(x)))
         return x if self.output is None else self.output(x)
 
     def _after(self, i: int, x: Tensor) -> Tensor:
-        """Applies what follows the activations of hidden layer i."""
+        """Applies the norm and the dropout of hidden layer i to its activations."""
         x = x if self.norm is None else self.norms[i](x)
         return nn.functional.dropout(x, self.dropout, self.training) if self.dropout else x
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {
             "k": self.k,
             "in_features": self.in_features,
-            "hidden_features": [getattr(layer, "out_features", 1) for layer in self.hidden],  # 1: a user's own
+            "hidden_features": [getattr(layer, "out_features", 1) for layer in self.hidden],  # 1 for a user's layer
             "out_features": None if self.output is None else self.output.out_features,
             "activation": self.activation,
             "dropout": self.dropout,

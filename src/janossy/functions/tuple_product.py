@@ -1,4 +1,4 @@
-"""TupleProduct: a sum of products of one network a position."""
+"""TupleProduct: a sum of products of one network per position."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -13,27 +13,33 @@ from janossy.functions.weights import draw_anew
 
 
 class TupleProduct(TupleFunction):
-    """f(x_1 … x_k) = Σ_r v_r Π_j g_{j,r}(x_j) + v_0: products of one network a position, ``rank`` of them.
+    """f(x_1 … x_k) = Σ_r v_r Π_j g_{j,r}(x_j) + v_0: ``rank`` products of one network per position.
 
-    It contains the product Π_j x_j with which the paper proves that k-ary functions are more than (k−1)-ary ones
-    (Theorem 2.1), approximates any continuous function of k elements as the rank grows, and its exact average over
-    tuples takes time linear in n for every k (the evaluator ``permanent``).
+    - It contains the product Π_j x_j with which the paper proves that k-ary functions are more than (k−1)-ary ones
+      (Theorem 2.1).
+    - It approximates any continuous function of k elements as the rank grows.
+    - Its exact average over tuples takes time linear in n for every k (the evaluator ``permanent``).
 
-    Without ``out_features`` f returns its products themselves; with it, the linear layer ``output`` (v) follows.
-    Without ``g`` each g_j is linear, and starts with bias 1 and weights of variance 1/(k·in_features): for independent
-    features of variance 1 a product's mean is then 1 and its second moment (1 + 1/k)^k, between 2 and e for every k.
+    Without ``g`` each g_j is linear. It starts with bias 1 and weights of variance 1/(k·in_features). For independent
+    features of variance 1, a product's mean is then 1. Its second moment is (1 + 1/k)^k, between 2 and e for every k.
     With factors of mean 0, averages over the tuples of n elements would start at about n^(−k/2).
 
     Args:
-        k: the elements of a row. Without it f takes that of the orderings when it is pooled, and has no weights before.
-        g: the networks, (N, in_features) -> (N, rank): a sequence of k modules, or a callable that makes one for each
-            j = 0 … k − 1. They must treat each row alone. Evaluators apply them once to each element, forward to each
-            position of each row; so a hook on g_j sees other batches, and while one drops out or normalises over its
-            batch, f declares no structure.
+        k: the number of elements of a row. Without it, f takes k from the orderings that it is pooled over, and has no
+            weights before.
+        in_features: the width of an element.
+        rank: the number of products.
+        out_features: the width of the linear layer ``output`` (v). Without it f returns its products.
+        g: a sequence of k networks (N, in_features) -> (N, rank), or a callable that makes one per
+            j = 0 … k − 1. They must treat each row by itself. Evaluators apply them once per element, and ``forward``
+            once per position of each row, so a hook on g_j gets other batches. f declares no structure while a g_j
+            applies dropout or normalises over its batch.
 
     Shapes: (T, k, in_features) -> (T, out_features), or (T, rank).
-    Raises: TypeError for sizes that are no integers; ValueError for k, in_features, rank or out_features below 1, for a
-        g that is not k modules, for rows that are not (T, k, in_features), or for a g_j that does not return (N, rank).
+    Raises:
+        TypeError: for sizes that are not integers, or rows that are not a tensor.
+        ValueError: for k, in_features, rank or out_features below 1, or a g that is not k modules. For rows that are
+            not (T, k, in_features), or a g_j that does not return (N, rank).
 
     Example:
         >>> TupleProduct(2, in_features=3, rank=16, out_features=1)(torch.zeros(5, 2, 3)).shape
@@ -91,7 +97,7 @@ class TupleProduct(TupleFunction):
 
     def forward(self, x: Tensor) -> Tensor:
         check_rows(self, x)
-        if isinstance(self.g[0], nn.Linear):  # others may take another dtype than their weights'
+        if isinstance(self.g[0], nn.Linear):  # other modules may take a dtype other than their weights'
             check_dtype(self, x)
         product = self._factor(0, x[:, 0])
         for j in range(1, self.k):
@@ -99,9 +105,10 @@ class TupleProduct(TupleFunction):
         return self._rest(product)
 
     def structure(self) -> Product | None:
-        """The factors and what follows them; None if code that was put into them would then not run, or run otherwise.
+        """Returns the factors and the layer behind them; None if evaluators would then skip code of the user.
 
-        That is a forward of a subclass's, a hook on f or on ``output``, or dropout and batch norm within g in training.
+        Such code is a forward of a subclass, or a hook on f or on ``output``. The result is also None while g applies
+        dropout or batch norm in training, which evaluators would run on other batches.
         """
         if self.k is None or overridden(self, TupleProduct.forward) or _has_hooks(self):
             return None
@@ -112,12 +119,12 @@ class TupleProduct(TupleFunction):
         return Product(self.k, self.rank, self._factors, self._rest)
 
     def _factors(self, elements: Tensor) -> Tensor:
-        """Every g_j of each element, (N, d) -> (N, k, R)."""
+        """Returns every g_j of each element, (N, d) -> (N, k, R)."""
         check_elements(self, elements)
         return torch.stack([self._factor(j, elements) for j in range(self.k)], dim=1)
 
     def _factor(self, j: int, x: Tensor) -> Tensor:
-        """g_j of each element, (N, d) -> (N, R)."""
+        """Returns g_j of each element, (N, d) -> (N, R)."""
         z = self.g[j](x)
         if z.shape != (x.shape[0], self.rank):
             raise ValueError(
@@ -130,7 +137,7 @@ class TupleProduct(TupleFunction):
         return products if self.output is None else self.output(products)
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {
             "k": self.k,
             "in_features": self.in_features,
@@ -156,6 +163,6 @@ class _AboutOne(nn.Linear):
 
 
 def _has_hooks(module: nn.Module) -> bool:
-    """Returns True if calling the module runs a hook of its own, whatever the modules within it have."""
+    """Returns True if a call of the module runs one of its own hooks, whatever the modules within it have."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks)

@@ -1,10 +1,10 @@
-"""The weights of modules that are made of others."""
+"""The initial weights of modules that contain other modules."""
 
 from torch import nn
 
 
 def draw_anew(module: nn.Module) -> None:
-    """Draws the weights within a module anew, each by the ``reset_parameters`` that is nearest above it."""
+    """Draws the weights within a module anew, each by the nearest ``reset_parameters`` above it."""
     for part in module.children():
         reset = getattr(part, "reset_parameters", None)
         if callable(reset):

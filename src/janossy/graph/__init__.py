@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 LATE = {"JanossyAggregation": "aggregation", "JanossySAGEConv": "conv", "neighbour_keys": "centrality"}
-"""The names that import torch_geometric, which takes seconds, and networkx; the others do without."""
+"""The names that import torch_geometric, which takes seconds, and networkx. The other names do not."""
 
 
 def __getattr__(name: str) -> Any:

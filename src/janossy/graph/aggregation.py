@@ -1,4 +1,4 @@
-"""JanossyAggregation: Janossy pooling of neighbourhoods, as torch_geometric's layers take it."""
+"""JanossyAggregation: Janossy pooling of neighbourhoods, for torch_geometric's layers."""
 
 from typing import cast
 
@@ -20,40 +20,43 @@ except ImportError as error:
     raise ImportError("janossy.graph needs torch_geometric: pip install janossy[graph]") from error
 
 AVERAGES = ("mean", "logmeanexp")
-"""The reductions whose result has the same scale however many permutations there are."""
+"""The reductions whose scale does not depend on the number of permutations."""
 
 
 class JanossyAggregation(Aggregation):
-    """f̄(h) = the mean of f(h_π) over orderings π of each neighbourhood h (Eq. 3): for any ``MessagePassing``.
+    """f̄(h) = the mean of f(h_π) over orderings π of each neighbourhood h (Eq. 3), for any ``MessagePassing``.
 
-    In place of ``aggr="lstm"``: ``SAGEConv(d, c, aggr=JanossyAggregation(LSTM(d, d)))``. Nothing is padded, so a
-    neighbourhood's result does not depend on the others in its batch, and index need not be sorted.
+    It replaces ``aggr="lstm"``: ``SAGEConv(d, c, aggr=JanossyAggregation(LSTM(d, d)))``. Nothing is padded, so a
+    neighbourhood's result does not depend on the others in its batch. The index need not be sorted.
 
     Args:
-        f: WHAT is applied to a sequence: any module mapping rows (T, L, d) to (T, c). ``SAGEConv(d, …)`` wants c = d.
+        f: the function of a sequence: any module mapping rows (T, L, d) to (T, c). ``SAGEConv(d, …)`` needs c = d.
         num_permutations: the random permutations of each neighbourhood, drawn anew at every call (π-SGD).
-        num_permutations_eval: as many in evaluation mode instead. This averages within the layer; the paper averages
-            the outputs of several forward passes (Remark 2.2).
-        orderings: WHICH sequences are averaged instead: ``Tuples(2)``, ``Canonical()``, ``Sampled(8, seed=0)``, ….
-        orderings_eval: those in evaluation mode, such as ``Sampled(20, seed=0)`` for predictions that do not change
-            from call to call, beside random training; ``num_permutations_eval=m`` is short for ``Sampled(m)``.
-        evaluate: HOW, as for ``JanossyPooling``.
+        num_permutations_eval: the number in evaluation mode, if another. This averages within the layer. The paper
+            averages the outputs of several forward passes (Remark 2.2).
+        orderings: orderings to average instead: ``Tuples(2)``, ``Canonical()``, ``Sampled(8, seed=0)``, ….
+        orderings_eval: the orderings in evaluation mode. ``Sampled(20, seed=0)`` gives predictions that do not change
+            from call to call, after random training. ``num_permutations_eval=m`` is short for ``Sampled(m)``.
+        evaluate: the evaluator, as for ``JanossyPooling``.
         reduce: "mean", "sum", "max" or "logmeanexp".
 
-    ``reset_parameters``, which layers call as they are built, draws f's weights anew by its own ``reset_parameters``
-    or, failing that, its submodules'. Load trained weights afterwards.
+    Layers call ``reset_parameters`` when they are built. It draws f's weights anew, by the ``reset_parameters`` of f or
+    of its submodules. Load trained weights afterwards.
 
-    Inside a model under ``torch.compile`` it runs as without (a graph break): compiling would specialise on the sizes
+    Inside a model under ``torch.compile`` it is not compiled (a graph break). Compiling would specialise on the sizes
     of the neighbourhoods, anew for each batch. The layers around it are compiled.
 
-    Shapes: x (N, d), and index (N,) or ptr (B + 1,) -> (B, c), B = dim_size or max(index) + 1. ptr is taken if both
-        are given; max_num_elements, the room that padding would need, is not. Messages of several heads,
-        (N, heads, d) -> (B, heads, c), are pooled head by head, by the same f; ``dim`` says which dimension holds the
-        N elements (the last but one, or 0).
+    Shapes: x (N, d), and index (N,) or ptr (B + 1,) -> (B, c), B = dim_size or max(index) + 1. If both are given, ptr
+        is used. max_num_elements, the room that padding would need, is not used. Messages of several heads,
+        (N, heads, d) -> (B, heads, c), are pooled head by head, by the same f. ``dim`` is the dimension of the N
+        elements (the last but one, or 0).
     Invariance: unbiased for the mean over all permutations; that of ``orderings``, if given. An empty neighbourhood
         gives 0, or, under orderings of k elements, f(0, …, 0).
-    Raises: ImportError, on import, without torch_geometric; ValueError for orderings beside numbers of permutations, a
-        reduce whose scale would differ in evaluation mode, an x of fewer dimensions, or an index outside of dim_size.
+    Raises:
+        ImportError: on import, without torch_geometric.
+        ValueError: for orderings beside numbers of permutations, or a reduce whose scale would differ in evaluation
+            mode.
+        ValueError: for an x of fewer dimensions, or an index outside dim_size.
 
     Example:
         >>> aggregation = JanossyAggregation(GRU(4, 16), num_permutations=2)
@@ -81,7 +84,7 @@ class JanossyAggregation(Aggregation):
             )
         if reduce is None:
             raise ValueError(
-                "JanossyAggregation expects a reduce, as it gives one vector a neighbourhood; got reduce=None. "
+                "JanossyAggregation expects a reduce, as it gives one vector per neighbourhood; got reduce=None. "
                 "Choose a reduce."
             )
         check_integer("JanossyAggregation", "num_permutations", num_permutations, 1)
@@ -127,12 +130,12 @@ class JanossyAggregation(Aggregation):
         sets = _neighbourhoods(elements, index, ptr, dim_size)
         pooled = self.pooling(_each_head(sets), orderings=None if self.training else self.orderings_eval)
         heads = elements.shape[1:-1]
-        # PyG's layers view what they get.
+        # PyG's layers call view on the result, so it must be contiguous.
         return cast(Tensor, pooled.view(*heads, len(sets), pooled.shape[-1]).movedim(len(heads), dim).contiguous())
 
     @torch.compiler.disable(reason="the sizes of the neighbourhoods would be compiled anew for each batch")  # type: ignore[untyped-decorator, unused-ignore]
     def read(self, x: Tensor, sources: Tensor, targets: Tensor, dim_size: int) -> Tensor:
-        """A call's result for the elements x[sources] (E, d) and index ``targets``, each row of x projected once.
+        """Returns the result of a call with x[sources] (E, d) and index ``targets``, projecting each row of x once.
 
         Shapes: x (V, d), sources and targets (E,) -> (dim_size, c).
         """
@@ -162,7 +165,7 @@ def _neighbourhoods(x: Tensor, index: Tensor | None, ptr: Tensor | None, dim_siz
 
 
 def _each_head(sets: Ragged) -> Ragged:
-    """Sets of elements (*heads, d) as sets of elements (d,), those of the first head before those of the second."""
+    """Returns sets of elements (*heads, d) as sets of elements (d,), one head's sets after the other's."""
     if sets.values.dim() == 2:
         return sets
     values = sets.values.movedim(0, -2)

@@ -1,4 +1,4 @@
-"""Keys by which a vertex's neighbours are ordered: their degree, PageRank, personalised PageRank, betweenness."""
+"""Keys by which a vertex's neighbours are ordered: degree, PageRank, personalised PageRank, betweenness."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -15,21 +15,21 @@ DAMPING = 0.85
 """The probability of following an edge (Page et al., 1999)."""
 
 STEPS = 150
-"""The number of power iterations, each of which leaves at most DAMPING of the error: 3e-11 in all."""
+"""The number of power iterations, each of which multiplies the error by DAMPING at most: 3e-11 in all."""
 
 CENTRES = 256
-"""The centres whose personalised PageRanks are computed together, each of which takes one number per vertex."""
+"""The centres whose personalised PageRanks are computed together, with one number per centre and vertex."""
 
 
 def neighbour_keys(graph: Neighbourhoods, centrality: str | Sequence[str]) -> Tensor:
-    """Numbers to sort each vertex's neighbours by, from the most central to the least: minus their centralities.
+    """Returns keys to sort each vertex's neighbours from the most to the least central: minus their centralities.
 
-    - "degree": the edges that end at the neighbour.
-    - "pagerank": of the walk that follows edges source -> target (damping 0.85).
-    - "personalised_pagerank": of the walk that begins anew at the centre, whose neighbour it is: the order of Moore &
-      Neville (AAAI 2017).
-    - "betweenness": of shortest paths, parallel edges taken once (Brandes, 2001): an order of PATCHY-SAN (Niepert,
-      Ahmed & Kutzkov, ICML 2016).
+    - "degree": the number of edges that end at the neighbour.
+    - "pagerank": the PageRank of the walk along edges source -> target (damping 0.85).
+    - "personalised_pagerank": the PageRank of the walk that restarts at the centre, the vertex whose neighbours are
+      sorted. It is the order of Moore & Neville (AAAI 2017).
+    - "betweenness": the share of shortest paths, with parallel edges taken once (Brandes, 2001). It is an order of
+      PATCHY-SAN (Niepert, Ahmed & Kutzkov, ICML 2016).
 
     Compute them once for a graph, and look them up for a batch::
 
@@ -38,15 +38,15 @@ def neighbour_keys(graph: Neighbourhoods, centrality: str | Sequence[str]) -> Te
         sets = edges.with_values(x[graph.neighbours[edges.values]])
         pooled = JanossyPooling(f, Canonical(key=(0, 1)))(sets, keys=edges.with_values(keys[edges.values]))
 
-    Neighbours of equal keys come in the order of the edges: ``explain`` says where they are, and further columns, such
-    as the neighbours' features, or their numbers, order them.
+    Neighbours of equal keys come in the order of the edges, and ``explain`` reports them. Further columns, such as the
+    neighbours' features or numbers, order them.
 
-    Shapes: a graph of V vertices and E edges -> (E, j), float64, on the graph's device; row e is of
+    Shapes: a graph of V vertices and E edges -> (E, j), float64, on the graph's device. Row e is the key of
         graph.neighbours[e], seen from the vertex at which edge e ends.
     Invariance: to the numbers of vertices and the order of edges, beyond rounding (1e-10).
     Cost: degree O(E); pagerank 150·E; personalised_pagerank 150·V·E; betweenness V·E in Python (networkx), half a
         minute for Cora's 2,708 vertices.
-    Raises: TypeError for what is no graph or no name; ValueError for an unknown name, or none.
+    Raises: TypeError unless the arguments are a graph and names; ValueError for an unknown name, or no names.
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
@@ -90,7 +90,7 @@ def _personalised_pagerank(edges: csr_matrix, neighbours: np.ndarray) -> np.ndar
 
 
 def _stationary(edges: csr_matrix, starts: np.ndarray) -> np.ndarray:
-    """The distribution (V, c) of walks that begin anew by ``starts`` (V, c), and where no edge leads on."""
+    """Returns the distribution (V, c) of walks that restart by ``starts`` (V, c), also where no edge leads on."""
     leaving = np.asarray(edges.sum(0)).ravel()
     step = edges @ diags(1 / np.maximum(leaving, 1))
     ends = leaving == 0

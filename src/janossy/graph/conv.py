@@ -1,4 +1,4 @@
-"""JanossySAGEConv: torch_geometric's SAGEConv, projecting what f reads once a vertex and not once an edge."""
+"""JanossySAGEConv: torch_geometric's SAGEConv with f's inputs projected once per vertex and not once per edge."""
 
 from typing import Any, cast
 
@@ -12,23 +12,24 @@ from janossy.graph.aggregation import JanossyAggregation
 
 
 class JanossySAGEConv(SAGEConv):
-    """W_1 x_v + W_2 f̄(neighbours of v): ``SAGEConv`` of a ``JanossyAggregation``, the same numbers in half of the time.
+    """W_1 x_v + W_2 f̄(neighbours of v): ``SAGEConv`` of a ``JanossyAggregation``, with equal results in half the time.
 
-    ``SAGEConv`` copies a vertex's features to each edge that starts at it, and f's first projection, half of a
-    recurrence's arithmetic or more, is made of every copy. Here ``JanossyAggregation`` reads the vertices where they
-    are, and each is projected once. Parameters, their names and initial values, draws of permutations and results
-    (up to rounding) are those of ``SAGEConv`` of the same arguments, whose ``state_dict`` it takes.
+    ``SAGEConv`` copies a vertex's features to each edge that starts at it. f's first projection, half of a recurrence's
+    arithmetic or more, is then computed for every copy. Here ``JanossyAggregation`` reads the vertices directly, and
+    each is projected once. Parameters, their names and initial values, permutations and results (up to rounding) are
+    those of ``SAGEConv`` with the same arguments. Its ``state_dict`` loads.
 
-    Args: as ``SAGEConv``; ``aggr`` is a ``JanossyAggregation``, or a list of aggregations with one among them. The
+    Args: as ``SAGEConv``. ``aggr`` is a ``JanossyAggregation``, or a list of aggregations with one among them. The
         others get the copies.
 
-    Whatever is more than edges (2, E) of vertices (V, d), E >= 2 V, goes by ``SAGEConv``'s way: an ``EdgeIndex``, a
-    sparse matrix, ``flow="target_to_source"``, a part of the layer that is hooked, explained, or overridden.
+    The layer computes as ``SAGEConv`` does unless its input is edges (2, E) of vertices (V, d), with E >= 2 V. That
+    holds for an ``EdgeIndex``, a sparse matrix or ``flow="target_to_source"``. It also holds if a part of the layer is
+    hooked, explained or overridden.
 
-    Shapes: x (V, in_channels), or those of sources and of targets (S, d_1), (V, d_2); edge_index (2, E), in any order
+    Shapes: x (V, in_channels), or sources (S, d_1) and targets (V, d_2); edge_index (2, E), in any order
         -> (V, out_channels).
-    Invariance: as ``JanossyAggregation``'s.
-    Raises: what ``SAGEConv`` raises.
+    Invariance: that of ``JanossyAggregation``.
+    Raises: as ``SAGEConv``.
 
     Example:
         >>> conv = JanossySAGEConv(8, 16, aggr=["mean", JanossyAggregation(GRU(8, 8))])
@@ -45,7 +46,7 @@ class JanossySAGEConv(SAGEConv):
         x, of_targets = given["x"]
         num_targets = 0 if of_targets is None else len(of_targets)
         if not self._reads_in_place(x, num_targets, edge_index, size):
-            # SAGEConv's own may be generated.
+            # SAGEConv's own method may be generated code.
             return cast(Tensor, MessagePassing.propagate(self, edge_index, size=size, **given))
         sources, targets = edge_index
         aggregation = self.aggr_module
@@ -81,7 +82,7 @@ class JanossySAGEConv(SAGEConv):
         )
 
     def _does_more(self) -> bool:
-        """Returns True if propagating does more than aggregate the neighbours' features."""
+        """Returns True if propagation does more than aggregate the neighbours' features."""
         aggregation = self.aggr_module
         parts: list[Aggregation] = (
             list(aggregation.aggrs) if isinstance(aggregation, MultiAggregation) else [aggregation]

@@ -1,4 +1,4 @@
-"""GraphSAGE's layers: what a vertex reads of its neighbours, which have been drawn."""
+"""The layers of GraphSAGE: pooling of a vertex's sampled neighbours."""
 
 import warnings
 from dataclasses import replace
@@ -17,7 +17,7 @@ from janossy.sets import Ragged
 
 
 class MeanLayer(nn.Module):
-    """W [x_v, Σ_u x_u / n]: a vertex beside the mean of its n neighbours, which is 0 where it has none.
+    """W [x_v, Σ_u x_u / n]: a vertex beside the mean of its n neighbours, which is 0 without neighbours.
 
     Shapes: x (N, d), sets of B of positions in x, vertices (B,) -> (B, out_features).
     """
@@ -29,7 +29,7 @@ class MeanLayer(nn.Module):
     def forward(self, x: Tensor, sets: Ragged, vertices: Tensor) -> Tensor:
         own, others = self.linear.weight.chunk(2, dim=1)
         used, places = _used(x, sets.values)
-        # A mean and a linear map commute: the narrower of the two is what is averaged.
+        # A mean and a linear map commute, so the narrower side of the map is averaged.
         if x.layout != torch.strided or len(others) < x.shape[1]:
             mean = _bags(used @ others.T, places, sets, "mean")
         else:
@@ -48,7 +48,7 @@ class GCNLayer(nn.Module):
         self.linear = linear(in_features, out_features)
 
     def forward(self, x: Tensor, sets: Ragged, vertices: Tensor) -> Tensor:
-        # A mean and a linear map commute: the narrower of the two is what is summed.
+        # A mean and a linear map commute, so the narrower side of the map is summed.
         first = x.layout != torch.strided or self.linear.in_features > self.linear.out_features
         used, places = _used(x, torch.cat((vertices, sets.values)))
         own, others = places.split([len(vertices), len(sets.values)])
@@ -58,7 +58,7 @@ class GCNLayer(nn.Module):
 
 
 class PoolingLayer(nn.Module):
-    """[A x_v, B f̄(neighbours)], f̄ as ``GraphSAGE`` names them.
+    """[A x_v, B f̄(neighbours)], with the f̄ that ``GraphSAGE`` names.
 
     Shapes: x (N, d), sets of B of positions in x, vertices (B,) -> (B, hidden_features).
     """
@@ -74,7 +74,7 @@ class PoolingLayer(nn.Module):
 
 
 class InOrder(nn.Module):
-    """f(x_u_1, …, x_u_n) of each set as it stands: the evaluators' work on rows that have been drawn.
+    """f(x_u_1, …, x_u_n) of each set in its present order, by the evaluators for drawn rows.
 
     Shapes: x (N, d), sets of B of positions in x -> (B, c).
     """
@@ -96,7 +96,7 @@ class InOrder(nn.Module):
 
 
 class Largest(nn.Module):
-    """max_u relu(W x_u + b), or 0 of an empty set.
+    """max_u relu(W x_u + b), or 0 for an empty set.
 
     Shapes: x (N, d), sets of B of positions in x -> (B, out_features).
     """
@@ -142,7 +142,10 @@ def _pooling(aggregation: str, in_features: int, hidden_features: int, memory_bu
 
 
 def _used(x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of x that hold those at these positions, once each, and where; on CUDA as they come, rather than to wait."""
+    """Returns the rows of x at these positions, once each, and the place of each position among them.
+
+    On CUDA the rows may repeat, as finding the distinct ones would wait for the device.
+    """
     if x.is_cuda and x.layout == torch.strided:
         if len(x) <= len(positions):
             return x, positions
@@ -152,7 +155,10 @@ def _used(x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _rows(x: Tensor, positions: Tensor) -> Tensor:
-    """The rows of x at these positions; of a sparse x as CSR, of which Cora's take a tenth of the time in a product."""
+    """Returns the rows of x at these positions; rows of a sparse x as CSR.
+
+    A product with Cora's rows takes a tenth of the time as CSR.
+    """
     if x.layout == torch.strided:
         return x.index_select(0, positions)
     if len(positions) == 0:
@@ -167,12 +173,12 @@ def _dense(x: Tensor) -> Tensor:
 
 
 def _bags(x: Tensor, positions: Tensor, sets: Ragged, mode: str) -> Tensor:
-    """The sum or the maximum over each set of the rows of x at these positions, which are never gathered."""
+    """Returns the sum or the maximum over each set of the rows of x at these positions, without gathering them."""
     return nn.functional.embedding_bag(positions, x, sets.offsets, mode=mode, include_last_offset=True)
 
 
 def linear(in_features: int, out_features: int) -> nn.Linear:
-    """Without a bias, and with Xavier's initial weights."""
+    """Returns a linear layer without a bias, with Xavier's initial weights."""
     made = nn.Linear(in_features, out_features, bias=False)
     nn.init.xavier_uniform_(made.weight)
     return made

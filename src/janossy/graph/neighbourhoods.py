@@ -1,4 +1,4 @@
-"""The neighbourhoods of a graph's vertices as sets, whole or sampled, and what two layers read of them."""
+"""The neighbourhoods of a graph's vertices as sets, whole or sampled, and the reading order of two layers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class Neighbourhoods:
     Vertex v has ``neighbours[offsets[v] : offsets[v + 1]]``. Parallel edges and loops are kept as they are.
 
     Shapes: offsets (V + 1,), int64, from 0 up to E; neighbours (E,), int64, from 0 to V - 1.
-    Invariance: the order of a neighbourhood is that of its edges; ``sample`` draws another.
+    Invariance: the order of a neighbourhood is that of its edges. ``sample`` draws a random order.
     Raises: TypeError or ValueError if these are not the neighbourhoods of V vertices.
 
     Example:
@@ -44,10 +44,13 @@ class Neighbourhoods:
 
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int | None = None) -> "Neighbourhoods":
-        """The neighbourhoods of edges source -> target (2, E), in any order, as PyG has them.
+        """Builds the neighbourhoods of edges source -> target (2, E), in any order, as in PyG.
 
         A vertex's neighbours are the sources of the edges that end at it, in the order of the edges. ``num_nodes``
         defaults to the largest vertex + 1.
+
+        Raises: TypeError if the edges are not an integer tensor; ValueError for another shape, or vertices out of
+            range.
         """
         expected = "from_edge_index expects edges of shape (2, E), sources and targets"
         if not isinstance(edge_index, Tensor):
@@ -66,7 +69,7 @@ class Neighbourhoods:
         return cls(_bounds(degrees), sources[targets.argsort(stable=True)])
 
     def to(self, device: torch.device | str) -> "Neighbourhoods":
-        """The same graph on a device."""
+        """Returns the same graph on a device."""
         moved = object.__new__(Neighbourhoods)
         moved.offsets, moved.neighbours = self.offsets.to(device), self.neighbours.to(device)
         return moved
@@ -87,7 +90,7 @@ class Neighbourhoods:
         return f"Neighbourhoods({len(self)} vertices, {len(self.neighbours)} edges, {self.device})"
 
     def whole(self, vertices: Tensor) -> Ragged:
-        """All neighbours of each of these vertices, in the order of the edges.
+        """Returns all neighbours of each of these vertices, in the order of the edges.
 
         Shapes: vertices (B,) -> values (Σ degrees,), int64, of B sets.
         """
@@ -95,7 +98,9 @@ class Neighbourhoods:
         return edges.with_values(self.neighbours.index_select(0, edges.values))
 
     def edges(self, vertices: Tensor) -> Ragged:
-        """The places in ``neighbours`` of all edges that end at each of these vertices: where what is known of them is.
+        """Returns the places in ``neighbours`` of all edges that end at each of these vertices.
+
+        Use them to look up features of edges.
 
         Shapes: vertices (B,) -> values (Σ degrees,), int64, of B sets.
         """
@@ -104,19 +109,18 @@ class Neighbourhoods:
         return positions.with_values(positions.values + starts.index_select(0, owners))
 
     def sample(self, vertices: Tensor, k: int | None, generator: torch.Generator | None = None) -> Ragged:
-        """k neighbours of each of these vertices, drawn without replacement; all where there are no more; all if None.
+        """Draws k neighbours of each of these vertices without replacement; all if there are at most k, or k is None.
 
-        They come in uniformly random order: any k of a neighbourhood's edges, in any order, are equally likely (up to
-        degree / 2^62), so that a function reading them as they come is one of π-SGD. Vertices are drawn for
-        independently, also one that comes twice.
+        They come in uniformly random order. Any k of a neighbourhood's edges, in any order, are equally likely (up to
+        degree / 2^62). So a function that reads them in this order is trained by π-SGD. The draws for two vertices are
+        independent, also if a vertex comes twice.
 
         Shapes: vertices (B,) -> values (Σ min(k, degree),), int64, of B sets.
-        Cost: B·k²/2 additions, whatever the degrees; with None, a sort of Σ degrees numbers, which is less for a k in
+        Cost: B·k²/2 additions, whatever the degrees. With None, a sort of Σ degrees numbers, which is less for a k in
             the hundreds.
-        Raises: TypeError for an argument of another type; ValueError if k < 1, a vertex is not in the graph, or for a
-            generator of another device.
-
-        ``generator``: on the graph's device.
+        Raises:
+            TypeError: for an argument of another type.
+            ValueError: if k < 1, a vertex is not in the graph, or the generator is not on the graph's device.
         """
         check_integer("sample", "k", k, 1, "neighbours", optional=True)
         check_generator("sample", generator, self.device)
@@ -130,7 +134,7 @@ class Neighbourhoods:
         return self._at(chosen, drawn.index_select(0, chosen.values * len(degrees) + owners), starts, owners)
 
     def _at(self, like: Ragged, positions: Tensor, starts: Tensor, owners: Tensor) -> Ragged:
-        """The neighbours at these positions within neighbourhoods."""
+        """Returns the neighbours at these positions within neighbourhoods."""
         # index_select takes a quarter of indexing's time.
         return like.with_values(self.neighbours.index_select(0, positions + starts.index_select(0, owners)))
 
@@ -138,21 +142,21 @@ class Neighbourhoods:
         """Returns the beginnings of the vertices' neighbours, and their numbers."""
         _check_numbers(vertices, "Neighbourhoods", "vertices (B,)")
         _check_range(vertices, len(self), "Neighbourhoods expects vertices")
-        vertices = vertices.long()  # torch takes uint8 for a mask
+        vertices = vertices.long()  # torch would use uint8 as a mask
         starts = self.offsets[vertices]
         return starts, self.offsets[vertices + 1] - starts
 
 
 @dataclass(frozen=True)
 class TwoHops:
-    """The vertices that two layers of a graph network read, to give B vertices their outputs.
+    """The vertices that two layers of a graph network read for the outputs of B vertices.
 
-    Layer one gives the vertices ``inner`` their embeddings, from the features of ``first``; layer two reads these, by
-    their places in ``inner``.
+    Layer one computes the embeddings of the vertices ``inner`` from the features of ``first``. Layer two reads these
+    embeddings, by their places in ``inner``.
 
     Shapes:
         inner: (U,), vertices.
-        first: Ragged of U sets, the neighbours (vertices) of each of them.
+        first: Ragged of U sets, the neighbours (vertices) of each vertex of ``inner``.
         second: Ragged of B sets, the neighbours of each vertex of the batch, as places in ``inner``.
         targets: (B,), the vertices of the batch themselves, as places in ``inner``.
     """
@@ -163,7 +167,7 @@ class TwoHops:
     targets: Tensor
 
     def to(self, device: torch.device | str) -> "TwoHops":
-        """The same on a device; to CUDA without waiting for it."""
+        """Returns a copy on a device; to CUDA without waiting for it."""
         there = torch.device(device)
 
         def moved(sets: Ragged) -> Ragged:
@@ -173,17 +177,17 @@ class TwoHops:
 
     @classmethod
     def of_batch(cls, batch: Any, generator: torch.Generator | None = None) -> "TwoHops":
-        """Takes the sample of torch_geometric's ``NeighborLoader(data, num_neighbors=[k_2, k_1])``, in random order.
+        """Reads the sample of torch_geometric's ``NeighborLoader(data, num_neighbors=[k_2, k_1])``, in random order.
 
         ``model.of_hops(batch.x, TwoHops.of_batch(batch))`` are then a ``GraphSAGE``'s logits of the seeds, the first
-        batch.batch_size vertices. The loader samples for a vertex once: where ``two_hops`` draws k_1 neighbours of a
-        seed for layer one, this reads the same k_2 as in layer two.
+        batch.batch_size vertices. The loader samples once per vertex. So layer one reads the same k_2 neighbours of a
+        seed as layer two, and not k_1 others, as with ``two_hops``.
 
         Shapes: batch.edge_index (2, E), of places in the batch -> B = batch.batch_size sets in ``second``.
-        Raises: ValueError for what is no such batch.
+        Raises: ValueError if it is not such a batch.
 
-        ``generator``: of the orders, on the batch's device. For a GPU make it of the loader's batch, on the host, and
-        move it by ``to``: of a batch that is there already, every number of neighbours would be read back.
+        ``generator`` is the source of the orders, on the batch's device. For a GPU, build it from the loader's batch on
+        the host, and move it by ``to``. From a batch on the GPU, every number of neighbours would be read back.
         """
         edges, size = getattr(batch, "edge_index", None), getattr(batch, "batch_size", None)
         if edges is None or size is None:
@@ -205,11 +209,11 @@ def two_hops(
     resample: bool = False,
     generator: torch.Generator | None = None,
 ) -> TwoHops:
-    """k_2 neighbours of each vertex, and k_1 of each of these and of the vertices: the reading of GraphSAGE.
+    """Draws k_2 neighbours of each vertex, and k_1 neighbours of each of these and of the vertices, for GraphSAGE.
 
     A vertex whose embedding is used twice is embedded once, from one sample of its neighbours. With ``resample`` each
-    use has a sample of its own, as in the paper's code; ``inner`` then holds a vertex as often as it is used. Either
-    way every single embedding has the same distribution.
+    use has a separate sample, as in the paper's code. ``inner`` then holds a vertex as often as it is used. In both
+    cases every single embedding has the same distribution.
 
     Shapes: vertices (B,) -> U <= B·(1 + k_2) sets of at most k_1 neighbours, B sets of at most k_2; None for all.
     Cost: two calls of ``Neighbourhoods.sample``, and a sort of U numbers unless resample.
@@ -236,26 +240,27 @@ def two_hops(
 
 
 def _distinct(source: Source, sizes: Tensor, k: int) -> Tensor:
-    """For each size n, min(k, n) distinct numbers below n, as likely as any others in any order, (k, B).
+    """Returns min(k, n) distinct numbers below n per size n, all choices and orders equally likely, (k, B).
 
-    What stands behind the first n is of no meaning.
+    Entries behind the first n are meaningless.
     """
     left = sizes - torch.arange(k, device=sizes.device)[:, None]
-    # The j-th digit chooses among the n - j that are left.
+    # The j-th digit chooses among the remaining n - j numbers.
     return arrangements(source.bits(k, len(sizes)) % left.clamp(min=1))
 
 
 def _shuffled(positions: Ragged, owners: Tensor, source: Source) -> Tensor:
-    """The positions within each set, in uniformly random order."""
-    # The set above, noise below: integers, of which a large batch loses none. With 2^20 sets 41 bits are left, of which
-    # two of 10^5 elements of one set tie in a batch of 500, whose order is then not random.
+    """Returns the positions within each set, in uniformly random order."""
+    # The set's number is in the upper bits, noise in the lower ones: integers, so that a large batch loses no bits.
+    # With 2^20 sets 41 bits of noise are left. Two of 10^5 elements of one set then tie in a batch of 500, and their
+    # order is not random.
     num_bits = 62 - len(positions).bit_length()
     order = (owners * 2**num_bits + source.bits(len(owners)) % 2**num_bits).argsort()
     return positions.values.index_select(0, order)
 
 
 def _ragged_arange(sizes: Tensor) -> tuple[Ragged, Tensor]:
-    """The numbers below each size, and the set that each is of."""
+    """Returns the numbers below each size, and the set of each number."""
     on_host = sizes.tolist()
     offsets, total = _bounds(sizes), sum(on_host)
     owners = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes, output_size=total)
@@ -268,7 +273,7 @@ def _bounds(sizes: Tensor) -> Tensor:
 
 
 def check_graph(graph: Any, owner: str) -> None:
-    """Raise a TypeError unless these are ``Neighbourhoods``."""
+    """Raises a TypeError unless this is a ``Neighbourhoods``."""
     if not isinstance(graph, Neighbourhoods):
         raise TypeError(
             f"{owner} expects the Neighbourhoods of a graph; got {type(graph).__name__}. "

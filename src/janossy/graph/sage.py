@@ -17,36 +17,37 @@ MEANS = ("mean", "gcn")
 class GraphSAGE(nn.Module):
     """ρ(layer two(layer one(x))): the paper's classifier of vertices (Section 3.2; Hamilton et al., 2017).
 
-    A layer with H hidden units, of a vertex v with neighbours u_1 … u_n:
+    A layer with H hidden units, for a vertex v with neighbours u_1 … u_n:
 
-    - "lstm", "gru": [A x_v, B f(x_u_1, …, x_u_n)], f the last hidden state, of H units, after reading the neighbours
-      as they were drawn, which is in random order: π-SGD. A and B give H/2 each.
-    - "max": the same, f the maximum over the neighbours of relu(W x_u + b).
-    - "k2", "k3", …: the same, f the exact average of ``TupleMLP(k, d, H)`` over the injective k-tuples of neighbours,
-      by the fast paths: meant for whole neighbourhoods, k_1 = k_2 = None.
-    - "mean", the paper's k = 1 as its code has it: W [x_v, Σ x_u_j / n]. W gives H/2 units, in both layers.
+    - "lstm", "gru": [A x_v, B f(x_u_1, …, x_u_n)]. f is the last hidden state, of H units, after reading the neighbours
+      in random order, as they were drawn: π-SGD. A and B give H/2 units each.
+    - "max": as "lstm", but f is the maximum over the neighbours of relu(W x_u + b).
+    - "k2", "k3", …: as "lstm", but f is the exact average of ``TupleMLP(k, d, H)`` over the injective k-tuples of
+      neighbours, by the fast paths. They are meant for whole neighbourhoods, k_1 = k_2 = None.
+    - "mean", the paper's k = 1 as in its code: W [x_v, Σ x_u_j / n]. W gives H/2 units, in both layers.
     - "gcn": A (x_v + Σ x_u_j) / (1 + n), as in a GCN. A gives H units, in layer two H/2. It has as many parameters as
       "mean", and is worse on Cora and PubMed.
 
-    ReLU follows layer one and, of "mean" and "gcn", layer two; the others' layer two is scaled to norm 1. ρ is linear.
-    Linear maps have no bias, and Xavier's initial weights. Without neighbours f is 0, and of k-tuples f(0, …, 0).
+    ReLU follows layer one, and layer two of "mean" and "gcn". Layer two of the others is scaled to norm 1. ρ is linear.
+    Linear maps have no bias, and Xavier's initial weights. Without neighbours f is 0, or f(0, …, 0) for k-tuples.
 
     Args:
-        in_features: d.
-        num_classes: c.
+        in_features: d, the width of the features.
+        num_classes: c, the number of classes.
         aggregation: "mean", "gcn", "max", "lstm", "gru", or "k" and a number.
         hidden_features: H, even.
-        memory_budget: the bytes that a layer's recurrence may keep for backward; with more to read it goes in chunks,
-            and computes each again in backward, which takes a quarter more time.
+        memory_budget: the bytes that a layer's recurrence may keep for backward. If it needs more, it runs in chunks
+            that are computed again in backward, which takes a quarter more time.
 
     Shapes: x (V, d), dense or sparse, vertices (B,) -> logits (B, c).
-    Invariance: of whole neighbourhoods, all but "lstm" and "gru" are exact under the order of the edges. These
-        are one draw: average the probabilities of several calls (Remark 2.2).
-    Cost: a vertex's features are projected once, in however many neighbourhoods it is; by k-tuples, once in each. Of
-        sparse features (Cora's, PubMed's), only what is not zero is multiplied.
-    Raises: TypeError for an argument of another type; ValueError for an unknown aggregation, widths below 1, an odd
-        hidden_features, features that are not (V, d) or in another dtype than the weights, or for what ``two_hops``
-        refuses.
+    Invariance: with whole neighbourhoods, all but "lstm" and "gru" are exact under the order of the edges. "lstm" and
+        "gru" give one draw: average the probabilities of several calls (Remark 2.2).
+    Cost: a vertex's features are projected once, in however many neighbourhoods it is; by k-tuples, once in each. For
+        sparse features (Cora's, PubMed's), only nonzero entries are multiplied.
+    Raises:
+        TypeError: for an argument of another type.
+        ValueError: for an unknown aggregation, widths below 1, or an odd hidden_features.
+        ValueError: for features that are not (V, d) or in another dtype than the weights, or as ``two_hops``.
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))
@@ -97,7 +98,7 @@ class GraphSAGE(nn.Module):
         resample: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The logits of these vertices, from k_1 and k_2 neighbours, None for all, drawn as by ``two_hops``."""
+        """Returns the logits of these vertices, from k_1 and k_2 neighbours drawn by ``two_hops``; None for all."""
         check_graph(graph, "GraphSAGE")
         expected = f"GraphSAGE expects features of shape ({len(graph)}, {self.in_features}), a row for each vertex"
         if not isinstance(x, Tensor):
@@ -111,7 +112,7 @@ class GraphSAGE(nn.Module):
         return self.of_hops(x, two_hops(graph, vertices, k_1=k_1, k_2=k_2, resample=resample, generator=generator))
 
     def of_hops(self, x: Tensor, hops: TwoHops) -> Tensor:
-        """The logits (B, c) from neighbours that have been drawn.
+        """Returns the logits (B, c) from drawn neighbours.
 
         Raises: ValueError for features on another device than the neighbours.
         """

@@ -1,4 +1,4 @@
-"""Predicting: means over permutations and their error bars, ways to less variance, questions to a trained network."""
+"""Prediction: means over permutations with error bars, variance reduction, and analyses of a trained network."""
 
 from janossy.inference.control import ControlVariate, fit_control_variate
 from janossy.inference.interaction import InteractionOrder, interaction_order

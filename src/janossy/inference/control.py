@@ -1,4 +1,4 @@
-"""ControlVariate: less variance between permutations, by a surrogate whose average over all of them is known."""
+"""ControlVariate: less variance between permutations, by a surrogate with a known mean over all of them."""
 
 from dataclasses import dataclass, replace
 from math import inf
@@ -26,29 +26,29 @@ SETS_A_STEP = 64
 
 
 class ControlVariate(nn.Module):
-    """g_π = g(the last k elements of h(x)_π), a stand-in for y_π = link(ρ(f(h(x)_π))) whose mean ḡ over all π is known.
+    """g_π = g(the last k elements of h(x)_π), a surrogate of y_π = link(ρ(f(h(x)_π))) with a known mean ḡ over all π.
 
-    By symmetry ḡ is the mean over all k-tuples of distinct elements (Prop. 2.1), which ``JanossyPooling(g, Tuples(k))``
-    computes exactly and fast. Then mean_s[y_s − g_s] + ḡ is unbiased for E_π[y_π], whatever g is, as long as g does not
-    depend on the permutations s; its variance is that of y − g. A recurrence depends most on what it reads last.
+    By symmetry ḡ is the mean over all k-tuples of distinct elements (Prop. 2.1). ``JanossyPooling(g, Tuples(k))``
+    computes it exactly and fast. mean_s[y_s − g_s] + ḡ is then unbiased for E_π[y_π], whatever g is, if g does not
+    depend on the permutations s. Its variance is that of y − g. A recurrence depends most on the elements that it reads
+    last. If a draw of the network has several permutations, the mean of g over them is the surrogate of its output.
 
-    Where a draw of the network is of several permutations, the mean of g over them stands in for its output.
-
-    It helps as far as the effect of those elements is the same in every set, and training a network lessens just that:
-    measure it (docs/results/sampling/control.md). A mean of probabilities, so corrected, can leave [0, 1].
+    It helps as far as the effect of those elements is the same in every set. Training a network reduces just that
+    effect, so measure it (docs/results/sampling/control.md). A corrected mean of probabilities can leave [0, 1].
 
     Args:
-        h: the network's; None for identity. It is shared and not owned: no part of the parameters, the state_dict or
-            ``.to()``, and never trained through. Give it again to load a state.
+        h: the network's h; None for identity. It is shared and not owned. It is not part of the parameters, the
+            state_dict or ``.to()``, and is never trained through. Give it again to load a state.
         g: maps rows (T, k, d) to (T, out), as ``TupleMLP`` does.
-        k: how many elements g is given.
+        k: the number of elements that g reads.
 
     Shapes: sets.values (N, *features), B sets of m rows each -> ``rows`` (B·m, out), ``mean`` (B, out).
     Invariance: ``mean`` is exact, to the tolerance of the evaluator that "auto" takes. Each row must be
-        uniform over permutations, or over how they begin.
-    Cost: g on every row, and ḡ: for a ``TupleMLP`` of one layer linear in the set, else n!/(n − k)! tuples.
-    Raises: TypeError for an argument of another type; ValueError if k < 1, for rows that are cut to fewer than k
-        elements, or of another number of sets.
+        uniform over permutations, or over their beginnings.
+    Cost: g on every row, and ḡ. ḡ is linear in the set for a ``TupleMLP`` of one layer, else n!/(n − k)! tuples.
+    Raises:
+        TypeError: for an argument of another type.
+        ValueError: if k < 1, for rows that are cut to fewer than k elements, or rows of another number of sets.
 
     Example:
         >>> control = ControlVariate(nn.Embedding(10, 4), TupleMLP(2, 4, 8, out_features=1), k=2)
@@ -62,7 +62,7 @@ class ControlVariate(nn.Module):
         check_module("ControlVariate", "h", h)
         self.pooling = JanossyPooling(g, Tuples(k))
         self.k = k
-        self._h = (nn.Identity() if h is None else h,)  # in a tuple, nn.Module does not take it for its own
+        self._h = (nn.Identity() if h is None else h,)  # in a tuple, nn.Module does not register it
 
     @property
     def h(self) -> nn.Module:
@@ -70,7 +70,10 @@ class ControlVariate(nn.Module):
         return self._h[0]
 
     def rows(self, sets: Ragged, rows: Rows) -> Tensor:
-        """g of the last k elements of every row, set by set: (Σ_b r_b, out). A smaller set has zeros behind it."""
+        """Returns g of the last k elements of every row, set by set: (Σ_b r_b, out).
+
+        A smaller set has zeros behind it.
+        """
         check_ragged(sets, "ControlVariate")
         if not isinstance(rows, Rows):
             raise TypeError(
@@ -82,7 +85,7 @@ class ControlVariate(nn.Module):
         return self.pooling.rows(self._elements(sets), orderings=Drawn(last, sets.sizes)).values
 
     def mean(self, sets: Ragged) -> Tensor:
-        """ḡ, the mean of g over all permutations: (B, out)."""
+        """Returns ḡ, the mean of g over all permutations: (B, out)."""
         check_ragged(sets, "ControlVariate")
         return cast(Tensor, self.pooling(self._elements(sets)))
 
@@ -91,7 +94,7 @@ class ControlVariate(nn.Module):
             return sets.with_values(self.h(sets.values))
 
     def _last(self, bucket: Bucket, sets: Ragged) -> Bucket:
-        """The same rows, of the last k of their elements; a set has no more, or −1 is behind them (Def. 2.2)."""
+        """Returns the rows cut to their last k elements; −1 fills up a smaller set (Def. 2.2)."""
         n = max((sets.sizes[b] for b in bucket.members(len(sets))[:1]), default=0)
         if bucket.length < min(n, self.k):
             raise ValueError(
@@ -119,29 +122,34 @@ def fit_control_variate(
     learning_rate: float = 1e-2,
     generator: torch.Generator | None = None,
 ) -> ControlVariate:
-    """The ``ControlVariate`` by a ``TupleMLP`` that leaves least of the variance over permutations, within these sets.
+    """Fits a ``ControlVariate`` with a ``TupleMLP`` that minimises the variance over permutations within these sets.
 
-    It minimises E‖(y_π − ȳ) − (g_π − ḡ)‖², means over fresh permutations in the place of ȳ and ḡ, each output in units
-    of its own spread. Then each output of g is scaled by least squares on an eighth of the sets, which is kept out of
-    the fit: where g would add variance the scale is about 0.
+    It minimises E‖(y_π − ȳ) − (g_π − ḡ)‖², with means over fresh permutations for ȳ and ḡ. Each output is in units of
+    its standard deviation. Then each output of g is scaled by least squares on an eighth of the sets, which is kept out
+    of the fit. If g would add variance, the scale is about 0.
 
-    Fit it on other sets than those it is to serve, or on other permutations at least; the result is frozen, and so
-    predictions stay unbiased. The network's parameters, gradients and modes are left as they are.
+    Fit it on sets, or at least on permutations, other than those of the predictions. The result is frozen, so
+    predictions stay unbiased. The network's parameters, gradients and modes do not change.
 
     Args:
-        network: trained, with orderings that draw, and elements h(x) of shape (N, d); or a wrapper of one, as in
+        network: a trained network with random orderings, and elements h(x) of shape (N, d); or a wrapper of one, as in
             ``predict``.
-        link: that of ``predict``.
-        num_steps: of Adam, with a rate that falls to 0; each on num_permutations of at most 64 of the sets.
+        k: the number of elements that g reads.
+        hidden_features: the width of g.
+        link: the link of ``predict``.
+        num_steps: the steps of Adam, with a rate that falls to 0. Each is on num_permutations of at most 64 sets.
         num_permutations: independent draws of each set, each of the num permutations of the network's orderings.
-        generator: the source of everything random, g's first weights included; on the sets' device.
+        learning_rate: the first rate of Adam.
+        generator: the source of all random numbers, including g's first weights; on the sets' device.
 
     Shapes: sets.values (N, *features) -> a ControlVariate of (B, out).
-    Invariance: none is asked of g: its mean is invariant.
+    Invariance: g need not be invariant, as its mean is.
     Cost: num_steps·num_permutations·64 rows of the network and of g, forward; the backward pass is g's alone.
-    Raises: TypeError for a network, sets or a number of another type; ValueError for an unknown link, orderings that
-        draw nothing or rows of fewer than k elements, k, hidden_features or num_steps below 1, num_permutations below
-        2, a learning_rate that is not > 0, no sets, elements that are not vectors, or a generator of another device.
+    Raises:
+        TypeError: for a network, sets or a number of another type.
+        ValueError: for an unknown link, orderings that are not random, or rows of fewer than k elements.
+        ValueError: if k, hidden_features or num_steps is below 1, num_permutations below 2, or learning_rate not > 0.
+        ValueError: for no sets, elements that are not vectors, or a generator on another device.
 
     Example:
         >>> network = JanossyNetwork(nn.Embedding(10, 4), JanossyPooling(GRU(4, 8), Sampled()), nn.Linear(8, 1))
@@ -179,7 +187,7 @@ def fit_control_variate(
 
 @dataclass(frozen=True)
 class _Source:
-    """Outputs of a network, to imitate."""
+    """The outputs of a network, which g is fitted to."""
 
     network: JanossyNetwork
     orderings: RandomOrderings
@@ -189,7 +197,7 @@ class _Source:
 
     @torch.no_grad()
     def draw(self, sets: Ragged) -> tuple[Tensor, Drawn]:
-        """The linked outputs (B, m, *out) of fresh draws, less their mean over m; and the draws."""
+        """Returns the linked outputs (B, m, *out) of fresh draws, minus their mean over m, and the draws."""
         seed, generator = None, self.generator
         if self.orderings.seed is not None:
             seed, generator = int(self.integers(2**31, device=sets.device)), None
@@ -198,7 +206,7 @@ class _Source:
         return _centred(outputs, sets), drawn
 
     def controls(self, control: ControlVariate, sets: Ragged, drawn: Drawn) -> Tensor:
-        """g of these draws (B, m, out), less its mean over m."""
+        """Returns g of these draws (B, m, out), minus its mean over m."""
         return _centred(mean_of_draws(control.rows(sets, drawn.rows), drawn, self.orderings.num_rows), sets)
 
     def integers(self, high: int, *shape: int, device: torch.device) -> Tensor:
@@ -206,7 +214,7 @@ class _Source:
 
 
 def _random(orderings: Orderings, k: int) -> RandomOrderings:
-    """These orderings, which must draw, at least k elements a row."""
+    """Returns these orderings. Raises: ValueError unless they are random, with at least k elements per row."""
     random = as_random(orderings.in_prediction(), "fit_control_variate")
     if random is None:
         raise ValueError(
@@ -220,13 +228,13 @@ def _random(orderings: Orderings, k: int) -> RandomOrderings:
 
 
 def _centred(outputs: Tensor, sets: Ragged) -> Tensor:
-    """(B·m, *out) -> (B, m, *out), less the mean over m."""
+    """Returns outputs (B·m, *out) as (B, m, *out), minus their mean over m."""
     outputs = outputs.unflatten(0, (len(sets), -1))
     return outputs - outputs.mean(1, keepdim=True)
 
 
 def _first(source: _Source, sets: Ragged, k: int, hidden_features: int) -> TupleMLP:
-    """An untrained g for such sets, in the dtype and on the device of their elements."""
+    """Returns an untrained g for these sets, in the dtype and on the device of their elements."""
     outputs, _ = source.draw(sets)
     with torch.no_grad():
         elements = source.network.h(sets.values)
@@ -242,7 +250,7 @@ def _first(source: _Source, sets: Ragged, k: int, hidden_features: int) -> Tuple
 
 
 def _train(control: ControlVariate, source: _Source, sets: Ragged, num_steps: int, learning_rate: float) -> None:
-    """Fit g to the outputs in units of each one's spread over permutations."""
+    """Fits g to the outputs, in units of each output's standard deviation over permutations."""
     spread = source.draw(sets)[0].square().mean((0, 1)).sqrt()
     spread = spread.where(spread > 0, 1)
     optimizer = torch.optim.Adam(control.parameters(), lr=learning_rate)
@@ -260,7 +268,7 @@ def _train(control: ControlVariate, source: _Source, sets: Ragged, num_steps: in
 
 @torch.no_grad()
 def _scale(control: ControlVariate, g: TupleMLP, source: _Source, sets: Ragged) -> None:
-    """Multiply each output of g by α = Σ y·g / Σ g², of fresh permutations; by 0 where g is constant."""
+    """Multiplies each output of g by α = Σ y·g / Σ g² over fresh permutations, or by 0 if g is constant."""
     outputs, drawn = source.draw(sets)
     controls = source.controls(control, sets, drawn)
     square = controls.square().sum((0, 1))

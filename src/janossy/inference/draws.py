@@ -1,4 +1,4 @@
-"""Draws: what a network averages before ρ, drawn several times, and computed block by block for sets that need more."""
+"""Draws: several draws of the rows that a network averages before ρ, computed block by block."""
 
 from collections.abc import Callable
 from itertools import accumulate
@@ -20,11 +20,11 @@ from janossy.sets import Ragged
 from janossy.sets.transfer import upload
 
 FIRST_LOOK, NEXT_LOOK = 4, 1.75
-"""Blocks before the first look whether a set is finished, and the factor to the next look."""
+"""The number of blocks at the first look if a set is finished, and the factor to the next look."""
 
 
 class Control(Protocol):
-    """A function of the same permutations whose mean over all of them is known: see ``ControlVariate``."""
+    """A function of permutations with a known mean over all of them: see ``ControlVariate``."""
 
     def rows(self, sets: Ragged, rows: Rows) -> Tensor: ...
 
@@ -32,11 +32,11 @@ class Control(Protocol):
 
 
 class Draws:
-    """Draws of a network's orderings for each set, and the outputs of those that were computed, block by block.
+    """Draws of a network's orderings for each set, and the outputs of the computed draws, block by block.
 
-    ``own`` are the network's orderings, and ``num`` draws are made of them: of single permutations, together in blocks;
-    or of groups of their num, which are independent and so blocks by themselves. Sets with so few orders that all can
-    be taken give each once. ``adaptive``: they are taken until a tolerance is met, so that none is drawn beyond num.
+    ``num`` draws are made of the network's orderings, ``own``. Single permutations are drawn together in blocks. Groups
+    of several permutations are independent, and so are blocks by themselves. A set with few orders gives each once.
+    With ``adaptive``, draws are taken until a tolerance is met, so that none is drawn beyond num.
     """
 
     def __init__(
@@ -78,7 +78,11 @@ class Draws:
         self.population = upload(torch.tensor(population, dtype=torch.float64), sets.device)
 
     def take(self, active: list[int], num_blocks: dict[int, int]) -> Sample:
-        """The outputs so far, and those of these sets up to as many blocks as for their size; they have all before."""
+        """Returns all outputs so far, including further blocks of the active sets.
+
+        ``num_blocks`` gives the number of blocks up to which sets of each size are computed. All active sets have
+        computed equally many blocks for their size before.
+        """
         first = {n: ends[self.num_blocks[n]] for n, ends in self.ends.items()}
         last = {n: ends[num_blocks[n]] for n, ends in self.ends.items()}
         if len(active) == len(self.sets) and num_blocks == self.max_blocks and not any(first.values()):
@@ -99,7 +103,7 @@ class Draws:
         return self.sample
 
     def _outputs(self, sets: Ragged, elements: Ragged, context: Tensor | None, drawn: Drawn) -> tuple[Tensor, Tensor]:
-        """The linked output of every draw, set by set, and on the host its set."""
+        """Returns the linked output of every draw, set by set, and the set of each draw, on the host."""
         nothing_to_reduce = not drawn.weighs_rows and set(self.num_rows.values()) <= {1}
         if isinstance(self.network, JanossyNetwork) and nothing_to_reduce:
             rows = self.network.rows(sets, drawn, context=context, elements=elements)
@@ -110,7 +114,7 @@ class Draws:
         return outputs, torch.tensor(apart.rows.owners_on_host, dtype=torch.long)
 
     def _blocks(self, sets: Ragged, owners: Tensor, first: dict[int, int]) -> Tensor:
-        """The block of each draw of these sets, whose draws begin with the ``first`` for their size, on the host."""
+        """Returns the block of each draw of these sets, on the host; draws begin with ``first`` for their size."""
         counts = torch.bincount(owners, minlength=len(sets))
         places = torch.arange(len(owners)) - (counts.cumsum(0) - counts)[owners]
         sizes = torch.tensor(sets.sizes, dtype=torch.long)[owners]
@@ -122,7 +126,10 @@ class Draws:
 
 
 def _exhausting(many: RandomOrderings, network: JanossyNetwork | SetFunction, adaptive: bool) -> RandomOrderings:
-    """The same, but all orders of a set that has no more, or no more than a recurrence reads as fast, as a tree."""
+    """Returns the orderings, with all orders of a set that has few orders.
+
+    A set has few orders if there are no more than draws, or if a recurrence reads them all as fast, as a tree.
+    """
     if isinstance(network, SetFunction):
         return many.exhausting()
     shared = None
@@ -132,7 +139,10 @@ def _exhausting(many: RandomOrderings, network: JanossyNetwork | SetFunction, ad
 
 
 def mean_of_draws(values: Tensor, drawn: Drawn, num_rows: Callable[[int], int]) -> Tensor:
-    """The values of these rows (T, out), times their weights, averaged over each draw, of so many of a set of n."""
+    """Returns the mean over each draw of the rows' values (T, out) times their weights.
+
+    A draw has ``num_rows(n)`` rows for a set of n.
+    """
     if (weights := drawn.rows.weights()) is not None:
         values = values * weights.to(values)
     draws = drawn.apart(num_rows).rows
@@ -142,9 +152,9 @@ def mean_of_draws(values: Tensor, drawn: Drawn, num_rows: Callable[[int], int]) 
 
 
 def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[Sample, Tensor]:
-    """Take draws until the intervals are as narrow as this, or all are taken; and which sets' are so, (B,).
+    """Takes draws until the intervals are as narrow as the tolerance, or all are taken.
 
-    A set whose outputs are not finite is given up.
+    A set with outputs that are not finite is given up. The second result is True for sets within the tolerance, (B,).
     """
     sizes, device = draws.sets.sizes, draws.sets.device
     tolerance = torch.as_tensor(tolerance, device=device)
@@ -154,7 +164,7 @@ def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[S
                 f"predict expects at least 2 independent blocks of permutations with a tolerance; got 1 for a set of "
                 f"{n}. Give a smaller block=, or a larger num_permutations."
             )
-    # A set's looks are those of its size, whatever its batch-mates.
+    # A set's looks depend on its size, and not on its batch-mates.
     looks = {n: _looks(most) for n, most in draws.max_blocks.items()}
     confidences = torch.tensor([1 - (1 - confidence) / len(looks[n]) for n in sizes], dtype=torch.float64)
     finished = torch.zeros(len(sizes), dtype=torch.bool, device=device)
@@ -170,7 +180,7 @@ def until(draws: Draws, tolerance: float | Tensor, confidence: float) -> tuple[S
 
 
 def _looks(max_blocks: int) -> list[int]:
-    """The numbers of blocks at which one looks whether a set is finished."""
+    """Returns the numbers of blocks at which it is checked if a set is finished."""
     looks = [min(FIRST_LOOK, max_blocks)]
     while looks[-1] < max_blocks:
         looks.append(min(ceil(looks[-1] * NEXT_LOOK), max_blocks))

@@ -1,4 +1,4 @@
-"""Means of draws that were made in independent blocks, and how sure they are."""
+"""Means of draws that were made in independent blocks, and their standard errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +16,13 @@ from janossy.sets.transfer import upload
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The outputs of draws, of several for each of B sets.
+    """The outputs of several draws for each of B sets.
 
-    Shapes: outputs (T, out); sets (T,), the set of each, and blocks (T,), its block within the set, counted from 0
-    without gaps, both on the host; population (B,), how many there are to be drawn from without replacement, or
-    infinity.
+    Shapes:
+        outputs: (T, out).
+        sets: (T,), the set of each draw, on the host.
+        blocks: (T,), the block of each draw within its set, counted from 0 without gaps, on the host.
+        population: (B,), the number of draws to choose from without replacement, or infinity.
     """
 
     outputs: Tensor
@@ -30,7 +32,7 @@ class Sample:
 
     @staticmethod
     def cat(samples: Sequence["Sample"]) -> "Sample":
-        """The sample of the sets of all samples, one after the other."""
+        """Returns the sample of the sets of all samples, one after the other."""
         firsts = accumulate((len(sample.population) for sample in samples), initial=0)
         return Sample(
             torch.cat([sample.outputs for sample in samples]),
@@ -40,7 +42,7 @@ class Sample:
         )
 
     def and_more(self, more: "Sample") -> "Sample":
-        """This sample, and further draws of the same sets."""
+        """Returns this sample with further draws of the same sets."""
         outputs, sets, blocks = (
             torch.cat(pair)
             for pair in ((self.outputs, more.outputs), (self.sets, more.sets), (self.blocks, more.blocks))
@@ -49,24 +51,24 @@ class Sample:
 
     @cached_property
     def num_draws(self) -> Tensor:
-        """(B,)."""
+        """The number of draws of each set, (B,)."""
         return upload(torch.bincount(self.sets, minlength=len(self.population)), self.outputs.device)
 
     @cached_property
     def num_blocks(self) -> Tensor:
-        """(B,)."""
+        """The number of blocks of each set, (B,)."""
         none = torch.zeros(len(self.population), dtype=torch.long)
         return upload(none.scatter_reduce(0, self.sets, self.blocks + 1, "amax"), self.outputs.device)
 
     @cached_property
     def mean(self) -> Tensor:
-        """(B, out)."""
+        """The mean of each set's draws, (B, out)."""
         total = self.outputs.new_zeros(len(self.population), self.outputs.shape[1])
         return total.index_add(0, self._sets, self.outputs) / self.num_draws[:, None]
 
     @cached_property
     def block_means(self) -> Tensor:
-        """The mean of each block, (B, q, out), q the most blocks of a set; NaN behind those of a set that has fewer."""
+        """The mean of each block, (B, q, out), for at most q blocks per set; NaN behind a set's last block."""
         most = int(self.blocks.max()) + 1 if len(self.blocks) else 0
         places = self.sets * most + self.blocks
         counts = torch.bincount(places, minlength=len(self.population) * most)
@@ -78,13 +80,16 @@ class Sample:
     def standard_error(self) -> Tensor:
         """The standard error of the mean, (B, out): NaN after one block, unless that is the whole population.
 
-        Var = q/(q − 1) · Σ_b (m_b/m)² (mean_b − mean)² over q independent blocks of m_b draws: unbiased for
-        blocks of one size, and nearly so for others.
+        Var = q/(q − 1) · Σ_b (m_b/m)² (mean_b − mean)² over q independent blocks of m_b draws. It is unbiased for
+        blocks of one size, and nearly so otherwise.
         """
         return self._error(self._deviations)
 
     def change_probability(self) -> Tensor:
-        """About how probable it is that the true means have another arg-max, (B,): summed over the rivals."""
+        """Returns the approximate probability that the true means have another arg-max, (B,).
+
+        It is summed over the rival outputs.
+        """
         top = self.mean.argmax(1, keepdim=True)
         lead = self.mean.gather(1, top) - self.mean
         of_top = self._deviations.gather(2, top[:, None].expand(-1, self._deviations.shape[1], 1))
@@ -93,17 +98,23 @@ class Sample:
         return behind.scatter(1, top, 0).sum(1).clamp_max(1)
 
     def crossing_probability(self, threshold: float) -> Tensor:
-        """About how probable it is that a true mean lies on the other side, (B,): summed over the outputs."""
+        """Returns the approximate probability that a true mean is on the other side of the threshold, (B,).
+
+        It is summed over the outputs.
+        """
         distance = (self.mean - threshold).abs()
         beyond = _numpy_like(scipy.special.stdtr, self.num_blocks[:, None] - 1, -distance / self.standard_error)
         return beyond.where(self.standard_error != 0, 0).sum(1).clamp_max(1)
 
     def margin(self, confidence: float | Tensor) -> Tensor:
-        """Half the width of a two-sided interval, (B, out), by Student's t of one degree less than there are blocks."""
+        """Returns half the width of a two-sided interval, (B, out).
+
+        It is by Student's t with one degree of freedom less than there are blocks.
+        """
         return margin(self.standard_error, self.num_blocks, confidence)
 
     def padded(self) -> Tensor:
-        """The outputs of each set in turn, (B, m, out), NaN behind those of a set that has fewer."""
+        """Returns the outputs of each set in turn, (B, m, out), with NaN behind a set's last draw."""
         order = torch.argsort(self.sets, stable=True)
         sets, num_draws = self.sets[order], torch.bincount(self.sets, minlength=len(self.population))
         place = torch.arange(len(order)) - (num_draws.cumsum(0) - num_draws)[sets]
@@ -120,7 +131,7 @@ class Sample:
 
     @cached_property
     def _deviations(self) -> Tensor:
-        """The sum of each block's outputs less the mean, (B, q, out)."""
+        """The sum of each block's outputs minus the mean, (B, q, out)."""
         most = int(self.blocks.max()) + 1 if len(self.blocks) else 0
         sums = self.outputs.new_zeros(len(self.population) * most, self.outputs.shape[1])
         places = upload(self.sets * most + self.blocks, sums.device)
@@ -135,9 +146,9 @@ class Sample:
 
 
 def margin(standard_error: Tensor, num_blocks: Tensor, confidence: float | Tensor) -> Tensor:
-    """Half the width of a two-sided interval, by Student's t of num_blocks - 1 degrees of freedom.
+    """Returns half the width of a two-sided interval, by Student's t with num_blocks - 1 degrees of freedom.
 
-    ``confidence``: one number, or one for each set (B,).
+    ``confidence`` is one number, or one per set (B,).
     """
     both = (1 + torch.as_tensor(confidence, dtype=torch.float64)) / 2
     reach = _numpy_like(scipy.special.stdtrit, num_blocks - 1, both)[:, None].to(standard_error)
@@ -145,7 +156,7 @@ def margin(standard_error: Tensor, num_blocks: Tensor, confidence: float | Tenso
 
 
 def check_confidence(confidence: Any) -> None:
-    """Raise a TypeError if confidence is no number, and a ValueError if it is not between 0 and 1."""
+    """Raises a TypeError unless confidence is a number, a ValueError unless it is between 0 and 1."""
     check_number("an error bar", "confidence", confidence, 0.95)
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence is expected between 0 and 1, such as 0.95; got {confidence}.")

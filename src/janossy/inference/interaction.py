@@ -1,4 +1,4 @@
-"""The number of elements that a target depends on at once."""
+"""The number of elements that a target depends on at once: its order of interaction."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -20,14 +20,14 @@ SETS_AT_ONCE = 50_000
 
 @dataclass(frozen=True, eq=False)
 class InteractionOrder:
-    """The result of ``interaction_order``: what share of a target's variance each order of interaction carries.
+    """The result of ``interaction_order``: the share of a target's variance per order of interaction.
 
-    Shapes: shares, cumulative and their standard errors (max_order, *out), of the orders 1 … max_order; variance and
-        remainder (*out,); *out is nothing for a target (B,).
+    Shapes: shares, cumulative and their standard errors (max_order, *out), for the orders 1 … max_order. variance and
+        remainder (*out,). *out is empty for a target (B,).
 
-    ``cumulative`` is the share of all orders up to k, ``remainder`` that of the orders above max_order, whose standard
-    error is the last of ``cumulative_standard_error``. All are estimates, and can lie a few standard errors outside
-    0 … 1. ``num_evaluations`` counts the sets that the target was evaluated on.
+    ``cumulative`` is the share of all orders up to k. ``remainder`` is that of the orders above max_order, with the
+    last of ``cumulative_standard_error`` as its standard error. All are estimates, and can be a few standard errors
+    outside 0 … 1. ``num_evaluations`` counts the sets that the target was evaluated on.
     """
 
     shares: Tensor
@@ -65,35 +65,37 @@ def interaction_order(
     num_samples: int = 10_000,
     seed: int = 0,
 ) -> InteractionOrder:
-    """Returns the shares of a symmetric target's variance that k = 1, 2, … elements at a time carry (Hoeffding, 1948).
+    """Estimates the share of a symmetric target's variance per order of interaction k = 1, 2, … (Hoeffding, 1948).
 
-    For n independent elements, t(x) is uniquely E t + Σ_i g_1(x_i) + Σ_{i<j} g_2(x_i, x_j) + … whose terms are
-    uncorrelated, and Var t = Σ_j V_j with V_j = C(n, j) E g_j². Janossy pooling of k-ary f under an affine ρ spans
-    exactly the functions of orders up to k. So the cumulative share up to k is the best R² such a network can reach,
-    and 1 - it the least squared error by the target's variance; an MLP as ρ can do better.
+    For n independent elements, t(x) has a unique decomposition E t + Σ_i g_1(x_i) + Σ_{i<j} g_2(x_i, x_j) + … into
+    uncorrelated terms. Its variance is Var t = Σ_j V_j with V_j = C(n, j) E g_j². Janossy pooling of a k-ary f under an
+    affine ρ spans exactly the functions of orders up to k. So the cumulative share up to k is the best R² that such a
+    network can reach. The rest to 1 is its least squared error over the target's variance. An MLP as ρ can do better.
 
-    V_j is estimated by mixed differences D_T z = Σ_{S⊆T} (-1)^{|T∖S|} t(x_S, x′_{T∖S}, z), which only terms that
-    contain all of T pass: E[D_T z · D_T z′] = 2^j E g_j² for j = |T| and independent rests z, z′. A sample is a cube, t
-    at all 2^K choices between x and x′ of K = max_order elements, under two rests of the other n - K; it serves every
-    T ⊆ {1 … K}. The noise in V_j comes from orders j and above alone. Inverting Cov(t(x), t(x′)) of sets that
-    share 0, 1, … elements, by V_j = C(n, j) Δ^j Cov, has that of all orders, amplified: 2 to 80 times the standard
-    deviation at equal cost on tasks of 5 and 10 integers.
+    V_j is estimated by mixed differences D_T z = Σ_{S⊆T} (-1)^{|T∖S|} t(x_S, x′_{T∖S}, z). Only terms that contain all
+    of T remain in them: E[D_T z · D_T z′] = 2^j E g_j² for j = |T| and independent rests z, z′. A sample is a cube of
+    K = max_order elements. It holds t at all 2^K choices between x and x′, under two rests of the other n - K. It
+    serves every T ⊆ {1 … K}. The noise in V_j comes from orders j and above alone. The alternative inverts
+    Cov(t(x), t(x′)) of sets that share 0, 1, … elements, by V_j = C(n, j) Δ^j Cov. It has the noise of all orders,
+    amplified: 2 to 80 times the standard deviation at equal cost on tasks of 5 and 10 integers.
 
     Args:
-        target: any function of the multiset; a module is in evaluation mode meanwhile. Of one that is random, such
-            as a network of Sampled, the orders are those of its mean, and its noise counts in the remainder.
+        target: any function of the multiset; a module is put into evaluation mode. For a random target, such as a
+            network of Sampled, the orders are those of its mean, and its noise counts in the remainder.
         elements: the population, from which elements are drawn uniformly with replacement.
-        num_elements: n, of every set.
-        num_samples: independent cubes.
-        seed: of the draws, which are then the same on every device.
+        num_elements: n, the number of elements of every set.
+        max_order: K, the highest order to estimate.
+        num_samples: the number of independent cubes.
+        seed: the seed of the draws, which are then the same on every device.
 
     Shapes: elements (N, *features); target: a Ragged of B sets of n elements -> (B,) or (B, out).
     Invariance: V_j and the variance are unbiased; the shares, their quotients, up to O(1/num_samples). Standard
         errors are by the delta method over the samples.
     Cost: num_samples·2^(max_order + 1) evaluations of the target.
-    Raises: TypeError if the target is no function, elements no tensor, or a number no integer; ValueError if max_order
-        is not in 1 … n, num_samples < 2, there are no elements, or the target is constant, not finite or of another
-        shape.
+    Raises:
+        TypeError: if the target is not a function, elements not a tensor, or a number not an integer.
+        ValueError: if max_order is not in 1 … n, num_samples < 2, or there are no elements.
+        ValueError: if the target is constant, not finite or of another shape.
 
     Example:
         >>> variance = lambda sets: sets.to_padded()[0].var(1)  # pairs of elements, at most
@@ -134,7 +136,7 @@ def interaction_order(
 def _cubes(
     target: Callable[[Ragged], Tensor], elements: Tensor, n: int, order: int, num: int, source: torch.Generator
 ) -> Tensor:
-    """The target on num cubes: (num, 2 rests, 2, …, 2, *out), one axis for each of ``order`` elements."""
+    """Returns the target on num cubes, (num, 2 rests, 2, …, 2, *out), with one axis per element of ``order``."""
     corners = torch.tensor(list(product((0, 1), repeat=order)))
     ends = torch.randint(len(elements), (num, 2, order), generator=source)
     rests = torch.randint(len(elements), (num, 2, 1, n - order), generator=source)
@@ -152,17 +154,17 @@ def _cubes(
 
 
 def _axes(order: int) -> tuple[int, ...]:
-    """The axes of a cube's elements, its rest taken."""
+    """Returns the axes of a cube's elements, for one rest."""
     return tuple(range(1, order + 1))
 
 
 def _opposite(cubes: Tensor, order: int) -> Tensor:
-    """Each corner's opposite, which shares no element with it: (num, …, *out), of one rest."""
+    """Returns each corner's opposite, which shares no element with it: (num, …, *out), for one rest."""
     return cubes.flip(_axes(order))
 
 
 def _powers(cubes: Tensor, n: int, order: int) -> Tensor:
-    """Each cube's estimates of V_1 … V_K: (num, K, *out)."""
+    """Returns each cube's estimates of V_1 … V_K: (num, K, *out)."""
     powers = []
     for j in range(1, order + 1):
         estimates = []
@@ -176,7 +178,7 @@ def _powers(cubes: Tensor, n: int, order: int) -> Tensor:
 
 
 def _shares(variances: Tensor, powers: Tensor, num_evaluations: int) -> InteractionOrder:
-    """The quotients of the means, from each sample's variance (num, *out) and powers (num, K, *out)."""
+    """Returns the quotients of the means of the samples' variances (num, *out) and powers (num, K, *out)."""
     variance = variances.mean(0)
     if not ((variance > 0) & variance.isfinite()).all():
         raise ValueError(

@@ -14,13 +14,13 @@ from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
 
 WRAPPERS = (AveragedModel, nn.DataParallel, nn.parallel.DistributedDataParallel)
-"""Modules that hold another as ``module``, and call it with what they are given."""
+"""The wrappers that hold another module as ``module``, and call it with their own arguments."""
 
 
 def unwrapped(model: Any) -> Any:
     """Returns the module inside a compiled one, an ``AveragedModel`` or ``DataParallel``; others as they are."""
     while isinstance(model, nn.Module):
-        compiled = dict(model.named_children()).get("_orig_mod")  # its class is in a part of torch that imports slowly
+        compiled = dict(model.named_children()).get("_orig_mod")  # the import of its class in torch is slow
         if compiled is not None:
             model = compiled
         elif isinstance(model, WRAPPERS):
@@ -31,7 +31,7 @@ def unwrapped(model: Any) -> Any:
 
 
 def network_in(model: Any, owner: str) -> JanossyNetwork:
-    """Returns the network inside wrappers, or raises a TypeError."""
+    """Returns the network inside wrappers. Raises: TypeError if it is not a ``JanossyNetwork``."""
     network = unwrapped(model)
     check_network(network, owner)
     return cast(JanossyNetwork, network)
@@ -39,15 +39,15 @@ def network_in(model: Any, owner: str) -> JanossyNetwork:
 
 @dataclass(frozen=True)
 class SetFunction:
-    """A function ``model(sets, orderings)``, as ``predict`` calls it: with rows that have been drawn, or with all.
+    """A function ``model(sets, orderings)``, which ``predict`` calls with drawn rows, or with exact orderings.
 
-    Shapes: a Ragged of B sets, orderings -> (T, out): one row per set, or per draw where draws are reduced apart.
+    Shapes: a Ragged of B sets, orderings -> (T, out): one row per set, or per draw if draws are reduced separately.
     """
 
     function: Callable[..., Tensor]
 
     def elements(self, sets: Ragged) -> Ragged:
-        """Returns the sets: h is a matter of the function."""
+        """Returns the sets, as the function applies h itself."""
         return sets
 
     def __call__(
@@ -70,7 +70,7 @@ class SetFunction:
 def set_function(model: Any, orderings: Orderings | None, context: Tensor | None) -> SetFunction:
     """Returns the model as a ``SetFunction``.
 
-    Raises: TypeError if it is no function of sets and orderings, or if there are no orderings.
+    Raises: TypeError if it is not a function of sets and orderings, or if there are no orderings.
     """
     kind = type(model).__name__
     if not callable(model) or isinstance(model, type):
@@ -99,6 +99,6 @@ def set_function(model: Any, orderings: Orderings | None, context: Tensor | None
 
 
 def modules_in(model: Any) -> list[nn.Module]:
-    """Returns the module that is called, if it is one."""
+    """Returns the module that is called, if it is a module."""
     called = model.function if isinstance(model, SetFunction) else model
     return [called] if isinstance(called, nn.Module) else []

@@ -19,26 +19,26 @@ def predict_passes(
     link: str | Link | None = None,
     keep_outputs: bool = False,
 ) -> Prediction:
-    """E[link(run())], estimated by num_passes calls of a model that draws permutations or neighbours at every call.
+    """Estimates E[link(run())] by num_passes calls of a model that draws permutations or neighbours at every call.
 
-    For ``JanossyAggregation`` in layers of torch_geometric, and for ``GraphSAGE``: what ``predict`` is to a
-    ``JanossyNetwork``. The passes are independent, and ``Prediction`` counts them as its permutations and as its
-    blocks. Vertices that share embeddings have correlated errors: an error bar is that of its own vertex.
-
-    Call ``model.eval()`` before: ``run`` hides the model, so that dropout left on would be averaged as well.
+    It is the ``predict`` of ``JanossyAggregation`` in layers of torch_geometric, and of ``GraphSAGE``. The passes are
+    independent, and ``Prediction`` counts them as its permutations and as its blocks. Vertices that share embeddings
+    have correlated errors: an error bar is valid for its own vertex. Call ``model.eval()`` before. ``run`` hides the
+    model, so active dropout would be averaged too.
 
     Args:
-        run: gives the outputs of the same vertices, in the same order, at every call.
-        num_passes: the calls. The standard error falls as 1/√num_passes; of one pass it is NaN.
-        link: applied to each pass's outputs before averaging: "softmax" or "sigmoid" for logits, any function
-            (·, out) -> (·, out'), or None.
-        keep_outputs: also return what was averaged, as ``outputs`` and ``sample``.
+        run: a function that returns the outputs of the same vertices, in the same order, at every call.
+        num_passes: the number of calls. The standard error falls as 1/√num_passes; it is NaN for one pass.
+        link: the function applied to each pass's outputs before averaging: "softmax" or "sigmoid" for logits, any
+            function (·, out) -> (·, out'), or None.
+        keep_outputs: True to return the passes too, as ``outputs`` and ``sample``.
 
     Shapes: run() (B, out) -> mean (B, out).
-    Invariance: unbiased for the mean over all draws; ``torch.manual_seed`` before repeats it.
+    Invariance: unbiased for the mean over all draws. ``torch.manual_seed`` before the call makes it repeatable.
     Cost: num_passes calls, without gradients; num_passes·B·out numbers are held, up to four times.
-    Raises: TypeError if run is no function or num_passes no integer; ValueError if num_passes < 1, for an unknown link,
-        or if run() does not give outputs (B, out) of the same shape at every call.
+    Raises:
+        TypeError: if run is not a function or num_passes not an integer.
+        ValueError: if num_passes < 1, for an unknown link, or if run() does not give outputs (B, out) of one shape.
 
     Example:
         >>> graph = Neighbourhoods.from_edge_index(torch.tensor([[1, 2, 0, 0], [0, 0, 1, 2]]))

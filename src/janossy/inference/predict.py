@@ -23,16 +23,16 @@ from janossy.sets.transfer import upload
 from janossy.stack import Stack
 
 NUM_PERMUTATIONS = 20
-"""The default for a network that is trained with one permutation."""
+"""The default number of permutations for a network that is trained with one permutation."""
 
 BLOCKS = 5
-"""Independent blocks that an error bar is made from, by default."""
+"""The default number of independent blocks of an error bar."""
 
 MAX_ELEMENTS = 1_000_000
-"""The elements of one batch, of each of which h gives a vector."""
+"""The most elements of one batch, as h gives a vector per element."""
 
 POSITION_BYTES = 32
-"""Bytes that one position in a row takes while permutations are drawn: random bits, their order, and copies of it."""
+"""The bytes per position of a row while permutations are drawn: random bits, their order, and copies of the order."""
 
 
 @torch.no_grad()
@@ -55,10 +55,10 @@ def predict(
 ) -> Prediction:
     """Estimates E[link(network(sets))] over draws of orderings, by a mean over several draws (Remark 2.2).
 
-    One draw is what network(sets) averages before ρ, as in training:
+    One draw is all rows that network(sets) averages before ρ, as in training:
 
     - with num = 1, one permutation. The mean is E_π[link(ρ(f(h(x)_π)))] (Eq. 11): a mean of ρ, not ρ of a mean;
-    - with num > 1, a group of num permutations, reduced and weighed as the pooling does. The mean over independent
+    - with num > 1, a group of num permutations, reduced and weighted as in the pooling. The mean over independent
       groups is that of link(ρ(mean_s f(h(x)_{π_s}))). If ρ is not affine, that is another number;
     - with exact_last, all ends of a permutation;
     - with ``ImportanceSampled``, rows times their weights.
@@ -73,26 +73,26 @@ def predict(
     is called as model(sets, orderings), or model(sets, orderings, context=context) with a context. It needs
     ``orderings=``, as its own cannot be seen. It must use the orderings that it is given: they hold the draws.
 
-    The network is in evaluation mode meanwhile, and afterwards in its own. Nothing else of it changes: several threads
-    may predict with one network, each by its own orderings. The modules of a function are not seen: call ``eval()`` on
-    each before.
+    The network is put into evaluation mode, and afterwards back into its own mode. Nothing else of it changes. So
+    several threads may predict with one network, each with its own orderings. The modules within a function are not
+    seen: call ``eval()`` on each before.
 
     For a ``Stack`` the mean is that of all networks, each of which predicts as if by itself. The result also has the
     members' means and their standard deviation.
 
     Args:
         network: a ``JanossyNetwork``, a ``Stack``, or a function of sets and orderings.
-        num_permutations: permutations per set, or at most so many with a tolerance. Rounded up to whole groups of
+        num_permutations: permutations per set; with a tolerance, the most. The number is rounded up to whole groups of
             num. None for 20, or 5 groups of num.
         orderings: orderings to average over in place of the network's own.
         context: features of each set as a whole, which the network's rho reads beside the pooled vector.
-        link: applied to each draw's output before averaging: "softmax" or "sigmoid" for a classifier that returns
-            logits, any function (·, out) -> (·, out'), or None.
-        tolerance: a set stops as soon as the interval of each of its outputs is no wider than this to either side; a
-            number, or one per output. Nothing more is then computed for that set. A set whose outputs are not finite
-            stops too.
-        confidence: the probability that all intervals of a set's output hold at which ``predict`` may stop (Bonferroni
-            over these few looks). ``Prediction.margin`` gives a single interval of any confidence.
+        link: the function applied to each draw's output before averaging. "softmax" or "sigmoid" is for a classifier
+            that returns logits. Otherwise any function (·, out) -> (·, out'), or None.
+        tolerance: the half width of intervals at which a set stops, a number, or one per output. A set stops when the
+            interval of each of its outputs is that narrow. Nothing more is then computed for it. A set whose outputs
+            are not finite stops too.
+        confidence: the probability that all intervals of an output hold at the looks at which ``predict`` may stop
+            (Bonferroni over these few looks). ``Prediction.margin`` gives a single interval of any confidence.
         block: the number of permutations that are sampled together and count as one for the standard error. By default
             a fifth of num_permutations, and 2 with a tolerance. Larger blocks make a better mean and a rougher error;
             ``block=num_permutations`` makes the best mean, without an error (docs/sampling.md). With num > 1, the
@@ -104,18 +104,21 @@ def predict(
             network.
         batch_size: sets per batch. None for as many as stay below the orderings' max_rows, a million elements and, if
             sets are sampled, the pooling's memory_budget. With a seed the result does not depend on it.
-        keep_outputs: True to return also what was averaged, as ``outputs``, and with blocks as ``sample``. Not for a
+        keep_outputs: True to return the draws too, as ``outputs``, and with their blocks as ``sample``. Not for a
             ``Stack``.
 
     Shapes: sets.values (N, *features), context (B, *any) -> mean (B, out).
-    Invariance: unbiased for the mean over all draws, whatever the scheme; exact with a seed. With a tolerance, how many
-        permutations are taken depends on what they gave, so that the mean is unbiased only nearly.
+    Invariance: unbiased for the mean over all draws, whatever the scheme; exact with a seed. With a tolerance the mean
+        is only nearly unbiased, as the number of permutations depends on their outputs.
     Cost: h once; f for num_permutations rows per set, or as many as the tolerance takes; ρ once per draw.
-    Raises: TypeError for a network, sets or an argument of another type; ValueError if num_permutations < 1, or
-        tolerance <= 0, or there is a tolerance and a set of a single block, if confidence is not between 0 and 1,
-        batch_size < 1, for a context that is not a row for each set, an unknown link, a block beside num > 1, a control
-        with exact orderings, a seed that the orderings do not take, or both a seed and a generator, or one of another
-        device.
+    Raises:
+        TypeError: for a network, sets or an argument of another type.
+        ValueError: if num_permutations < 1, batch_size < 1, tolerance <= 0, or confidence is not between 0 and 1.
+        ValueError: if there is a tolerance and a set with a single block, or a block beside num > 1.
+        ValueError: for a context that does not have one row per set, an unknown link, or a control with exact
+            orderings.
+        ValueError: for a seed that the orderings do not take, both a seed and a generator, or a generator on another
+            device.
     """
     network = unwrapped(network)
     if isinstance(network, Stack):
@@ -128,7 +131,7 @@ def predict(
         sources = generator if isinstance(generator, Sequence) else [generator] * len(network)
         if len(sources) != len(network):
             raise ValueError(
-                f"predict expects one generator, or {len(network)}, one a network; got {len(sources)}. Give as many."
+                f"predict expects one generator, or {len(network)}, one per network; got {len(sources)}. Give as many."
             )
         options: dict[str, Any] = {
             "orderings": orderings,
@@ -222,7 +225,7 @@ def predict(
 def _plan(
     orderings: RandomOrderings, num_permutations: int | None, block: int | None, adaptive: bool
 ) -> tuple[int, int | None]:
-    """Returns the number of draws, and that of permutations in a block."""
+    """Returns the number of draws, and the number of permutations in a block."""
     size = orderings.num_permutations
     num = num_permutations or (NUM_PERMUTATIONS if size == 1 else BLOCKS * size)
     num_draws = -(-num // size)
@@ -246,9 +249,9 @@ def _plan(
 
 
 def _batches(sets: Ragged, orderings: Orderings, num_draws: int, memory_budget: int) -> Iterator[slice]:
-    """Yields stretches of sets whose elements, rows, and the memory to draw them, are within bounds; one set at least.
+    """Yields slices of sets, one set at least, with elements, rows and memory for drawing within bounds.
 
-    ``num_draws``: 0 for orderings that draw nothing, whose rows need not be made.
+    ``num_draws`` is 0 for orderings that are not random, whose rows need not be made.
     """
     max_rows, max_positions = orderings.max_rows, memory_budget // POSITION_BYTES
     rows = {n: max(1, num_draws) * orderings.num_rows(n) for n in set(sets.sizes)}

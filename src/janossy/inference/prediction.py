@@ -1,4 +1,4 @@
-"""Predictions: links, means of draws with their errors, and several predictions as one."""
+"""Predictions: links, means of draws with their errors, and the joining of several predictions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -20,9 +20,9 @@ LINKS: dict[str | None, Link] = {
 
 
 def named_link(link: str | Link | None, owner: str) -> Link:
-    """The link of that name, or the one given.
+    """Returns the link of that name, or the one given.
 
-    Raises: TypeError for what is neither, ValueError for an unknown name, in the name of ``owner``.
+    Raises: TypeError for other objects, ValueError for an unknown name; the error names ``owner``.
     """
     if callable(link):
         return link
@@ -35,7 +35,10 @@ def named_link(link: str | Link | None, owner: str) -> Link:
 
 
 def change_probability(sample: Sample, link: str | Link | None) -> Tensor | None:
-    """About how probable it is that the mean over all draws gives another label, (B,); None for other links."""
+    """Returns the approximate probability that the mean over all draws gives another label, (B,).
+
+    It is None for links other than "softmax" and "sigmoid".
+    """
     if link == "softmax":
         return sample.change_probability()
     return sample.crossing_probability(0.5) if link == "sigmoid" else None
@@ -45,26 +48,33 @@ def change_probability(sample: Sample, link: str | Link | None) -> Tensor | None
 class Prediction:
     """The result of ``predict``.
 
-    Shapes: mean, standard_error (B, out); num_permutations, num_blocks, finished (B,); change_probability (B,) or None;
-    outputs (B, m, out) or None, m the most draws of a set, NaN behind those of a set that took fewer. Of a ``Stack``:
-    members (R, B, out), spread (B, out). sample: None, or the T draws that ``outputs`` holds, as a ``Sample``.
+    Shapes:
+        mean, standard_error: (B, out).
+        num_permutations, num_blocks, finished: (B,).
+        change_probability: (B,) or None.
+        outputs: (B, m, out) or None; m is the most draws of a set, and NaN fills up sets with fewer.
+        members: (R, B, out), for a ``Stack``.
+        spread: (B, out), for a ``Stack``.
+        sample: the T draws of ``outputs`` as a ``Sample``, or None.
 
-    ``sample.outputs`` (T, out) are the linked outputs of the draws. ``sample.sets`` and ``sample.blocks`` (T,), on the
-    host, say of which set and block each is. ``sample.block_means`` (B, q, out) are the means of independent blocks.
-    Orderings that draw nothing give one draw per set, which is all that there is.
+    ``mean`` is the mean of link(network(sets)) over draws. A draw is the num permutations that the network averages
+    before ρ. So it is a mean of linked values of ρ, each of a mean over num permutations.
 
-    ``mean`` is that of link(network(sets)) over draws: what the network averages, with its own num, before ρ. So it is
-    a mean of ρ's, each linked, and each ρ is of the mean of num permutations.
+    ``standard_error`` is that of the mean, over random permutations. It is about the order alone: it tells how far the
+    mean over all draws may be, and not if that mean is right. Permutations that were drawn together, a block, depend on
+    each other and count as one. It is NaN after a single block. It is zero if all orders were taken, or for a network
+    that samples none (``num_permutations`` is then 0).
 
-    ``standard_error`` is that of the mean, over the draw of the permutations. It is about the order alone: it says how
-    far the mean over all draws may be, and nothing of whether that is right. Permutations that were drawn together, a
-    block, depend on each other and count as one. It is NaN after a single block, and zero where all orders were taken,
-    or for a network that samples none (``num_permutations`` is then 0). ``num_permutations``: those that f was applied
-    to, of each set. ``finished``: which sets met the tolerance; all, without one.
+    ``num_permutations`` counts the permutations of each set that f was applied to. ``finished`` is True for sets that
+    met the tolerance; for all, without a tolerance.
 
-    ``change_probability``: about how probable it is that the mean over all draws gives another label, by Student's t.
-    For link="softmax", another arg-max, summed over the rival classes; for link="sigmoid", the other side of 1/2,
-    summed over the outputs. This too is about the order alone, and not the probability that the label is wrong.
+    ``change_probability`` is the approximate probability that the mean over all draws gives another label, by Student's
+    t. For link="softmax" that is another arg-max, summed over the rival classes. For link="sigmoid" it is the other
+    side of 1/2, summed over the outputs. It is about the order alone, and not the probability that the label is wrong.
+
+    In ``sample``, ``outputs`` (T, out) are the linked outputs of the draws. ``sets`` and ``blocks`` (T,), on the host,
+    are the set and the block of each. ``block_means`` (B, q, out) are the means of independent blocks. Orderings that
+    are not random give one draw per set, which is the whole population.
     """
 
     mean: Tensor
@@ -79,10 +89,10 @@ class Prediction:
     sample: Sample | None = None
 
     def margin(self, confidence: float = 0.95) -> Tensor:
-        """Half the width of each mean's confidence interval, (B, out), by Student's t over the blocks.
+        """Returns half the width of each mean's confidence interval, (B, out), by Student's t over the blocks.
 
-        Raises: TypeError if confidence is no number; ValueError if it is not between 0 and 1, or if a set has a single
-            block.
+        Raises: TypeError if confidence is not a number; ValueError if it is not between 0 and 1, or if a set has a
+            single block.
         """
         check_confidence(confidence)
         if (self.standard_error.isnan().any(1) & (self.num_blocks == 1)).any():
@@ -94,7 +104,7 @@ class Prediction:
 
 
 def exact(mean: Tensor, keep_outputs: bool) -> Prediction:
-    """The prediction of a network that draws nothing."""
+    """Returns the prediction of a network that is not random."""
     none = torch.zeros(len(mean), dtype=torch.long, device=mean.device)
     outputs = sample = None
     if keep_outputs:
@@ -104,7 +114,10 @@ def exact(mean: Tensor, keep_outputs: bool) -> Prediction:
 
 
 def of_groups(parts: Sequence[Prediction], groups: Sequence[Tensor]) -> Prediction:
-    """Returns one prediction of all sets, in their order; ``groups``: the numbers of each part's sets, on the host."""
+    """Returns one prediction of all sets, in their order.
+
+    ``groups`` are the numbers of each part's sets, on the host.
+    """
     if len(parts) == 1:
         return parts[0]
     joined, numbers = together(parts), torch.cat(list(groups))
@@ -120,7 +133,7 @@ def of_groups(parts: Sequence[Prediction], groups: Sequence[Tensor]) -> Predicti
 
 
 def together(parts: Sequence[Prediction]) -> Prediction:
-    """One prediction of the sets of all parts."""
+    """Returns one prediction of the sets of all parts."""
     most = max((part.outputs.shape[1] for part in parts if part.outputs is not None), default=0)
 
     def joined(name: str) -> Any:
@@ -136,7 +149,7 @@ def together(parts: Sequence[Prediction]) -> Prediction:
 
 
 def of_members(members: Sequence[Prediction], same_draws: bool) -> Prediction:
-    """The prediction by the mean of several networks'; ``same_draws``: with the same permutations."""
+    """Returns the prediction by the mean of several networks; ``same_draws`` if their permutations are the same."""
     means = torch.stack([member.mean for member in members])
     errors = torch.stack([member.standard_error for member in members])
     error = errors.mean(0) if same_draws else errors.square().sum(0).sqrt() / len(members)

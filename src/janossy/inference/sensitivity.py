@@ -1,4 +1,4 @@
-"""Sensitivity: the part that the order still plays in what a trained network says."""
+"""Sensitivity: the remaining dependence of a trained network's outputs on the order."""
 
 from dataclasses import dataclass
 from os import PathLike
@@ -22,23 +22,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SWAPS_A_STEP = 100
-"""The swaps of a set in one step of the search: all n(n - 1)/2 for n <= 14."""
+"""The most swaps of a set in one step of the search: all n(n - 1)/2 for n <= 14."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
     """The result of ``sensitivity``: B sets under num_permutations orders each.
 
-    Shapes: within, between, order_share and intraclass_correlation (out,); standard_deviation (B, out);
-        worst_sampled and worst_deviation (B,); worst_order a Ragged of int64 positions (N,), an order of each set.
+    Shapes: within, between, order_share and intraclass_correlation (out,). standard_deviation (B, out). worst_sampled
+        and worst_deviation (B,). worst_order a Ragged of int64 positions (N,), an order of each set.
 
-    ``within``: the variance of a prediction over orders, averaged over the sets. ``between``: the variance over the
-    sets of the mean over all orders; unbiased, so it can be negative, and NaN for fewer than two sets. Both are those
-    of a one-way random-effects analysis of variance. ``standard_deviation`` is each set's own, over orders.
-
-    ``worst_deviation`` is the largest distance found of one order's prediction from the set's mean prediction,
-    Euclidean over outputs, and ``sets[b][worst_order[b]]`` the order that attains it; ``worst_sampled`` is that among
-    the sampled orders. ``num_evaluations`` counts rows of f.
+    - ``within`` is the variance of a prediction over orders, averaged over the sets.
+    - ``between`` is the variance over the sets of the mean over all orders. It is unbiased, so it can be negative. It
+      is NaN for fewer than two sets. Both are those of a one-way random-effects analysis of variance.
+    - ``standard_deviation`` is that of each set over orders.
+    - ``worst_deviation`` is the largest distance found between one order's prediction and the set's mean prediction,
+      Euclidean over outputs. ``sets[b][worst_order[b]]`` is the order that attains it.
+    - ``worst_sampled`` is the largest such distance among the sampled orders.
+    - ``num_evaluations`` counts rows of f.
     """
 
     within: Tensor
@@ -54,15 +55,15 @@ class Sensitivity:
     def order_share(self) -> Tensor:
         """within / (within + between): the share of one prediction's variance that is due to its order.
 
-        One minus the intraclass correlation. A negative between counts as zero. It is 0 where within is, whatever
-        between is, and otherwise NaN for fewer than two sets.
+        It is one minus the intraclass correlation. A negative between counts as zero. If within is 0, the share is 0,
+        whatever between is. Otherwise it is NaN for fewer than two sets.
         """
         share = self.within / (self.within + self.between.clamp_min(0))
         return share.where(self.within != 0, self.within)
 
     @property
     def intraclass_correlation(self) -> Tensor:
-        """ICC(1) = between / (between + within): the correlation of two predictions of one set, by unlike orders."""
+        """ICC(1) = between / (between + within): the correlation of two predictions of one set by different orders."""
         return 1 - self.order_share
 
     def __str__(self) -> str:
@@ -77,9 +78,10 @@ class Sensitivity:
         return "\n".join(lines)
 
     def plot(self, path: str | PathLike[str] | None = None) -> "Figure":
-        """Draw each set's spread over orders beside that over sets, and its worst order; needs ``janossy[plot]``.
+        """Plots each set's standard deviation over orders beside that over sets, and its worst order.
 
-        Several outputs count together, by their Euclidean norm. With ``path``, the figure is written there too.
+        Several outputs count together, by their Euclidean norm. With ``path``, the figure is written there too. It
+        needs ``janossy[plot]``.
         """
         try:
             from matplotlib.figure import Figure  # noqa: PLC0415
@@ -113,7 +115,7 @@ class Sensitivity:
         return figure
 
     def _spreads(self) -> tuple[Tensor, float]:
-        """Standard deviations over orders (B,), and the one over sets, of all outputs together."""
+        """Returns standard deviations over orders (B,), and the one over sets, of all outputs together."""
         return self.standard_deviation.norm(dim=1), self.between.clamp_min(0).sum().sqrt().item()
 
 
@@ -130,27 +132,32 @@ def sensitivity(
 ) -> Sensitivity:
     """Measures how much link(ρ(f(h(x)_π))) still depends on the order π, for a network trained by π-SGD.
 
-    The spread is estimated from random permutations; with ``num_swaps`` an adversary also looks for the worst order
-    of each set. It starts from the sampled permutation farthest from their mean prediction and makes up to num_swaps
-    swaps of two positions, each the best of all n(n - 1)/2, or of 100 random ones where there are more, and stops when
-    none helps: a lower bound of the worst over n! orders. The network is in evaluation mode meanwhile.
+    The variance is estimated from random permutations. With ``num_swaps`` a search also looks for the worst order of
+    each set. It starts from the sampled permutation whose prediction is farthest from their mean. It makes up to
+    num_swaps swaps of two positions. Each swap is the best of all n(n - 1)/2, or of 100 random ones if there are more.
+    The search stops when no swap helps. It gives a lower bound of the worst over n! orders. The network is put into
+    evaluation mode.
 
-    Of the orderings, which must draw, only k counts, with which f sees the first k elements of an order; other swaps
-    are then not tried. The audit is of single permutations, uniform over all n! and independent, whatever the network's
-    ``num``, ``seed`` and weights: not of the mean over num of them, which varies less.
+    The orderings must be random. Of their settings only k is used: f then reads the first k elements of an order, and
+    swaps of other elements are not tried. The audit is of single permutations, uniform over all n! and independent,
+    whatever the network's ``num``, ``seed`` and weights. It is not of the mean over num permutations, which varies
+    less.
 
     Args:
         network: a ``JanossyNetwork``, or a wrapper that ``predict`` sees through, such as an ``AveragedModel``.
-        context: what the network's rho takes of each set as a whole, (B, *any).
+        num_permutations: the random permutations per set.
+        context: the features of each set as a whole, (B, *any), for the network's rho.
         link: as in ``predict``.
-        num_swaps: steps of the search for the worst order; 0 reports the worst of those sampled.
+        num_swaps: steps of the search for the worst order; 0 reports the worst of the sampled orders.
         generator: the source of the permutations and of the swaps, on the sets' device.
 
     Shapes: sets.values (N, *features) -> as in ``Sensitivity``, in float64.
     Invariance: within and between are unbiased over the draw of sets and permutations.
     Cost: num_permutations·B rows of f, and up to min(100, n(n - 1)/2)·num_swaps for each set.
-    Raises: TypeError for a network, sets or an argument of another type; ValueError if the orderings draw nothing,
-        num_permutations < 2, num_swaps < 0, the link is unknown or the generator of another device.
+    Raises:
+        TypeError: for a network, sets or an argument of another type.
+        ValueError: if the orderings are not random, num_permutations < 2, or num_swaps < 0.
+        ValueError: if the link is unknown, or the generator is on another device.
 
     Example:
         >>> network = JanossyNetwork(None, JanossyPooling(GRU(3, 8), Sampled(1)), nn.Linear(8, 1))
@@ -201,7 +208,7 @@ def sensitivity(
 
 
 class _Predictions:
-    """link(ρ(f(·))) of given orders, counted."""
+    """link(ρ(f(·))) of given orders, with a count of evaluations."""
 
     def __init__(
         self, network: JanossyNetwork, elements: Ragged, context: Tensor | None, k: int | None, link: Link
@@ -215,7 +222,7 @@ class _Predictions:
         self.num_evaluations = 0
 
     def __call__(self, chosen: Tensor, orders: Tensor) -> Tensor:
-        """The outputs of the chosen sets (S,), in orders (S, R, max n): (S, R, out)."""
+        """Returns the outputs of the chosen sets (S,), in orders (S, R, max n): (S, R, out)."""
         given = _Given(orders, self.sizes[chosen], self.k)
         rows = self.network.pooling.rows(self.elements[chosen], orderings=given)
         context = None if self.context is None else self.context[chosen].repeat_interleave(orders.shape[1], 0)
@@ -248,7 +255,7 @@ class _Given(Orderings):
 
 
 def _padded(rows: Rows, sets: Ragged) -> Tensor:
-    """The positions (B, R, max n) of rows that all sets have R of, with zeros behind each."""
+    """Returns the positions (B, R, max n) of R rows per set, with zeros behind each."""
     orders = sets.offsets.new_zeros(len(sets), rows.buckets[0].num_rows, max(sets.sizes, default=0))
     for bucket in rows.buckets:
         orders[slice(None) if bucket.sets is None else bucket.sets, :, : bucket.length] = bucket.local
@@ -263,9 +270,9 @@ def _search(
     num_steps: int,
     generator: torch.Generator | None,
 ) -> tuple[Tensor, Tensor]:
-    """Climb from orders (B, max n), which deviate this much from mean (B, out), by swaps of two positions."""
+    """Climbs by swaps of two positions from orders (B, max n), with these deviations from mean (B, out)."""
     n, device = orders.shape[1], orders.device
-    # By their later position, so that the pairs within a smaller set come first.
+    # Pairs are sorted by their later position, so that those within a smaller set come first.
     later, earlier = torch.tril_indices(n, n, -1, device=device)
     if predictions.k is not None:
         later, earlier = later[earlier < predictions.k], earlier[earlier < predictions.k]
@@ -289,14 +296,14 @@ def _search(
 
 
 def _swapped(orders: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    """orders (A, n) with the positions first and second (A, S) exchanged: (A, S, n)."""
+    """Returns orders (A, n) with the positions first and second (A, S) exchanged: (A, S, n)."""
     swapped = orders[:, None].repeat(1, first.shape[1], 1)
     swapped.scatter_(2, first[..., None], orders.gather(1, second)[..., None])
     return swapped.scatter_(2, second[..., None], orders.gather(1, first)[..., None])
 
 
 def _numbers(values: Tensor) -> str:
-    """A few of them."""
+    """Returns the first numbers as text, and the mean if there are more."""
     shown = ", ".join(f"{value:.3g}" for value in values[:3].tolist())
     return shown if len(values) <= 3 else f"{shown}, … (mean {values.mean():.3g})"
 

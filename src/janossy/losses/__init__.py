@@ -1,4 +1,4 @@
-"""Losses: over permutations (π-SGD), with the schedule that convergence asks for; over learned orders; between sets."""
+"""Losses over permutations (π-SGD), with a schedule for convergence; over learned orders; and between sets."""
 
 from janossy.losses.order_loss import OrderLoss
 from janossy.losses.permutation_loss import Estimand, PermutationLoss

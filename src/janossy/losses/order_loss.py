@@ -1,4 +1,4 @@
-"""OrderLoss: how the orders of ``Learned`` are trained, by the score function, a relaxation, or a search."""
+"""OrderLoss: a loss that trains the orders of ``Learned``, by the score function, a relaxation, or a search."""
 
 from dataclasses import replace
 from math import isfinite
@@ -18,37 +18,40 @@ from janossy.orderings.source import Source, gumbel
 from janossy.sets import Ragged
 
 FEWEST = {"score": 2, "straight_through": 1, "search": 2}
-"""The orders that each estimator needs of a set."""
+"""The fewest orders per set that each estimator needs."""
 
 
 class OrderLoss(nn.Module):
     """A loss of m learned orders of each set, whose gradient reaches the scorer of ``Learned`` too.
 
-    With π_1 … π_m drawn by the scores, p(π) their Plackett–Luce probability and L_s = loss(network of π_s, y):
+    Let π_1 … π_m be drawn by the scores. p(π) is their Plackett–Luce probability, and L_s = loss(network of π_s, y).
 
-    - "score": mean_s L_s, with the gradient mean_s (L_s − b_s) ∇log p(π_s), b_s the mean of the other draws' losses
-      (Williams, 1992; Kool, van Hoof & Welling, 2019). Unbiased for E_π[L] and its gradient, for any loss and scorer.
-    - "straight_through": mean_s L_s, where f reads the elements in the drawn order, and gradients pass to the scores as
-      if it had read SoftSort's mixtures of them (Prillo & Eisenschlos, ICML 2020), softmax(−|z_(t) − z| / T), z the
-      scores with the Gumbel noise that made the order (Grover et al., ICLR 2019). Of less variance, and biased.
-    - "search": min_s L_s, of the order that the network likes best, and the scorer follows that order: the gradient of
-      −log p of it (the search of Vinyals, Bengio & Kudlur, ICLR 2016, for orders of what is read). Biased: the choice
-      looks at the target, which a prediction cannot, so f may come to rely on it.
+    - "score": mean_s L_s, with the gradient mean_s (L_s − b_s) ∇log p(π_s). b_s is the mean of the other draws' losses
+      (Williams, 1992; Kool, van Hoof & Welling, 2019). It is unbiased for E_π[L] and its gradient, for any loss and
+      scorer.
+    - "straight_through": mean_s L_s, where f reads the elements in the drawn order. Gradients pass to the scores as if
+      f had read SoftSort's mixtures of elements, softmax(−|z_(t) − z| / T) (Prillo & Eisenschlos, ICML 2020). z are
+      the scores with the Gumbel noise that made the order (Grover et al., ICLR 2019). It has less variance, and is
+      biased.
+    - "search": min_s L_s, the loss of the best order, and the scorer follows that order: its gradient is that of
+      −log p. The source is the search of Vinyals, Bengio & Kudlur (ICLR 2016), here for the order of inputs. It is
+      biased: the choice depends on the target, which a prediction does not have, so f may come to rely on it.
 
-    Values are those of the losses alone; the scorer's part has the value 0.
+    Values are those of the losses alone, as the scorer's part has the value 0.
 
     Args:
         loss: any torch loss with reduction="none", or such a function of (predictions, target); None for squared loss.
         estimator: "score", "straight_through" or "search".
-        num_permutations: m, the orders of each set, drawn anew at every call; the network's own ``num`` does not count.
+        num_permutations: m, the orders per set, drawn anew at every call. The network's own ``num`` is not used.
         temperature: T of "straight_through", in units of the scores.
 
     Shapes: sets of B, target (B, *any) -> scalar.
     Invariance: that of E_π[L], which is invariant: p depends on the elements alone.
     Cost: m·B rows; h once. "straight_through" takes n² numbers per row besides.
-    Raises: TypeError for an argument, a network or sets of another type, or a network whose orderings are not
-        ``Learned``; ValueError for an unknown estimator, too few orders, a temperature that is not above 0, elements
-        that are no vectors, scores that are not finite, or what ``PermutationLoss`` refuses.
+    Raises:
+        TypeError: for an argument, a network or sets of another type, or orderings that are not ``Learned``.
+        ValueError: for an unknown estimator, too few orders, or a temperature that is not above 0.
+        ValueError: for elements that are not vectors, scores that are not finite, or as ``PermutationLoss``.
 
     Example:
         >>> orders = Learned(nn.Linear(3, 1))
@@ -92,7 +95,10 @@ class OrderLoss(nn.Module):
         context: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The objective on these sets, of fresh orders; ``context`` and ``generator`` as of ``PermutationLoss``."""
+        """Returns the objective on these sets for fresh orders.
+
+        ``context`` and ``generator`` are as in ``PermutationLoss``.
+        """
         check_network(network, "OrderLoss")
         check_sets(sets, "OrderLoss")
         check_context(context, sets, "OrderLoss")
@@ -112,7 +118,7 @@ class OrderLoss(nn.Module):
         apart = Drawn(rows, sets.sizes, orders.k).apart(lambda n: 1)
         losses = self._each(network(sets, apart, context=context), target)
         log_p = drawn.log_probabilities(sets, rows).unflatten(0, losses.shape)
-        by_scores = log_p - log_p.detach()  # 0, with the gradient of log p
+        by_scores = log_p - log_p.detach()  # the value is 0, with the gradient of log p
         if self.estimator == "score":
             others = (losses.sum(1, keepdim=True) - losses) / (self.num_permutations - 1)
             return cast(Tensor, losses.mean() + ((losses - others).detach() * by_scores).mean())
@@ -124,7 +130,7 @@ class OrderLoss(nn.Module):
         return f"estimator={self.estimator!r}, num_permutations={self.num_permutations}{temperature}"
 
     def _each(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """The losses (B, m) of outputs (B·m, *out)."""
+        """Returns the losses (B, m) of outputs (B·m, *out)."""
         return self.loss.each(outputs.unflatten(0, (-1, self.num_permutations)), target)
 
     def _relaxed(
@@ -135,7 +141,7 @@ class OrderLoss(nn.Module):
         context: Tensor | None,
         generator: torch.Generator | None,
     ) -> Tensor:
-        """The outputs (B·m, *out) of drawn orders, differentiable in the scores."""
+        """Returns the outputs (B·m, *out) of drawn orders, differentiable in the scores."""
         m, elements = self.num_permutations, network.elements(sets).values
         if elements.dim() != 2:
             raise ValueError(
@@ -154,7 +160,7 @@ class OrderLoss(nn.Module):
         return network.read_out(pooled, None if context is None else context.repeat_interleave(m, 0))
 
     def _sorted(self, x: Tensor, noisy: Tensor) -> Tensor:
-        """x (S, n, d) in the falling orders of ``noisy`` (S, m, n): (S, m, n, d), differentiable in both."""
+        """Returns x (S, n, d) in the falling orders of ``noisy`` (S, m, n): (S, m, n, d), differentiable in both."""
         ordered, order = noisy.sort(2, descending=True)
         mixing = (-(ordered[..., :, None] - noisy[..., None, :]).abs() / self.temperature).softmax(3)
         mixed = mixing.to(x.dtype) @ x.detach()[:, None]

@@ -1,4 +1,4 @@
-"""PermutationLoss: a loss of sampled permutations that says what it estimates (Section 2.3)."""
+"""PermutationLoss: a loss of sampled permutations that declares its estimand (Section 2.3)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,10 +21,12 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Estimand:
-    """The quantity that a ``PermutationLoss`` estimates: ``of``, in its docstring's symbols; ``text`` says it in words.
+    """The quantity that a ``PermutationLoss`` estimates: ``of`` in its docstring's symbols, ``text`` in words.
 
-    Shapes: none. ``unbiased``: whether the expectation over the draw of the permutations, and so that of the gradient,
-    is exactly ``of``.
+    ``unbiased`` is True if the expectation over the permutations is exactly ``of``. The gradient's expectation is then
+    exactly the gradient of ``of``.
+
+    Shapes: none.
     """
 
     of: str
@@ -46,7 +48,7 @@ def _log_mean_softmax(outputs: Tensor) -> Tensor:
 
 
 def _logit_mean_sigmoid(outputs: Tensor) -> Tensor:
-    # log p̄ − log(1 − p̄): neither is formed as 1 minus the other, so no probability rounds to 0 or to 1.
+    # log p̄ − log(1 − p̄), where neither is computed as 1 minus the other, so no probability rounds to 0 or to 1.
     return nn.functional.logsigmoid(outputs).logsumexp(1) - nn.functional.logsigmoid(-outputs).logsumexp(1)
 
 
@@ -66,51 +68,56 @@ ELEMENTWISE = (
     nn.BCEWithLogitsLoss,
     nn.SoftMarginLoss,
 )
-"""torch's losses of a number and its target, which would broadcast, or fail in words of their own."""
+"""torch's losses of a number and its target, which would broadcast, or fail with unclear errors."""
 
 
 class PermutationLoss(nn.Module):
-    """A loss of m draws of each set's permutations, which says what it estimates.
+    """A loss of m draws of each set's permutations, which declares its estimand.
 
-    With f_π = network(x) for one draw π of its orderings, which is ρ(f(h(x)_π)) for one permutation and ρ of the mean
-    over num of them otherwise, ŷ = E_π[f_π] and D = E‖f_π − f_π′‖² for independent π and π′, ‖·‖² a mean over outputs:
+    Let f_π = network(x) for one draw π of its orderings. That is ρ(f(h(x)_π)) for one permutation, and ρ of the mean of
+    f over num permutations otherwise. Let ŷ = E_π[f_π] and D = E‖f_π − f_π′‖² for independent π and π′, where ‖·‖² is a
+    mean over outputs.
 
-    - J̄ = E_π[loss(f_π, y)] is what π-SGD minimises (Eq. 10);
-    - L̄ = loss(ŷ, y) is the loss of what ``predict`` returns. The paper's L̄ has ρ of the average of f in the place of
-      ŷ, which is the same if ρ is affine.
+    - J̄ = E_π[loss(f_π, y)] is the objective of π-SGD (Eq. 10).
+    - L̄ = loss(ŷ, y) is the loss of the result of ``predict``. The paper's L̄ has ρ of the average of f instead of ŷ,
+      which is the same if ρ is affine.
 
     Objectives, with e_s = y − f_s the errors of m draws:
 
-    - "average_loss": mean_s loss(f_s, y). Unbiased for J̄, for every loss and m >= 1.
-    - "exact_squared": mean_{s≠s′} e_s·e_s′. Unbiased for the squared loss's L̄ = J̄ − D/2, for m >= 2. It can be
+    - "average_loss": mean_s loss(f_s, y). It is unbiased for J̄, for every loss and m >= 1.
+    - "exact_squared": mean_{s≠s′} e_s·e_s′. It is unbiased for the squared loss's L̄ = J̄ − D/2, for m >= 2. It can be
       negative. The draws must be independent, and are made so whatever the network's scheme: antithetic or distinct
       permutations would make it biased.
-    - "average_output": loss(mean_s f_s, y), m >= 2. Unbiased for neither. If the loss is convex in the prediction its
-      expectation lies between L̄ and J̄; for independent permutations it falls from J̄ (m = 1) to L̄ (m → ∞).
+    - "average_output": loss(mean_s f_s, y), m >= 2. It is unbiased for neither. If the loss is convex in the
+      prediction, its expectation is between L̄ and J̄. For independent permutations it falls from J̄ (m = 1) to L̄
+      (m → ∞).
 
-    Penalty: λ·mean_{s≠s′}‖f_s − f_s′‖², unbiased for λ·D (fraternal; Zolna et al., 2017), of outputs before any link,
-    from m >= 2 independent draws. Losses, squares and penalty are means over the outputs and over the sets, as
-    torch's are, so that for squared loss "average_loss" with penalty −½ equals "exact_squared" in every draw.
+    The penalty is λ·mean_{s≠s′}‖f_s − f_s′‖², unbiased for λ·D (fraternal; Zolna et al., 2017). It is of outputs before
+    any link, from m >= 2 independent draws. Losses, squares and penalty are means over the outputs and over the sets,
+    as torch's are. So for squared loss "average_loss" with penalty −½ equals "exact_squared" in every draw.
 
-    The expectations are over permutations: dropout in f and ρ is drawn with them, and in h once for all m.
+    The expectations are over permutations. Dropout in f and ρ is drawn with each permutation, and in h once for all m.
 
     Args:
         loss: any torch loss with reduction="none", or such a function of (predictions, target); None for squared loss.
-            Class weights multiply, and ignored targets count as zero: the mean is a plain one.
+            Class weights multiply losses, and ignored targets count as zero. The mean itself has no weights.
         objective: "average_loss", "exact_squared" (squared loss only) or "average_output".
-        num_permutations: m, the draws of each set; None for the fewest that will do, 1 or 2. Each is of the num
+        num_permutations: m, the draws of each set; None for the fewest possible, 1 or 2. Each is of the num
             permutations of the network's orderings.
         penalty: λ, which may be negative.
-        link: of "average_output", applied before averaging. The loss is given the average in the log domain:
-            "softmax", log-probabilities, for ``NLLLoss``; "sigmoid", logits, for ``BCEWithLogitsLoss``; a function,
-            the mean of what it returns, such as torch.sigmoid for ``BCELoss``.
+        link: the link of "average_output", applied before averaging. The loss then reads the average in the log
+            domain. "softmax" gives log-probabilities, for ``NLLLoss``. "sigmoid" gives logits, for
+            ``BCEWithLogitsLoss``. For a function it is the mean of the results, such as of torch.sigmoid for
+            ``BCELoss``.
 
     Shapes: sets of B, target (B, *any) -> scalar.
     Invariance: unbiased for a permutation-invariant objective, or a bound of one: see ``estimates``.
     Cost: m·num·B rows; h is computed once. All objectives are O(m).
-    Raises: TypeError for an argument, a network or sets of another type; ValueError for an unknown objective or link,
-        too few permutations, a loss that reduces or broadcasts, a target that does not fit the outputs, a network whose
-        orderings draw nothing or have a seed, or a generator or target of another device.
+    Raises:
+        TypeError: for an argument, a network or sets of another type.
+        ValueError: for an unknown objective or link, too few permutations, or a loss that reduces or broadcasts.
+        ValueError: for a target that does not fit the outputs, or a generator or target on another device.
+        ValueError: for a network whose orderings are not random, or have a seed.
 
     Example:
         >>> network = JanossyNetwork(nn.Embedding(10, 4), JanossyPooling(GRU(4, 8), Sampled()), nn.Linear(8, 1))
@@ -173,10 +180,10 @@ class PermutationLoss(nn.Module):
         context: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The objective on these sets, of fresh permutations.
+        """Returns the objective on these sets for fresh permutations.
 
-        ``context``: what the network's ρ takes of each set as a whole. ``generator``: the source of the permutations,
-        on the sets' device.
+        ``context`` holds the features of each set as a whole, for the network's ρ. ``generator`` is the source of the
+        permutations, on the sets' device.
         """
         check_network(network, "PermutationLoss")
         check_sets(sets, "PermutationLoss")
@@ -190,7 +197,7 @@ class PermutationLoss(nn.Module):
         return self.of_outputs(outputs.unflatten(0, (len(sets), self.num_permutations)), target)
 
     def of_outputs(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """The objective of given outputs, those of m draws of each set, of whatever network.
+        """Returns the objective of given outputs: m draws of each set, by any network.
 
         Shapes: outputs (B, m, *out), target (B, *any) -> scalar.
         """
@@ -210,7 +217,7 @@ class PermutationLoss(nn.Module):
         return value + self.penalty * 2 * outputs.var(1).mean() if self.penalty else value
 
     def each(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """The loss of each of m draws of each set, a mean over its outputs, without objective and penalty.
+        """Returns the loss of each of m draws of each set, a mean over its outputs, without objective and penalty.
 
         Shapes: outputs (B, m, *out), target (B, *any) -> (B, m).
         """
@@ -220,7 +227,7 @@ class PermutationLoss(nn.Module):
 
     @property
     def estimates(self) -> Estimand:
-        """Returns what the value, and the gradient, estimate."""
+        """The quantity that the value, and its gradient, estimate."""
         estimand = OBJECTIVES[self.objective]
         if not self.penalty:
             return estimand
@@ -246,7 +253,7 @@ class PermutationLoss(nn.Module):
             return self._losses(outputs.flatten(0, 1), target.repeat_interleave(m, 0)).mean()
         _check_elementwise(outputs[:, 0], target)
         errors = target[:, None] - outputs
-        # Σ_{s′<s} e_s·e_s′ by running sums: O(m), and, unlike (Σe)² − Σe², without squares that cancel.
+        # Σ_{s′<s} e_s·e_s′ by running sums takes O(m) and, unlike (Σe)² − Σe², has no squares that cancel.
         pairs = (errors[:, 1:] * errors.cumsum(1)[:, :-1]).sum(1)
         return pairs.mean() * 2 / (m * (m - 1))
 
@@ -275,7 +282,7 @@ class PermutationLoss(nn.Module):
 
 
 def _random(orderings: Orderings) -> RandomOrderings:
-    """These orderings, which must draw anew at every call."""
+    """Returns these orderings. Raises: ValueError unless they are drawn anew at every call."""
     random = as_random(orderings, "PermutationLoss")
     if random is None:
         raise ValueError(

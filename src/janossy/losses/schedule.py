@@ -8,17 +8,17 @@ from janossy.checks import check_number
 
 
 class RobbinsMonro(LRScheduler):
-    """η_t = η_0 / (1 + t/τ)^p, at step t, of every parameter group: rates for which π-SGD converges (Prop. 2.2).
+    """η_t = η_0 / (1 + t/τ)^p at step t, for every parameter group: rates for which π-SGD converges (Prop. 2.2).
 
-    1/2 < p <= 1 makes Σ η_t = ∞, so that every point can be reached, and Σ η_t² < ∞, so that the noise dies out
+    1/2 < p <= 1 makes Σ η_t = ∞, so that every point can be reached. It makes Σ η_t² < ∞, so that the noise dies out
     (Robbins & Monro, 1951). With p < 1, the mean of the iterates converges at the best rate (Polyak & Juditsky, 1992).
 
     Args:
-        optimizer: whose rates are η_0, such as ``torch.optim.SGD``.
+        optimizer: the optimizer, such as ``torch.optim.SGD``, whose learning rates are η_0.
         tau: τ, the number of steps at almost the first rate.
         power: p.
 
-    Shapes: none. One ``step()`` for each of the optimizer's.
+    Shapes: none. Call ``step()`` once per step of the optimizer.
     Raises: TypeError for an argument of another type; ValueError unless tau > 0 and 1/2 < power <= 1.
 
     Example:

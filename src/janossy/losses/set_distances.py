@@ -1,4 +1,4 @@
-"""Distances between sets of points, for networks that put out sets: Chamfer, optimal assignment, energy."""
+"""Distances between sets of points, for networks that predict sets: Chamfer, optimal assignment, energy."""
 
 import torch
 from torch import Tensor
@@ -8,11 +8,11 @@ from janossy.sets import Ragged
 
 
 def chamfer_distance(predicted: Ragged, target: Ragged) -> Tensor:
-    """Returns the Chamfer distance of each pair of sets, (B,): how far each element's nearest neighbour is.
+    """Returns the Chamfer distance of each pair of sets, (B,), from the distances of nearest neighbours.
 
     d(X, Y) = mean over x of min over y of ‖x − y‖², plus the same with X and Y exchanged. The source is Fan, Su and
-    Guibas, CVPR 2017, Section 4.1, with means for sums, so that sizes may differ. How often an element occurs does not
-    count.
+    Guibas, CVPR 2017, Section 4.1, with means for sums, so that sizes may differ. A distance of 0 does not mean that
+    elements occur equally often.
 
     Shapes: predicted.values (N, d), target.values (M, d), as many sets in both -> (B,). Two empty sets have distance 0.
     Raises: TypeError or ValueError for other shapes, devices or dtypes, or if exactly one set of a pair is empty.
@@ -34,14 +34,16 @@ def assignment_distance(predicted: Ragged, target: Ragged, *, unmatched: float |
 
     The cost is the least Σ ‖x_i − y_σ(i)‖² over assignments σ, divided by the larger size. It is the loss of DSPN
     (Zhang, Hare and Prügel-Bennett, NeurIPS 2019) and the matching of DETR (Carion et al., ECCV 2020, Section 3.1).
-    scipy solves it on the CPU. The gradient is that of the assignment which is found.
+    scipy solves it on the CPU. The gradient is that of the assignment found.
 
     Args:
         unmatched: the cost of each element of the larger set that has no partner. None refuses sizes that differ.
 
     Shapes: as ``chamfer_distance``.
-    Raises: TypeError or ValueError for other shapes, devices or dtypes, values that are not finite, sizes that differ
-        without ``unmatched``, or an ``unmatched`` that is no number >= 0.
+    Raises:
+        TypeError: for arguments that are not sets.
+        ValueError: for other shapes, devices or dtypes, or values that are not finite.
+        ValueError: for sizes that differ without ``unmatched``, or an ``unmatched`` that is not a number >= 0.
 
     Example:
         >>> two = Ragged.from_sets([[[0.0], [1.0]]])
@@ -94,7 +96,7 @@ def energy_distance(predicted: Ragged, target: Ragged) -> Tensor:
 
     def mean_distance(a: Ragged, b: Ragged) -> Tensor:
         squared, real = _squared_distances(a, b)
-        positive = real & (squared > 0)  # whose root has a gradient
+        positive = real & (squared > 0)  # there the root has a gradient
         roots = torch.where(positive, torch.where(positive, squared, 1).sqrt(), 0)
         return _mean(roots.flatten(1), real.flatten(1))
 
@@ -103,12 +105,12 @@ def energy_distance(predicted: Ragged, target: Ragged) -> Tensor:
 
 
 def _mean(x: Tensor, real: Tensor) -> Tensor:
-    """The mean of x (B, n) where it is real, 0 where nothing is."""
+    """Returns the mean of x (B, n) over its real entries; 0 without real entries."""
     return torch.where(real, x, 0).sum(1) / real.sum(1).clamp(min=1)
 
 
 def _squared_distances(a: Ragged, b: Ragged) -> tuple[Tensor, Tensor]:
-    """‖a_i − b_j‖² of each pair of sets, (B, n, m), and where both elements are real."""
+    """Returns ‖a_i − b_j‖² of each pair of sets, (B, n, m), and True where both elements are real."""
     (x, of_a), (y, of_b) = a.to_padded(), b.to_padded()
     return (x[:, :, None] - y[:, None]).square().sum(3), of_a[:, :, None] & of_b[:, None]
 

@@ -1,4 +1,4 @@
-"""Modules on sets: pooling layers, layers from sets to sets, networks, and the parts that embed and read out."""
+"""Modules on sets: pooling layers, layers from sets to sets, networks, and the modules that embed and read out."""
 
 from janossy.nn.cached_mean import CachedMean
 from janossy.nn.column_embedding import ColumnEmbedding

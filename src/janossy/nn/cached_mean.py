@@ -1,4 +1,4 @@
-"""CachedMean: the mean over large sets from a few of their elements, and what the others gave last time."""
+"""CachedMean: the mean over large sets from a few of their elements and the remembered values of the others."""
 
 import torch
 from torch import Tensor, nn
@@ -14,31 +14,33 @@ from janossy.sets import Ragged
 class CachedMean(nn.Module):
     """mean_{i∈S}(f(h_i) − f̄_i) + mean_i f̄_i: the mean of f over each set (k = 1), from a random S of m elements.
 
-    f̄_i is what f gave for element i when it was last drawn (Chen, Zhu & Song, 2018, stochastic training of graph
-    convolutional networks). Elements have identities, which sets can share, as the vertices of a graph that are in many
-    neighbourhoods; the same identity means the same element. S is drawn without replacement, anew at every call, and
-    the history of its elements is updated after it is used.
+    f̄_i is the value of f for element i when it was last drawn (Chen, Zhu & Song, 2018, stochastic training of graph
+    convolutional networks). Elements have identities, and the same identity means the same element. Sets can share
+    them, like the vertices of a graph that are in many neighbourhoods. S is drawn without replacement, anew at every
+    call, and the history of its elements is updated after its use.
 
-    Given the history, the value is unbiased for the mean of f over the set, and its gradient, mean_{i∈S} ∇f(h_i), for
-    the gradient of that mean; through a ρ or loss that is not affine neither is. The value's variance is 1/m − 1/n
-    times that of f(h_i) − f̄_i within the set, and falls as f settles; the gradient's is that of plain sampling. The
-    history is zero at first, which is plain sampling too.
+    Given the history, the value is unbiased for the mean of f over the set. Its gradient, mean_{i∈S} ∇f(h_i), is
+    unbiased for the gradient of that mean. Through a ρ or loss that is not affine, neither is unbiased. The value's
+    variance is 1/m − 1/n times that of f(h_i) − f̄_i within the set, and falls as f settles. The gradient's variance
+    is that of plain sampling. The history starts at zero, which is plain sampling too.
 
     In evaluation mode the value is the exact mean, at n evaluations, and no history is used or updated.
 
     Args:
         f: maps rows (T, 1, d) to (T, out_features), as a ``TupleMLP(1, …)`` does.
-        num_elements: how many identities there are.
-        out_features: c, the width of what f returns.
-        num_samples: m, how many elements are drawn from each set; all of a smaller one, whose value is then exact.
+        num_elements: the number of identities.
+        out_features: c, the width of f's outputs.
+        num_samples: m, the number of elements drawn from each set. A smaller set gives all, and an exact value.
 
     Shapes: sets.values (N, d), ids (N,), int64 in [0, num_elements) -> (B, c). ``history``, a buffer of the state_dict,
         (num_elements, c).
     Invariance: unbiased in training; exact in evaluation. An empty set's value is f(0), as with ``Tuples(1)``.
     Cost: f on m·B rows in one call, and the sum of N remembered vectors.
-    Raises: TypeError for an argument of another type; ValueError if num_samples, num_elements or out_features < 1, for
-        ids of another shape, dtype or range, elements that f does not take, or an f that does not return (T,
-        out_features).
+    Raises:
+        TypeError: for an argument of another type.
+        ValueError: if num_samples, num_elements or out_features is below 1, or for ids of another shape, dtype or
+            range.
+        ValueError: for elements that f does not take, or an f that does not return (T, out_features).
 
     Example:
         >>> pool = CachedMean(TupleMLP(1, 4, 8), num_elements=100, out_features=8, num_samples=2)
@@ -64,7 +66,10 @@ class CachedMean(nn.Module):
         self.register_buffer("history", torch.zeros(num_elements, out_features))
 
     def forward(self, sets: Ragged, ids: Ragged | Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """The mean of f over each set. ``ids``: the identity of each element; ``generator``: the source of S."""
+        """Returns the mean of f over each set, (B, c).
+
+        ``ids`` are the identities of the elements, and ``generator`` is the source of S.
+        """
         check_sets(sets, "CachedMean")
         check_generator("CachedMean", generator, sets.device)
         ids = ids.values if isinstance(ids, Ragged) else ids
@@ -73,7 +78,7 @@ class CachedMean(nn.Module):
         if not self.training:
             y, of_zero = self._evaluate(sets, sets.values)
             return _means(y, n).where(n[:, None] > 0, of_zero)
-        # A sample without replacement is how a uniform permutation begins.
+        # The beginning of a uniform permutation is a sample without replacement.
         num = max(1, min(self.num_samples, max(sets.sizes, default=1)))
         rows = Sampled(1, k=num).enumerate(sets, generator)
         positions = rows.join([bucket.positions() for bucket in rows.buckets])
@@ -86,11 +91,11 @@ class CachedMean(nn.Module):
         return value.where(n[:, None] > 0, of_zero)
 
     def reset_history(self) -> None:
-        """Forget everything."""
+        """Sets the history to zero."""
         self.history.zero_()
 
     def _evaluate(self, sets: Ragged, elements: Tensor) -> tuple[Tensor, Tensor]:
-        """f of the elements (T, c); and of the zero vector (1, c), or nothing where no set is empty."""
+        """Returns f of the elements (T, c), and of the zero vector (1, c), which is 0 if no set is empty."""
         if 0 not in sets.sizes:
             y = self._checked(elements)
             return y, y.new_zeros(1, y.shape[1])
@@ -108,7 +113,7 @@ class CachedMean(nn.Module):
         return y
 
     def _check(self, sets: Ragged, ids: Tensor) -> None:
-        expected = f"CachedMean expects int64 ids of shape ({len(sets.values)},), one an element"
+        expected = f"CachedMean expects int64 ids of shape ({len(sets.values)},), one per element"
         if not isinstance(ids, Tensor):
             raise TypeError(f"{expected}; got {type(ids).__name__}. Give them as a tensor, or as a Ragged.")
         if ids.dtype != torch.int64 or ids.shape != sets.values.shape[:1]:
@@ -125,7 +130,7 @@ class CachedMean(nn.Module):
 
 
 def _means(values: Tensor, counts: Tensor) -> Tensor:
-    """The means of counts[b] values for set b, one set behind the other: (B, c); 0 for no values."""
+    """Returns the means of counts[b] values for set b, one set after the other: (B, c); 0 without values."""
     owners = torch.arange(len(counts), device=values.device)
     owners = owners.repeat_interleave(counts, output_size=len(values))
     sums = values.new_zeros(len(counts), values.shape[1]).index_add(0, owners, values)

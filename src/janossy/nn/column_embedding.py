@@ -1,4 +1,4 @@
-"""ColumnEmbedding: rows of a table as vectors, with an embedding for each column of categories."""
+"""ColumnEmbedding: rows of a table as vectors, with one embedding per column of categories."""
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -12,39 +12,40 @@ from torch import Tensor, nn
 from janossy.functions.checks import check_flags, check_widths
 
 MAX_FEATURES = 50
-"""The width of the widest embedding that is chosen by itself."""
+"""The greatest width that ``embedding_width`` chooses."""
 
 
 def embedding_width(num_codes: int) -> int:
-    """Returns the width of the embedding of a column with that many codes: fastai's rule of thumb, 1.6·n^0.56, at most
-    50.
-    """
+    """Returns the width of an embedding of ``num_codes`` codes: fastai's rule 1.6·n^0.56, at most 50."""
     return cast(int, min(MAX_FEATURES, max(1, round(1.6 * num_codes**0.56))))
 
 
 class ColumnEmbedding(nn.Module):
-    """Rows of a table as vectors: each column of codes embedded, and the numbers as they are.
+    """Rows of a table as vectors: each column of codes is embedded, and numbers stay as they are.
 
-    A row is first one code for each categorical column, a whole number in floating point, then its numbers. The code 0
-    stands for a category that training does not know: its embedding starts as zero, the others as N(0, 1).
+    A row holds one code per categorical column, a whole number in floating point, then its numbers. The code 0 stands
+    for a category that is not known from training. Its embedding starts as zero, the others as N(0, 1).
 
     Args:
-        vocabularies: how many codes each categorical column has, 0 included.
-        num_numbers: how many columns of numbers follow.
+        vocabularies: the number of codes of each categorical column, 0 included.
+        num_numbers: the number of columns of numbers.
         embedding_features: the width of each embedding; None for a width that grows with the vocabulary.
-        scaled: multiply each column of numbers by a learned factor, which starts as 1.
-        amounts: columns of numbers that span orders of magnitude, as (column, mean, scale, unit). The column is counted
-            from the first number, and x = number · scale + mean is what it was before it was standardised. Two features
-            follow all others: asinh(x / unit), about a logarithm, divided by that of a typical x; and 1 where x is 0.
-        quantiles: columns of numbers that are skewed, as (column, quantiles at equidistant levels). One feature more is
-            the level of the number among them, linear in between, with mean 0 and variance 1.
-        by_category: True for one feature more per column of numbers: the number scaled and shifted by learned amounts
-            of the row's categories, which start as 1 and 0.
+        scaled: True to multiply each column of numbers by a learned factor, which starts as 1.
+        amounts: columns of numbers that span orders of magnitude, as (column, mean, scale, unit). Columns count from
+            the first number. x = number · scale + mean undoes the standardisation. Each amount adds two features
+            behind all others. One is asinh(x / unit), about a logarithm, divided by that of a typical x. The other is
+            1 if x is 0, else 0.
+        quantiles: columns of skewed numbers, as (column, quantiles at equidistant levels). Each adds the level of the
+            number among the quantiles, linear in between, with mean 0 and variance 1.
+        by_category: True to add one feature per column of numbers. It is the number scaled and shifted by learned
+            amounts of the row's categories, which start as 1 and 0.
 
     Shapes: (N, num_columns) -> (N, out_features), the embeddings and the numbers; ``places`` says where each column's
         are.
-    Raises: TypeError or ValueError for sizes that are not integers >= 1 (>= 0 for num_numbers), or no column at all;
-        ValueError for rows of another shape; IndexError for a code that is not within its vocabulary.
+    Raises:
+        TypeError: for sizes that are not integers, or rows that are not a tensor.
+        ValueError: for sizes below 1 (below 0 for num_numbers), no columns, or rows of another shape.
+        IndexError: for a code that is not in its vocabulary.
 
     Example:
         >>> embed = ColumnEmbedding([5, 14], num_numbers=1)  # suits and ranks of cards, and a number
@@ -97,7 +98,7 @@ class ColumnEmbedding(nn.Module):
         self.to(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw the embeddings anew, those of the unknown as zero."""
+        """Draws the embeddings anew; those of code 0 are set to zero."""
         for embedding in self.embeddings:
             assert isinstance(embedding, nn.Embedding)
             embedding.reset_parameters()
@@ -123,7 +124,7 @@ class ColumnEmbedding(nn.Module):
         return torch.cat([*embedded, numbers, *more], dim=1)
 
     def _logarithms(self, numbers: Tensor) -> Tensor:
-        """Returns two features per amount, (N, 2 · amounts): its logarithm, and whether it is 0."""
+        """Returns two features per amount, (N, 2 · amounts): its logarithm, and 1 if it is 0."""
         columns, means, scales, units = zip(*self.amounts, strict=True)
         mean, scale, unit = (numbers.new_tensor(each, dtype=torch.float64) for each in (means, scales, units))
         x = numbers[:, list(columns)].double() * scale + mean
@@ -138,7 +139,7 @@ class ColumnEmbedding(nn.Module):
             raise ValueError(f"{expected}; got {tuple(x.shape)}. Give as many columns as it was made for.")
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {
             "vocabularies": self.vocabularies,
             "num_numbers": self.num_numbers,
@@ -157,7 +158,7 @@ class ColumnEmbedding(nn.Module):
 
 
 def _level(numbers: Tensor, knots: Sequence[float]) -> Tensor:
-    """Returns the standardised level of numbers (N,) among quantiles, (N, 1): where several are equal, the upper."""
+    """Returns the standardised level of numbers (N,) among quantiles, (N, 1); among equal quantiles the upper."""
     x, ends = numbers.double()[:, None], numbers.new_tensor(knots, dtype=torch.float64)
     low, width = ends[:-1], ends.diff()
     inside = ((x - low) / width.where(width > 0, 1)).clamp(0, 1)
@@ -166,7 +167,7 @@ def _level(numbers: Tensor, knots: Sequence[float]) -> Tensor:
 
 
 def _checked_amounts(given: Any, num_numbers: int) -> list[tuple[int, float, float, float]]:
-    """Returns each amount as (column, mean, scale, unit), or raises a ValueError."""
+    """Returns each amount as (column, mean, scale, unit). Raises: ValueError for other values."""
     checked = []
     for each in given if isinstance(given, Sequence) else (given,):
         column, *rest = each if isinstance(each, Sequence) else (each,)
@@ -182,7 +183,7 @@ def _checked_amounts(given: Any, num_numbers: int) -> list[tuple[int, float, flo
 
 
 def _checked_quantiles(given: Any, num_numbers: int) -> list[tuple[int, list[float]]]:
-    """Returns the quantiles of each column, as (column, quantiles), or raises a ValueError."""
+    """Returns each column's quantiles as (column, quantiles). Raises: ValueError for other values."""
     checked = []
     for each in given if isinstance(given, Sequence) else (given,):
         column, knots = each if isinstance(each, Sequence) and len(each) == 2 else (None, None)

@@ -1,4 +1,4 @@
-"""The arguments that build a part again, and what two parts differ in by them."""
+"""The constructor arguments of a part, and the difference of two parts by their arguments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 def _same(*names: str) -> Callable[[nn.Module], dict[str, Any]]:
-    """Arguments that a module keeps as attributes of the same name."""
+    """Returns a function that reads the arguments that a module keeps as attributes of the same name."""
     return lambda module: {name: getattr(module, name) for name in names}
 
 
@@ -44,16 +44,16 @@ TORCH: dict[type, Callable[[Any], dict[str, Any]]] = {
 
 
 PLACE = ("device", "dtype")
-"""Arguments that weights have anyway."""
+"""The arguments that weights carry themselves."""
 
 
 def config_of(part: Any) -> dict[str, Any]:
-    """Returns the arguments that build the part again.
+    """Returns the constructor arguments that build the part again.
 
-    A class says them by a method ``config()``; torch's modules are in a table. Otherwise each argument of the
-    constructor is an attribute of the same name.
+    A class gives them by a method ``config()``. torch's modules are in a table. Otherwise each argument of the
+    constructor must be an attribute of the same name.
 
-    Raises: TypeError if neither is so.
+    Raises: TypeError if an argument is missing.
     """
     if type(part) in TORCH:
         return TORCH[type(part)](part)
@@ -87,9 +87,9 @@ def arguments_of(kind: type) -> tuple[str, ...]:
 
 
 def difference(one: Any, other: Any, place: str = "") -> str | None:
-    """Returns the first argument in which two parts differ, with both values; None if they are built alike.
+    """Returns the first argument in which two parts differ, with both values; None without a difference.
 
-    Weights do not count. A module without ``config()`` is compared by its modules and its ``extra_repr`` too.
+    Weights are not compared. A module without ``config()`` is compared by its modules and its ``extra_repr`` too.
     """
     if one is other or (isinstance(one, Tensor) and isinstance(other, Tensor)):
         return None
@@ -110,7 +110,7 @@ def difference(one: Any, other: Any, place: str = "") -> str | None:
 
 
 def _arguments(part: Any) -> dict[str, Any] | None:
-    """Returns the arguments of a part, and its modules if it does not say them itself; None for a plain value."""
+    """Returns the arguments of a part, plus its modules if it has no ``config()``; None for a plain value."""
     if part is None or isinstance(part, bool | int | float | complex | str | bytes | type) or hasattr(part, "__code__"):
         return None
     says = type(part) in TORCH or callable(getattr(type(part), "config", None))
@@ -125,7 +125,7 @@ def _arguments(part: Any) -> dict[str, Any] | None:
 
 
 def _is_equal(one: Any, other: Any) -> bool:
-    """Returns True if plain values are equal, NaN to NaN too."""
+    """Returns True if plain values are equal; NaN equals NaN."""
     if isinstance(one, np.ndarray):
         return np.array_equal(one, other)
     return bool(one == other or (one != one and other != other))

@@ -1,4 +1,4 @@
-"""Weights of elements: Σ w_i w_j f(x_i, x_j) / Σ w_i w_j, exactly, with gradients by the weights."""
+"""Weights of elements: Σ w_i w_j f(x_i, x_j) / Σ w_i w_j, computed exactly, with gradients by the weights."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,9 +11,9 @@ from janossy.evaluate.rows.pool import apply
 
 
 class WeighedRows(nn.Module):
-    """[w·f(x), w] of rows whose elements hold w_i − 1 as their last feature, with w = Π w_i.
+    """[w·f(x), w] with w = Π w_i, for rows whose elements hold w_i − 1 as their last feature.
 
-    The zero vector, which fills small sets up to k, has weight 1.
+    The zero vector, which fills small sets up to k, then has weight 1.
 
     Shapes: (T, k, d + 1) -> (T, c + 1).
     """
@@ -28,9 +28,9 @@ class WeighedRows(nn.Module):
 
 
 def pool_by_weights(problem: Problem, weights: Tensor, pool: Callable[[Problem], Tensor]) -> Tensor:
-    """The weighted mean of the rows of each set, (B, c), or their weighted sum if the problem asks for sums.
+    """Returns the weighted mean of the rows of each set, (B, c), or their weighted sum if the problem asks for sums.
 
-    ``pool`` computes a problem's sums. A set whose rows all weigh 0 gives 0.
+    ``pool`` computes the sums of a problem. A set whose rows all have weight 0 gives 0.
     """
     elements = problem.gathered
     values = torch.cat((elements.values, (weights - 1).to(elements.dtype)[:, None]), dim=1)
@@ -42,7 +42,7 @@ def pool_by_weights(problem: Problem, weights: Tensor, pool: Callable[[Problem],
 
 
 def check_weights(weights: Tensor, problem: Problem, owner: str) -> None:
-    """Raises a TypeError or ValueError unless these are weights of the elements, and rows have k of them."""
+    """Raises a TypeError or ValueError unless these are weights of elements, in orderings of k elements."""
     if not isinstance(weights, Tensor):
         raise TypeError(f"{owner} expects weights (N,) as a tensor; got {type(weights).__name__}.")
     elements, orderings = problem.elements, problem.orderings

@@ -1,4 +1,4 @@
-"""JanossyEquivariant: an output for each element, averaged over orderings."""
+"""JanossyEquivariant: one output per element, averaged over orderings."""
 
 import torch
 from torch import nn
@@ -15,25 +15,27 @@ from janossy.sets import Ragged
 
 
 class JanossyEquivariant(SetLayer):
-    """f̄(h)_i = the mean over orderings π of f(h_π) at the place where π puts element i: f̄(h_π) = f̄(h)_π.
+    """f̄(h)_i = the mean over orderings π of f(h_π) at the place of element i in π, so that f̄(h_π) = f̄(h)_π.
 
-    Each element's output is put back where the element came from. With a bidirectional recurrence it depends on the
-    whole set; in one direction, on the elements that come before in each ordering.
+    Outputs are in the order of the elements. With a bidirectional recurrence, an output depends on the whole set. In
+    one direction, it depends on the elements that come before in each ordering.
 
     Args:
-        f: maps rows (T, L, d) to (T, L, c), an output for each position: ``GRU(d, H, bidirectional=True,
-            per_position=True)``, or any module, such as a Transformer encoder with positions.
-        orderings: of whole sets: AllPermutations, Canonical, or Sampled without k (which in evaluation gives all orders
-            of a set that has no more than num).
-        memory_budget: in bytes; rows that need more are computed in chunks, and once more in backward.
+        f: maps rows (T, L, d) to (T, L, c), one output per position. An example is
+            ``GRU(d, H, bidirectional=True, per_position=True)``, or any module, such as a Transformer encoder with
+            positions.
+        orderings: orderings of whole sets: AllPermutations, Canonical, or Sampled without k. In evaluation, Sampled
+            gives all orders of a set that has no more than num.
+        memory_budget: the bytes that may be held at once. Rows that need more are computed in chunks, and again in
+            backward.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets.
-    Invariance: equivariant, exactly or in expectation as the orderings are invariant. Sorted orders (``Canonical``, a
-        seed) cannot tell equal elements apart: these share the mean of their outputs. A set's outputs do not depend on
-        its batch-mates. A recurrence sees no padding, and projects each element once.
+    Invariance: equivariant, exactly or in expectation, as the orderings are invariant. Sorted orders (``Canonical``, a
+        seed) cannot tell equal elements apart, so these share the mean of their outputs. A set's outputs do not depend
+        on its batch-mates. A recurrence reads no padding, and projects each element once.
     Cost: f on every row.
-    Raises: TypeError or ValueError for arguments of another type or range, orderings of k elements or with weights, or
-        an f that does not fit the elements or return (T, L, c).
+    Raises: TypeError or ValueError for arguments of another type or range, or orderings of k elements or with weights.
+        ValueError for an f that does not fit the elements or does not return (T, L, c).
 
     Example:
         >>> f = GRU(4, 16, bidirectional=True, per_position=True)
@@ -64,11 +66,11 @@ class JanossyEquivariant(SetLayer):
             self.of_orderings = nn.ModuleList(modules)
 
     def reset_parameters(self) -> None:
-        """Draws the weights of its parts anew."""
+        """Draws the weights of all parts anew."""
         draw_anew(self)
 
     def forward(self, sets: Ragged, *, keys: Ragged | None = None, generator: torch.Generator | None = None) -> Ragged:
-        """An output for each element; ``keys`` and ``generator`` as in ``JanossyPooling``."""
+        """Returns one output per element; ``keys`` and ``generator`` as in ``JanossyPooling``."""
         check_sets(sets, "JanossyEquivariant")
         if keys is None:
             keys = sets

@@ -1,4 +1,4 @@
-"""Modules in evaluation mode for a while."""
+"""Contexts in which modules are in evaluation mode."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,16 +11,16 @@ from torch import nn
 _lock = Lock()
 
 _held: WeakKeyDictionary[nn.Module, tuple[int, bool]] = WeakKeyDictionary()
-"""The modules that are in evaluation mode for a while: for how many contexts, and the mode that they come back to."""
+"""The modules in evaluation mode, each with its number of contexts and the mode that it comes back to."""
 
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """Puts the network into evaluation mode meanwhile, and every module back into its own mode afterwards.
+    """Puts the network into evaluation mode, and every module back into its own mode afterwards.
 
-    Contexts may be nested and may overlap in several threads: a module comes back to its mode when the last of them
-    ends. A thread that trains a network while another predicts with it is outside this: its steps would run in
-    evaluation mode.
+    Contexts may be nested and may overlap in several threads. A module comes back to its mode when the last of them
+    ends. Training in one thread while another predicts with the same network is not supported: the training steps would
+    run in evaluation mode.
     """
     modules = list(network.modules())
     with _lock:
@@ -43,7 +43,7 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def untouched(network: nn.Module) -> Iterator[None]:
-    """For a trial: in evaluation mode, without gradients, and with torch's random numbers as they were afterwards."""
+    """Runs a trial in evaluation mode, without gradients; torch's random state is restored afterwards."""
     devices = {weight.device for weight in network.parameters() if weight.device.type == "cuda"}
     with evaluating(network), torch.no_grad(), torch.random.fork_rng(devices):
         yield

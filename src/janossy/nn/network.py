@@ -23,20 +23,19 @@ from janossy.sets import Ragged
 class JanossyNetwork(nn.Module):
     """y(x) = ρ(f̄(h(x))) (Eq. 4).
 
-    With exact orderings this is L̄'s prediction, ρ of the average. With ``Sampled(1)``, fresh permutations at every
-    call, training it by any loss is π-SGD (Def. 2.3); ``predict`` then averages ρ∘f over permutations (Remark 2.2).
-
-    Canonical and seeded orders are those of the input x, not of h(x): a canonical order is a function of the data and
-    not of learnable parameters (Section 2.1).
+    With exact orderings this is L̄'s prediction, ρ of the average. With ``Sampled(1)``, permutations are fresh at every
+    call, and training by any loss is π-SGD (Def. 2.3). ``predict`` then averages ρ∘f over permutations (Remark 2.2).
+    Canonical and seeded orders are those of the input x, not of h(x). A canonical order depends on the data, not on
+    learnable parameters (Section 2.1).
 
     Args:
         h: maps elements (N, *features) to (N, d), such as ``nn.Embedding`` for sets of integers; None for identity.
         pooling: a ``JanossyPooling``, which is required.
-        rho: maps pooled vectors (B, c) to outputs; None for identity. For sets that come with a ``context``, what is
-            known of each as a whole, it takes that too: rho(pooled, context).
+        rho: maps pooled vectors (B, c) to outputs; None for identity. If sets come with a ``context``, the features of
+            the set as a whole, the call is rho(pooled, context).
         encoder: layers from sets to sets between h and the pooling, such as ``SetEncoder``; None for none. f then reads
-            elements that have looked at their whole set. What is averaged over orders stands behind it, so that error
-            bars mean the same. Behind a ``SeedAttention``, orderings are Tuples or AllPermutations of the seeds.
+            elements that depend on their whole set. The average over orders comes behind the encoder, so error bars
+            keep their meaning. Behind a ``SeedAttention``, orderings are Tuples or AllPermutations of the seeds.
 
     Shapes: sets.values (N, *features), context (B, *any) -> (B, out).
     Invariance: that of the pooling's orderings.
@@ -78,7 +77,7 @@ class JanossyNetwork(nn.Module):
             self._check_orderings(orderings)
 
     def reset_parameters(self) -> None:
-        """Draws the weights of its parts anew."""
+        """Draws the weights of all parts anew."""
         draw_anew(self)
 
     def forward(
@@ -91,17 +90,20 @@ class JanossyNetwork(nn.Module):
         weights: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """ρ(f̄(h(x))) of each set, (B, out).
+        """Returns ρ(f̄(h(x))) of each set, (B, out).
 
-        ``orderings``: others than the pooling's own. ``context``: what is known of each set as a whole, (B, *any),
-        which ρ takes beside the pooled vector. ``elements``: h(x), where it is known already. ``weights``: of the
-        elements, (N,), as ``JanossyPooling`` takes them.
+        Args:
+            orderings: orderings to use instead of the pooling's own.
+            context: the features of each set as a whole, (B, *any), which ρ reads beside the pooled vector.
+            elements: h(x), if it is known already.
+            weights: the weights of the elements, (N,), as in ``JanossyPooling``.
+            generator: the source of the permutations, on the sets' device.
         """
         elements = self._checked_elements(sets, context, elements)
         keys = self._keys(sets, elements, orderings)
         pooled = self.pooling(elements, orderings, keys=keys, weights=weights, generator=generator)
         if context is not None and isinstance(orderings, Drawn) and orderings.rows.owners is not None:
-            context = context[orderings.rows.owners]  # several draws of a set, each reduced by itself
+            context = context[orderings.rows.owners]  # several draws of a set, each reduced separately
         return self.read_out(pooled, context)
 
     def rows(
@@ -113,10 +115,10 @@ class JanossyNetwork(nn.Module):
         elements: Ragged | None = None,
         generator: torch.Generator | None = None,
     ) -> Ragged:
-        """ρ(f(h(x)_π)) for each ordering π, before any are averaged: (T, out), the rows of each set.
+        """Returns ρ(f(h(x)_π)) for each ordering π, before any are averaged: (T, out), the rows of each set.
 
-        ``orderings``: others than the pooling's own, such as more permutations than it is trained with. ``context`` and
-        ``elements``: as for a call.
+        ``orderings`` replace the pooling's own, such as by more permutations than in training. ``context``,
+        ``elements`` and ``generator`` are as in a call.
         """
         elements = self._checked_elements(sets, context, elements)
         rows = self.pooling.rows(elements, orderings, keys=self._keys(sets, elements, orderings), generator=generator)
@@ -124,19 +126,19 @@ class JanossyNetwork(nn.Module):
         return rows.with_values(self.read_out(rows.values, of_rows))
 
     def read_out(self, pooled: Tensor, context: Tensor | None = None) -> Tensor:
-        """ρ of vectors (T, c), and of the context (T, *any) of each, if there is one: (T, out)."""
+        """Returns ρ of vectors (T, c), or of vectors and their contexts (T, *any): (T, out)."""
         given = (pooled,) if context is None else (pooled, context)
         with _arguments_explained(self.rho, given):
             return cast(Tensor, self.rho(*given))
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None) -> str:
-        """Returns what ``JanossyPooling.explain`` says of h(x)."""
+        """Returns the text of ``JanossyPooling.explain`` for h(x)."""
         with untouched(self):
             elements = self.elements(sets)
         return self.pooling.explain(elements, orderings, keys=self._keys(sets, elements, orderings))
 
     def _checked_elements(self, sets: Ragged, context: Tensor | None, elements: Ragged | None) -> Ragged:
-        """Returns h(x), which may be known, after a check of the sets and of the context."""
+        """Returns h(x), unless it is given, after a check of the sets and of the context."""
         if elements is None:
             elements = self.elements(sets)
         else:
@@ -145,7 +147,7 @@ class JanossyNetwork(nn.Module):
         return elements
 
     def elements(self, sets: Ragged) -> Ragged:
-        """Returns h(x), or the encoder's result for it: the sets of what f reads. For an embedding it is a ``Lookup``.
+        """Returns the sets that f reads: h(x), or the encoder's result for it. For an embedding it is a ``Lookup``.
 
         From a ``Lookup`` f projects each id once.
         """
@@ -158,8 +160,9 @@ class JanossyNetwork(nn.Module):
     def seconds(self, sets: Ragged, orderings: Orderings | None = None) -> float:
         """Estimates the time of a forward and a backward pass of the encoder and the pooling, in the network's mode.
 
-        ``orderings``: others than the pooling's own. The encoder is not applied: its cost follows from sizes.
-        Raises: ValueError where an evaluator refuses, as there are too many rows.
+        ``orderings`` replace the pooling's own. The encoder is not applied, as its cost follows from sizes.
+
+        Raises: ValueError if an evaluator refuses too many rows.
         """
         if self.encoder is None:
             return self.pooling.cost(self.elements(sets), orderings, keys=sets).seconds
@@ -171,19 +174,19 @@ class JanossyNetwork(nn.Module):
         return self.encoder.seconds(read) + cost.seconds
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         parts = {"h": self.h, "pooling": self.pooling, "rho": self.rho}
         return parts if self.encoder is None else parts | {"encoder": self.encoder}
 
     def _keys(self, sets: Ragged, elements: Ragged, orderings: Orderings | None) -> Ragged:
-        """Returns the sets whose orders are averaged: the input's, or the seeds' where those stand in their place."""
+        """Returns the sets whose orders are averaged: the input's, or the seeds' if seeds replace elements."""
         if self.encoder is None or self.encoder.keeps_sizes:
             return sets
         self._check_orderings(orderings)
         return elements
 
     def _check_orderings(self, orderings: Orderings | None) -> None:
-        """Raises a ValueError for orders of the input's elements where the encoder has put others in their place."""
+        """Raises a ValueError for orders of the input's elements if the encoder has replaced these elements."""
         if self.encoder is None or self.encoder.keeps_sizes or orderings is None:
             return
         if not isinstance(orderings, Tuples | AllPermutations):
@@ -199,7 +202,7 @@ def takes(rho: nn.Module, num_arguments: int) -> bool:
         signature(rho.forward).bind(*range(num_arguments))
     except TypeError:
         return False
-    except ValueError:  # of code that is not Python's
+    except ValueError:  # forward is not Python code
         return True
     return True
 
@@ -211,7 +214,7 @@ def _arguments_explained(rho: nn.Module, given: tuple[Tensor, ...]) -> AbstractC
 
 @contextmanager
 def _explained(rho: nn.Module, given: tuple[Tensor, ...]) -> Iterator[None]:
-    """Says in our words what Python says of a context too many, or too few."""
+    """Explains Python's error about a missing or superfluous context."""
     try:
         yield
     except TypeError as error:
@@ -225,13 +228,13 @@ def _explained(rho: nn.Module, given: tuple[Tensor, ...]) -> Iterator[None]:
 
 
 def check_module(owner: str, name: str, module: object) -> None:
-    """Raise a TypeError unless it is a module, or None."""
+    """Raises a TypeError unless this is a module or None."""
     if module is not None and not isinstance(module, nn.Module):
         raise TypeError(f"{owner} expects {name} to be a module or None; got {type(module).__name__}.")
 
 
 def check_network(network: object, owner: str) -> None:
-    """Raise a TypeError unless it is a ``JanossyNetwork``."""
+    """Raises a TypeError unless this is a ``JanossyNetwork``."""
     if not isinstance(network, JanossyNetwork):
         remedy = "JanossyNetwork(pooling=…), with h and rho if there are any"
         raise TypeError(f"{owner} expects a JanossyNetwork; got {type(network).__name__}. Write {remedy}.")

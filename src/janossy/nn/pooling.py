@@ -25,46 +25,49 @@ from janossy.orderings.drawn import Drawn
 from janossy.sets import Ragged
 
 Reduce = str | RowReduction
-"""A reduction of rows: its name, or one with numbers of its own."""
+"""A reduction of rows: a name, or a module with numbers."""
 
 AVERAGES = ("mean", "logmeanexp", "std")
-"""The reductions whose scale does not depend on how many orderings there are."""
+"""The reductions whose scale does not depend on the number of orderings."""
 
 
 class JanossyPooling(StatesItsMeaning):
     """f̄(h) = the mean of f(h_π) over the orderings π (Eq. 3).
 
     Args:
-        f: WHAT is applied to a sequence: any module mapping rows (T, L, d) to (T, c). For k = 1 it may map them to
-            (T, 1, c), as ``nn.Linear`` does. A ``TupleMLP`` or ``TupleProduct`` without k takes that of the orderings.
-        orderings: WHICH sequences are averaged: AllPermutations, Tuples, Combinations, Sampled, Canonical, ….
-        evaluate: HOW: "auto" for the cheapest evaluator that applies, the name of one, or one, such as
-            ``Spectral(tolerance=1e-7)``.
-        reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities), "min", or
-            "std", the standard deviation over the rows; or a ``Quantile``, ``PowerMean`` or ``SoftmaxMean``. A tuple of
-            several gives their results side by side, from one call of f: ("mean", "std", Quantile(0.9)). All but the
-            first four hold all rows, as several do. ``rows`` keeps them.
-        memory_budget: the bytes that an estimate of what is held at once may come to; what needs more is computed in
-            chunks, and once more in backward.
-        append_size: give f the set size |h| (its first argument in Eq. 3) as one more feature of every element; f
-            then takes d + 1 features. "log" for log(1 + |h|), which keeps sizes of any order in range.
-        largest_size: sizes above this one are given to f as this one; such as the largest of training, where what is
-            learnt does not go with the size.
-        orderings_train: those in training mode, such as ``Distinct(256, k=2)`` beside ``Tuples(2)``: each step then
-            costs at most 256 pairs a set, and predictions average over all of them.
+        f: the function of a sequence: any module mapping rows (T, L, d) to (T, c). For k = 1 it may map them to
+            (T, 1, c), as ``nn.Linear`` does. A ``TupleMLP`` or ``TupleProduct`` without k takes k from the orderings.
+        orderings: the sequences that are averaged: AllPermutations, Tuples, Combinations, Sampled, Canonical, ….
+        evaluate: the way to compute the average: "auto" for the cheapest evaluator that applies, the name of one, or
+            an evaluator, such as ``Spectral(tolerance=1e-7)``.
+        reduce: "mean" (the paper), "sum" (its released code), "max", "logmeanexp" (a mixture of densities), "min" or
+            "std" (the standard deviation over the rows). Other reductions are ``Quantile``, ``PowerMean`` and
+            ``SoftmaxMean``. A tuple, such as ("mean", "std", Quantile(0.9)), gives the results side by side from one
+            call of f. Only the first four, alone, do not hold all rows at once. ``rows`` returns the rows themselves.
+        memory_budget: the bytes that may be held at once, by an estimate. A computation that needs more runs in chunks,
+            and again in backward.
+        append_size: True to give f the set size |h| (its first argument in Eq. 3) as another feature of every element.
+            f then takes d + 1 features. "log" gives log(1 + |h|), which keeps sizes of any order in range.
+        largest_size: the bound to which larger sizes are cut before f reads them. Use the largest size of training if
+            the learned function should not extrapolate in the size.
+        orderings_train: the orderings in training mode, such as ``Distinct(256, k=2)`` beside ``Tuples(2)``. Each step
+            then costs at most 256 pairs per set, and predictions average over all pairs.
 
-    In evaluation, sets that have no more orders than a ``Sampled`` draws (n! <= num) give each once: their mean is
-    exact. A sum or a maximum is of num draws, as in training. Larger sets are sampled anew at every call, in evaluation
-    too, so that two calls differ. For the same permutations at every evaluation give
-    ``JanossyPooling(f, Sampled(20, seed=0), orderings_train=Sampled(1))``: new ones are sampled in training only.
+    In evaluation, a set with no more orders than ``Sampled`` draws (n! <= num) gives each order once, and its mean is
+    exact. A sum or a maximum is over num draws, as in training. Larger sets are sampled anew at every call, also in
+    evaluation, so that two calls differ. For the same permutations at every evaluation use
+    ``JanossyPooling(f, Sampled(20, seed=0), orderings_train=Sampled(1))``. New permutations are then sampled in
+    training only.
 
     Shapes: sets.values (N, d) -> (B, c).
     Invariance: that of the orderings. A set's result never depends on its batch-mates, beyond the rounding of a
         matrix product's blocking. An empty set has one row: of length 0 and value 0, or, for k elements, f(0, …, 0).
     Cost: see ``explain``.
-    Raises: TypeError or ValueError for arguments of another type or range, an evaluator that was asked for and does not
-        apply, too many rows, or an f that does not fit the elements; RuntimeError for the state of a layer with other
-        orderings or another reduce.
+    Raises:
+        TypeError: for arguments of another type.
+        ValueError: for arguments of another range, a named evaluator that does not apply, too many rows, or an f that
+            does not fit the elements.
+        RuntimeError: when the state of a layer with other orderings or another reduce is loaded.
 
     Example:
         >>> pool = JanossyPooling(GRU(4, 16), Sampled(num_permutations=5))
@@ -121,10 +124,10 @@ class JanossyPooling(StatesItsMeaning):
         if own := [each for each in each_reduce if isinstance(each, RowReduction)]:
             self.of_reduce = nn.ModuleList(own)
         if modules := [*modules_of(orderings), *modules_of(orderings_train)]:
-            self.of_orderings = nn.ModuleList(modules)  # so that they are moved, saved and trained with the layer
+            self.of_orderings = nn.ModuleList(modules)  # they are moved, saved and trained with the layer
 
     def reset_parameters(self) -> None:
-        """Draws the weights of its parts anew."""
+        """Draws the weights of all parts anew."""
         draw_anew(self)
 
     def forward(
@@ -136,13 +139,16 @@ class JanossyPooling(StatesItsMeaning):
         weights: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The pooled vector of each set, (B, c).
+        """Returns the pooled vector of each set, (B, c).
 
-        ``orderings``: others than the layer's own, such as rows that have been drawn (``Drawn``), or more permutations.
-        ``keys``: the same sets of other elements, which canonical and seeded orders look at instead, such as the
-        network's raw input. ``weights``: of the elements, (N,), each >= 0, for orderings of k elements: the result is
-        Σ w_i w_j f(x_i, x_j) / Σ w_i w_j, differentiable by the weights, and an element of weight 0 is a masked one. A
-        set whose rows all weigh 0 gives 0. ``generator``: the source of the permutations, on the sets' device.
+        Args:
+            orderings: orderings to use instead of the layer's own, such as drawn rows (``Drawn``) or more permutations.
+            keys: the same sets with other elements, from which canonical and seeded orders are made. An example is the
+                network's raw input.
+            weights: the weights of the elements, (N,), each >= 0, for orderings of k elements. The result is
+                Σ w_i w_j f(x_i, x_j) / Σ w_i w_j, differentiable by the weights. An element of weight 0 is masked. A
+                set whose rows all have weight 0 gives 0.
+            generator: the source of the permutations, on the sets' device.
         """
         problem = self.problem(sets, keys, orderings, self.reduced, generator)
         if weights is not None:
@@ -161,9 +167,9 @@ class JanossyPooling(StatesItsMeaning):
         keys: Ragged | None = None,
         generator: torch.Generator | None = None,
     ) -> Ragged:
-        """f of each ordering, before any are averaged: (T, c), the rows of each set.
+        """Returns f of each ordering, before any are averaged: (T, c), the rows of each set.
 
-        ``orderings``, ``keys`` and ``generator``: as for a call.
+        ``orderings``, ``keys`` and ``generator`` are as in a call.
         """
         return cast(Ragged, self._pool(self.problem(sets, keys, orderings, None, generator)))
 
@@ -175,11 +181,12 @@ class JanossyPooling(StatesItsMeaning):
         keys: Ragged | None = None,
         generator: torch.Generator | None = None,
     ) -> Ragged:
-        """The elements of each row that ``rows`` gives f of: (T, k), positions within the set, −1 for the zero vector.
+        """Returns the elements of each row of ``rows``: (T, k), positions within the set, −1 for the zero vector.
 
-        With ``rows`` it gives an output for each pair or k-tuple of a set. Rows that are sampled are those of a
-        generator in the same state. ``orderings``, ``keys`` and ``generator``: as for a call.
-        Raises: ValueError for orderings of whole sets; what a call would raise.
+        Together with ``rows`` it gives an output for each pair or k-tuple of a set. For sampled rows, both calls need a
+        generator in the same state. ``orderings``, ``keys`` and ``generator`` are as in a call.
+
+        Raises: ValueError for orderings of whole sets; otherwise as a call.
         """
         problem = self.problem(sets, keys, orderings, None, generator)
         if problem.orderings.k is None:
@@ -195,10 +202,11 @@ class JanossyPooling(StatesItsMeaning):
         return Ragged.from_sizes(rows.join(parts), rows.counts())
 
     def explain(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> str:
-        """Says which evaluator computes these sets, what each would cost, and why one does not apply.
+        """Returns which evaluator computes these sets, what each would cost, and why one does not apply.
 
         The seconds are a rough estimate, forward and backward, on two cores, or on CUDA by the device's properties. f
-        is tried on one row, in evaluation.
+        is tried on one row, in evaluation mode.
+
         Raises: what a call would raise.
         """
         problem = self.problem(sets, keys, orderings, self.reduced, None)
@@ -208,9 +216,9 @@ class JanossyPooling(StatesItsMeaning):
         return text
 
     def cost(self, sets: Ragged, orderings: Orderings | None = None, *, keys: Ragged | None = None) -> Cost:
-        """Estimates what the evaluator that is chosen for these sets takes.
+        """Estimates the cost of the evaluator that is chosen for these sets.
 
-        Raises: what a call would raise of orderings and evaluators.
+        Raises: what a call would raise about orderings and evaluators.
         """
         problem = self.problem(sets, keys, orderings, self.reduced, None)
         chosen = self.choice(problem)
@@ -219,7 +227,7 @@ class JanossyPooling(StatesItsMeaning):
 
     @property
     def reduced(self) -> str | None:
-        """The reduction that evaluators compute; None if they are asked for the rows, which are reduced afterwards."""
+        """The reduction that evaluators compute; None if they return the rows, which are reduced afterwards."""
         return self.reduce if isinstance(self.reduce, str) and self.reduce in REDUCTIONS else None
 
     def _reductions(self, rows: Ragged) -> Tensor:
@@ -230,12 +238,12 @@ class JanossyPooling(StatesItsMeaning):
         return torch.cat(reduced, dim=1).to(rows.dtype)
 
     def in_evaluation(self, orderings: Orderings) -> Orderings:
-        """These orderings as evaluation takes them: as learned, and all of a set's where no more than are drawn."""
+        """Returns these orderings for evaluation: learned orders sorted, and small sets exhausted."""
         orderings = orderings.in_prediction()
         return orderings.exhausting() if all(map(_is_average, _each(self.reduce))) else orderings
 
     def meaning(self) -> dict[str, Any]:
-        """The orderings whose mean it is, and the reduction; how many are drawn, and how, is another matter."""
+        """Returns the orderings that are averaged, without the number of draws, and the reduction."""
         return {
             "orderings": self.orderings.averages,
             "k": self.orderings.k,
@@ -250,7 +258,7 @@ class JanossyPooling(StatesItsMeaning):
         return tuple(map(_said, self.reduce)) if isinstance(self.reduce, tuple) else _said(self.reduce)
 
     def _weighted(self, problem: Problem) -> Tensor:
-        """The mean or the sum of the rows, each times its weight."""
+        """Returns the mean or the sum of the rows, each times its weight."""
         self._check_weighted(problem)
         drawn = problem.orderings.enumerate(problem.keys, problem.generator)
         given = replace(
@@ -280,9 +288,9 @@ class JanossyPooling(StatesItsMeaning):
             )
 
     def _try(self, problem: Problem) -> None:
-        """f on one row of these elements, as a call would apply it; what it raises is raised."""
+        """Applies f to one row of these elements, as a call would, so that its errors are raised."""
         values, n = problem.values, max(problem.elements.sizes, default=0)
-        # Without elements too: f of a zero vector then tells the width of the result.
+        # A zero vector stands for the row, as it does in a call without elements, to show the width of the result.
         row = values.new_zeros(1, max(1, problem.orderings.row_length(n)), *values.shape[1:])
         with untouched(self), errors_explained("f", problem.f, values):
             apply(problem.f, row, single=problem.orderings.k == 1)
@@ -295,9 +303,9 @@ class JanossyPooling(StatesItsMeaning):
         reduce: str | None,
         generator: torch.Generator | None,
     ) -> Problem:
-        """Returns the problem that an evaluator is given for these sets; ``reduce`` None asks for the rows.
+        """Returns the problem that an evaluator solves for these sets; ``reduce=None`` asks for the rows.
 
-        Raises: TypeError or ValueError for what a call does not take.
+        Raises: TypeError or ValueError for arguments that a call does not take.
         """
         check_sets(sets, "JanossyPooling")
         if keys is not None:
@@ -334,13 +342,13 @@ class JanossyPooling(StatesItsMeaning):
         return sets.with_values(torch.cat((sets.values, sizes), dim=1))
 
     def size_feature(self, sizes: Tensor) -> Tensor:
-        """Returns what ``append_size`` appends to sets of these sizes."""
+        """Returns the feature that ``append_size`` appends to sets of these sizes."""
         if self.largest_size is not None:
             sizes = sizes.clamp(max=min(self.largest_size, torch.iinfo(sizes.dtype).max))
         return torch.log1p(sizes) if self.append_size == "log" else sizes
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {
             "f": self.f,
             "orderings": self.orderings,
@@ -362,7 +370,7 @@ class JanossyPooling(StatesItsMeaning):
 
 
 def _each(reduce: Reduce | tuple[Reduce, ...]) -> tuple[Reduce, ...]:
-    """Returns one reduction, or several."""
+    """Returns the reductions as a tuple."""
     return reduce if isinstance(reduce, tuple) else (reduce,)
 
 
@@ -375,7 +383,7 @@ def _said(reduce: Reduce) -> str:
 
 
 def _check_k(f: Function, orderings: Orderings | None) -> None:
-    """Gives f the orderings' k if it has none; raises a ValueError if it reads rows of another length."""
+    """Gives f the orderings' k if f has none. Raises: ValueError if f reads rows of another length."""
     if orderings is None:
         return
     if isinstance(f, TupleFunction) and f.k is None:
@@ -396,10 +404,10 @@ def _check_k(f: Function, orderings: Orderings | None) -> None:
 
 
 def _reaching(result: Tensor | Ragged, problem: Problem) -> Tensor | Ragged:
-    """The result of sets without elements, with a gradient, of 0, for all that f and the elements are computed from.
+    """Returns the result for sets without elements, with gradients of 0 for all parameters of f, and for the elements.
 
-    An evaluator that has nothing to compute knows of none, and what waits for every gradient, as
-    ``DistributedDataParallel`` does, would wait for ever.
+    An evaluator with nothing to compute gives no gradients. Code that waits for every gradient, such as
+    ``DistributedDataParallel``, would then wait for ever.
     """
     parameters = problem.f.parameters() if isinstance(problem.f, torch.nn.Module) else ()
     learnt = [x for x in (problem.values, *parameters) if x.requires_grad]

@@ -18,15 +18,16 @@ class Readout(nn.Module):
     Args:
         in_features: the width of n(z).
         hidden_features: one width, several, or none, (), for a linear ρ.
-        first: n, what is done to the pooled vector first, such as ``PooledNorm``; None for nothing.
-        embed: e, of the context (B, columns), a module that says its out_features, such as ``ColumnEmbedding``; None if
-            there is no context. A context of no columns is then one too.
-        activation: as of ``TupleMLP``.
-        dropout: after each hidden layer, in training.
+        out_features: the width of the outputs.
+        first: n, the module applied to the pooled vector first, such as ``PooledNorm``; None for none.
+        embed: e, a module on the context (B, columns) with an attribute out_features, such as ``ColumnEmbedding``. None
+            if there is no context; a context of no columns is then accepted.
+        activation: as in ``TupleMLP``.
+        dropout: the dropout after each hidden layer, in training.
 
     Shapes: (B, ·), context (B, columns) -> (B, out_features).
-    Raises: TypeError or ValueError for arguments of another type or range; ValueError for a context that is missing, or
-        that it does not take.
+    Raises: TypeError or ValueError for arguments of another type or range. ValueError for a context that is missing or
+        not expected.
 
     Example:
         >>> rho = Readout(8, 16, 1, first=PooledNorm(8), embed=ColumnEmbedding([3], num_numbers=2))
@@ -95,7 +96,7 @@ class Readout(nn.Module):
             )
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {
             "in_features": self.in_features,
             "hidden_features": [layer.out_features for layer in self.layers[:-1]],
@@ -141,12 +142,12 @@ class AttentionMean(nn.Module):
 
 
 class PooledNorm(nn.BatchNorm1d):
-    """Batch normalisation of pooled vectors (Ioffe and Szegedy, 2015): torch's, and a batch of one set is no error.
+    """Batch normalisation of pooled vectors (Ioffe and Szegedy, 2015), which unlike torch's allows a batch of one set.
 
-    In training a single set has no spread, and is normalised by the running statistics, as every set is in evaluation.
+    A single set has no variance. In training it is normalised by the running statistics, as every set is in evaluation.
 
-    ``total``, where it is set, adds a tensor up over processes, with a gradient: the mean and the variance are then
-    those of the sets of all of them (torch's SyncBatchNorm, which has no CPUs).
+    ``total``, if set, is a function that adds a tensor up over processes, with a gradient. The mean and the variance
+    are then those of the sets of all processes. torch's SyncBatchNorm does this too, but not on CPUs.
 
     Shapes: (B, num_features) -> (B, num_features).
     Invariance: in evaluation a set's result depends on that set alone; in training, on its batch-mates.
@@ -168,7 +169,7 @@ class PooledNorm(nn.BatchNorm1d):
         )
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {
             "num_features": self.num_features,
             "eps": self.eps,
@@ -178,7 +179,7 @@ class PooledNorm(nn.BatchNorm1d):
         }
 
     def _of_all(self, input: Tensor, total: Callable[[Tensor], Tensor]) -> Tensor:
-        """Normalised by the mean and variance of the batches of all processes, of which some may have no set."""
+        """Normalises by the mean and variance over the batches of all processes; some may have no set."""
         sums = total(torch.cat((input.sum(0), input.new_full((1,), len(input)))))
         num, mean = sums[-1].item(), sums[:-1] / sums[-1]
         variance = total((input - mean).square().sum(0)) / num

@@ -1,4 +1,4 @@
-"""Reductions of rows beyond those that have a name: quantiles, power means, softmax-weighted means."""
+"""Reductions of rows beyond the named ones: quantiles, power means, softmax-weighted means."""
 
 from numbers import Real
 
@@ -10,13 +10,13 @@ from janossy.evaluate.reduce import reduce_segments, widened
 from janossy.sets import Ragged
 
 SMALLEST = 1e-7
-"""The value of smaller rows in a power mean."""
+"""The value to which smaller rows are raised in a power mean."""
 
 
 class RowReduction(nn.Module):
     """A reduction of each set's rows (T, c), at least one per set, to (B, c), for ``JanossyPooling(reduce=…)``.
 
-    Its scale does not depend on how many rows there are. All rows are held together.
+    Its scale does not depend on the number of rows. All rows are held at once.
     """
 
     def forward(self, rows: Ragged) -> Tensor:
@@ -60,12 +60,13 @@ class Quantile(RowReduction):
 
 
 class PowerMean(RowReduction):
-    """(mean of x^p)^(1/p) of each column, of rows that are positive; smaller ones count as 1e-7.
+    """(mean of x^p)^(1/p) of each column, for positive rows; values below 1e-7 count as 1e-7.
 
-    p = 1 is the mean, p = 2 the root mean square, p = −1 the harmonic mean; large p approach the maximum.
+    p = 1 is the mean, p = 2 the root mean square, and p = −1 the harmonic mean. Large p approach the maximum.
 
     Args:
-        learn: p is a parameter, which starts with the given value.
+        p: the power, a finite number other than 0.
+        learn: True to make p a parameter that starts with the given value.
 
     Shapes: rows.values (T, c) -> (B, c).
     Raises: TypeError or ValueError if p is not a finite number other than 0, or learn not a bool.
@@ -86,7 +87,7 @@ class PowerMean(RowReduction):
         return (reduce_segments("logmeanexp", logs) / p).exp().to(rows.dtype)
 
     def config(self) -> dict[str, float | bool]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {"p": self._first, "learn": self.learn}
 
     def extra_repr(self) -> str:
@@ -96,11 +97,12 @@ class PowerMean(RowReduction):
 class SoftmaxMean(RowReduction):
     """The mean of each column weighted by softmax(t·x) over the set's rows: Σ x e^(tx) / Σ e^(tx).
 
-    The inverse temperature t = 0 gives the mean; large t approach the maximum, large −t the minimum. The source is
+    The inverse temperature t = 0 gives the mean. Large t approach the maximum, large −t the minimum. The source is
     DeeperGCN's softmax aggregation (Li et al., 2020).
 
     Args:
-        learn: t is a parameter, which starts with the given value.
+        t: the inverse temperature.
+        learn: True to make t a parameter that starts with the given value.
 
     Shapes: rows.values (T, c) -> (B, c).
     Raises: TypeError or ValueError if t is not a finite number, or learn not a bool.
@@ -124,7 +126,7 @@ class SoftmaxMean(RowReduction):
         return total / reduce_segments("sum", rows.with_values(weights))
 
     def config(self) -> dict[str, float | bool]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {"t": self._first, "learn": self.learn}
 
     def extra_repr(self) -> str:
@@ -132,7 +134,7 @@ class SoftmaxMean(RowReduction):
 
 
 def _number(owner: str, name: str, value: float, learn: bool) -> Tensor | float:
-    """Returns the number as a parameter, or as it is."""
+    """Returns the number as a parameter if ``learn``, else as a float. Raises: ValueError unless it is finite."""
     check_flag(owner, "learn", learn)
     if not isinstance(value, Real) or isinstance(value, bool) or not abs(float(value)) < float("inf"):
         raise ValueError(f"{owner} expects {name} as a finite number; got {value!r}.")

@@ -1,4 +1,4 @@
-"""WHICH sequences are averaged: one strategy per file."""
+"""Orderings: the rules that say which sequences are averaged, one per file."""
 
 from janossy.orderings.all_permutations import AllPermutations
 from janossy.orderings.as_given import AsGiven

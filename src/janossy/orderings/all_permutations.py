@@ -19,7 +19,7 @@ class AllPermutations(Orderings):
     Shapes: sets.values (N, d) -> rows (n_b!, n_b) for set b. An empty set has one row, of length 0.
     Invariance: exact.
     Cost: Σ_b n_b! rows; refuses more than max_rows.
-    Raises: TypeError if max_rows is no integer; ValueError if it is below 1, or, on enumeration, exceeded.
+    Raises: TypeError if max_rows is not an integer; ValueError if it is below 1, or exceeded on enumeration.
 
     Example:
         >>> AllPermutations().num_rows(5)

@@ -1,4 +1,4 @@
-"""Each set in the order in which its elements are given: for sequences, and as the control in experiments."""
+"""The given order of each set's elements: for sequences, and as the control in experiments."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
@@ -12,18 +12,21 @@ from janossy.sets import Ragged
 
 @dataclass(frozen=True)
 class AsGiven(Orderings):
-    """The order in which the elements of each set are given: f reads them as a sequence.
+    """The given order of each set's elements: f reads them as a sequence.
 
-    Use it for sequences, as the control that shows what an order is worth, and for an f that is itself invariant or, in
-    ``JanossyEquivariant``, equivariant, such as attention without positions.
+    Use it
+
+    - for sequences;
+    - as the control that shows what an order is worth;
+    - for an f that is itself invariant, or equivariant in ``JanossyEquivariant``, such as attention without positions.
 
     Args:
         k: keep only the first k elements of each; smaller sets are filled up to length k with the zero vector.
 
     Shapes: sets.values (N, *features) -> one row (1, n_b) for set b, or (1, k).
-    Invariance: none, but that of f: another order of the elements is another row.
+    Invariance: only that of f, as another order of the elements is another row.
     Cost: B rows; refuses more than max_rows.
-    Raises: TypeError if k or max_rows is no integer; ValueError if k or max_rows is below 1, or, on enumeration, if
+    Raises: TypeError if k or max_rows is not an integer; ValueError if either is below 1, or on enumeration if
         B > max_rows.
 
     Example:

@@ -14,13 +14,13 @@ from janossy.sets import Ragged
 
 
 class OrderWeights(nn.Module):
-    """The weights softmax(a) of several orders, with learned logits a, which are 0 at first.
+    """Learned weights softmax(a) of several orders, with logits a that start at 0.
 
-    Of ``Canonical(key=(0, 1), order_weights=OrderWeights(2))`` the pooled vector is Σ_r w_r f(h_π_r), differentiable in
-    the logits, which are parameters of the layer.
+    With ``Canonical(key=(0, 1), order_weights=OrderWeights(2))`` the pooled vector is Σ_r w_r f(h_π_r). It is
+    differentiable in the logits, which are parameters of the layer.
 
     Shapes: () -> (num_keys,), positive, of sum 1.
-    Raises: TypeError if num_keys is no integer; ValueError if it is below 1.
+    Raises: TypeError if num_keys is not an integer; ValueError if it is below 1.
 
     Example:
         >>> OrderWeights(2)()
@@ -36,7 +36,7 @@ class OrderWeights(nn.Module):
         return self.logits.softmax(0)
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {"num_keys": len(self.logits)}
 
     def extra_repr(self) -> str:
@@ -45,27 +45,29 @@ class OrderWeights(nn.Module):
 
 @dataclass(frozen=True)
 class Canonical(Orderings):
-    """Canonical orderings of each set: sorted by ``key``, and, of several keys, the average over them (Section 2.1).
+    """Canonical orderings of each set, sorted by ``key``; with several keys, the average over them (Section 2.1).
 
     Args:
-        key: what each set is sorted by: None, lexicographically by all features; a column, such as 0; a function or a
-            module that maps elements to numbers; or a tuple of these, one ordering for each. A module's parameters are
-            the layer's, but no gradient reaches them: see ``Learned``.
-        k: keep only the first k elements of each (PATCHY-SAN's receptive field; Niepert, Ahmed & Kutzkov, ICML 2016);
-            smaller sets are filled up to length k with the zero vector.
-        order_weights: ``OrderWeights(R)`` of R keys, by which the orderings are weighed: learned, of sum 1.
+        key: the key that each set is sorted by. None sorts lexicographically by all features. A column, such as 0,
+            sorts by that feature. A function or a module maps elements to numbers. A tuple of R such keys gives R
+            orderings. A module's parameters are the layer's, but no gradient reaches them: see ``Learned``.
+        k: keep only the first k elements of each (PATCHY-SAN's receptive field; Niepert, Ahmed & Kutzkov, ICML 2016).
+            Smaller sets are filled up to length k with the zero vector.
+        order_weights: ``OrderWeights(R)``, the learned weights of the R orderings, of sum 1.
 
-    Elements of equal key are ordered lexicographically by what the keys were made of. ``ties`` finds them, and
-    ``explain`` of the layer says what they do. With ``keys`` of their own (centralities of vertices, say) elements that
-    are alike in all of them have no order but that in which they came.
+    Elements of equal key are ordered lexicographically by the features that the keys are made from. ``ties`` finds
+    them, and the layer's ``explain`` says what they change. A layer may be given separate ``keys``, such as
+    centralities of vertices. Elements that agree in all these stay in the order in which they came.
 
-    Shapes: sets.values (N, *features) -> rows (R, n_b) for set b, or (R, k); a key: (N, *features) -> (N,) or (N, j),
-        sorted by column 0, then 1, and so on.
-    Invariance: exact, as only equal elements tie; with ``keys`` of their own, exact unless these tie.
+    Shapes: sets.values (N, *features) -> rows (R, n_b) for set b, or (R, k).
+        A key: (N, *features) -> (N,) or (N, j), sorted by column 0, then 1, and so on.
+    Invariance: exact, as only equal elements tie; with separate ``keys``, exact unless these tie.
     Cost: R·B rows and R sorts; refuses more than max_rows.
-    Raises: TypeError if a key is no function or column, order_weights no ``OrderWeights`` or a number no integer;
-        ValueError if k < 1, max_rows < 1, a column is negative, or there are no keys or other than R weights; on
-        enumeration if R·B > max_rows, a column is not there, or a key is NaN.
+    Raises:
+        TypeError: if a key is not a function, module or column. If order_weights is not an ``OrderWeights``, or a
+            number is not an integer.
+        ValueError: if k < 1, max_rows < 1, a column is negative, or there are no keys or other than R weights.
+        ValueError: on enumeration, if R·B > max_rows, a column does not exist, or a key is NaN.
 
     Example:
         >>> Canonical(key=lambda x: -x[:, 0]).num_rows(5), Canonical(key=(0, 1)).num_rows(5)
@@ -114,11 +116,14 @@ class Canonical(Orderings):
         return n if self.k is None else self.k
 
     def ties(self, keys: Ragged) -> Tensor:
-        """Returns True for sets of which two unequal elements have equal keys, (B, R)."""
+        """Returns True for each set, (B, R), in which two unequal elements have equal keys."""
         return torch.stack([ties_of(keys, key) for key in self.each_key], 1)
 
     def diagnostics(self, keys: Ragged, values: Tensor) -> str | None:
-        """Returns how ties affect the results of these sets, whose elements f reads as ``values`` (N, …), or None."""
+        """Returns a sentence on how ties affect the results of these sets, or None.
+
+        f reads the elements as ``values`` (N, …).
+        """
         said = [diagnostics_of_ties(keys, values, key) for key in self.each_key]
         return "\n  ".join(dict.fromkeys(line for line in said if line)) or None
 

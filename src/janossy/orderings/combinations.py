@@ -1,4 +1,4 @@
-"""All increasing k-subsequences of each set, in a canonical order (Sections 2.1 and 2.2 together)."""
+"""All increasing k-subsequences of each set in canonical order (Sections 2.1 and 2.2 together)."""
 
 from dataclasses import KW_ONLY, dataclass
 from math import comb
@@ -23,17 +23,19 @@ from janossy.sets import Ragged
 
 @dataclass(frozen=True)
 class Combinations(Orderings):
-    """All k-subsets of each set, every one in canonical order: what the paper's k-ary experiments average.
+    """All k-subsets of each set, each in canonical order: the average of the paper's k-ary experiments.
 
-    The set is sorted by ``key`` (lexicographically if None), and f sees the subsequences i_1 < … < i_k of it.
-    A set smaller than k gives one row: all of it, filled up to length k with the zero vector. The key is a column, such
-    as 0, or a function or module that maps elements to numbers.
+    The set is sorted by ``key`` (lexicographically if None), and f reads its subsequences i_1 < … < i_k.
+    A set smaller than k gives one row: all elements, filled up to length k with the zero vector. The key is a column,
+    such as 0, or a function or module that maps elements to numbers.
 
     Shapes: sets.values (N, d) -> rows (T, k), T = Σ_b C(n_b, k); key: (N, d) -> (N,) or (N, j).
     Invariance: exact. Equal keys are ordered lexicographically, so only equal elements tie.
     Cost: T rows and a sort; refuses more than max_rows.
-    Raises: TypeError if k or max_rows is no integer or key no function or column; ValueError if k or max_rows is below
-        1, or, on enumeration, if T > max_rows, a column is not there, or a key is NaN.
+    Raises:
+        TypeError: if k or max_rows is not an integer, or key is not a function, module or column.
+        ValueError: if k or max_rows is below 1.
+        ValueError: on enumeration, if T > max_rows, a column does not exist, or a key is NaN.
 
     Example:
         >>> Combinations(2).num_rows(5)
@@ -66,7 +68,7 @@ class Combinations(Orderings):
         return None if self.key is None else key_name(self.key)
 
     def diagnostics(self, keys: Ragged, values: Tensor) -> str | None:
-        """Returns what ``Canonical.diagnostics`` does."""
+        """Returns the same remark on ties as ``Canonical.diagnostics``."""
         return diagnostics_of_ties(keys, values, self.key)
 
     def enumerate(self, keys: Ragged, generator: torch.Generator | None = None) -> Rows:

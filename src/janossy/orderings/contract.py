@@ -1,4 +1,4 @@
-"""The contract of orderings: what an ordering must say, what it may say, and the checks of both."""
+"""The contract of orderings: what an ordering must declare, what it may declare, and the checks of both."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -41,18 +41,18 @@ def _default(value: Any) -> Any:
 
 
 class Orderings:
-    """WHICH sequences are averaged: the base class of every ordering, usually a frozen dataclass.
+    """The base class of every ordering, usually a frozen dataclass: it says which sequences are averaged.
 
     A subclass gives ``num_rows``, ``row_length``, ``enumerate`` and ``draws``. Everything else has a default here.
 
     Attributes:
         draws: True if the rows are a random sample, so that their mean has an error. Such a class derives from
-            ``RandomOrderings``. Every other class says False.
+            ``RandomOrderings``. Every other class sets False.
         k: the length of every row, if all rows have one length.
         max_rows: the most rows that one batch may need.
-        weighs_rows: True if buckets hold ``weights``. The mean over all orderings is then that of weight times f.
-        exact_last: the number of last positions over which each row is averaged exactly. A row begins with its other
-            elements. The rows of one beginning follow each other, in the order of ``injective_tuples``.
+        weighs_rows: True if buckets hold ``weights``. The mean over all orderings is then the mean of weight times f.
+        exact_last: the number of last positions over which each permutation is averaged exactly. Rows that share a
+            beginning follow each other, in the order of ``injective_tuples`` of their ends.
     """
 
     k: int | None = _default(None)
@@ -90,23 +90,23 @@ class Orderings:
         return False
 
     def exhausting(self, max_permutations: int | None = None) -> Self:
-        """Returns the same orderings, but small sets give all of theirs, once each.
+        """Returns the same orderings, but small sets give all their orderings, once each.
 
         A set is small if it has no more orderings than are drawn, or than ``max_permutations``.
         """
         return self
 
     def in_prediction(self) -> Self:
-        """Returns what predictions use. For orders that are drawn to be learned, this is the order that was learned."""
+        """Returns the orderings that predictions use; for orders that are learned by drawing, the learned order."""
         return self
 
     def diagnostics(self, keys: Ragged, values: Tensor) -> str | None:
-        """Returns a remark on the results for these sets, whose elements f reads as ``values`` (N, …), or None."""
+        """Returns a remark on the results for these sets, or None. f reads the elements as ``values`` (N, …)."""
         return None
 
 
 class RandomOrderings(Orderings):
-    """The base class of orderings that draw. ``predict`` and losses ask it for several draws and for error bars.
+    """The base class of random orderings. ``predict`` and losses use it for several draws and for error bars.
 
     Two calls of ``enumerate`` draw independently, and so do the sets of a batch, unless a seed fixes the rows. A
     subclass adds ``num_permutations`` and ``redrawn``.
@@ -159,7 +159,7 @@ class EveryArrangement(Protocol):
 
 
 class EveryTuple(EveryArrangement, Protocol):
-    """All arrangements in rows of one length, k."""
+    """Arrangements whose rows all have one length, k."""
 
     @property
     def k(self) -> int: ...
@@ -208,24 +208,24 @@ def check_orderings(orderings: Any, owner: str) -> None:
 
 
 def as_random(orderings: Any, owner: str) -> RandomOrderings | None:
-    """Returns these orderings if they draw, None if they are exact; raises a TypeError unless they are orderings."""
+    """Returns these orderings if they draw, None if they are exact. Raises: TypeError for other objects."""
     check_orderings(orderings, owner)
     return cast(RandomOrderings, orderings) if orderings.draws else None
 
 
 def takes_all(orderings: RandomOrderings, n: int) -> bool:
-    """Returns True if a draw of a set of n is all that there is to draw from, so that every draw is the same."""
+    """Returns True if a draw for a set of n takes the whole population, so that every draw is the same."""
     return orderings.num_rows(n) >= orderings.population(n)
 
 
 def averages_every_arrangement(orderings: Orderings) -> bool:
-    """Returns True if they are an ``EveryArrangement`` whose rows no subclass has changed."""
+    """Returns True if they are an ``EveryArrangement`` and no subclass has changed the rows."""
     owner: type = next(c for c in type(orderings).__mro__ if "enumerate" in c.__dict__)
     return "increasing" in owner.__dict__ and "order" in owner.__dict__
 
 
 def averages_every_tuple(orderings: Orderings) -> bool:
-    """Returns True if they are an ``EveryTuple`` whose rows no subclass has changed."""
+    """Returns True if they are an ``EveryTuple`` and no subclass has changed the rows."""
     return averages_every_arrangement(orderings) and orderings.k is not None
 
 
@@ -241,7 +241,7 @@ def modules_of(orderings: Orderings | None) -> list[nn.Module]:
 def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, count: str, remedy: str = "") -> None:
     """Raises a ValueError if sets of these sizes need more than max_rows rows in all.
 
-    ``remedy`` is named beside smaller batches, which are named if each set fits by itself.
+    The error proposes ``remedy``, and smaller batches if each set fits by itself.
     """
     total = sum(num_sets * orderings.num_rows(n) for n, num_sets in Counter(sizes).items())
     if total > max_rows:
@@ -256,12 +256,12 @@ def check_budget(orderings: Orderings, sizes: Sequence[int], max_rows: int, coun
 
 
 def check_k(orderings: Orderings, k: Any) -> None:
-    """Raises a TypeError if k is no integer, a ValueError if it is below 1."""
+    """Raises a TypeError if k is not an integer, a ValueError if it is below 1."""
     check_integer(type(orderings).__name__, "k", k, 1, "elements a row")
 
 
 def check_max_rows(orderings: Orderings, max_rows: Any) -> None:
-    """Raises a TypeError if max_rows is no integer, a ValueError if it is below 1."""
+    """Raises a TypeError if max_rows is not an integer, a ValueError if it is below 1."""
     check_integer(type(orderings).__name__, "max_rows", max_rows, 1)
 
 

@@ -1,4 +1,4 @@
-"""Random orderings of each set without replacement, or the first k elements of them: no two rows are the same."""
+"""Random orderings of each set without replacement, or their first k elements: no two rows are the same."""
 
 from dataclasses import KW_ONLY, dataclass, replace
 from math import perm
@@ -14,29 +14,31 @@ from janossy.orderings.source import Drawing, Source, arrangements, drawn_rows
 from janossy.sets import Ragged
 
 MAX_RANKS = 2**62
-"""In a larger population two arrangements of a draw coincide less than once in 2^63 pairs, and are not looked for."""
+"""The largest population in which repeats are looked for. Beyond it two arrangements agree in < 1 of 2^63 pairs."""
 
 
 @dataclass(frozen=True)
 class Distinct(Drawing):
     """``num_permutations`` distinct permutations of each set, or k-tuples of its elements, drawn anew at every call.
 
-    A simple random sample without replacement, of all n! permutations or, with k, of all n!/(n - k)! tuples (an
-    incomplete U-statistic; Blom, Biometrika 1976). If num_permutations is more than all of them, each comes once, and
-    the mean is exact. It varies less than that of independent rows by the share that is left out, 1 -
-    num_permutations/population.
+    The rows are a simple random sample without replacement, of all n! permutations or, with k, of all n!/(n - k)!
+    tuples (an incomplete U-statistic; Blom, Biometrika 1976). If num_permutations is at least the population, each
+    row comes once, and the mean is exact. The mean's variance is that of independent rows times the share that is not
+    drawn, 1 - num_permutations/population.
 
     Args:
-        num_permutations: rows of each set, at most.
-        k: the elements of a row; smaller sets are filled up to length k with the zero vector.
-        seed: sort each set lexicographically and take fixed rows, as ``Sampled`` does.
+        num_permutations: the most rows per set.
+        k: the number of elements of a row. Smaller sets are filled up to length k with the zero vector.
+        seed: the number that fixes the rows of lexicographically sorted sets, as in ``Sampled``.
 
-    Shapes: sets.values (N, d) -> rows (min(m, n_b!), n_b) for set b, or (min(m, n_b!/(n_b - k)!), k), m =
-        num_permutations.
+    Shapes: sets.values (N, d) -> rows (min(m, n_b!), n_b) for set b, or (min(m, n_b!/(n_b - k)!), k),
+        m = num_permutations.
     Invariance: unbiased for the mean over all permutations (or k-tuples); exact with a seed, or if all are taken.
     Cost: m·B rows; refuses more than max_rows.
-    Raises: TypeError if an argument is no integer; ValueError if num_permutations < 1, k < 1, seed < 0 or max_rows < 1;
-        on enumeration if there are more than max_rows rows, or if both a seed and a generator are given.
+    Raises:
+        TypeError: if an argument is not an integer.
+        ValueError: if num_permutations < 1, k < 1, seed < 0 or max_rows < 1.
+        ValueError: on enumeration, for more than max_rows rows, or for both a seed and a generator.
 
     Example:
         >>> Distinct(20, k=2).num_rows(5), Distinct(20, k=2).num_rows(4)
@@ -64,7 +66,7 @@ class Distinct(Drawing):
         return n if self.k is None else self.k
 
     def population(self, n: int) -> float:
-        """The number that the rows are drawn from: all n! orders of a set, or all its n!/(n - k)! k-tuples."""
+        """Returns the number of rows to draw from: n! orders of a set, or n!/(n - k)! k-tuples."""
         return float(min(self._num_arrangements(n), 10**300))
 
     def redrawn(self, num_permutations: int, *, block: int | None = None, seed: int | None = None) -> Self:
@@ -77,7 +79,7 @@ class Distinct(Drawing):
         return drawn_rows(self, keys, generator)
 
     def draw(self, source: Source, num_sets: int, n: int) -> Tensor:
-        """(num_sets, R, L), filled up with -1."""
+        """Returns rows of positions (num_sets, R, L), filled up with -1."""
         length = self._length(n)
         rows = distinct_arrangements(source, num_sets, self.num_rows(n), n, length)
         return torch.nn.functional.pad(rows, (0, self.row_length(n) - length), value=-1)
@@ -86,12 +88,15 @@ class Distinct(Drawing):
         return perm(n, self._length(n))
 
     def _length(self, n: int) -> int:
-        """The number of elements in a row."""
+        """Returns the number of elements in a row."""
         return n if self.k is None else min(n, self.k)
 
 
 def distinct_arrangements(source: Source, num_sets: int, num: int, n: int, k: int) -> Tensor:
-    """A simple random sample without replacement, (num_sets, num, k), num <= n!/(n - k)!, in random order."""
+    """Returns a simple random sample of arrangements without replacement, in random order.
+
+    Shapes: (num_sets, num, k), num <= n!/(n - k)!.
+    """
     population = perm(n, k)
     if population > MAX_RANKS:
         digits = [source.bits(num_sets, num) % (n - j) for j in range(k)]
@@ -105,12 +110,12 @@ def distinct_arrangements(source: Source, num_sets: int, num: int, n: int, k: in
 
 
 def _distinct_numbers(source: Source, num_sets: int, num: int, population: int) -> Tensor:
-    """A simple random sample of the numbers below ``population`` for each set, (num_sets, num)."""
+    """Returns a simple random sample of numbers below ``population`` per set, (num_sets, num)."""
     if 2 * num >= population:
         return source.permutations(num_sets, population)[:, :num]
     numbers = _below(population, source, num_sets, num)
     while True:
-        # Drawing again what came before is drawing one number after the other, each until it is new.
+        # To draw repeated numbers again amounts to drawing one number after the other, each until it is new.
         order = numbers.argsort(dim=1, stable=True)
         sorted_numbers = numbers.gather(1, order)
         again = torch.zeros_like(numbers, dtype=torch.bool)
@@ -122,7 +127,10 @@ def _distinct_numbers(source: Source, num_sets: int, num: int, population: int) 
 
 
 def _below(population: int, source: Source, *shape: int) -> Tensor:
-    """Uniform numbers below population <= 2^62; a remainder alone would favour the smaller ones of many."""
+    """Returns uniform numbers below population <= 2^62.
+
+    A remainder alone would favour the smaller numbers if the population is large.
+    """
     whole = MAX_RANKS // population * population
     numbers = source.bits(*shape)
     while (over := numbers >= whole).any():

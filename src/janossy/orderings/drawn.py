@@ -1,6 +1,6 @@
-"""Rows that have been drawn, as an ordering: so that they can be cut, weighed, reduced apart, or read by another f.
+"""Drawn rows as an ordering, so that they can be cut, weighted, reduced separately, or read by another f.
 
-A *draw* is what a network averages before ρ: all rows of a set by its orderings, ``num_rows(n)`` of them.
+A *draw* is what a network averages before ρ: the ``num_rows(n)`` rows that its orderings give for a set.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +21,12 @@ from janossy.sets.transfer import upload
 
 @dataclass(frozen=True, eq=False)
 class Drawn(Orderings):
-    """The rows that an ordering has enumerated for sets of these sizes; only they may be pooled with it."""
+    """The rows that an ordering has enumerated for sets of these sizes. It serves no other sets."""
 
     rows: Rows
     sizes: tuple[int, ...]
     k: int | None = None
-    """The elements of every row, if that is one number."""
+    """The length of every row, if all rows have one length."""
     draws: ClassVar[bool] = False
 
     @property
@@ -41,7 +41,7 @@ class Drawn(Orderings):
 
     @cached_property
     def _of_size(self) -> dict[int, tuple[int, int]]:
-        """The rows of a set of each size, and their length."""
+        """The number of rows of a set of each size, and their length."""
         rows_of = {}
         for bucket in self.rows.buckets:
             if bucket.num_sets:
@@ -57,7 +57,10 @@ class Drawn(Orderings):
         return self.rows
 
     def part(self, sets: Sequence[int], rows: Callable[[int], slice], chosen: Ragged) -> "Drawn":
-        """The rows that ``rows`` says for their size, of some sets in rising order; ``chosen`` is a batch of them."""
+        """Returns some rows of some sets: ``rows(n)`` says which rows for a set of n.
+
+        ``sets`` are numbers of sets in rising order, and ``chosen`` is the batch of them.
+        """
         numbers = {b: i for i, b in enumerate(sets)}
         buckets = []
         for bucket in self.rows.buckets:
@@ -74,7 +77,10 @@ class Drawn(Orderings):
         return Drawn(Rows(tuple(buckets), len(sets)), chosen.sizes, self.k)
 
     def apart(self, num_rows: Callable[[int], int]) -> "Drawn":
-        """The same rows, of which each draw, so many rows for a set of n, is reduced by itself, set by set."""
+        """Returns the same rows, with each draw reduced separately, set by set.
+
+        A draw has ``num_rows(n)`` rows for a set of n.
+        """
         rows = self.rows
         device = rows.buckets[0].starts.device
         num_draws = np.zeros(rows.num_sets, np.int64)
@@ -100,9 +106,9 @@ def draws_of(
     independent: bool = False,
     seed: int | None = None,
 ) -> Drawn:
-    """``num`` draws of these orderings for each set, the rows of one behind those of the other.
+    """Returns ``num`` draws of these orderings for each set, one after the other.
 
-    Draws of one permutation are made together, as its scheme does, unless they are to be independent; so are no others.
+    Draws of one permutation each are made together by the scheme, unless ``independent``. All others are independent.
     """
     if orderings.num_permutations == 1 and all(isinf(orderings.population(n)) for n in set(keys.sizes)):
         together = orderings.redrawn(num, block=1 if independent else None, seed=seed)
@@ -119,9 +125,9 @@ def independent_draws(
     seed: int | None,
     all_once: bool = False,
 ) -> Drawn:
-    """``num`` calls of ``enumerate``, the rows of one behind those of the other; of as many seeds, if there is one.
+    """Returns the rows of ``num`` calls of ``enumerate``, one after the other; with a seed, of as many seeds.
 
-    ``all_once``: but one of sets that give all their rows in each.
+    With ``all_once``, a set that gives all its rows in every call gives them once.
     """
     seed = orderings.seed if seed is None else seed
     each = [orderings] * num
@@ -137,20 +143,23 @@ def independent_draws(
 
 
 def _joined(buckets: Sequence[Bucket]) -> Bucket:
-    """The rows of the same sets, one after the other."""
+    """Returns the rows of the same sets, one after the other."""
     local = torch.cat([_as_stored(bucket) for bucket in buckets], 1)
     weights = [bucket.weights for bucket in buckets if bucket.weights is not None]
     return replace(buckets[0], local=local, order=None, weights=torch.cat(weights, 1) if weights else None)
 
 
 def _as_stored(bucket: Bucket, rows: slice = slice(None)) -> Tensor:
-    """Positions (S, R, L) within the sets as they are stored, and no longer as they are sorted."""
+    """Returns positions (S, R, L) within the sets in their stored order, not the sorted one."""
     local = bucket.positions(rows=rows) - bucket.starts[:, None, None]
     return local.where(bucket.local[:, rows] >= 0, -1) if bucket.padded else local
 
 
 def _apart(bucket: Bucket, members: list[int], num_draws: np.ndarray, first: np.ndarray) -> Bucket:
-    """The bucket with the rows of each draw as those of a set; a set's draws are numbered from its ``first``."""
+    """Returns the bucket with the rows of each draw as the rows of a set of their own.
+
+    The draws of a set are numbered from its entry of ``first``.
+    """
     num = int(num_draws[members[0]])
     local = bucket.local.unflatten(1, (num, -1)).expand(bucket.num_sets, -1, -1, -1).flatten(0, 1)
     sets = numbers = None

@@ -1,4 +1,4 @@
-"""Random orderings that favour heavy elements, each row weighed so that means stay unbiased (Section 2.3)."""
+"""Random orderings that favour heavy elements, with row weights that keep means unbiased (Section 2.3)."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
@@ -15,11 +15,11 @@ from janossy.orderings.source import Source, gumbel
 from janossy.sets import Ragged
 
 Weights = Callable[[Tensor], Tensor]
-"""Maps the elements (N, *features) to how readily each is drawn, (N,) numbers >= 0; only ratios within a set count."""
+"""Maps the elements (N, *features) to weights (N,) >= 0 of being drawn; only their ratios within a set count."""
 
 
 def squared_norm(elements: Tensor) -> Tensor:
-    """‖h‖² of each element, in float64: length-squared sampling (Frieze, Kannan & Vempala, JACM 2004).
+    """Returns ‖h‖² of each element, in float64: length-squared sampling (Frieze, Kannan & Vempala, JACM 2004).
 
     Shapes: elements (N, *features) -> (N,).
     """
@@ -27,7 +27,7 @@ def squared_norm(elements: Tensor) -> Tensor:
 
 
 def norm(elements: Tensor) -> Tensor:
-    """‖h‖ of each element, in float64: the best weights for one row of k = 1 if ‖f(h)‖ is proportional to ‖h‖.
+    """Returns ‖h‖ of each element, in float64: for one row of k = 1 the best weights if ‖f(h)‖ ∝ ‖h‖.
 
     Shapes: elements (N, *features) -> (N,).
     """
@@ -41,36 +41,43 @@ NAMED: dict[str, Weights] = {"norm": norm, "squared_norm": squared_norm}
 class ImportanceSampled(RandomOrderings):
     """Random orderings of each set, or the first k elements of them, drawn where f is expected to be large.
 
-    Elements come one after the other without replacement, element i with probability q_i / (1 - Σ q of those before
-    it), where q = (1 - uniform)·w / Σw + uniform / n in a set of n. A row of probability P has the weight
-    (n - k)! / (n!·P), so the mean of weight times f is unbiased for the mean over all orderings of k elements,
-    whatever the weights w. A row of weight t or more is drawn at most once in t rows.
+    Elements are drawn one after the other without replacement, with weights w. In a set of n let
+    q = (1 - uniform)·w / Σw + uniform / n. Element i is drawn next with probability q_i / (1 - Σ q of the elements
+    before it). A row of probability P has the weight (n - k)! / (n!·P). The mean of weight times f is then unbiased
+    for the mean over all orderings of k elements, whatever w is. A row of weight t or more is drawn at most once in t
+    rows.
 
-    The variance falls where the weights follow ‖f‖, and for k = 1 is least at w ∝ ‖f(h)‖. It *rises* above that of
-    ``Sampled`` where they do not, as for f that saturates, and fast with k, as a row's weight is a product; with k=None
-    few rows of a long set carry all the weight. For f(h) = h, k = 1 and uniform = 0, squared norms and equal weights
-    have the same variance, and the norm the least; a share of uniform draws bounds the weights of light elements, for
-    k = 1 by 1 / uniform (defensive mixtures: Hesterberg, Technometrics 1995). Rows are drawn independently: for k = 1,
-    distinct elements, one row of ``Sampled(1, k=m)``, often vary less. Measured: docs/results/sampling/importance.md.
+    The variance is small if the weights follow ‖f‖. For k = 1 it is least at w ∝ ‖f(h)‖. It *rises* above that of
+    ``Sampled`` if they do not follow ‖f‖, as for an f that saturates. It rises fast with k, as a row's weight is a
+    product: with k=None few rows of a long set carry all the weight.
 
-    FastGCN (Chen, Ma & Xiao, ICLR 2018) takes the squared norms of the adjacency's columns, which ``weights`` can look
-    up.
+    - For f(h) = h, k = 1 and uniform = 0, squared norms and equal weights have the same variance. The norm has the
+      least.
+    - A share of uniform draws bounds the weights of light elements, for k = 1 by 1 / uniform (defensive mixtures:
+      Hesterberg, Technometrics 1995).
+    - Rows are drawn independently. For k = 1, distinct elements often vary less: one row of ``Sampled(1, k=m)``.
+    - Measured: docs/results/sampling/importance.md.
+    - FastGCN (Chen, Ma & Xiao, ICLR 2018) takes the squared norms of the adjacency's columns. A function as
+      ``weights`` can look these up.
 
     Args:
-        num_permutations: rows of each set.
+        num_permutations: rows per set.
         k: keep only the first k elements of each; smaller sets are filled up to length k with the zero vector.
         weights: "norm", ‖h‖ of each element; "squared_norm", ‖h‖²; or a function that maps the elements (N, *features)
-            to (N,) numbers >= 0. It sees the keys, which are a network's input x, not h(x); no gradient flows through
-            it.
-        uniform: the share of the draws in which all elements are alike.
+            to (N,) numbers >= 0. Its input is the keys, which are a network's input x, not h(x). No gradient flows
+            through it.
+        uniform: the share of draws in which all elements are equally likely.
 
     Shapes: sets.values (N, *features) -> rows (m, n_b) for set b, or (m, k), and their weights (m,) in float64,
         m = num_permutations.
     Invariance: unbiased for the mean over all permutations, in value and in f's gradient.
-    Cost: m·B rows; a sort of n_b numbers for each, in float64, which MPS lacks; refuses more than max_rows.
-    Raises: TypeError for an argument of another type; ValueError if num_permutations < 1, k < 1, max_rows < 1 or not
-        0 <= uniform <= 1, or for weights of another name; on enumeration if m·B > max_rows, if weights are not (N,),
-        or if one is negative or not finite, or, without a share of uniform draws, zero.
+    Cost: m·B rows, and for each row a sort of n_b numbers in float64, which MPS lacks; refuses more than max_rows.
+    Raises:
+        TypeError: for an argument of another type.
+        ValueError: if num_permutations < 1, k < 1, max_rows < 1 or not 0 <= uniform <= 1, or for weights of another
+            name.
+        ValueError: on enumeration, if m·B > max_rows, or weights are not (N,), negative or not finite. A weight of
+            zero is an error if uniform = 0.
 
     Example:
         >>> pool = JanossyPooling(TupleMLP(1, 4, 16), ImportanceSampled(20, k=1))
@@ -155,7 +162,7 @@ class ImportanceSampled(RandomOrderings):
         return weights
 
     def _draw(self, bucket: Bucket, weights: Tensor, source: Source) -> Bucket:
-        """The rows and their weights, of sets whose elements have these weights (S, n)."""
+        """Returns the rows, and the rows' weights, of sets whose elements have weights (S, n)."""
         log_q = self._log_probabilities(weights)[:, None].expand(-1, self.num_permutations, -1)
         noise = gumbel(source, log_q.shape)
         order = (log_q + noise).argsort(-1, descending=True)  # the Gumbel-max trick
@@ -169,7 +176,7 @@ class ImportanceSampled(RandomOrderings):
         return replace(bucket, local=local, padded=n < length, weights=steps[:, :, :length].sum(2).exp())
 
     def _log_probabilities(self, weights: Tensor) -> Tensor:
-        """log q (S, n); in a set of zeros only, all are equal."""
+        """Returns log q (S, n); in a set of zeros only, all elements are equally likely."""
         logs = weights.log().masked_fill((weights == 0).all(1, keepdim=True), 0).log_softmax(1)
         shares = torch.tensor([1 - self.uniform, self.uniform / max(1, logs.shape[1])], dtype=torch.float64).log()
         by_weight, by_chance = shares.to(logs.device)

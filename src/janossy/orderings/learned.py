@@ -1,4 +1,4 @@
-"""Orders that are learned: drawn by a scorer of elements in training, sorted by it in prediction (Section 2.1)."""
+"""Learned orders: drawn by the scores of elements in training, sorted by score in prediction (Section 2.1)."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
@@ -20,26 +20,29 @@ Scorer = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Learned(RandomOrderings):
-    """Plackett–Luce orders by scores of the elements: what is left with score s comes next with probability ∝ exp(s).
+    """Plackett–Luce orders: of the remaining elements, one with score s comes next with probability ∝ exp(s).
 
-    In training ``num_permutations`` orders of each set are drawn; in evaluation, and by ``predict``, each set is
-    sorted, the highest score first, which is the most probable order. The scorer's parameters are the layer's. A loss
-    of the layer's output alone sends them no gradient, as an order is not differentiable: ``janossy.losses.OrderLoss``
+    In training ``num_permutations`` orders of each set are drawn. In evaluation, and in ``predict``, each set is
+    sorted with the highest score first, which is the most probable order. The scorer's parameters are the layer's. A
+    loss of the layer's output gives them no gradient, as an order is not differentiable. ``janossy.losses.OrderLoss``
     does, by the score function, a straight-through relaxation, or a search.
 
     Args:
-        scorer: maps elements to scores: a module. It sees the keys, which are a network's input x, not h(x).
-        num_permutations: orders of each set in training.
+        scorer: a module or function that maps elements to scores. Its input is the keys, which are a network's input
+            x, not h(x).
+        num_permutations: orders per set in training.
         k: keep only the first k elements of each; smaller sets are filled up to length k with the zero vector.
         sample: False to sort in training too.
 
-    Shapes: sets.values (N, *features) -> rows (m, n_b) for set b, or (m, k), m = num_permutations; sorted, one row.
-        scorer: (N, *features) -> (N,) or (N, 1).
-    Invariance: of drawn orders, unbiased for the mean over Plackett–Luce orders; sorted, whatever was learned, exact:
-        equal scores are ordered lexicographically, so only equal elements tie.
+    Shapes: sets.values (N, *features) -> rows (m, n_b) for set b, or (m, k), m = num_permutations. Sorted sets have
+        one row. scorer: (N, *features) -> (N,) or (N, 1).
+    Invariance: drawn orders are unbiased for the mean over Plackett–Luce orders. A sorted set is exact, whatever was
+        learned: equal scores are ordered lexicographically, so only equal elements tie.
     Cost: m·B rows, and a sort for each; refuses more than max_rows.
-    Raises: TypeError if the scorer is no function or a number no integer; ValueError if num_permutations < 1, k < 1 or
-        max_rows < 1; on enumeration for more than max_rows rows, or scores of another shape, NaN or infinite.
+    Raises:
+        TypeError: if the scorer is not a function or module, or a number is not an integer.
+        ValueError: if num_permutations < 1, k < 1 or max_rows < 1.
+        ValueError: on enumeration, for more than max_rows rows, or for scores of another shape, NaN or infinite.
 
     Example:
         >>> pool = JanossyPooling(GRU(3, 8), Learned(nn.Linear(3, 1), num_permutations=4))
@@ -101,7 +104,7 @@ class Learned(RandomOrderings):
         return replace(sets, buckets=tuple(self._drawn(bucket, scores, source) for bucket in sets.buckets))
 
     def scores(self, keys: Ragged) -> Tensor:
-        """The score of each element (N,), differentiable."""
+        """Returns the score of each element, (N,), differentiable. Raises: ValueError as on enumeration."""
         scores = self.scorer(keys.values)
         num = len(keys.values)
         if not isinstance(scores, Tensor) or scores.shape not in ((num,), (num, 1)):
@@ -111,7 +114,7 @@ class Learned(RandomOrderings):
                 f"score for each; got {got}."
             )
         scores = scores.reshape(num)
-        looks = not (torch.compiler.is_compiling() or scores.is_cuda)  # on CUDA it would wait
+        looks = not (torch.compiler.is_compiling() or scores.is_cuda)  # on CUDA a look would wait for the device
         if looks and not (finite := scores.isfinite()).all():
             wrong = int((~finite).nonzero()[0])
             raise ValueError(
@@ -121,9 +124,9 @@ class Learned(RandomOrderings):
         return scores
 
     def log_probabilities(self, keys: Ragged, rows: Rows) -> Tensor:
-        """The log-probability (T,) of each of these rows, in the order of the sets, differentiable in the scores.
+        """Returns the log-probability (T,) of each of these rows, in the sets' order, differentiable in the scores.
 
-        Of rows of the first k elements, that of their being the first k, in this order.
+        For rows of the first k elements, it is the log-probability that these come first, in this order.
         """
         scores = self.scores(keys)
         sets = {bucket.length: bucket for bucket in whole_sets(keys).buckets}
@@ -142,8 +145,9 @@ class Learned(RandomOrderings):
 
 
 def _log_probability(scores: Tensor, first: Tensor) -> Tensor:
-    """Returns the log-probability, for scores (S, n), that these elements (S, R, l), l <= n, are drawn first: (S,
-    R).
+    """Returns the log-probability that the elements ``first`` are drawn first, in this order.
+
+    Shapes: scores (S, n), first (S, R, l), l <= n -> (S, R).
     """
     n, length = scores.shape[1], first.shape[2]
     order = first

@@ -1,8 +1,7 @@
-"""Rows of positions at which f is applied, which every ordering enumerates, and how they are built.
+"""Rows of positions that every ordering enumerates for f, and the functions that build them.
 
-Rows are kept as dense buckets, one for each size of set in the batch, and not as one flat ragged list: f is only ever
-called on rows of equal length, and within a bucket the rows of a set reduce by a dense mean. ``Rows.flatten`` gives
-the flat form.
+Rows are kept as dense buckets, one per size of set in the batch, and not as one flat ragged list. So f is only called
+on rows of equal length, and the rows of a set in a bucket reduce by a dense mean. ``Rows.flatten`` gives the flat form.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,9 +20,9 @@ class Bucket:
 
     Shapes:
         local: (S, R, L), or (1, R, L) if all S sets share it; int64 positions within a set, -1 for the zero vector.
-        sets: (S,), which sets of the batch; or None for all of them, in order.
-        starts: (S,), where each of those sets begins in ``Ragged.values``.
-        order: (N,), the position in ``Ragged.values`` of each element of the sorted sets; or None to leave them be.
+        sets: (S,), the numbers of the sets in the batch; None for all sets, in order.
+        starts: (S,), the position in ``Ragged.values`` at which each of those sets begins.
+        order: (N,), the position in ``Ragged.values`` of each element of the sorted sets; None if they are not sorted.
     """
 
     local: Tensor
@@ -33,9 +32,9 @@ class Bucket:
     padded: bool
     """True if any position is -1."""
     weights: Tensor | None = None
-    """The rows' weights, (S, R): how much more often all orderings hold a row than the draw. None where all are 1."""
+    """The rows' weights (S, R): a row's share of all orderings over its probability to be drawn. None if all are 1."""
     numbers: Sequence[int] | None = None
-    """``sets`` on the host, where they are known there: to ask a GPU is to wait for it."""
+    """``sets`` on the host, if known there: a copy from a GPU waits for it."""
 
     @property
     def num_sets(self) -> int:
@@ -43,7 +42,7 @@ class Bucket:
 
     @property
     def num_rows(self) -> int:
-        """Rows for each set."""
+        """The number of rows per set."""
         return self.local.shape[1]
 
     @property
@@ -51,13 +50,13 @@ class Bucket:
         return self.local.shape[2]
 
     def members(self, num_sets: int) -> Sequence[int]:
-        """The numbers of these sets, in a batch of num_sets."""
+        """Returns the numbers of these sets, in a batch of num_sets."""
         if self.sets is None:
             return range(num_sets)
         return self.sets.tolist() if self.numbers is None else self.numbers
 
     def positions(self, sets: slice = slice(None), rows: slice = slice(None)) -> Tensor:
-        """Positions in ``Ragged.values``, (S, R, L), or of some sets and rows only; -1 for the zero vector."""
+        """Returns positions in ``Ragged.values``, (S, R, L), or for some sets and rows; -1 is the zero vector."""
         local = (self.local if len(self.local) == 1 else self.local[sets])[:, rows]
         positions = local + self.starts[sets, None, None]
         if self.order is not None and len(self.order):
@@ -72,19 +71,17 @@ class Rows:
     buckets: tuple[Bucket, ...]
     num_sets: int
     owners: Tensor | None = None
-    """The set of each row, (num_sets,), if several draws of one set are reduced each by itself, as if they were
-    sets.
-    """
+    """The set of each draw, (num_sets,), if draws of a set are reduced separately, as if each were a set."""
     owners_on_host: Sequence[int] = ()
-    """``owners``, as numbers."""
+    """``owners`` as numbers on the host."""
 
     def weights(self) -> Tensor | None:
-        """The weights of all rows (Σ_b r_b, 1), in the order of the sets; None where all are 1."""
+        """Returns the weights of all rows (Σ_b r_b, 1), in the order of the sets; None if all are 1."""
         parts = [bucket.weights[..., None] for bucket in self.buckets if bucket.weights is not None]
         return self.join(parts) if parts else None
 
     def counts(self) -> list[int]:
-        """The number of rows of each set, in the order of the sets."""
+        """Returns the number of rows of each set, in the order of the sets."""
         counts = [0] * self.num_sets
         for bucket in self.buckets:
             for b in bucket.members(self.num_sets):
@@ -92,7 +89,7 @@ class Rows:
         return counts
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """One tensor (Σ_b r_b, c) in the order of the sets, from each bucket's (S, r, c)."""
+        """Returns one tensor (Σ_b r_b, c) in the order of the sets, from each bucket's (S, r, c)."""
         if len(parts) == 1:
             return parts[0].flatten(0, 1)
         sets = [bucket.sets for bucket in self.buckets if bucket.sets is not None]
@@ -100,7 +97,7 @@ class Rows:
         return torch.cat([part.flatten(0, 1) for part in parts])[torch.argsort(owners, stable=True)]
 
     def flatten(self) -> tuple[Ragged, Tensor]:
-        """The rows as (Ragged of T rows of positions, -1 for the zero vector; the set of each row (T,)).
+        """Returns the rows as (Ragged of T rows of positions, -1 for the zero vector; the set of each row (T,)).
 
         Rows come in the order of the sets. By definition, row t is built by the loop::
 
@@ -122,9 +119,10 @@ class Rows:
 def build_rows(
     keys: Ragged, local: Callable[[int, int], Tensor], order: Tensor | None = None, k: int | None = None
 ) -> Rows:
-    """The buckets of ``local(n, S)``, positions (1 or S, R, L) within sets of size n, for every size n of the batch.
+    """Returns the buckets of ``local(n, S)`` for every size n in the batch.
 
-    k is the fixed row length, if there is one: smaller sets have padded rows.
+    ``local`` gives positions (1 or S, R, L) within sets of size n. With a fixed row length k, the rows of smaller sets
+    are padded.
     """
     of_sizes = by_size(keys.sizes)
     chosen: Sequence[Tensor | None] = [None]
@@ -141,17 +139,20 @@ def build_rows(
 
 
 def first_of(orders: Tensor, k: int | None) -> Tensor:
-    """Cuts orders (…, n) to their first k, filled up with -1, the zero vector; None keeps all."""
+    """Cuts orders (…, n) to their first k positions, filled up with -1, the zero vector; None keeps all."""
     return orders if k is None else nn.functional.pad(orders[..., :k], (0, max(0, k - orders.shape[-1])), value=-1)
 
 
 def whole_sets(keys: Ragged, order: Tensor | None = None, k: int | None = None) -> Rows:
-    """Each set as it stands, or as ``order`` has sorted it: one row of all its elements, or of the first k."""
+    """Returns one row per set, of all elements or the first k, as they stand or as ``order`` sorts them."""
     return build_rows(keys, lambda n, _: first_of(torch.arange(n, device=keys.device)[None, None], k), order, k)
 
 
 def by_size(sizes: Sequence[int]) -> list[tuple[int, list[int] | None]]:
-    """The distinct sizes, each with the numbers of its sets; None for all of them. No sets are all of size 0."""
+    """Returns the distinct sizes, each with the numbers of its sets; None for all sets.
+
+    A batch without sets has the one size 0.
+    """
     distinct = sorted(set(sizes)) or [0]
     if len(distinct) == 1:
         return [(distinct[0], None)]

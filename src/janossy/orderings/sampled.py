@@ -24,31 +24,34 @@ class Sampled(Drawing):
     """``num_permutations`` random permutations of each set, drawn anew at every call (π-SGD, Def. 2.3).
 
     Args:
-        num_permutations: permutations of each set.
-        k: keep only the first k elements of each (π-SGD with k-ary dependencies); smaller sets are filled up to length
+        num_permutations: permutations per set.
+        k: keep only the first k elements of each (π-SGD with k-ary dependencies). Smaller sets are filled up to length
             k with the zero vector.
-        scheme: how those of one set are drawn together. Each is uniform by itself, so the scheme changes no mean, only
-            its variance: "independent"; "antithetic" (a permutation and its reverse); "latin"; "stratified";
-            "orthogonal"; "sobol"; "designed" (see ``schemes.py``). "auto" takes what measures best
-            (docs/sampling.md): "designed" for whole orders and "latin" for k. Without replacement: ``Distinct``.
+        scheme: the way in which the permutations of one set are drawn together. Each permutation is uniform by itself,
+            so the scheme changes no mean, only its variance. The schemes are "independent", "antithetic" (a
+            permutation and its reverse), "latin", "stratified", "orthogonal", "sobol" and "designed" (see
+            ``schemes.py``). "auto" takes the best measured one (docs/sampling.md): "designed" for whole orders and
+            "latin" for k. To draw without replacement use ``Distinct``.
         block: the most permutations that may depend on each other. Blocks are independent, and the unit of a standard
-            error; by default as large as the scheme allows, which gives the best mean. Several blocks of up to six
-            elements are pairs if "designed".
-        exact_last: average exactly over the last so many positions of each permutation (Rao–Blackwell): every order of
-            what stands there is a row; with k, every choice of all elements that do not come before.
-        exhaust: sets of no more than so many permutations (with k, k-tuples; with exact_last, beginnings) give all of
-            them, once each, in place of num_permutations draws: their mean is exact. None for none in training, and in
-            evaluation for those of no more than num_permutations, or than ``predict`` is asked for; 0 for none, ever.
-        seed: sort each set lexicographically and permute it by fixed permutations, a function of the seed and the size
-            alone: the result is a deterministic function of the multiset.
+            error. By default a block is as large as the scheme allows, which gives the best mean. With "designed", if
+            there are several blocks, those of sets of up to six elements are pairs.
+        exact_last: the number of last positions of each permutation that are averaged exactly (Rao–Blackwell). Every
+            order of the elements there is a row. With k, every choice of the elements not yet placed is a row.
+        exhaust: the most permutations of a set (with k, k-tuples; with exact_last, beginnings) that are all taken,
+            once each, instead of num_permutations draws. The mean is then exact. 0 never takes all. None takes all
+            only in evaluation, for sets of no more than num_permutations, or than ``predict`` is asked for.
+        seed: the number that fixes the permutations of lexicographically sorted sets, together with their size. The
+            result is then a deterministic function of the multiset.
 
     Shapes: sets.values (N, d) -> rows (m, n_b) for set b, or (m, k), m = num_permutations; more with exact_last.
     Invariance: unbiased for the mean over all permutations (or k-tuples), whatever the scheme; exact with a seed.
     Cost: m·B rows, times exact_last! (with k: times (n - k + j)!/(n - k)!, j = exact_last); refuses more than
         max_rows. Drawing is a sort of n numbers per permutation; "designed", one sort per block of up to 32.
-    Raises: TypeError if a number is no integer; ValueError if num_permutations < 1, k < 1, seed < 0, block < 1,
-        max_rows < 1, exact_last < 0 or above k, or the scheme is unknown; on enumeration if there are more than
-        max_rows rows, or if both a seed and a generator are given.
+    Raises:
+        TypeError: if a number is not an integer.
+        ValueError: if num_permutations, k, block or max_rows is below 1, or seed below 0.
+        ValueError: if exact_last is below 0 or above k, or the scheme is unknown.
+        ValueError: on enumeration, for more than max_rows rows, or for both a seed and a generator.
 
     Example:
         >>> Sampled(20, seed=0).num_rows(5)
@@ -94,7 +97,7 @@ class Sampled(Drawing):
         return n if self.k is None else self.k
 
     def blocks(self, n: int) -> list[int]:
-        """The numbers of rows, in order, that depend on each other; those of different blocks are independent."""
+        """Returns the sizes of the blocks of rows, in order. Rows of different blocks are independent."""
         if self._takes_all(n):
             return [self.num_rows(n)]
         each = self.num_rows(n) // self.num_permutations
@@ -116,7 +119,7 @@ class Sampled(Drawing):
         return drawn_rows(self, keys, generator)
 
     def draw(self, source: Source, num_sets: int, n: int) -> Tensor:
-        """(num_sets, R, L), filled up with -1."""
+        """Returns rows of positions (num_sets, R, L), filled up with -1."""
         if self._takes_all(n):
             return self._all(source, n)
         return self._rows(draw(self._scheme(), source, num_sets, self._block_sizes(n), n), n)
@@ -130,7 +133,7 @@ class Sampled(Drawing):
         return injective_tuples(n, self.row_length(n), source.device)[None]
 
     def _rows(self, permutations: Tensor, n: int) -> Tensor:
-        """Returns what is kept of permutations (S, m, n), and what is averaged over exactly: (S, R, L)."""
+        """Returns the rows (S, R, L) from permutations (S, m, n): cut to k, with every end of ``exact_last``."""
         length = self._length(n)
         if length == permutations.shape[2] == self.row_length(n) and not self.exact_last:
             return permutations
@@ -147,11 +150,11 @@ class Sampled(Drawing):
         return "designed" if self.k is None else "latin"
 
     def _length(self, n: int) -> int:
-        """The number of elements in a row."""
+        """Returns the number of elements in a row."""
         return n if self.k is None else min(n, self.k)
 
     def _last(self, n: int) -> int:
-        """Counts the positions that are averaged over exactly."""
+        """Returns the number of positions that are averaged exactly."""
         return min(self.exact_last, self._length(n))
 
     def _takes_all(self, n: int) -> bool:
@@ -165,7 +168,10 @@ class Sampled(Drawing):
 
 
 def _every_end(permutations: Tensor, length: int, last: int) -> Tensor:
-    """Each permutation (S, m, n) with every choice for the last of its first ``length`` positions: (S, m·r, length)."""
+    """Returns each permutation with every choice for the ``last`` of its first ``length`` positions.
+
+    Shapes: permutations (S, m, n) -> (S, m·r, length).
+    """
     begun, rest = permutations[:, :, : length - last], permutations[:, :, length - last :]
     ends = rest[:, :, injective_tuples(rest.shape[2], last, rest.device)]
     begun = begun[:, :, None].expand(-1, -1, ends.shape[2], -1)

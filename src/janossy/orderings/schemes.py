@@ -1,7 +1,7 @@
-"""Ways to draw several permutations of a set together, so that their mean varies less than that of independent ones.
+"""Schemes that draw several permutations of a set together, so that their mean varies less than if independent.
 
-Each permutation is uniform by itself, so means are unbiased whatever the scheme. Those of one *block* depend on each
-other; blocks are independent, and the units of a standard error.
+Each permutation is uniform by itself, so means are unbiased whatever the scheme. The permutations of one *block*
+depend on each other. Blocks are independent, and the units of a standard error.
 """
 
 from collections import defaultdict
@@ -23,24 +23,26 @@ class Scheme(Protocol):
     """A way to draw blocks of permutations."""
 
     def max_permutations(self, n: int) -> int | None:
-        """The most permutations of n elements that it draws together; None for any number."""
+        """Returns the most permutations of n elements that are drawn together; None for any number."""
         ...
 
     def group(self, n: int) -> int:
-        """Sets of sizes that give one number are drawn together, with lengths."""
+        """Returns the number of a group of sizes. Sets of one group are drawn together, with lengths."""
         ...
 
     def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
-        """Blocks of ``size <= max_permutations(n)`` uniform permutations of n >= 1 positions, (num_blocks, size, n).
+        """Returns blocks of ``size <= max_permutations(n)`` uniform permutations of n >= 1 positions.
 
-        With lengths (num_blocks,), of so many positions <= n each, and behind them anything.
+        With lengths (num_blocks,), a block permutes that many positions <= n, and the places behind them are arbitrary.
+
+        Shapes: (num_blocks, size, n).
         """
         ...
 
 
 @dataclass(frozen=True)
 class Independent:
-    """Each permutation by itself: the baseline."""
+    """Independent permutations: the baseline."""
 
     def max_permutations(self, n: int) -> int | None:
         return 1
@@ -54,7 +56,7 @@ class Independent:
 
 @dataclass(frozen=True)
 class Antithetic:
-    """Pairs of a permutation and its reverse: what changes sign with the order cancels."""
+    """Pairs of a permutation and its reverse: terms that change sign with the order cancel."""
 
     def max_permutations(self, n: int) -> int | None:
         return 2
@@ -70,8 +72,8 @@ class Antithetic:
 class Latin:
     """Rows of a Latin square with random columns and random elements, and their reverses.
 
-    In the n rows of a whole square, every element comes at every position once: what depends on one element's position
-    cancels.
+    In the n rows of a whole square, every element comes at every position once. So effects of one element's position
+    cancel.
     """
 
     def max_permutations(self, n: int) -> int | None:
@@ -90,10 +92,10 @@ class Latin:
 
 @dataclass(frozen=True)
 class Stratified:
-    """Each element's distances from the middle of the order are spread evenly, and the orders come with their reverses.
+    """Orders, and their reverses, in which each element's distances from the middle are spread evenly.
 
-    A Latin hypercube sample of positions, folded in the middle, as the reverses fill the other half. It costs as much
-    as independent permutations, for sets of any size.
+    They are a Latin hypercube sample of positions, folded in the middle, as the reverses fill the other half. The
+    cost is that of independent permutations, for sets of any size.
     """
 
     def max_permutations(self, n: int) -> int | None:
@@ -104,7 +106,7 @@ class Stratified:
 
     def draw(self, source: Source, num_blocks: int, size: int, n: int, lengths: Tensor | None = None) -> Tensor:
         half = _half(size)
-        # Positions in (0, 1) as integers; the lower bits of two of them do not tie.
+        # Positions in (0, 1) as integers, whose lower bits make sure that no two tie.
         bits = 61 - half.bit_length()
         noise = source.bits(num_blocks, n, half)
         below = (noise & (2**bits - 1)) + source.permutations(num_blocks, n, half) * 2**bits
@@ -161,9 +163,12 @@ class Sobol:
 class Designed:
     """Permutations optimised to make a good mean together, of elements named at random; stratified above 16 elements.
 
-    Found by annealing for the order-sensitivity of trained recurrences (``studies/experiments/sampling/designs.py``),
-    which is mostly: which of two elements comes first, which two come last, and how far from the middle an element
-    stands.
+    They were found by annealing for the order-sensitivity of trained recurrences
+    (``studies/experiments/sampling/designs.py``). That sensitivity is mostly to three things:
+
+    - which of two elements comes first;
+    - which two come last;
+    - how far from the middle an element is.
     """
 
     def max_permutations(self, n: int) -> int | None:
@@ -194,16 +199,20 @@ SCHEMES: dict[str, Scheme] = {
 
 
 FEW = 6
-"""Larger designs of so few elements have means of a few values only: several would not show their spread well.
+"""The most elements whose designs are cut to pairs if several blocks are asked for.
 
-Of 95 % intervals from five blocks of four, 92 and 93.5 % hold at n = 5 and 6 on untrained recurrences; of ten pairs,
-94.5 % (studies/experiments/sampling/small.py).
+The mean of a larger design of so few elements takes few values, so several blocks show their variance badly. From five
+blocks of four, 92 and 93.5 % of 95 % intervals hold at n = 5 and 6 on untrained recurrences. From ten pairs, 94.5 % do
+(studies/experiments/sampling/small.py).
 """
 
 
 @lru_cache(maxsize=1024)
 def block_sizes(scheme: str, num: int, n: int, block: int | None) -> tuple[int, ...]:
-    """The sizes of the blocks of num permutations of n elements: as few and as even as the scheme, or block, allows."""
+    """Returns the sizes of the blocks of ``num`` permutations of n elements.
+
+    They are as few and as even as the scheme, or ``block``, allows.
+    """
     most = SCHEMES[scheme].max_permutations(n) or num
     if scheme == "designed" and n <= FEW and block is not None and block < num:
         block = min(block, 2)
@@ -217,9 +226,11 @@ def block_sizes(scheme: str, num: int, n: int, block: int | None) -> tuple[int, 
 def draw(
     scheme: str, source: Source, num_sets: int, sizes: Sequence[int], n: int, lengths: Tensor | None = None
 ) -> Tensor:
-    """Permutations of n positions in blocks of these sizes, all alike but for the last, (num_sets, Σ sizes, n).
+    """Returns permutations of n positions in blocks of these sizes, which are equal but for the last.
 
-    With lengths (num_sets,), of so many positions <= n each, and behind them anything.
+    With lengths (num_sets,), a set permutes that many positions <= n, and the places behind them are arbitrary.
+
+    Shapes: (num_sets, Σ sizes, n).
     """
     if n == 0:
         return torch.zeros(num_sets, sum(sizes), 0, dtype=torch.long, device=source.device)
@@ -237,7 +248,10 @@ def draw(
 def draw_together(
     scheme: str, source: Source, counts: Mapping[int, int], sizes_of: Callable[[int], Sequence[int]]
 ) -> dict[int, Tensor]:
-    """``draw`` for so many sets of each size n, in blocks of ``sizes_of(n)``: sets of nearly one size at once."""
+    """Returns ``draw`` for these numbers of sets per size n, in blocks of ``sizes_of(n)``.
+
+    Sets of similar size are drawn at once.
+    """
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for n in sorted(counts):
         groups[SCHEMES[scheme].group(n) if n else -1, *sizes_of(n)].append(n)
@@ -253,7 +267,7 @@ def draw_together(
 
 
 def _much_alike(n: int) -> int:
-    """Sizes up to four times the smallest, from 17 on; smaller ones cost next to nothing."""
+    """Returns a group of sizes up to four times the smallest, from 17 on; smaller ones cost next to nothing."""
     return (max(n - 1, MAX_DESIGNED_ELEMENTS - 1).bit_length() + 1) // 2
 
 
@@ -262,7 +276,10 @@ def _half(size: int) -> int:
 
 
 def with_reverses(permutations: Tensor, size: int, lengths: Tensor | None = None) -> Tensor:
-    """Each row (B, half, n) and its reverse behind it, size rows in all; with lengths (B,), that of its beginning."""
+    """Returns each row (B, half, n) with its reverse behind it, ``size`` rows in all.
+
+    With lengths (B,), the reverse is that of the row's beginning.
+    """
     if lengths is None:
         reverses = permutations.flip(-1)
     else:

@@ -1,4 +1,4 @@
-"""The canonical order of the elements of each set, and what its ties do (Section 2.1)."""
+"""The canonical order of the elements of each set, and the effect of ties (Section 2.1)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,17 +13,18 @@ Key = Callable[[Tensor], Tensor]
 """Maps the elements (N, *features) to numbers to sort by: (N,), or (N, j) to sort by column 0, then 1, and so on."""
 
 MAX_SORTS = 16
-"""Sorts of a whole batch on CUDA that are taken rather than to ask, and so to wait, which elements still tie."""
+"""The most sorts of a whole batch on CUDA without asking the device which elements still tie, which would wait."""
 
 
 def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
-    """The positions (N,) that sort each set by ``key``, and elements of equal key lexicographically.
+    """Returns the positions (N,) that sort each set by ``key``, and elements of equal key lexicographically.
 
     Elements that still tie are equal in every feature, so the sorted set does not depend on the order it came in.
-    Lexicographically NaN is last; as a key it is refused, but on CUDA, where nobody looks. Cost: a stable sort of N
-    integers; then, column by column, one of those elements that still tie. Of sets of one size and one column, a sort
-    of each. On CUDA a sort by each of up to ``MAX_SORTS`` columns; with more, the device is asked after each what
-    still ties.
+    Lexicographically NaN is last. As a key NaN is refused, except on CUDA, where keys are not checked.
+
+    Cost: a stable sort of N integers, then one of the elements that still tie, column by column. Sets of one size with
+        one column are sorted one by one. On CUDA there is one sort per column, up to ``MAX_SORTS`` of them. With more
+        columns the device is asked after each sort which elements still tie.
     """
     elements = keys.values.detach()
     columns = [*in_columns(elements).unbind(1)]
@@ -34,11 +35,11 @@ def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
     owners = keys.to_index()[1]
     order = torch.arange(len(owners), device=owners.device)
     at_once = elements.is_cuda and len(columns) <= MAX_SORTS
-    if at_once or torch.compiler.is_compiling():  # which cannot branch on values, and so sorts by all
+    if at_once or torch.compiler.is_compiling():  # a compiled graph cannot branch on values: it sorts by all columns
         for column in reversed([owners, *columns]):
             order = order[torch.argsort(column[order], stable=True)]
         return order
-    places, runs = order, owners  # of the elements that tie so far: where they stand, and with which others
+    places, runs = order, owners  # for the elements that tie so far: their places, and the runs that they tie in
     for column in columns:
         for word in range(2 if column.element_size() == 8 else 1):
             tied = order[places]
@@ -53,9 +54,10 @@ def sort_positions(keys: Ragged, key: Key | int | None = None) -> Tensor:
 
 
 def is_sorted(keys: Ragged) -> bool:
-    """Returns True if each set is seen to be sorted as by ``sort_positions``: only sets of numbers, of one size, are.
+    """Returns True if each set is seen to be sorted as by ``sort_positions``.
 
-    A look takes a twentieth of a sort. On CUDA nobody looks, for it would have to be waited for.
+    Only sets of one size, with one number per element, are looked at. The look takes a twentieth of a sort. There is
+    none on CUDA, as it would wait for the device.
     """
     values = keys.values
     if values.is_cuda or torch.compiler.is_compiling():
@@ -67,9 +69,7 @@ def is_sorted(keys: Ragged) -> bool:
 
 
 def first_of_equals(elements: Ragged, order: Tensor) -> Tensor:
-    """Returns True for elements of the sorted sets (N,) that differ from the one before, or are the first of their
-    set.
-    """
+    """Returns True for elements of the sorted sets (N,) that differ from the one before, or are first in their set."""
     values, owners = elements.values.detach().flatten(1)[order], elements.to_index()[1]
     first = torch.ones(len(values), dtype=torch.bool, device=values.device)
     first[1:] = (values[1:] != values[:-1]).any(1) | (owners[1:] != owners[:-1])
@@ -77,13 +77,13 @@ def first_of_equals(elements: Ragged, order: Tensor) -> Tensor:
 
 
 def _word(column: Tensor, word: int) -> Tensor:
-    """Integers from 0 to 2^32 - 1 in the order of these numbers: their upper 32 bits (word 0), or the lower ones."""
+    """Returns integers from 0 to 2^32 - 1 in the order of these numbers: upper 32 bits (word 0), or lower."""
     if column.is_floating_point():
         column = column if column.dtype == torch.float64 else column.float()
         integers = torch.int64 if column.dtype == torch.float64 else torch.int32
         most = torch.iinfo(integers).max
-        bits = (column + 0.0).view(integers)  # -0.0 + 0.0 = 0.0
-        # The bits of a float, read as an integer, rise with it; those of a negative one, without the sign, fall.
+        bits = (column + 0.0).view(integers)  # -0.0 + 0.0 = 0.0.
+        # The bits of a float >= 0, read as an integer, rise with it. Those of a negative one fall, without the sign.
         column = torch.where(column.isnan(), most, bits ^ (most & (bits >> (torch.iinfo(integers).bits - 1))))
     if column.element_size() < 8:
         return column.long() + 2**31
@@ -91,7 +91,10 @@ def _word(column: Tensor, word: int) -> Tensor:
 
 
 def check_keys_to_sort_by(owner: str, keys: Sequence[Any]) -> None:
-    """Raise a TypeError unless each is a function, a column or None, a ValueError for one below 0, or for no key."""
+    """Raises a TypeError unless each key is a function, a column or None.
+
+    Raises a ValueError for a column below 0, or for no keys.
+    """
     if not keys:
         raise ValueError(f"{owner} expects one key to sort by, or several; got key=(). Write key=(0, 1), or None.")
     for key in keys:
@@ -102,7 +105,7 @@ def check_keys_to_sort_by(owner: str, keys: Sequence[Any]) -> None:
 
 
 def key_name(key: Any) -> str:
-    """Returns the name of a key, or of several, in words and in the state of a layer."""
+    """Returns the name of a key, or of several, for messages and for the state of a layer."""
     if isinstance(key, tuple):
         return ", ".join(map(key_name, key))
     if key is None or isinstance(key, int):
@@ -135,12 +138,12 @@ def key_columns(key: Key | int, elements: Tensor) -> Tensor:
 
 
 def in_columns(x: Tensor) -> Tensor:
-    """x (N, *features) with its features side by side, (N, d)."""
-    return x.flatten(1) if x.dim() > 1 else x[:, None]  # by no len(x), which an export would take for a constant
+    """Returns x (N, *features) with its features side by side, (N, d)."""
+    return x.flatten(1) if x.dim() > 1 else x[:, None]  # without len(x), which an export would take for a constant
 
 
 def _numbers(key: Key | int, elements: Tensor) -> tuple[Tensor, ...]:
-    """The columns of a key, which are numbers; on CUDA, and under torch.compile, nobody looks."""
+    """Returns the columns of a key. Raises: ValueError for NaN, but not on CUDA or under torch.compile."""
     columns = key_columns(key, elements)
     looks = columns.is_floating_point() and not columns.is_cuda and not torch.compiler.is_compiling()
     if looks and (nan := columns.isnan()).any():
@@ -153,7 +156,7 @@ def _numbers(key: Key | int, elements: Tensor) -> tuple[Tensor, ...]:
 
 
 def ties_of(keys: Ragged, key: Key | int | None) -> Tensor:
-    """Returns True for sets of which two unequal elements have equal keys, (B,).
+    """Returns True for each set, (B,), in which two unequal elements have equal keys.
 
     They are ordered lexicographically, so that the sorted set is still a function of the multiset.
     """
@@ -164,18 +167,20 @@ def ties_of(keys: Ragged, key: Key | int | None) -> Tensor:
 
 
 def unordered_by(keys: Ragged, values: Tensor) -> Tensor:
-    """Returns True for sets with unequal ``values`` (N, …) whose elements of ``keys`` agree in every feature, (B,).
+    """Returns True for each set, (B,), with elements that agree in all ``keys`` and differ in ``values`` (N, …).
 
-    Nothing is left to order them by: they stay in the order that they came in.
+    No feature is left to order them by, so they stay in the order that they came in.
+
+    No feature is left to order them by, so they stay in the order that they came in.
     """
     equal, unequal = in_columns(keys.values.detach()), in_columns(values.detach())
     return _pairs(keys, sort_positions(keys), equal=equal, unequal=unequal)
 
 
 def diagnostics_of_ties(keys: Ragged, values: Tensor, key: Key | int | None) -> str | None:
-    """Says in a sentence what ties of the key do to the invariance of these sets' results; None without ties.
+    """Returns a sentence on how ties of the key affect the invariance of these sets' results; None without ties.
 
-    ``values``: what f reads of the elements, (N, …).
+    f reads the elements as ``values`` (N, …).
     """
     name, num, tied = f"key ({key_name(key)})", len(keys), int(ties_of(keys, key).sum())
     unordered = 0 if values is keys.values else int(unordered_by(keys, values).sum())
@@ -195,9 +200,7 @@ def diagnostics_of_ties(keys: Ragged, values: Tensor, key: Key | int | None) -> 
 
 
 def _pairs(keys: Ragged, order: Tensor, *, equal: Tensor, unequal: Tensor) -> Tensor:
-    """Returns True for sets with two neighbours in the order that agree in ``equal`` and differ in ``unequal``,
-    (B,).
-    """
+    """Returns True for each set, (B,), in which two neighbours agree in ``equal`` and differ in ``unequal``."""
     owners = keys.to_index()[1]
     equal, unequal, owners = equal[order], unequal[order], owners[order]
     tied = (owners[1:] == owners[:-1]) & (equal[1:] == equal[:-1]).all(1) & (unequal[1:] != unequal[:-1]).any(1)

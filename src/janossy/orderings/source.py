@@ -1,4 +1,4 @@
-"""The source of randomness of orderings: bits, permutations, arrangements; rows drawn from it, anew or by a seed."""
+"""The random source of orderings: bits, permutations and arrangements, and rows drawn anew or from a seed."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -20,7 +20,7 @@ from janossy.sets import Ragged
 class Source:
     """Random tensors, on a device, from a generator or from torch's global one.
 
-    Raises: TypeError or ValueError, in the name of ``owner``, for what is no generator on this device.
+    Raises: TypeError or ValueError unless the generator is on this device; the error names ``owner``.
     """
 
     def __init__(self, device: torch.device, generator: torch.Generator | None, owner: str = "Source") -> None:
@@ -30,27 +30,38 @@ class Source:
         self.options: dict[str, Any] = {} if generator is None else {"generator": generator}
 
     def bits(self, *shape: int) -> Tensor:
-        """62 random bits each: no two tie, which a sort would order unevenly."""
+        """Returns 62 random bits per entry, so many that no two entries tie; a sort would order ties unevenly."""
         return torch.randint(2**62, shape, device=self.device, **self.options)
 
     def permutations(self, *shape: int, lengths: Tensor | None = None) -> Tensor:
-        """Uniform and independent, (…, n); or, with lengths (B,), (B, …, n) of so many positions each."""
+        """Returns uniform and independent permutations (…, n).
+
+        With lengths (B,), entry b of (B, …, n) permutes its first lengths[b] positions.
+        """
         return ordered(self.bits(*shape), lengths)
 
     def normal(self, *shape: int) -> Tensor:
-        # Whatever torch's default dtype: seeds fix what is drawn, and half precision has no QR.
+        # Not torch's default dtype: seeds fix what is drawn, and half precision has no QR.
         return torch.randn(shape, dtype=torch.float32, device=self.device, **self.options)
 
 
 def gumbel(source: Source, shape: torch.Size) -> Tensor:
-    """Gumbel's noise in float64, which MPS lacks: log-weights that it is added to sort as a Plackett–Luce order."""
+    """Returns Gumbel noise in float64, which MPS lacks.
+
+    Log-weights plus this noise, when sorted, give a Plackett–Luce order.
+
+    Log-weights plus this noise, when sorted, give a Plackett–Luce order.
+    """
     bits = source.bits(*shape)
-    # In (0, 1], and fine near 0, where the first in a row come from: no logarithm of 0 there.
+    # In (0, 1], and fine near 0, where the first elements of a row come from, so that no logarithm is of 0.
     return -torch.log(-torch.log1p(-(bits.double() + 1) / 2**62))
 
 
 def ordered(keys: Tensor, lengths: Tensor | None) -> Tensor:
-    """The order of integer keys (B, …, n); with lengths (B,), of the first so many, and behind it anything."""
+    """Returns the order of integer keys (B, …, n).
+
+    With lengths (B,), the order is that of the first lengths[b] keys, and the places behind it are arbitrary.
+    """
     if lengths is not None:
         beyond = torch.arange(keys.shape[-1], device=keys.device) >= lengths.view(-1, *(1,) * (keys.dim() - 1))
         keys = keys.masked_fill(beyond, torch.iinfo(keys.dtype).max)
@@ -61,19 +72,19 @@ def ordered(keys: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 SHORT = 12
-"""Longer rows numpy sorts two to four times as fast as torch; no two of their keys tie."""
+"""The longest rows that torch sorts. Numpy sorts longer ones two to four times as fast; no two of their keys tie."""
 
 
 def _is_plain(x: Tensor) -> bool:
-    """Returns True if these are numbers here and now, that nothing traces or maps."""
+    """Returns True if this is a tensor of numbers on the CPU that nothing traces or maps."""
     mapped = torch._C._are_functorch_transforms_active()
     return type(x) is Tensor and x.device.type == "cpu" and not mapped and not torch.compiler.is_compiling()
 
 
 def arrangements(digits: Tensor) -> Tensor:
-    """From j-th digits below n - j (a Lehmer code), the arrangement of k distinct positions below n; both (k, …).
+    """Returns the arrangement of k distinct positions below n from Lehmer digits: the j-th is below n - j.
 
-    In place: the digits are gone.
+    Both are (k, …). The digits are overwritten.
     """
     for j in range(len(digits) - 2, -1, -1):
         digits[j + 1 :] += digits[j + 1 :] >= digits[j]
@@ -85,15 +96,18 @@ class Drawing(RandomOrderings):
 
     @abstractmethod
     def draw(self, source: Source, num_sets: int, n: int) -> Tensor:
-        """Returns rows of positions for sets of n, (num_sets, R, L), filled up with -1."""
+        """Returns rows of positions for sets of n elements, (num_sets, R, L), filled up with -1."""
 
     def draw_together(self, source: Source, counts: Mapping[int, int]) -> dict[int, Tensor]:
-        """Returns by size what ``draw`` returns for so many sets of each. Override it if a few steps can draw all."""
+        """Returns ``draw`` per size for these numbers of sets. Override it if fewer steps can draw all."""
         return {n: self.draw(source, counts[n], n) for n in sorted(counts)}
 
 
 def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | None) -> Rows:
-    """Returns their rows for each set, drawn anew; with a seed, the same for all sets of one size, which are sorted."""
+    """Returns the rows of each set, drawn anew.
+
+    With a seed, the sets are sorted, and all sets of one size have the same rows.
+    """
     owner = type(orderings).__name__
     if orderings.seed is None:
         source, counts = Source(keys.device, generator, owner), Counter(keys.sizes)
@@ -108,7 +122,7 @@ def drawn_rows(orderings: Drawing, keys: Ragged, generator: torch.Generator | No
 
 
 def _seeded(orderings: Drawing, n: int, device: torch.device) -> Tensor:
-    """Rows of every set of n sorted elements, (1, R, L)."""
+    """Returns the rows of every set of n sorted elements, (1, R, L)."""
     return kept(orderings.num_rows(n) * orderings.row_length(n), _draw_seeded, orderings, n, device=device)
 
 

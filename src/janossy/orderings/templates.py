@@ -1,6 +1,6 @@
-"""Positions of rows within one set of a given size: constants, built once and kept if small.
+"""Templates: positions of the rows of one set of a given size, built once and kept if small.
 
-They are kept as arrays, for a tensor would remember the mode (inference, fake) in which it was first asked for.
+They are kept as arrays, as a tensor would keep the mode (inference, fake) in which it was first built.
 """
 
 import json
@@ -18,7 +18,7 @@ from torch import Tensor
 from janossy.sets.transfer import constant, constant_when_compiled, upload
 
 KEEP_ELEMENTS = 2**16
-"""Larger templates are built at every call rather than kept (half a megabyte each)."""
+"""The most elements of a template that is kept (half a megabyte); larger ones are built at every call."""
 
 MAX_DESIGNED_ELEMENTS, MAX_DESIGNED_ROWS = 16, 32
 """The largest sizes in designs.json."""
@@ -27,35 +27,35 @@ CPU = torch.device("cpu")
 
 
 def injective_tuples(n: int, k: int, device: torch.device = CPU) -> Tensor:
-    """All orderings of min(n, k) of n positions, lexicographic, filled with -1: (n!/(n-k)!, k)."""
+    """Returns all orderings of min(n, k) of n positions, lexicographic, filled with -1: (n!/(n-k)!, k)."""
     length = min(n, k)
     return kept(perm(n, length) * k, _permutations, n, length, k, device=device)
 
 
 def increasing_tuples(n: int, k: int, device: torch.device = CPU) -> Tensor:
-    """All increasing choices of min(n, k) of n positions, lexicographic, filled with -1: (C(n, k), k)."""
+    """Returns all increasing choices of min(n, k) of n positions, lexicographic, filled with -1: (C(n, k), k)."""
     length = min(n, k)
     return kept(comb(n, length) * k, _combinations, n, length, k, device=device)
 
 
 def design(n: int, size: int, device: torch.device = CPU) -> Tensor:
-    """``size`` permutations of n positions that make a good mean together (designs.json), (size, n)."""
+    """Returns ``size`` permutations of n positions that make a good mean together (designs.json), (size, n)."""
     return kept(size * n, _design, n, size, device=device)
 
 
 def designs(n: int, size: int, device: torch.device = CPU) -> Tensor:
-    """``design(m, size)`` for m = 1 to n, each filled up with 0, (n, size, n)."""
+    """Returns ``design(m, size)`` for m = 1 to n, each filled up with 0, (n, size, n)."""
     return kept(n * size * n, _designs_up_to, n, size, device=device)
 
 
 def kept(num_elements: int, build: Callable[..., np.ndarray], *arguments: Any, device: torch.device = CPU) -> Tensor:
-    """The tensor of ``build(*arguments)``, which has so many elements; built, and sent to a GPU, once if it is small.
+    """Returns the tensor of ``build(*arguments)``, which has ``num_elements`` elements.
 
-    To torch.compile it is a constant.
+    A small one is built, and sent to a GPU, once. For torch.compile it is a constant.
     """
     if device.type == "cuda" and num_elements <= KEEP_ELEMENTS and not torch.compiler.is_compiling():
         return constant(device, build, *arguments)
-    # The constants of one function all bear its name, which aot_autograd refuses; what [:] makes of one has its own.
+    # The constants of one function all have its name, which aot_autograd refuses; [:] gives each a name of its own.
     return upload(_constant(num_elements, build, *arguments)[:], device)
 
 
@@ -67,7 +67,7 @@ def _constant(num_elements: int, build: Callable[..., np.ndarray], *arguments: A
 
 @lru_cache(maxsize=256)
 def kept_arrays(build: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
-    """The array that this function builds of these arguments, once."""
+    """Returns the array that this function builds of these arguments, built once."""
     return build(*arguments)
 
 

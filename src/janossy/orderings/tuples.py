@@ -21,7 +21,7 @@ class Tuples(Orderings):
     Shapes: sets.values (N, d) -> rows (T, k), T = Σ_b n_b! / (n_b - k)!
     Invariance: exact.
     Cost: T rows; refuses more than max_rows.
-    Raises: TypeError if k or max_rows is no integer; ValueError if k or max_rows is below 1, or, on enumeration, if
+    Raises: TypeError if k or max_rows is not an integer; ValueError if either is below 1, or on enumeration if
         T > max_rows.
 
     Example:

@@ -35,7 +35,7 @@ _FILES = {
     "weights": "network",
     "write_model": "model",
 }
-"""Names whose files import torch, which takes seconds and memory: imported when asked for."""
+"""The names whose files import torch, which takes seconds and memory. They are imported at their first use."""
 
 
 def __getattr__(name: str) -> object:

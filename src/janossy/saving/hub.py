@@ -19,7 +19,7 @@ CARD: dict[str, Any] = {"library_name": "janossy", "tags": ["janossy-pooling", "
 class HubNetwork(ModelHubMixin, **CARD):
     """A network with huggingface_hub's ``push_to_hub``, ``save_pretrained`` and ``from_pretrained``, as ``.network``.
 
-    The repository, or folder, holds what ``save`` writes, beside a model card. What is read may be anybody's: see
+    The repository, or folder, holds the files of ``save`` and a model card. They may come from an untrusted source: see
     ``load``.
 
     Shapes: none.
@@ -35,7 +35,7 @@ class HubNetwork(ModelHubMixin, **CARD):
     def __init__(self, network: JanossyNetwork) -> None:
         check_network(network, "HubNetwork")
         self.network = network
-        self._hub_mixin_config = {"library_name": "janossy"}  # by config.json the Hub counts downloads
+        self._hub_mixin_config = {"library_name": "janossy"}  # the Hub counts downloads of config.json
 
     def _save_pretrained(self, save_directory: Path) -> None:
         whole = save(self.network, save_directory / ".janossy")

@@ -1,4 +1,4 @@
-"""Saved models with their tensors: written whole, and read."""
+"""Saved models with their tensors: written whole, and read back."""
 
 import json
 import os
@@ -33,9 +33,9 @@ from janossy.saving.reading import (
 
 @dataclass(frozen=True)
 class Model:
-    """A saved model: JSON values and tensors, by their names, and the versions of the libraries that wrote it.
+    """A saved model: JSON values and tensors by name, and the versions of the libraries that wrote it.
 
-    ``version``: of the format.
+    ``version`` is that of the format.
     """
 
     description: dict[str, Any]
@@ -45,11 +45,12 @@ class Model:
 
 
 def read_model(path: str | PathLike[str]) -> Model:
-    """Reads what ``write_model`` has written, from anybody: nothing in it is run, or unpacked to a place that it names.
+    """Reads a model that ``write_model`` has written. The file may come from an untrusted source.
 
-    Memory is bounded by the sizes of the files, a few times that of the JSON.
+    Nothing in it is run, or unpacked to a place that it names. Memory is bounded by the sizes of the files, a few times
+    that of the JSON.
 
-    Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved model, a damaged one, or one of
+    Raises: FileNotFoundError if nothing is there; SavedModelError if it is not a saved model, is damaged, or has
         another format.
     """
     contents = read_contents(path)
@@ -69,20 +70,22 @@ def write_model(
     *,
     overwrite: bool = False,
 ) -> Path:
-    """Write a model as a folder of model.json and model.safetensors, or, for a path that ends in .zip, as a zip of it.
+    """Writes a model as a folder of model.json and model.safetensors, or as a zip of it if the path ends in .zip.
 
-    It appears whole or not at all: all is written beside it, under another name, and then renamed. Where the system
+    It appears whole or not at all: the files are written beside it, under another name, and then renamed. If the system
     can exchange two names, there is a model at every moment while another is replaced.
 
     Args:
-        description: JSON values, such as ``describe`` gives of a network under the name "network", and whatever else
-            is to be known: the state of an encoder, scores. "format", "version", "digests" and "written_by" are
-            added.
-        overwrite: replace a saved model that is there already, with all that is in its folder. Nothing else is ever
+        description: JSON values, such as the result of ``describe`` under the name "network". It may hold more, such as
+            the state of an encoder, or scores. "format", "version", "digests" and "written_by" are added.
+        tensors: tensors by name.
+        overwrite: True to replace a saved model that is there, with all files in its folder. Nothing else is ever
             replaced.
 
-    Raises: TypeError or ValueError for a description that JSON does not hold, NaN included, one of those names,
-        or tensors that share memory; FileExistsError if there is something at the path that may not be replaced.
+    Raises:
+        TypeError: for a description that is not JSON values, or values that are not tensors.
+        ValueError: for NaN in the description, a name that is added, or tensors that share memory.
+        FileExistsError: if there is something at the path that may not be replaced.
     """
     path = Path(path)
     if taken := [name for name in HEADER if name in description]:
@@ -93,7 +96,7 @@ def write_model(
     _check_place(path, overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     with claimed(path, wait=True) as part:
-        _check_place(path, overwrite)  # of another process for which this one has waited
+        _check_place(path, overwrite)  # another process may have written there during the wait
         if path.suffix == ".zip":
             with ZipFile(part, "w", ZIP_STORED) as archive:
                 for name, content in contents.items():
@@ -111,7 +114,7 @@ def write_model(
 def signed(description: Mapping[str, Any], tensors: bytes) -> bytes:
     """Returns the JSON of a description, with the digests of the tensors and of itself.
 
-    Raises: TypeError or ValueError for what JSON does not hold, and for more than is read again.
+    Raises: TypeError or ValueError for values that are not JSON, and for more than can be read again.
     """
     written_by = {name: version_of(name) for name in ("janossy", "torch")}
     digests = {DESCRIPTION: NO_DIGEST, TENSORS: sha256(tensors).hexdigest()}
@@ -153,6 +156,6 @@ def _check_place(path: Path, overwrite: bool) -> None:
 
 
 def _sync(file: Path) -> None:
-    """Waits until the disk has what was written."""
+    """Waits until the file is on the disk."""
     with file.open("rb") as opened:
         os.fsync(opened.fileno())

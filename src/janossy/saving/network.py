@@ -1,4 +1,4 @@
-"""Networks as descriptions of their parts, beside their weights; and back, whoever wrote them."""
+"""Networks as descriptions of their parts, beside their weights; and rebuilt from these, whoever wrote them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,9 +29,9 @@ from janossy.saving.reading import SavedModelError
 
 MAX_PARTS = 10_000
 MAX_DEPTH = 64
-"""The depth of parts within parts, of a description that anybody may have written."""
+"""The most levels of parts within parts in a description, which may come from an untrusted source."""
 MAX_K = 1024
-"""Elements of a row: rows are made before f is seen to take fewer."""
+"""The most elements of a row, as rows are made before f refuses them."""
 MAX_ROWS = 10**9
 """The largest ``max_rows`` and number of permutations."""
 MAX_WEIGHT = 1e18
@@ -43,13 +43,15 @@ REMEDY = "Register a part of your own by janossy.saving.register, or save networ
 
 
 def save(network: JanossyNetwork, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a network as a folder of model.safetensors and model.json, or as one zip of it, for a path in .zip.
+    """Writes a network as a folder of model.safetensors and model.json, or as a zip of it if the path ends in .zip.
 
-    The folder appears whole or not at all. It holds no code: the network must be made of parts that janossy and torch
-    have, or that ``register`` was told of, without hooks.
+    The folder appears whole or not at all. It holds no code. So the network must be made of parts of janossy and torch,
+    or of parts given to ``register``, without hooks.
 
-    Raises: TypeError for what is no JanossyNetwork; ValueError for another part, which it names, or weights that are
-        not finite; FileExistsError if there is something at the path, unless it is a saved model and overwrite is True.
+    Raises:
+        TypeError: if it is not a JanossyNetwork.
+        ValueError: for another part, which the error names, or weights that are not finite.
+        FileExistsError: if there is something at the path, unless it is a saved model and overwrite is True.
 
     Shapes: none.
 
@@ -65,12 +67,12 @@ def save(network: JanossyNetwork, path: str | PathLike[str], *, overwrite: bool 
 
 
 def load(path: str | PathLike[str]) -> JanossyNetwork:
-    """The network that ``save`` has written to a folder or a zip, on the CPU, in evaluation mode.
+    """Reads the network that ``save`` has written to a folder or a zip, on the CPU, in evaluation mode.
 
-    Anybody may have written it: no code is run, and no more memory taken than the files' sizes say.
+    The file may come from an untrusted source: no code is run, and memory is bounded by the files' sizes.
 
-    Raises: FileNotFoundError where there is nothing; SavedModelError for what is no saved model, a damaged one, or one
-        of a version that this one cannot read.
+    Raises: FileNotFoundError if nothing is there; SavedModelError if it is not a saved model, is damaged, or has a
+        version that this one cannot read.
 
     Shapes: none.
 
@@ -91,7 +93,7 @@ def load(path: str | PathLike[str]) -> JanossyNetwork:
 def describe(network: nn.Module) -> dict[str, Any]:
     """Describes a network as JSON values: the names of its parts, and the arguments that build each of them.
 
-    Raises: TypeError for what is no JanossyNetwork; ValueError for a part that is not ours, a hook, or a key function.
+    Raises: TypeError if it is not a JanossyNetwork; ValueError for an unknown part, a hook, or a key function.
     """
     if not isinstance(network, StatisticsNetwork):
         check_network(network, "janossy.saving")
@@ -110,11 +112,11 @@ def describe(network: nn.Module) -> dict[str, Any]:
 
 
 def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork | StatisticsNetwork:
-    """The network of this description with these weights, in evaluation mode.
+    """Returns the network of this description with these weights, in evaluation mode.
 
-    Parts are built without memory first, and their shapes compared with the tensors.
+    Parts are first built without memory, and their shapes compared with the tensors.
 
-    Raises: SavedModelError for a description that is not from ``describe``, or weights that are not those of it.
+    Raises: SavedModelError for a description that is not from ``describe``, or weights that do not fit it.
     """
     try:
         description = _renamed(description)
@@ -123,7 +125,7 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork |
         expected = _described(network, "network")
     except SavedModelError:
         raise
-    except Exception as error:  # whatever a constructor says of arguments that nobody has checked
+    except Exception as error:  # a constructor may raise anything for unchecked arguments
         reason = f"{error}\n".splitlines()[0][:200]
         raise SavedModelError(
             f"a saved network expects arguments that build its parts; got others: {reason}. Was it edited?"
@@ -161,13 +163,13 @@ def rebuild(description: Any, tensors: Mapping[str, Tensor]) -> JanossyNetwork |
 
 
 def weights(network: nn.Module) -> dict[str, Tensor]:
-    """The state of a network, but for what its modules say of its meaning, which the description says too."""
+    """Returns the state of a network without the modules' meanings, which the description holds too."""
     state = network.state_dict(keep_vars=True)
     return {name: tensor.detach() for name, tensor in state.items() if not name.endswith("_extra_state")}
 
 
 def check_finite(tensors: Mapping[str, Tensor]) -> None:
-    """Raises a ValueError, which names the tensor, for weights with which nothing can be predicted."""
+    """Raises a ValueError, which names the tensor, for weights that cannot predict."""
     for name, tensor in tensors.items():
         if not tensor.is_floating_point() or not tensor.numel():
             continue
@@ -185,7 +187,7 @@ def check_finite(tensors: Mapping[str, Tensor]) -> None:
 
 
 def _described(value: Any, place: str) -> Any:
-    """A part, or an argument of one, as JSON values."""
+    """Returns a part, or an argument of a part, as JSON values."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, Integral):
@@ -215,7 +217,7 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
 
 
 def _renamed(value: Any, depth: int = 0) -> Any:
-    """Returns a description with the arguments' names of today."""
+    """Returns a description with the present names of arguments."""
     if depth > MAX_DEPTH:
         raise SavedModelError(f"a saved network expects parts at most {MAX_DEPTH} deep; got deeper ones.")
     if isinstance(value, list):
@@ -232,9 +234,9 @@ def _renamed(value: Any, depth: int = 0) -> Any:
 
 
 def _is_alike(given: Any, expected: Any) -> bool:
-    """Returns True if a part that was built tells what was given.
+    """Returns True if the description of a built part equals the given one.
 
-    Arguments that a part has only since the file was written are not in it, and have their defaults.
+    Arguments that were added after the file was written are not in it, and have their defaults.
     """
     if isinstance(given, dict) and isinstance(expected, dict):
         defaults = _defaults(expected["part"]) if "part" in expected else {}
@@ -251,7 +253,7 @@ _NO_DEFAULT = object()
 
 
 def _defaults(part: str) -> dict[str, Any]:
-    """Returns the plain defaults of a part's arguments, as files have them."""
+    """Returns the plain defaults of a part's arguments, in the form that files have."""
     kind = KINDS[part]
     parameters = signature(kind).parameters if isinstance(kind, type) else {}
     defaults = {name: each.default for name, each in parameters.items()}
@@ -276,17 +278,17 @@ def _check_k(network: JanossyNetwork) -> None:
 
 
 _limit = local()
-"""The limit on what may still be built in this thread: ``left``, while it is bounded."""
+"""The number of modules and tensors that may still be built in this thread: ``left``, while it is bounded."""
 
 _registering = Lock()
 
 _hooks: list[Any] = []
-"""The hooks that count, registered once: each added one would count too, and torch's threads loop over all of them."""
+"""The counting hooks, registered once: each further one would count again, and torch's threads loop over all."""
 
 
 @contextmanager
 def _bounded(num_tensors: int) -> Iterator[None]:
-    """Lets no more modules and tensors be built than a file of so many tensors can be about."""
+    """Bounds the modules and tensors that may be built by about those of a file with so many tensors."""
     with _registering:
         if not _hooks:
             _hooks.append(register_module_parameter_registration_hook(_count("tensors")))
@@ -301,7 +303,7 @@ def _bounded(num_tensors: int) -> Iterator[None]:
 
 def _count(what: str) -> Any:
     def count(module: nn.Module, name: str, added: Any) -> None:
-        left = getattr(_limit, "left", None)  # None in other threads, whose modules call the hook too
+        left = getattr(_limit, "left", None)  # None in other threads, which call the hook too
         if left is not None and added is not None:
             left[what] -= 1
             if left[what] < 0:
@@ -320,14 +322,14 @@ class _Builder:
         self.num_parts = 0
 
     def build(self, value: Any, depth: int = 0) -> Any:
-        """A part, or an argument of one, from JSON values."""
+        """Returns a part, or an argument of a part, from JSON values."""
         if depth > MAX_DEPTH:
             raise SavedModelError(f"a saved network expects parts at most {MAX_DEPTH} deep; got deeper ones.")
         if isinstance(value, list):
             return [self.build(each, depth + 1) for each in value]
         if not isinstance(value, dict):
             return value
-        if "part" not in value:  # by column, whose numbers are text as keys of JSON
+        if "part" not in value:  # a dict by column, whose numbers are text as keys of JSON
             return {
                 int(name) if name.isascii() and name.isdigit() and len(name) < 10 else name: self.build(each, depth + 1)
                 for name, each in value.items()

@@ -1,4 +1,4 @@
-"""The parts that a saved network may be made of: ours, torch's, and those that a user registers."""
+"""The parts that a saved network may be made of: janossy's, torch's, and those that a user registers."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -92,14 +92,14 @@ OURS: tuple[type, ...] = (
     statistics.LinearScores,
     statistics.TreeEnsemble,
 )
-"""Each has its own name in a file, and says its arguments as ``config_of`` reads them."""
+"""janossy's parts. Each has its class name in a file, and ``config_of`` reads its arguments."""
 
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*OURS, *TORCH)}
 """The classes and functions by their names in files. A file's name is looked up here and nowhere else."""
 
 NAMES: dict[Any, str] = {kind: name for name, kind in KINDS.items()}
-"""The name of each kind; a subclass has none, as its code is not ours."""
+"""The name of each kind. A subclass has none, as its code is the user's."""
 
 RENAMED = {
     "AttentionMean": {"features": "in_features"},
@@ -109,21 +109,20 @@ RENAMED = {
     "OrderWeights": {"num": "num_keys"},
     "Sampled": {"num": "num_permutations"},
 }
-"""Arguments as files of version 1 name them, which have other names since."""
+"""The names of arguments in files of version 1 that were renamed since, with their present names."""
 
 
 def register(part: T, *, name: str | None = None) -> T:
-    """Lets saved networks have a part of your own: a module, an ordering, an evaluator, or a plain function.
+    """Registers a part of your own for saved networks: a module, an ordering, an evaluator, or a plain function.
 
-    A class is saved by the arguments that ``config()`` returns, or, without that method, by its attributes that are
-    called as the arguments of its constructor. They are JSON values or parts. A function, such as a key of
-    ``Canonical``, is saved by its name alone. Whoever loads the file registers the same part first: a file imports
-    nothing.
+    A class is saved by the arguments that ``config()`` returns. Without that method, they are the attributes with the
+    names of the constructor's arguments. They are JSON values or parts. A function, such as a key of ``Canonical``, is
+    saved by its name alone. Register the same part before loading the file, as a file imports nothing.
 
     Args:
-        name: in the file; by default the part's module and name.
+        name: the name in the file; by default the part's module and name.
 
-    Raises: TypeError if it is no class or function; ValueError for a name without a dot, or another part's.
+    Raises: TypeError if it is not a class or function; ValueError for a name without a dot, or a name already taken.
 
     Example:
         >>> @register
@@ -146,7 +145,7 @@ def register(part: T, *, name: str | None = None) -> T:
             return part
         raise ValueError(f"register expects a part and a name that are new; got {name!r}. Give another name=.")
     if other is not None:
-        del NAMES[other]  # of the same file, which was loaded again
+        del NAMES[other]  # the same source file was loaded again
     KINDS[name], NAMES[part] = part, name
     return part
 
@@ -157,16 +156,16 @@ def name_of(value: Any) -> str | None:
 
 
 def arguments(part: Any) -> dict[str, Any]:
-    """Returns the arguments that build a part again, which may be parts."""
+    """Returns the constructor arguments of a part, which may be parts."""
     if not isinstance(KINDS[name_of(part) or ""], type):
         return {}
     return config_of(part)
 
 
 def build(name: str, given: dict[str, Any]) -> Any:
-    """Returns the part of this name.
+    """Builds the part of this name from its arguments.
 
-    Raises: whatever its constructor raises; ValueError for an argument that is not of its plain type.
+    Raises: as its constructor; ValueError for an argument that is not of its plain type.
     """
     kind = KINDS[name]
     if not isinstance(kind, type):
@@ -187,7 +186,7 @@ def plain_arguments(kind: type) -> Mapping[str, tuple[type, ...]]:
     """Returns the arguments of a constructor that are annotated as plain values, with their types."""
     try:
         hints = get_type_hints(kind.__init__)  # type: ignore[misc]
-    except (NameError, TypeError):  # of a user's own
+    except (NameError, TypeError):  # hints of a user's class
         return {}
     several = {
         name: get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,) for name, hint in hints.items()

@@ -1,4 +1,4 @@
-"""Reading a saved model, as what anybody may have written, without torch."""
+"""Reading of saved models, which may come from an untrusted source, without torch."""
 
 import os
 import stat
@@ -20,13 +20,13 @@ except ImportError as error:
 
 FORMAT, VERSION = "janossy model", 2
 READ = (1, 2)
-"""The versions that are read."""
+"""The versions of the format that can be read."""
 DESCRIPTION, TENSORS = "model.json", "model.safetensors"
 HEADER = ("format", "version", "digests", "written_by")
 NO_DIGEST = "0" * 64
-"""Stands in the description for its own digest while that is computed."""
+"""The placeholder of the description's own digest while that is computed."""
 ATTEMPTS = 10
-"""To read a folder that is replaced meanwhile."""
+"""The attempts to read a folder that is replaced meanwhile."""
 
 
 class SavedModelError(ValueError):
@@ -37,7 +37,7 @@ class SavedModelError(ValueError):
 class Contents:
     """The contents of a saved model: JSON values by name, the bytes of the tensors, and the versions that wrote it.
 
-    ``version``: of the format.
+    ``version`` is that of the format.
     """
 
     description: dict[str, Any]
@@ -47,11 +47,11 @@ class Contents:
 
 
 def read_contents(path: str | PathLike[str]) -> Contents:
-    """Reads what ``write_model`` has written, and compares it with its digests.
+    """Reads the files that ``write_model`` has written, and compares them with their digests.
 
     Memory is bounded by the sizes of the files, a few times that of the JSON.
 
-    Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved model, a damaged one, or one of
+    Raises: FileNotFoundError if nothing is there; SavedModelError if it is not a saved model, is damaged, or has
         another format.
     """
     path = Path(path)
@@ -76,9 +76,9 @@ def shapes(tensors: bytes) -> dict[str, tuple[int, ...]]:
 
 
 def digest(path: str | PathLike[str]) -> str:
-    """Returns what tells a model from others: the SHA-256 of what was saved, the same for a folder and its zip.
+    """Returns the SHA-256 that identifies a saved model, the same for a folder and its zip.
 
-    Raises: FileNotFoundError if nothing is there; SavedModelError for what is no saved model.
+    Raises: FileNotFoundError if nothing is there; SavedModelError if it is not a saved model.
     """
     sha = sha256()
     for content in _contents(Path(path)).values():
@@ -87,7 +87,7 @@ def digest(path: str | PathLike[str]) -> str:
 
 
 def own_digest(content: bytes, said: str) -> str:
-    """Returns the SHA-256 of a description in which its own digest, as it says it, is left blank."""
+    """Returns the SHA-256 of a description with its own digest, ``said``, replaced by the placeholder."""
     return sha256(content.replace(said.encode(), NO_DIGEST.encode(), 1)).hexdigest()
 
 
@@ -106,7 +106,7 @@ def _contents(path: Path) -> dict[str, bytes]:
 
 
 def looks_saved(path: Path) -> bool:
-    """Returns True if it holds a saved model's description, of any version."""
+    """Returns True if the path holds the description of a saved model, of any version."""
     try:
         content = _read_file(path, DESCRIPTION) if path.is_dir() else _contents(path)[DESCRIPTION]
         return _parsed(content, path).get("format") == FORMAT
@@ -115,7 +115,7 @@ def looks_saved(path: Path) -> bool:
 
 
 def _read_folder(path: Path) -> dict[str, bytes]:
-    """Reads both files of one folder, also while another model takes its place."""
+    """Reads both files of one folder, even while another model replaces it."""
     if os.open not in os.supports_dir_fd:
         return {name: _read_file(path, name) for name in (DESCRIPTION, TENSORS)}
     for _ in range(ATTEMPTS):
@@ -135,7 +135,7 @@ def _read_folder(path: Path) -> dict[str, bytes]:
 
 def _read_file(path: Path, name: str, folder: int | None = None) -> bytes:
     expected = f"{path} expects {DESCRIPTION} and {TENSORS}; got no file {name}. Is this a saved model?"
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe has perhaps no writer
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe may have no writer
     try:
         number = os.open(name, flags, dir_fd=folder) if folder is not None else os.open(path / name, flags)
     except PermissionError:
@@ -155,7 +155,10 @@ def _read_file(path: Path, name: str, folder: int | None = None) -> bytes:
 
 
 def _read_zip(path: Path) -> dict[str, bytes]:
-    """Reads the two files of a zip, which are all that it may hold; stored, so that none is larger than the zip."""
+    """Reads the two files of a zip.
+
+    The zip may hold nothing else, and they must be stored uncompressed, so that none is larger than the zip.
+    """
     expected = f"{path} expects a zip of {DESCRIPTION} and {TENSORS}, stored and not compressed, as save writes it"
     try:
         with ZipFile(path) as archive:
@@ -198,7 +201,7 @@ def _parsed(content: bytes, path: Path) -> dict[str, Any]:
 
 
 def _check_header(description: Mapping[str, Any], path: Path) -> dict[str, str]:
-    """Returns the versions of the libraries that wrote it, if this one can read it."""
+    """Returns the versions of the libraries that wrote it. Raises: SavedModelError for another format."""
     if description.get("format") != FORMAT:
         raise SavedModelError(f"{path} expects format {FORMAT!r}; got {_short(description.get('format'))}.")
     written_by = description.get("written_by")
@@ -215,7 +218,7 @@ def _check_header(description: Mapping[str, Any], path: Path) -> dict[str, str]:
 
 
 def _check_digests(said: Any, files: Mapping[str, bytes], path: Path) -> None:
-    """Raises a SavedModelError unless the files are those of which the description says the digests."""
+    """Raises a SavedModelError unless the files have the digests that the description says."""
     if not isinstance(said, dict) or set(said) != {DESCRIPTION, TENSORS} or not all(map(_is_digest, said.values())):
         raise SavedModelError(f"{path} expects digests of {DESCRIPTION} and {TENSORS}; got {_short(said)}.")
     if own_digest(files[DESCRIPTION], said[DESCRIPTION]) != said[DESCRIPTION]:
@@ -235,13 +238,13 @@ def _is_digest(text: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    """So much of a value as fits a line."""
+    """Returns a value as text that fits a line."""
     text = repr(value) if not isinstance(value, dict | list) else type(value).__name__
     return text if len(text) <= 60 else text[:60] + "…"
 
 
 def version_of(package: str) -> str:
-    """Returns the version that is installed of this package."""
+    """Returns the installed version of this package."""
     try:
         return version(package)
     except PackageNotFoundError:  # run from a folder of sources

@@ -1,4 +1,4 @@
-"""Sets of any sizes, stored end to end; their batches in training; numbers on their way from the host to a device."""
+"""Sets of any sizes, stored end to end; batches for training; transfer of numbers from the host to a device."""
 
 from janossy.sets.loading import SimilarSizes, collate
 from janossy.sets.ragged import Ragged, check_ragged, sets_of_example

@@ -1,4 +1,4 @@
-"""Checks and conversions of what a ``Ragged`` is given: tensors, lists, sizes, offsets and indices."""
+"""Checks and conversions of the inputs of ``Ragged``: tensors, lists, sizes, offsets and indices."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
-    """Returns the sizes of B sets by offsets (B + 1,). Raises: ValueError unless they rise from 0 to N."""
+    """Returns the sizes of B sets from offsets (B + 1,). Raises: ValueError unless these rise from 0 to N."""
     if offsets.dim() != 1 or len(offsets) == 0 or not is_integer(offsets):
         raise ValueError(
             "Ragged expects integer offsets of shape (B + 1,), starting with 0; "
@@ -29,7 +29,7 @@ def checked_sizes(values: Tensor, offsets: Tensor) -> list[int]:
 
 
 def chosen_numbers(key: slice | Sequence[int] | Tensor, num_sets: int) -> Tensor:
-    """The numbers of the chosen sets, int64, on the host."""
+    """Returns the numbers of the chosen sets, int64, on the host."""
     if isinstance(key, slice):
         return torch.from_numpy(np.arange(num_sets)[key].copy())
     try:
@@ -41,7 +41,7 @@ def chosen_numbers(key: slice | Sequence[int] | Tensor, num_sets: int) -> Tensor
         ) from None
     if flat.dtype == torch.bool:
         if len(flat) != num_sets:
-            raise IndexError(f"a bool index of {num_sets} sets needs one flag a set; got {len(flat)}.")
+            raise IndexError(f"a bool index of {num_sets} sets needs one flag per set; got {len(flat)}.")
         return flat.nonzero()[:, 0]
     if not is_integer(flat) or bool(((flat < -num_sets) | (flat >= num_sets)).any()):
         got = flat.tolist() if len(flat) < 10 else f"{flat.min().item()} to {flat.max().item()}"
@@ -51,7 +51,10 @@ def chosen_numbers(key: slice | Sequence[int] | Tensor, num_sets: int) -> Tensor
 
 
 def as_tensors(sets: list[Any]) -> list[Tensor]:
-    """These sets as tensors: lists in the dtype, on the device and, if empty, with the features of the others."""
+    """Returns these sets as tensors.
+
+    Lists take the dtype and the device of the other sets, and empty lists take their features too.
+    """
     given = [x for x in sets if isinstance(x, Tensor | np.ndarray)]
     tensors = [_as_tensor(x, b) for b, x in enumerate(sets)]
     if len(given) == len(sets):
@@ -97,7 +100,7 @@ def is_empty_list(x: Any) -> bool:
 
 
 def check_tensor(x: Any, owner: str, expected: str, *, scalar: bool = False, meta: bool = False) -> None:
-    """Raise if x is no tensor of one dimension or more that holds numbers."""
+    """Raises an error unless x is a tensor that holds numbers, of at least one dimension unless ``scalar``."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{owner} expects {expected} as a tensor; got {type(x).__name__}. torch.as_tensor makes one.")
     if x.is_meta and not meta:
@@ -107,7 +110,7 @@ def check_tensor(x: Any, owner: str, expected: str, *, scalar: bool = False, met
 
 
 def whole_numbers(numbers: Any, name: str) -> list[int]:
-    """Returns these numbers, called ``name``, as integers. Raises: TypeError for anything else."""
+    """Returns these numbers as integers; errors call them ``name``. Raises: TypeError for anything else."""
     try:
         return [whole(n) for n in (numbers.tolist() if isinstance(numbers, Tensor | np.ndarray) else numbers)]
     except (TypeError, RuntimeError):
@@ -118,15 +121,15 @@ def whole_numbers(numbers: Any, name: str) -> list[int]:
 
 
 def is_integer(x: Tensor) -> bool:
-    """Returns True if the dtype is of integers, which bool is not."""
+    """Returns True if the dtype is an integer type; bool is not."""
     return not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
 
 
 def holds_fractions(dtype: torch.dtype) -> bool:
-    """Returns True if the dtype is of real or complex numbers."""
+    """Returns True if the dtype is a real or complex floating-point type."""
     return dtype.is_floating_point or dtype.is_complex
 
 
 def dims(features: torch.Size) -> str:
-    """Returns the dimensions as an error names them."""
+    """Returns the dimensions in the form that errors print."""
     return ", ".join(map(str, features))

@@ -1,4 +1,4 @@
-"""Batches for training by hand: what a ``DataLoader`` collates, and a sampler that puts sets of like size together."""
+"""Batches for training by hand: the collate function of a ``DataLoader``, and a sampler of sets of similar size."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,8 +18,10 @@ def collate(samples: Sequence[Any]) -> Any:
     makes of them, such as tensors with one row per set.
 
     Shapes: B samples of sets (n_b, *features) -> a Ragged of B sets, and (B, *any) of the other entries.
-    Raises: TypeError if samples are no sequence; ValueError for an empty one, for sets beside tuples, or tuples of
-        different lengths; or as ``Ragged.from_sets``.
+    Raises:
+        TypeError: if the samples are not a sequence, and as ``Ragged.from_sets``.
+        ValueError: for an empty sequence, sets mixed with tuples, or tuples of different lengths, and as
+            ``Ragged.from_sets``.
 
     Example:
         >>> sets, targets = collate([(torch.ones(3, 2), 0.5), (torch.ones(1, 2), 1.5)])
@@ -45,20 +47,20 @@ def collate(samples: Sequence[Any]) -> Any:
 
 
 class SimilarSizes(Sampler[list[int]]):
-    """Batches of sets of like size, in random order: the ``batch_sampler`` of a ``DataLoader``.
+    """Batches of sets of similar size, in random order: the ``batch_sampler`` of a ``DataLoader``.
 
     In each epoch the sets are shuffled and cut into pools of ``pool`` batches. Each pool is sorted by size and cut into
-    batches, and all batches come in random order. Every set comes once per epoch. A network that pads, or is called
-    once per size, then has less to do. A small pool leaves more of the randomness of batches.
+    batches, and all batches come in random order. Every set comes once per epoch. A network that pads its batches, or
+    is called once per size, then has less to compute. A smaller pool makes the batches more random.
 
     Args:
         sizes: the number of elements of each set.
         batch_size: the number of sets in a batch. The last batch of an epoch's last pool may be smaller.
         pool: the number of batches that are sorted together.
-        shuffle: False for the sets in order of size, batch by batch, the same in every epoch.
+        shuffle: False for batches in order of size, the same in every epoch.
         drop_last: True to leave out batches that are smaller.
-        seed: the number that fixes the order, together with the epoch. ``set_epoch`` gives another epoch; each
-            iteration goes on to the next.
+        seed: the number that fixes the order, together with the epoch. ``set_epoch`` sets the epoch, and each
+            iteration moves on to the next one.
 
     Raises: TypeError or ValueError for sizes that are not whole numbers >= 0, or arguments of another type or range.
 

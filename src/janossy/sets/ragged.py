@@ -25,19 +25,19 @@ from janossy.sets.conversion import (
 from janossy.sets.transfer import upload
 
 MAX_SETS_AN_ELEMENT = 10
-"""``Ragged.from_index`` takes an index with more sets than this for raw ids."""
+"""The most sets per element of an index in ``Ragged.from_index``; with more, the index is taken for raw ids."""
 
 
 class Ragged:
     """A batch of B variable-size sets, stored end to end.
 
-    Set b is ``values[offsets[b] : offsets[b + 1]]``. Empty sets, and batches of no sets, are legal.
+    Set b is ``values[offsets[b] : offsets[b + 1]]``. A set may be empty, and a batch may have no sets.
     The sizes are also kept on the host, because the shapes of everything that follows depend on them.
 
     Shapes: values (N, *features), any dtype; offsets (B + 1,), int64, from 0 up to N.
     Raises: TypeError or ValueError if the offsets do not describe N elements.
 
-    ``sizes`` skips the check of ``offsets`` and the read from their device: pass it only when known to be right.
+    ``sizes`` skips the check of ``offsets`` and the copy from their device. Pass it only if it is known to be right.
 
     Example:
         >>> sets = Ragged.from_sets([torch.ones(3, 2), torch.zeros(0, 2)])
@@ -68,12 +68,17 @@ class Ragged:
 
     @classmethod
     def from_sets(cls, sets: Sequence[Any], *, features: Sequence[int] | None = None) -> Self:
-        """Batch tensors, arrays or nested lists of shapes (n_b, *features), alike in all but the first dimension.
+        """Batches tensors, arrays or nested lists of shapes (n_b, *features), alike in all but the first dimension.
 
-        Arrays keep their dtype. Lists have none: they take that of the tensors and arrays beside them, and by
-        themselves torch's default where one of them holds a float, else int64; an empty list takes the features of the
-        others. ``features``, such as (3,), are needed only if there are no sets, or nothing but empty lists.
+        Arrays keep their dtype. Lists take the dtype of the tensors and arrays beside them. If all sets are lists,
+        the dtype is torch's default when a list holds a float, else int64. An empty list takes the features of the
+        other sets. ``features``, such as (3,), is needed only if there are no sets, or only empty lists.
+
         ``janossy.collate`` does this for the batches of a ``DataLoader``.
+
+        Raises:
+            TypeError: if the sets are not a sequence, or a set is not a tensor, an array or a nested list of numbers.
+            ValueError: if the sets differ in features, dtype or device, or nothing tells the features.
         """
         if not isinstance(sets, Iterable):
             raise TypeError(f"Ragged.from_sets expects a sequence of sets; got {type(sets).__name__}.")
@@ -102,7 +107,10 @@ class Ragged:
 
     @classmethod
     def from_sizes(cls, values: Tensor, sizes: Sequence[int]) -> Self:
-        """Batch values (N, *features) by the sizes of the sets, B numbers that sum to N."""
+        """Batches values (N, *features) by the sizes of the sets, B numbers that sum to N.
+
+        Raises: TypeError if values is not a tensor or a size is not an integer; ValueError unless the sizes sum to N.
+        """
         check_tensor(values, "Ragged.from_sizes", "values (N, *features)")
         sizes = whole_numbers(sizes, "sizes")
         offsets = upload(torch.tensor([0, *sizes], dtype=torch.long).cumsum(0), values.device)
@@ -115,7 +123,10 @@ class Ragged:
 
     @classmethod
     def from_padded(cls, x: Tensor, mask: Tensor | None = None) -> Self:
-        """Batch x (B, n, *features), keeping the elements where mask (B, n) is True; all of them without a mask."""
+        """Batches the elements of x (B, n, *features) where mask (B, n) is True; all of them without a mask.
+
+        Raises: TypeError if x is not a tensor; ValueError unless x is (B, n, *features) and the mask bool (B, n).
+        """
         check_tensor(x, "Ragged.from_padded", "x (B, n, *features)")
         if x.dim() < 2:
             raise ValueError(f"Ragged.from_padded expects x of shape (B, n, *features); got {tuple(x.shape)}.")
@@ -148,12 +159,17 @@ class Ragged:
     def from_index(
         cls, x: Tensor, index: Tensor, num_sets: int | None = None, *, return_ids: bool = False
     ) -> Self | tuple[Self, Tensor]:
-        """Batch x (N, *features) by the set number of each element, index (N,), in any order.
+        """Batches x (N, *features) by the set number of each element, index (N,), in any order.
 
-        Elements of one set keep their order. Sets without elements are empty; num_sets defaults to max(index) + 1,
-        which is refused where nearly all sets would be empty. With ``return_ids=True`` the index may hold any integers,
-        such as the ids of a database: each that occurs is one set, and the result is the sets and their ids (B,),
-        both in ascending order of the ids.
+        Elements of one set keep their order, and a set without elements is empty. ``num_sets`` defaults to
+        max(index) + 1, which is refused if nearly all sets would be empty.
+
+        With ``return_ids=True`` the index may hold any integers, such as the ids of a database. Each id that occurs is
+        one set. The result is the sets and their ids (B,), both in ascending order of the ids.
+
+        Raises:
+            TypeError: if x or index is not a tensor.
+            ValueError: for an index of another shape or dtype, or for set numbers outside 0 … num_sets - 1.
         """
         check_tensor(x, "Ragged.from_index", "x (N, *features)")
         check_tensor(index, "Ragged.from_index", "an integer index (N,)")
@@ -179,7 +195,7 @@ class Ragged:
                     f"{num_sets - 1}, which look like raw ids: nearly all sets would be empty. "
                     "Pass return_ids=True, which factorizes them, or num_sets= if so many sets are meant."
                 )
-        # One trip to the host tells the sizes and, first and last, how many numbers are too low and too high.
+        # One copy to the host gives the sizes; the first and last count say how many numbers are too low and too high.
         counted = index.clamp(-1, num_sets) + 1
         counts = index.new_zeros(num_sets + 2).scatter_add(0, counted, torch.ones_like(counted))
         below, *sizes, above = counts.tolist()
@@ -194,12 +210,18 @@ class Ragged:
 
     @classmethod
     def from_ptr(cls, x: Tensor, ptr: Tensor) -> Self:
-        """Batch x (N, *features) by the boundaries ptr (B + 1,), as in CSR: set b is x[ptr[b]:ptr[b + 1]]."""
+        """Batches x (N, *features) by the boundaries ptr (B + 1,), as in CSR: set b is x[ptr[b]:ptr[b + 1]].
+
+        Raises: TypeError or ValueError unless ptr is an integer tensor that rises from 0 to N.
+        """
         return cls(x, ptr)
 
     @classmethod
     def from_nested(cls, nt: Tensor) -> Self:
-        """Batch a ``torch.nested`` tensor of layout ``torch.jagged`` and shape (B, jagged, *features)."""
+        """Batches a ``torch.nested`` tensor of layout ``torch.jagged`` and shape (B, jagged, *features).
+
+        Raises: TypeError if it is not a tensor; ValueError if it has another layout.
+        """
         if not isinstance(nt, Tensor):
             raise TypeError(f"Ragged.from_nested expects a nested tensor; got {type(nt).__name__}.")
         if not nt.is_nested or nt.layout != torch.jagged:
@@ -212,11 +234,14 @@ class Ragged:
     # Conversions back
 
     def to_sets(self) -> list[Tensor]:
-        """The sets as a list of tensors (n_b, *features), views of ``values``."""
+        """Returns the sets as a list of tensors (n_b, *features), views of ``values``."""
         return list(self.values.split(list(self.sizes)))
 
     def to_padded(self, fill: builtins.float = 0) -> tuple[Tensor, Tensor]:
-        """x (B, max n, *features), filled behind each set, and the mask (B, max n), True where real."""
+        """Returns x (B, max n, *features), filled behind each set, and the mask (B, max n), True where real.
+
+        Raises: ValueError if ``fill`` is not a number that the values' dtype holds.
+        """
         if not isinstance(fill, Real) or (not float(fill).is_integer() and not holds_fractions(self.dtype)):
             raise ValueError(f"to_padded expects a fill that {self.dtype} holds; got {fill!r}. Choose another number.")
         n = max(self.sizes, default=0)
@@ -226,22 +251,25 @@ class Ragged:
         return x, mask
 
     def to_index(self) -> tuple[Tensor, Tensor]:
-        """The values (N, *features) and the set number of each element (N,)."""
+        """Returns the values (N, *features) and the set number of each element (N,)."""
         index = torch.arange(len(self), device=self.device)
         return self.values, index.repeat_interleave(self.offsets.diff(), output_size=len(self.values))
 
     def to_ptr(self) -> tuple[Tensor, Tensor]:
-        """The values (N, *features) and the boundaries (B + 1,)."""
+        """Returns the values (N, *features) and the boundaries (B + 1,)."""
         return self.values, self.offsets
 
     def to_nested(self) -> Tensor:
-        """A ``torch.nested`` tensor of layout ``torch.jagged``, sharing the values."""
+        """Returns a ``torch.nested`` tensor of layout ``torch.jagged``, sharing the values."""
         return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
 
     # The same sets with other values
 
     def with_values(self, values: Tensor) -> "Ragged":
-        """The same sets of other elements: values (N, *any features)."""
+        """Returns the same sets with other elements: values (N, *any features).
+
+        Raises: TypeError if values is not a tensor; ValueError if it does not have N elements.
+        """
         check_tensor(values, "with_values", "values (N, *features)", meta=True)
         if len(values) != len(self.values):
             raise ValueError(
@@ -254,61 +282,61 @@ class Ragged:
         return Ragged(values, self.offsets, sizes=self.sizes)
 
     def to(self, *args: Any, **kwargs: Any) -> "Ragged":
-        """Move or convert the values as ``torch.Tensor.to`` does; the offsets follow the device."""
+        """Moves or converts the values as ``torch.Tensor.to`` does; the offsets follow the device."""
         values = self.values.to(*args, **kwargs)
         return Ragged(values, upload(self.offsets, values.device), sizes=self.sizes)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Ragged":
-        """The same sets of other elements: function(values), (N, *features) -> (N, *any features)."""
+        """Returns the same sets with other elements: function(values), (N, *features) -> (N, *any features)."""
         if not callable(function):
             raise TypeError(f"map expects a function of the values (N, *features); got {type(function).__name__}.")
         return self.with_values(function(self.values))
 
     def cpu(self) -> "Ragged":
-        """The same sets on the CPU."""
+        """Returns the same sets on the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: torch.device | int | str = "cuda") -> "Ragged":
-        """The same sets on a GPU."""
+        """Returns the same sets on a GPU."""
         return self.to(torch.device("cuda", device) if isinstance(device, int) else device)
 
     def float(self) -> "Ragged":
-        """The same sets in float32."""
+        """Returns the same sets in float32."""
         return self.to(torch.float32)
 
     def double(self) -> "Ragged":
-        """The same sets in float64."""
+        """Returns the same sets in float64."""
         return self.to(torch.float64)
 
     def half(self) -> "Ragged":
-        """The same sets in float16."""
+        """Returns the same sets in float16."""
         return self.to(torch.float16)
 
     def clone(self) -> "Ragged":
-        """A copy, through which gradients flow."""
+        """Returns a copy. Gradients flow through it."""
         return Ragged(self.values.clone(), self.offsets.clone(), sizes=self.sizes)
 
     def detach(self) -> "Ragged":
-        """The same sets, cut from the graph of gradients."""
+        """Returns the same sets, detached from the autograd graph."""
         return self.with_values(self.values.detach())
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Asks for gradients by the values, in place."""
+        """Makes the values require gradients, in place."""
         self.values.requires_grad_(requires_grad)
         return self
 
     def pin_memory(self) -> "Ragged":
-        """Copy to page-locked memory, as ``DataLoader(pin_memory=True)`` asks for."""
+        """Copies to page-locked memory, as ``DataLoader(pin_memory=True)`` asks for."""
         return Ragged(self.values.pin_memory(), self.offsets.pin_memory(), sizes=self.sizes)
 
     def share_memory_(self) -> Self:
-        """Moves values and offsets to memory that processes share, in place."""
+        """Moves values and offsets to shared memory, in place."""
         self.values.share_memory_()
         self.offsets.share_memory_()
         return self
 
     def allclose(self, other: "Ragged", *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8) -> bool:
-        """Returns True if the sets have the same sizes and features, and values that are close as in torch.allclose.
+        """Returns True if the sizes and features are equal and the values close, as in torch.allclose.
 
         Elements are compared in their order.
         """
@@ -319,9 +347,11 @@ class Ragged:
     # Choosing and joining sets
 
     def split(self, num_sets: int | Sequence[int]) -> "list[Ragged]":
-        """Batches of so many sets each, the last of which may be smaller; or of as many as a sequence says, in order.
+        """Splits the sets, in order, into batches of ``num_sets`` each, of which the last may be smaller.
 
-        Their values are views of these.
+        A sequence gives the number of sets of each batch. The new batches' values are views of these values.
+
+        Raises: TypeError if a number is not an integer; ValueError if it is too low, or the numbers do not sum to B.
         """
         if isinstance(num_sets, Integral):
             check_integer("Ragged.split", "num_sets", num_sets, 1)
@@ -345,7 +375,7 @@ class Ragged:
         ]
 
     def chunk(self, num_batches: int) -> "list[Ragged]":
-        """At most so many batches, of as equal numbers of sets as ``torch.chunk`` makes."""
+        """Splits the sets into at most ``num_batches`` batches, of sizes as ``torch.chunk`` makes them."""
         check_integer("Ragged.chunk", "num_batches", num_batches, 1)
         return self.split(max(1, -(-len(self) // num_batches)))
 
@@ -356,7 +386,10 @@ class Ragged:
     def __getitem__(self, key: slice | Sequence[int] | Tensor) -> "Ragged": ...
 
     def __getitem__(self, key: int | slice | Sequence[int] | Tensor) -> "Tensor | Ragged":
-        """One set (n, *features) for an int; the chosen sets for a slice, a list, or an int or bool array or tensor."""
+        """Returns one set (n, *features) for an int, else a batch of the chosen sets.
+
+        They are chosen by a slice, a list, or an int or bool array or tensor.
+        """
         if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], EllipsisType):
             key = key[0]  # scikit-learn's splitting asks for sets[chosen, ...]
         if isinstance(key, int | Integral) or (isinstance(key, Tensor) and key.dim() == 0):
@@ -373,9 +406,14 @@ class Ragged:
 
     @staticmethod
     def cat(batches: Sequence["Ragged"], *, dim: int = 0) -> "Ragged":
-        """The sets of several batches, in order, as one batch; or, along another dim of the values, their features.
+        """Joins the sets of several batches, in order, into one batch; with ``dim`` other than 0 it joins features.
 
-        Batches that are joined by features have the same sizes.
+        ``dim`` is a dimension of the values. Batches that are joined by features must have the same sizes.
+
+        Raises:
+            TypeError: if the batches are not a sequence of ``Ragged``.
+            ValueError: for no batches, or batches of other features, devices or sizes.
+            IndexError: for a dimension that the values do not have.
         """
         if not isinstance(batches, Iterable):
             raise TypeError(f"Ragged.cat expects a sequence of batches; got {type(batches).__name__}.")
@@ -401,7 +439,7 @@ class Ragged:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Finds the sizes, if these are the sets of another batch with other values, under torch.compile."""
+            """Returns the sizes of the batch that these sets were made from, under torch.compile."""
             if name == "sizes" and self._sized_as is not None:
                 return self._sized_as.sizes
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -414,7 +452,7 @@ class Ragged:
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """(B, None, *features). scikit-learn counts, and splits, what has a shape by its first dimension."""
+        """(B, None, *features). scikit-learn counts and splits inputs by the first dimension of their shape."""
         return len(self), None, *self.values.shape[1:]
 
     @property
@@ -446,7 +484,7 @@ def _joined_features(batches: Sequence[Ragged], dim: int) -> Ragged:
 
 
 def check_ragged(sets: Any, owner: str) -> None:
-    """Raise a TypeError if these are not sets as ``owner`` takes them."""
+    """Raises a TypeError unless these sets are a ``Ragged``; the error names ``owner``."""
     if not isinstance(sets, Ragged):
         got = f"a tensor of shape {tuple(sets.shape)}" if isinstance(sets, Tensor) else type(sets).__name__
         raise TypeError(
@@ -456,9 +494,9 @@ def check_ragged(sets: Any, owner: str) -> None:
 
 
 def sets_of_example(example: Any, owner: str) -> Ragged:
-    """The sets of an example: a Ragged, or x and mask in a tuple.
+    """Returns the sets of an example: a Ragged, or x and mask in a tuple.
 
-    Raises: TypeError for what is neither, in the name of ``owner``.
+    Raises: TypeError for anything else; the error names ``owner``.
     """
     if isinstance(example, Ragged):
         return example

@@ -1,4 +1,4 @@
-"""Numbers made on the host: sent to a device without waiting for it, once if they stay, and constant when compiled."""
+"""Transfer of numbers from the host to a device: without a wait, once if they are kept, constant when compiled."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -11,9 +11,11 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 
 def upload(x: Tensor | np.ndarray, device: torch.device) -> Tensor:
-    """x on this device. To CUDA it goes through page-locked memory: an ordinary copy waits for all work before it.
+    """Returns x on this device.
 
-    Raises: RuntimeError while a CUDA graph is recorded, which would read that memory again after it is freed.
+    To CUDA it goes through page-locked memory, as an ordinary copy waits for all work before it.
+
+    Raises: RuntimeError while a CUDA graph is recorded: the graph would read that memory after it is freed.
     """
     x = torch.from_numpy(x) if isinstance(x, np.ndarray) else x
     if device.type != "cuda" or x.device == device or torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
@@ -27,17 +29,17 @@ def upload(x: Tensor | np.ndarray, device: torch.device) -> Tensor:
 
 
 def keep(sent: dict[torch.device, Tensor], device: torch.device, build: Callable[[], np.ndarray]) -> Tensor:
-    """``build()`` on this device, and in ``sent``: on CUDA nothing is sent when it is asked for again."""
+    """Returns ``build()`` on this device; on CUDA it is kept in ``sent``, and not sent again."""
     if device.type != "cuda" or torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
         return upload(build(), device)
     if device not in sent:
-        with torch.inference_mode(False):  # else it could never enter a graph of gradients
+        with torch.inference_mode(False):  # else it could never enter an autograd graph
             sent[device] = upload(build(), device)
     return sent[device]
 
 
 def constant(device: torch.device, build: Callable[..., np.ndarray], *arguments: Any) -> Tensor:
-    """``build(*arguments)`` on this device; kept there, on CUDA."""
+    """Returns ``build(*arguments)`` on this device; on CUDA it is kept there."""
     return keep(_sent(build, *arguments), device, lambda: build(*arguments))
 
 
@@ -50,10 +52,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def constant_when_compiled(function: Function) -> Function:
-    """Let torch.compile take what the function returns as a constant.
+    """Marks the function's result as a constant for torch.compile.
 
-    ``torch.compiler.assume_constant_result`` does no more (tests/test_compile.py compares them), but imports all of
-    ``torch._dynamo`` first: a second, for which those who compile nothing would wait too.
+    ``torch.compiler.assume_constant_result`` does the same (tests/test_compile.py compares them), but imports all of
+    ``torch._dynamo`` first. That takes a second, even for those who compile nothing.
     """
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function

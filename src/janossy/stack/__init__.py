@@ -1,4 +1,4 @@
-"""R networks of one architecture as one module, and what training them together needs."""
+"""R networks of one architecture as one module, and tools to train them together."""
 
 from janossy.stack.stack import Stack
 from janossy.stack.training import clip_grad_norm_, scale_steps

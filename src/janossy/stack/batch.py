@@ -1,4 +1,4 @@
-"""The sets of R networks: each network's, and all of them as one batch."""
+"""The sets of R networks: each network's sets, and all of them as one batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from janossy.sets.transfer import upload
 
 @dataclass(frozen=True)
 class Batch:
-    """R networks' sets, B each, one network's after the other's in ``joined``."""
+    """The sets of R networks, B each; in ``joined`` the networks' sets follow each other."""
 
     joined: Ragged
     num_networks: int
 
     @property
     def num_sets(self) -> int:
-        """Returns the number of sets per network."""
+        """The number of sets per network."""
         return len(self.joined) // self.num_networks
 
     @cached_property
@@ -36,12 +36,12 @@ class Batch:
 
     @cached_property
     def counts(self) -> list[int]:
-        """The elements of each network."""
+        """The number of elements of each network."""
         return [sum(sizes) for sizes in self.sizes]
 
     @cached_property
     def begins(self) -> list[int]:
-        """Returns the beginnings of the networks' elements."""
+        """The place of each network's first element."""
         return [0, *accumulate(self.counts)][:-1]
 
     @cached_property
@@ -51,9 +51,11 @@ class Batch:
 
 
 def as_batch(sets: Any, num_networks: int, is_joined: bool) -> Batch:
-    """The sets as a batch: a list of each network's, or those of all; or, if ``is_joined``, what is joined already.
+    """Returns the sets as a batch, from a list of each network's sets or one ``Ragged`` for all networks.
 
-    Raises: TypeError for what is neither; ValueError for a list of another length, or other numbers of sets.
+    If ``is_joined``, the sets are one ``Ragged`` of all networks' sets.
+
+    Raises: TypeError for other objects; ValueError for a list of another length, or other numbers of sets.
     """
     if isinstance(sets, Ragged):
         check_sets(sets, "Stack")
@@ -86,14 +88,14 @@ def as_batch(sets: Any, num_networks: int, is_joined: bool) -> Batch:
 
 
 def _of_sizes(values: Tensor, offsets: Tensor, sizes: tuple[int, ...], times: int) -> Ragged:
-    """These sets, as often as said."""
+    """Returns these sets, repeated ``times`` times."""
     shift = torch.arange(times, device=offsets.device)[:, None] * sum(sizes)
     offsets = torch.cat((offsets[:1], (offsets[1:] + shift).flatten()))
     return Ragged(values, offsets, sizes=sizes * times)
 
 
 def split(elements: Ragged, batch: Batch) -> list[Ragged]:
-    """Each network's part of elements (or of a ``Lookup``) of the joined sets."""
+    """Returns each network's part of the elements (or of a ``Lookup``) of the joined sets."""
     places = elements.places if isinstance(elements, Lookup) else elements
     B, parts = batch.num_sets, places.values.split(batch.counts)
     offsets = [places.offsets[r * B : (r + 1) * B + 1] - begin for r, begin in enumerate(batch.begins)]
@@ -108,7 +110,7 @@ def split(elements: Ragged, batch: Batch) -> list[Ragged]:
 
 
 def is_table(h: nn.Module) -> bool:
-    """Returns True if the module looks ids up, and does nothing else."""
+    """Returns True if the module only looks ids up."""
     return (
         type(h) is nn.Embedding
         and h.padding_idx is None
@@ -118,9 +120,10 @@ def is_table(h: nn.Module) -> bool:
 
 
 def looked_up(weight: Tensor, batch: Batch) -> Ragged:
-    """The rows of each network's table, weight (R, U, d), that its ids stand for.
+    """Returns the rows of each network's table, weight (R, U, d), for its ids.
 
-    A ``Lookup`` where a network's table is no more than half as long as its ids; else the elements themselves.
+    The result is a ``Lookup`` if a network's table is at most half as long as its ids; else the elements themselves.
+
     Raises: ValueError for ids that are not in the tables.
     """
     ids, (R, size, _) = batch.joined, weight.shape

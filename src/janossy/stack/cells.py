@@ -1,4 +1,4 @@
-"""Cells of R networks, depth by depth: one batched product and one compiled step for all their rows, or torch's."""
+"""Cells of R networks, depth by depth: one batched product and one step for all rows, compiled or in torch."""
 
 from functools import partial
 from typing import Any, cast
@@ -16,10 +16,10 @@ from janossy.stack.schedule import Schedule
 def run(
     structure: Recurrent, schedule: Schedule, elements: Tensor, inputs: Tensor, weight: Tensor, bias: Tensor
 ) -> Tensor:
-    """The last hidden state of every row, (R·m, H).
+    """Returns the last hidden state of every row, (R·m, H).
 
-    Shapes: elements (C,), which of the inputs (N, gates·H) each cell reads; weight (R, gates·H, H); bias (R, H), that
-    of the gate that stays apart.
+    Shapes: elements (C,), the input (N, gates·H) that each cell reads. weight (R, gates·H, H). bias (R, H), that of the
+        gate that stays apart.
     """
     compiled = takes_cells(structure, inputs) and inputs.dtype == weight.dtype and weight.shape[2] >= lanes(inputs)
     if compiled:
@@ -32,7 +32,7 @@ def run(
 def _in_torch(
     structure: Recurrent, schedule: Schedule, elements: Tensor, inputs: Tensor, weight: Tensor, bias: Tensor
 ) -> Tensor:
-    """In torch operations: on every device, differentiable any number of times."""
+    """Computes ``run`` in torch operations: on every device, differentiable any number of times."""
     R, num_units, H = weight.shape
     bias = nn.functional.pad(bias, (num_units - H, 0))[:, None]
     state = (inputs.new_zeros(R, max(schedule.active, default=0), H),) * structure.num_states
@@ -49,7 +49,7 @@ def _in_torch(
 
 
 class _Cells(torch.autograd.Function):
-    """By the kernels; in torch operations where the gradient is itself differentiated."""
+    """``run`` by the kernels; a gradient that is differentiated is in torch operations."""
 
     @staticmethod
     def forward(
@@ -122,5 +122,5 @@ class _Cells(torch.autograd.Function):
 
 
 def _at_depth(states: Tensor, schedule: Schedule, t: int) -> Tensor:
-    """The states of this depth's cells, (R, m, states·H)."""
+    """Returns the states of this depth's cells, (R, m, states·H)."""
     return cast(Tensor, states[schedule.starts[t] : schedule.starts[t + 1]].unflatten(0, (-1, schedule.active[t])))

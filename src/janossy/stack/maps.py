@@ -1,4 +1,4 @@
-"""Maps of elements, or of pooled vectors, by R networks' own weights at once."""
+"""Maps of elements, or of pooled vectors, by the weights of R networks at once."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from janossy.functions.structure import hooked, overridden
 
 ELEMENTWISE = (nn.Identity, nn.Tanh, nn.ReLU, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Softplus)
-"""Modules without weights that treat every number by itself."""
+"""Modules without weights that treat every number separately."""
 
 
 def is_stackable(module: nn.Module) -> bool:
-    """Returns True if ``apply`` does what the module does: linear layers and activations, one after the other."""
+    """Returns True if ``apply`` can compute the module: linear layers and activations in sequence."""
     if hooked(module):
         return False
     if type(module) is nn.Sequential:
@@ -23,9 +23,9 @@ def is_stackable(module: nn.Module) -> bool:
 
 
 def apply(module: nn.Module, x: Tensor, counts: Sequence[int]) -> Tensor:
-    """The results (N, …) for inputs x (N, …), of which each network has its ``counts``, one network after the other.
+    """Returns the module's results (N, …) for inputs x (N, …), one network's inputs after the other's.
 
-    The module's parameters are (R, *shape).
+    Each network has its ``counts`` of inputs. The module's parameters are (R, *shape).
     """
     if isinstance(module, nn.Sequential):
         for each in module:
@@ -35,7 +35,7 @@ def apply(module: nn.Module, x: Tensor, counts: Sequence[int]) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None, counts: Sequence[int]) -> Tensor:
-    """x (N, …, d) times weight (R, out, d), plus bias (R, out): each network's rows by its own."""
+    """Returns x (N, …, d) times weight (R, out, d), plus bias (R, out), each network's rows by its own weights."""
     if len(set(counts)) > 1:
         biases = [None] * len(counts) if bias is None else bias.unbind()
         parts = zip(x.split(list(counts)), weight.unbind(), biases, strict=True)

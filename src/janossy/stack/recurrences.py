@@ -1,4 +1,4 @@
-"""The rows of R networks' recurrences, run together and reduced for each set."""
+"""The rows of R networks' recurrences, run together and reduced per set."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -18,13 +18,13 @@ from janossy.stack.maps import linear
 from janossy.stack.schedule import schedule
 
 EVALUATORS = ("gather", "packed")
-"""The evaluators that a network by itself may choose, for its rows to be run here: both run every row."""
+"""The evaluators that a single network may choose if its rows are run here: both run every row."""
 
 NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def why_not(problem: Problem) -> str | None:
-    """Why a network's rows cannot be run with others'; None if they can."""
+    """Returns the reason why a network's rows cannot be run with others'; None if they can."""
     name, structure = type(problem.f).__name__, problem.structure
     if not isinstance(structure, Recurrent) or not isinstance(problem.f, Recurrence):
         return f"{name} declares no recurrence"
@@ -36,17 +36,17 @@ def why_not(problem: Problem) -> str | None:
 
 
 def num_bytes(problem: Problem) -> float:
-    """About what a network's rows keep."""
+    """Returns an estimate of the bytes that a network's rows keep."""
     return Packed().cost(problem).bytes
 
 
 def pool_recurrences(
     problem: Problem, rows: Sequence[Rows], begins: Sequence[int], f: Recurrence, counts: Sequence[int]
 ) -> Tensor:
-    """The reduced rows (R·B, c) of all networks' sets, in turn.
+    """Returns the reduced rows (R·B, c) of all networks' sets, in turn.
 
-    ``rows`` are each network's, as positions among its own elements, which begin at ``begins`` among all. ``f`` has
-    parameters (R, *shape), and each network ``counts`` of the problem's values.
+    ``rows`` are each network's rows, as positions among its own elements. These begin at ``begins`` among all elements.
+    ``f`` has parameters (R, *shape), and each network has its ``counts`` of the problem's values.
     """
     structure = cast(Recurrent, problem.structure)
     buckets = [sorted(each.buckets, key=lambda bucket: -bucket.length) for each in rows]
@@ -54,7 +54,7 @@ def pool_recurrences(
     inputs, weight, bias = _projected(structure, f, problem.values, counts)
     num_values = len(inputs)
     if plan.has_gaps or any(bucket.padded for each in buckets for bucket in each):
-        nothing = problem.values.new_zeros(len(rows), *problem.values.shape[1:])  # the zero vector, of each network
+        nothing = problem.values.new_zeros(len(rows), *problem.values.shape[1:])  # the zero vector of each network
         inputs = torch.cat((inputs, _projected(structure, f, nothing, [1] * len(rows))[0]))
     entries = upload(plan.entries, inputs.device)
     read = torch.cat([_read(problem, each, begins[r], num_values + r) for r, each in enumerate(buckets)])
@@ -68,9 +68,9 @@ def pool_recurrences(
 def _projected(
     structure: Recurrent, f: Recurrence, values: Tensor, counts: Sequence[int]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns what cells read per element (N, gates·H), weights (R, gates·H, H), and the bias (R, H) that stays apart.
+    """Returns the cells' inputs per element (N, gates·H), weights (R, gates·H, H), and the separate bias (R, H).
 
-    Every other bias is in what is read, as with one network (``evaluate/cells/layers.py``).
+    Every other bias is part of the inputs, as with one network (``evaluate/cells/layers.py``).
     """
     weight_ih, weight_hh, bias_ih, by_hidden = (widened(getattr(f, f"{name}_l0")) for name in NAMES)
     bias = torch.zeros_like(by_hidden[:, : weight_hh.shape[2]])
@@ -81,7 +81,7 @@ def _projected(
 
 
 def _read(problem: Problem, buckets: list[Bucket], begin: int, zero: int) -> Tensor:
-    """Returns the input that each entry of a network's rows is, one row after the other."""
+    """Returns the number of the input at each entry of a network's rows, one row after the other."""
     entries_of = [torch.zeros(0, dtype=torch.long, device=problem.values.device)]
     for bucket in buckets:
         positions = bucket.positions()
@@ -93,7 +93,7 @@ def _read(problem: Problem, buckets: list[Bucket], begin: int, zero: int) -> Ten
 
 
 def _reduced(problem: Problem, states: Tensor, buckets: list[list[Bucket]], num_sets: int) -> Tensor:
-    """The rows of each set, states (R, m, H), reduced: (R·B, H)."""
+    """Returns the reduced rows of each set, (R·B, H), from states (R, m, H)."""
     reduction, R = REDUCTIONS[problem.reduce], len(buckets)
     shapes = [[(bucket.num_sets, bucket.num_rows) for bucket in each] for each in buckets]
     alike = all(shape == shapes[0] for shape in shapes)

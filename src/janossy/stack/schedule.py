@@ -1,4 +1,4 @@
-"""The schedule of R networks: the rows stepped at each depth and what each cell reads, known from sizes alone."""
+"""The schedule of R networks: the rows stepped at each depth, and each cell's input, known from sizes alone."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,32 +9,34 @@ import numpy as np
 from janossy.evaluate.cells.forest import KEEP_CELLS
 
 Shapes = tuple[tuple[tuple[int, int], ...], ...]
-"""For each network the numbers of rows, and their lengths, the longest first."""
+"""Per network, pairs of a number of rows and their length, the longest first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Rows of R networks, m of each, and how many of them are stepped at each depth: the first ones, the longest.
+    """Rows of R networks, m each, and the number of them stepped at each depth: the first ones, the longest.
 
-    A network that has fewer rows than another gets rows of length 0; one that has fewer that are so long steps some
-    beyond their end, on its zero vector. Cells are numbered depth by depth, within it network by network.
+    A network with fewer rows than another gets rows of length 0. At a depth where it has fewer rows, it steps some
+    beyond their end, on its zero vector. Cells are numbered depth by depth, then network by network.
 
-    Shapes: ends (R, m), the cell that a row ends at, -1 for a row of length 0; entries (C,), which entry of the rows,
-    one after the other, a cell reads, or -1 - r, beyond an end, for the zero vector of network r.
+    Shapes:
+        ends: (R, m), the cell at which a row ends, -1 for a row of length 0.
+        entries: (C,), the entry of the rows, one after the other, that a cell reads. Beyond an end it is -1 - r, for
+            the zero vector of network r.
     """
 
     active: tuple[int, ...]
-    """The rows of a network that are stepped at each depth; never rising."""
+    """The number of rows per network that are stepped at each depth; it never rises."""
     starts: tuple[int, ...]
-    """The beginning of each depth among the cells, and their number."""
+    """The first cell of each depth, and the number of cells."""
     ends: np.ndarray
     entries: np.ndarray
     has_gaps: bool
-    """True if some cell is beyond an end."""
+    """True if a cell is beyond the end of its row."""
 
 
 def schedule(shapes: Shapes) -> Schedule:
-    """The schedule of rows of these shapes; kept if it is small."""
+    """Returns the schedule of rows of these shapes; kept if it is small."""
     num_cells = sum(num * length for each in shapes for num, length in each)
     return (_kept if num_cells <= 16 * KEEP_CELLS else _schedule)(shapes)
 

@@ -24,27 +24,33 @@ TUPLES, RECURRENCES = "the means over all k-tuples together", "the rows of the r
 
 
 class Stack(nn.Module):
-    """R networks of one architecture as one module: other seeds, learning rates, or an ensemble.
+    """R networks of one architecture as one module, for several seeds or learning rates, or as an ensemble.
 
-    Every parameter is (R, *shape), under the name that it has in a network. Each network has sets, permutations and
-    gradients of its own: what it gives does not depend on the others, and is what it gives by itself, to rounding.
-    So the sum of R losses is trained as R networks are, and an optimiser that treats every number by itself, as SGD and
-    Adam do, takes the steps that it would take with each.
+    Every parameter is (R, *shape), under the name that it has in a network. Each network has its own sets, permutations
+    and gradients. Its outputs do not depend on the others, and are those of the network alone, up to rounding. So
+    training on the sum of R losses trains R networks. An optimiser that treats every number separately, such as SGD or
+    Adam, takes the same steps as with each network alone.
 
-    What is computed together: h and rho of linear layers and activations, an embedding; the means of a ``TupleMLP`` of
-    one hidden layer over all k-tuples; the rows of an ``RNN``, ``GRU`` or ``LSTM`` of one layer. Anything else is
-    computed network by network, and ``explain`` says so: encoders, and h before them, are.
+    These are computed for all networks together:
 
-    Once some have finished or diverged, ``keep`` keeps the others; ``unstack`` gives the networks back. ``predict``
-    takes a stack too, and tells the members' spread beside the error of the permutations.
+    - h and rho of linear layers and activations, and an embedding;
+    - the means of a ``TupleMLP`` of one hidden layer over all k-tuples;
+    - the rows of an ``RNN``, ``GRU`` or ``LSTM`` of one layer.
+
+    All else is computed network by network, as encoders and an h before them are. ``explain`` tells which is which.
+
+    When some networks have finished or diverged, ``keep`` keeps the others. ``unstack`` gives the networks back.
+    ``predict`` takes a stack too, and gives the members' standard deviation beside the error of the permutations.
 
     Args:
         networks: ``JanossyNetwork``s with the same modules, arguments, shapes and dtypes. Their weights are copied.
 
     Shapes: a Ragged of B sets for all, or a list of R of them -> (R, B, out).
-    Invariance: each network's.
-    Raises: TypeError or ValueError for no networks, networks that differ, in words that name the first difference, sets
-        for another number of networks, or other numbers of sets.
+    Invariance: that of each network.
+    Raises:
+        TypeError: for arguments that are not networks or sets.
+        ValueError: for no networks, or networks that differ; the error names the first difference.
+        ValueError: for sets for another number of networks, or different numbers of sets.
 
     Example:
         >>> pooling = JanossyPooling(TupleMLP(2, 8, 30), Tuples(2))
@@ -78,10 +84,12 @@ class Stack(nn.Module):
         context: Tensor | None = None,
         generators: Sequence[torch.Generator] | None = None,
     ) -> Tensor:
-        """Each network's outputs (R, B, out), for its own sets, a list of R, or for those of all.
+        """Returns each network's outputs (R, B, out), for a list of R networks' sets or one ``Ragged`` for all.
 
-        ``joined``: sets is one Ragged of R·B, network by network, which saves joining a list. ``context``: what is
-        known of each set as a whole, (R, B, *any). ``generators``: the sources of the permutations, one a network.
+        Args:
+            joined: True if the sets are one Ragged of R·B sets, network by network, which saves joining a list.
+            context: the features of each set as a whole, (R, B, *any).
+            generators: the sources of the permutations, one per network.
         """
         self._is_bound = False
         batch = as_batch(sets, len(self), joined)
@@ -98,9 +106,7 @@ class Stack(nn.Module):
         return torch.stack([m.read_out(x, c) for m, x, c in zip(self._members, rows, of_each, strict=True)])
 
     def explain(self, sets: Ragged | Sequence[Ragged], *, joined: bool = False) -> str:
-        """Says what is computed for all networks together, and what network by network; and the first one's
-        ``explain``.
-        """
+        """Returns which parts are computed for all networks together, and the first network's ``explain``."""
         batch = as_batch(sets, len(self), joined)
         with untouched(self):
             elements = self._elements(batch)
@@ -120,20 +126,21 @@ class Stack(nn.Module):
         return "\n".join([*lines, "network 0 by itself:", self._members[0].explain(batch.apart[0])])
 
     def members(self) -> tuple[JanossyNetwork, ...]:
-        """The networks, whose weights are views of the stack's, as they are now."""
+        """Returns the networks; their weights are views of the stack's present weights."""
         self._bind()
         return self._members
 
     def unstack(self) -> list[JanossyNetwork]:
-        """The networks, with copies of their weights."""
+        """Returns the networks with copies of their weights."""
         self._bind()
         return apart(self._members)
 
     def keep(self, networks: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> Self:
-        """Drop all networks but these, with the others' part of the optimiser's state; the stack itself.
+        """Drops all networks but these, with the others' part of the optimiser's state; returns the stack itself.
 
-        Those that are kept train on as if nothing had happened. The parameters are new ones, in the optimiser too.
-        Raises: IndexError for a network that there is not; ValueError for none, or one twice.
+        The kept networks train on unchanged. Parameters are replaced by new ones, in the optimiser too.
+
+        Raises: IndexError for a network that does not exist; ValueError for no networks, or one twice.
         """
         chosen = [number + len(self) if number < 0 else number for number in map(_whole, networks)]
         if not all(0 <= number < len(self) for number in chosen):
@@ -157,7 +164,7 @@ class Stack(nn.Module):
         return f"{len(self)} networks"
 
     def _bind(self, *, once: bool = False) -> None:
-        """Let the members have the weights of now; ``once``: unless they have them since ``forward`` began."""
+        """Gives the members the present weights; with ``once``, unless they have had them since ``forward`` began."""
         if not (once and self._is_bound):
             bind(self.network, self._members)
         self._is_bound = True
@@ -176,18 +183,18 @@ class Stack(nn.Module):
             return [None] * len(self)
         if isinstance(generators, torch.Generator) or len(generators) != len(self):
             got = "one" if isinstance(generators, torch.Generator) else len(generators)
-            raise ValueError(f"Stack expects {len(self)} generators, one a network; got {got}. Give a list.")
+            raise ValueError(f"Stack expects {len(self)} generators, one per network; got {got}. Give a list.")
         for generator in generators:
             check_generator("Stack", generator, batch.joined.device)
         return cast("Sequence[torch.Generator | None]", generators)
 
     def _ordered(self, batch: Batch, elements: Ragged) -> Batch:
-        """Returns the sets whose orders are averaged, as ``JanossyNetwork`` chooses them."""
+        """Returns the sets whose orders are averaged, chosen as in ``JanossyNetwork``."""
         encoder = self.network.encoder
         return batch if encoder is None or encoder.keeps_sizes else Batch(elements, len(self))
 
     def _elements(self, batch: Batch) -> Ragged:
-        """h(x) of all networks' sets, or what their encoders make of it."""
+        """Returns h(x) of all networks' sets, or their encoders' results for it."""
         h = self.network.h
         if self.network.encoder is not None:
             self._bind(once=True)
@@ -202,7 +209,7 @@ class Stack(nn.Module):
             return batch.joined.with_values(torch.cat(apart))
 
     def _pooled(self, batch: Batch, elements: Ragged, sources: Sequence[torch.Generator | None]) -> Tensor:
-        """The pooled vectors (R·B, c)."""
+        """Returns the pooled vectors (R·B, c)."""
         how, f = self._how(batch, elements), self.network.pooling.f
         if how not in (TUPLES, RECURRENCES):
             self._bind(once=True)
@@ -218,7 +225,7 @@ class Stack(nn.Module):
             return recurrences.pool_recurrences(problem, rows, batch.begins, cast(Recurrence, f), counts)
 
     def _how(self, batch: Batch, elements: Ragged) -> str:
-        """Says how the sets are pooled; remembered while nothing changes that this depends on."""
+        """Returns how the sets are pooled; the answer is remembered while the case stays the same."""
         case = self.training, batch.joined.sizes, elements.dtype, elements.device, isinstance(elements, Lookup)
         if self._last is None or self._last[0] != case:
             self._bind(once=True)
@@ -226,7 +233,7 @@ class Stack(nn.Module):
         return self._last[1]
 
     def _choose(self, batch: Batch, elements: Ragged) -> str:
-        """Chooses as each network would by itself."""
+        """Chooses how to pool, as each network would alone."""
         apart, num_bytes = split(elements, batch), 0.0
         chosen: dict[tuple[int, ...], str] = {}
         for member, own, keys in zip(self._members, apart, batch.apart, strict=True):

@@ -1,4 +1,4 @@
-"""The needs of training a stack beside an optimiser: a learning rate and a clipped gradient per network."""
+"""Tools to train a stack: a learning rate and a clipped gradient per network."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -11,9 +11,9 @@ from janossy.stack.stack import Stack
 
 
 def clip_grad_norm_(stack: Stack, max_norm: float) -> Tensor:
-    """Scale each network's gradient to a norm of at most ``max_norm``, as ``nn.utils.clip_grad_norm_`` would.
+    """Scales each network's gradient to a norm of at most ``max_norm``, as ``nn.utils.clip_grad_norm_`` does.
 
-    Shapes: -> the norms before, (R,).
+    Shapes: -> the norms before scaling, (R,).
     """
     gradients = [p.grad for p in stack.parameters() if p.grad is not None]
     norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)
@@ -24,10 +24,10 @@ def clip_grad_norm_(stack: Stack, max_norm: float) -> Tensor:
 
 
 def scale_steps(optimizer: torch.optim.Optimizer, rates: Tensor) -> tuple[RemovableHandle, RemovableHandle]:
-    """Multiply the optimiser's steps by a rate for each network, from now on: with lr=1 they are the learning rates.
+    """Multiplies the optimiser's steps by one rate per network, from now on; with lr=1 these are the learning rates.
 
-    Right for optimisers whose step is proportional to lr, as SGD's and Adam's are. ``rates`` is read at every step, so
-    that a schedule may write to it; after ``stack.keep`` write the rates that are left with ``rates.set_(…)``.
+    It is right for optimisers with steps proportional to lr, such as SGD and Adam. ``rates`` is read at every step, so
+    a schedule may write to it. After ``stack.keep`` write the remaining rates with ``rates.set_(…)``.
 
     Shapes: rates (R,), for parameters (R, *shape).
     """
@@ -49,5 +49,5 @@ def _parameters(optimizer: torch.optim.Optimizer) -> Sequence[nn.Parameter]:
 
 
 def _column(numbers: Tensor, like: Tensor) -> Tensor:
-    """(R,) as (R, 1, …)."""
+    """Returns numbers (R,) as (R, 1, …)."""
     return numbers.to(like).view(-1, *[1] * (like.dim() - 1))

@@ -19,13 +19,11 @@ from janossy.functions.tuple_mlp import TupleMLP
 from janossy.stack.maps import linear
 
 EVALUATORS = ("gather", "elementwise", "projected", "fused")
-"""The evaluators that a network by itself may choose, for its mean to be computed here: all of them enumerate
-tuples.
-"""
+"""The evaluators that a single network may choose if its mean is computed here: all of them enumerate tuples."""
 
 
 def why_not(problem: Problem) -> str | None:
-    """Why a network's mean cannot be computed with others'; None if it can."""
+    """Returns the reason why a network's mean cannot be computed with others'; None if it can."""
     f = problem.f
     if not isinstance(f, TupleMLP) or problem.structure is None:
         return f"{type(f).__name__} is no plain TupleMLP"
@@ -35,9 +33,9 @@ def why_not(problem: Problem) -> str | None:
 
 
 def pool_tuples(problem: Problem, f: TupleMLP, counts: Sequence[int], num_sets: int) -> Tensor:
-    """The reduced rows (R·B, c) of all networks' sets, in turn.
+    """Returns the reduced rows (R·B, c) of all networks' sets, in turn.
 
-    ``f`` has parameters (R, *shape), and each network ``counts`` of the problem's values and ``num_sets`` sets.
+    ``f`` has parameters (R, *shape). Each network has its ``counts`` of the problem's values, and ``num_sets`` sets.
     """
     first, offsets = f.hidden[0], problem.elements.offsets
     assert isinstance(first, nn.Linear)
@@ -66,7 +64,10 @@ def pool_tuples(problem: Problem, f: TupleMLP, counts: Sequence[int], num_sets: 
 
 
 def _project(k: int, values: Tensor, weight: Tensor, bias: Tensor, counts: Sequence[int]) -> Tensor:
-    """The projections (N, k, H) whose sums over positions are weight · [x_1, …, x_k] + bias, weight (R, H, k·d)."""
+    """Returns the projections (N, k, H) whose sums over positions are weight · [x_1, …, x_k] + bias.
+
+    Shapes: weight (R, H, k·d).
+    """
     bias = nn.functional.pad(bias, (0, (k - 1) * bias.shape[1]))
     by_position = weight.unflatten(2, (k, -1)).transpose(1, 2).flatten(1, 2)  # (R, k·H, d)
     return cast(Tensor, linear(values, by_position, bias, counts).unflatten(1, (k, -1)))

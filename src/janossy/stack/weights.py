@@ -1,4 +1,4 @@
-"""The weights of R networks as one module's, with a leading axis; and as views of it, network by network."""
+"""The weights of R networks as those of one module, with a leading axis; and as views of it, per network."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -11,7 +11,7 @@ from janossy.nn.network import JanossyNetwork, check_network
 
 
 def check_alike(networks: Sequence[JanossyNetwork]) -> None:
-    """Raise a TypeError or ValueError unless these are networks of one architecture, one at least."""
+    """Raises a TypeError or ValueError unless these are one or more networks of one architecture."""
     if isinstance(networks, nn.Module) and not isinstance(networks, nn.ModuleList):
         raise TypeError(
             f"Stack expects a sequence of networks; got one {type(networks).__name__}. Write Stack([network, …])."
@@ -38,12 +38,12 @@ def check_alike(networks: Sequence[JanossyNetwork]) -> None:
 
 
 def stacked(networks: Sequence[JanossyNetwork]) -> JanossyNetwork:
-    """A module of the first one's structure and names, whose parameters and buffers are (R, *shape).
+    """Returns a module with the structure and names of the first network, and parameters and buffers (R, *shape).
 
-    It holds them, and cannot be called.
+    It holds the weights, and cannot be called.
     """
     template = deepcopy(networks[0])
-    made: dict[int, Tensor | None] = {}  # a weight that is used twice stays one
+    made: dict[int, Tensor | None] = {}  # a shared weight stays shared
     for module, *modules in zip(template.modules(), *(network.modules() for network in networks), strict=True):
         for kind in ("_parameters", "_buffers"):
             own = getattr(module, kind)
@@ -56,7 +56,7 @@ def stacked(networks: Sequence[JanossyNetwork]) -> JanossyNetwork:
 
 
 def bind(template: nn.Module, members: Sequence[nn.Module]) -> None:
-    """Let each member's parameters and buffers be its part of the template's."""
+    """Makes each member's parameters and buffers its part of the template's."""
     parts: dict[int, tuple[Tensor, ...]] = {}
     for module, *modules in zip(template.modules(), *(member.modules() for member in members), strict=True):
         for kind in ("_parameters", "_buffers"):
@@ -70,18 +70,18 @@ def bind(template: nn.Module, members: Sequence[nn.Module]) -> None:
 
 
 def apart(members: Sequence[JanossyNetwork]) -> list[JanossyNetwork]:
-    """Networks of their own, with copies of the members' weights."""
+    """Returns separate networks with copies of the members' weights."""
     return [deepcopy(member, _copies(member)) for member in members]
 
 
 def kept(template: nn.Module, chosen: Sequence[int], optimizer: torch.optim.Optimizer | None) -> None:
-    """Leave of the template's parameters and buffers, and of the optimiser's state, the chosen networks' part."""
+    """Keeps only the chosen networks' part of the template's weights and buffers, and of the optimiser's state."""
     index = torch.tensor(list(chosen))
 
     def part(tensor: Tensor) -> Tensor:
         return tensor.detach().index_select(0, index.to(tensor.device))
 
-    # New parameters, as graphs that someone still holds know the shapes of the old ones.
+    # The parameters are new, as graphs that are still held know the shapes of the old ones.
     fewer: dict[int, nn.Parameter] = {}
     for parameter in template.parameters():
         fewer[id(parameter)] = new = nn.Parameter(part(parameter), parameter.requires_grad)
@@ -100,7 +100,7 @@ def kept(template: nn.Module, chosen: Sequence[int], optimizer: torch.optim.Opti
 
 
 def _copies(member: nn.Module) -> dict[int, Tensor]:
-    """For ``deepcopy``, which takes no tensor that depends on another."""
+    """Returns copies of the weights for ``deepcopy``, which takes no tensor that depends on another."""
     copies: dict[int, Tensor] = {}
     for module in member.modules():
         for parameter in module._parameters.values():
@@ -118,7 +118,7 @@ def _joined(like: Tensor, tensors: list[Tensor]) -> Tensor:
 
 
 def _described(network: nn.Module) -> dict[str, str]:
-    """Every parameter and buffer by its name, and what must be alike of it."""
+    """Returns every parameter and buffer by name, with a description of all that must be equal."""
     first: dict[int, str] = {}
     described = {}
     for tensors in (network.named_parameters(remove_duplicate=False), network.named_buffers(remove_duplicate=False)):

@@ -14,9 +14,9 @@ from janossy.kernels.limits import CELL_KINDS
 
 
 class Projections(torch.autograd.Function):
-    """x · weightᵀ + bias + bias_hidden; without the last of the ``apart`` last units, where it stays with its product.
+    """x · weightᵀ + bias + bias_hidden; the last ``apart`` units get no bias_hidden, which stays with its product.
 
-    Each gate's H units are followed by so many ``missing`` ones, which are zero.
+    Each gate's H units are followed by ``missing`` units of zeros.
 
     Shapes: x (N, d), weight (gates·H, d), bias and bias_hidden (gates·H,) -> (N, gates·(H + missing)).
     """
@@ -45,7 +45,10 @@ class Projections(torch.autograd.Function):
 
 
 def filled(x: Tensor, H: int, missing: int) -> Tensor:
-    """Each gate's H rows of (gates·H, …), and as many of zeros as are missing: those units are zero, and stay so."""
+    """Returns each gate's H rows of (gates·H, …), followed by ``missing`` rows of zeros.
+
+    The units of these rows are zero at every step.
+    """
     if missing == 0:
         return x
     gates = x.new_zeros(len(x) // H, H + missing, *x.shape[1:])
@@ -54,13 +57,14 @@ def filled(x: Tensor, H: int, missing: int) -> Tensor:
 
 
 def unfilled(x: Tensor, num_units: int, H: int) -> Tensor:
-    """(N, num_units) of x (N, gates·(H + missing)), whose missing units are left out."""
+    """Returns (N, num_units) from x (N, gates·(H + missing)), without the missing units."""
     return x if x.shape[1] == num_units else x.unflatten(1, (num_units // H, -1))[:, :, :H].flatten(1)
 
 
 SLAB = 2**21
-"""Gradients of gates, in numbers, that backward holds at once where elements are read many times; 8 MB in float32, or
-as much as the gradient by the projections, of which each slab adds to the whole."""
+"""The numbers of gates' gradients that backward holds at once if elements are read many times; 8 MB in float32.
+
+It holds at least as many as the gradient by the projections has, as each slab adds to all of it."""
 
 
 def in_torch(
@@ -72,7 +76,9 @@ def in_torch(
     shape: Shape,
     every_state: bool,
 ) -> Tensor:
-    """One layer of cells, depth by depth in torch operations: on every device, differentiable any number of times.
+    """Computes one layer of cells in torch operations, depth by depth.
+
+    It runs on every device, and can be differentiated any number of times.
 
     Shapes: inputs (N, gates·H), weight (gates·H, H), bias that of the last gates, if one stays apart.
     """
@@ -83,7 +89,7 @@ def in_torch(
     zero = inputs.new_zeros(1, H)
     state = (zero,) * structure.num_states
     hidden: list[Tensor] = []
-    # Of all cells at once, as backward makes a gradient by all inputs of each reading.
+    # All cells are read at once, as each reading makes a gradient by all inputs in backward.
     read = inputs.index_select(0, elements[torch.cat(depths.cells)]).split([len(cells) for cells in depths.cells])
     for projected, above, in_order in zip(read, depths.parents, shape.in_order, strict=True):
         before = nn.functional.linear(state[0], weight, bias), *state
@@ -91,7 +97,7 @@ def in_torch(
             before = tuple(x[: len(above)] for x in before)
         else:
             before = tuple(x.index_select(0, above if hidden else torch.zeros_like(above)) for x in before)
-        if structure.kind not in CELL_KINDS:  # a step of the user's may write into what it is given
+        if structure.kind not in CELL_KINDS:  # a user's step may write into its inputs
             projected, before = projected.clone(), tuple(x.clone() for x in before)
         state = structure.step(projected, before[0], before[1:])
         hidden.append(state[0])
@@ -100,9 +106,9 @@ def in_torch(
 
 
 class Cells(torch.autograd.Function):
-    """One layer in one direction by the kernels; in torch operations where the gradient is itself differentiated.
+    """One layer in one direction by the kernels; a gradient that is differentiated is in torch operations.
 
-    ``inputs`` have each gate's units, filled up to a vector if they are fewer; weight (gates·H, H) and bias (H,) not.
+    ``inputs`` have each gate's units filled up to a whole vector. weight (gates·H, H) and bias (H,) are not filled.
     """
 
     @staticmethod
@@ -130,7 +136,7 @@ class Cells(torch.autograd.Function):
         ctx.structure, ctx.shape, ctx.every_state = structure, shape, every_state
         states, gates = torch.from_numpy(states), torch.from_numpy(gates)
         ctx.save_for_backward(elements, inputs, weight, bias, whole, states, gates)
-        # A copy where the state is more than the hidden state; and what is returned must not be what is saved.
+        # A copy if the state is more than the hidden state, and as the result must not be the saved tensor.
         return states[:-1, :H].clone() if every_state else torch.from_numpy(ends)[:, :H]
 
     @staticmethod
@@ -173,7 +179,10 @@ class Cells(torch.autograd.Function):
 def _changes(
     ctx: Any, trees: np.ndarray, places: np.ndarray, gradient: Tensor, weight: Tensor, states: Tensor, gates: Tensor
 ) -> Tensor:
-    """The gradients by what the gates of these trees' cells are made of, (cells, changes·H), each at its place."""
+    """Returns the gradients by the inputs of the gates of these trees' cells.
+
+    Shapes: (cells, changes·H), each cell at its place.
+    """
     shape, nothing = ctx.shape, gradient.new_zeros(0, weight.shape[1])
     cells = (places, shape.parents, shape.rows, shape.levels, trees)
     by_ends, by_states = (nothing, gradient) if ctx.every_state else (gradient, nothing)
@@ -183,12 +192,12 @@ def _changes(
 
 
 def _by_weights(changes: Tensor, states: Tensor, before: np.ndarray, weight: Tensor, width: int) -> list[Tensor]:
-    """The gradients by the weights of the states, (gates·H, H), and by the bias of the GRU's new gate, (H,)."""
+    """Returns the gradients by the states' weights, (gates·H, H), and by the bias of the GRU's new gate, (H,)."""
     H = weight.shape[1]
     hidden = states[:, :H].index_select(0, torch.from_numpy(before))
     if changes.shape[1] == width:
         return [unfilled(torch.mm(hidden.T, changes), *weight.shape).T]
-    # The new gate has a part of its own by the product, behind those by the input.
+    # The new gate has a separate part by the product, behind the parts by the input.
     by_product = changes[:, width:]
     of_gates = changes[:, : width - by_product.shape[1]], by_product
     by_weight = torch.cat([torch.mm(hidden.T, each) for each in of_gates], dim=1)

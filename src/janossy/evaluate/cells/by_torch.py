@@ -1,4 +1,4 @@
-"""Rows of a recurrence by torch's own kernels, which on CUDA are cuDNN's: all rows in one call, without padding."""
+"""Rows of a recurrence by torch's kernels (on CUDA cuDNN's): all rows in one call, without padding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,23 +14,24 @@ from janossy.functions.structure import Recurrent, recurrent
 from janossy.sets.transfer import constant, upload
 
 KERNELS: dict[str, Callable[..., tuple[Tensor, ...]]] = {"rnn": torch.rnn_tanh, "gru": torch.gru, "lstm": torch.lstm}
-"""By the kind of a step, which is one of these for the library's own alone: torch computes the same formulas."""
+"""torch's kernels per kind of step. Only the library's own steps have these kinds; torch's formulas are the same."""
 
 KEEP_CELLS = 2**16
-"""Orders of more cells are sent to the device at every call rather than kept there (half a megabyte each)."""
+"""The most cells of an order that is kept on the device (half a megabyte); larger ones are sent at every call."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Rows as torch's kernels read them: step by step, at each the rows that are so long, the longest row first.
+    """Rows in the order of torch's kernels: step by step, and at each step the rows that are so long, longest first.
 
-    Shapes: elements (C,), int64, what is read; batch_sizes (L,), int64, on the host: the rows that have such a step.
+    Shapes: elements (C,), int64, the elements that are read. batch_sizes (L,), int64, on the host: the number of rows
+        that have the step.
     """
 
     elements: Tensor
     batch_sizes: Tensor
     num_rows: int
-    """Rows of length 0 included, which come last."""
+    """The number of rows, including rows of length 0, which come last."""
 
     @property
     def num_cells(self) -> int:
@@ -40,20 +41,20 @@ class Sequences:
 def takes(problem: Problem) -> bool:
     """Returns True if torch's kernels run these rows best: on CUDA, for the library's own recurrences.
 
-    Not ``unrolled`` ones, for cuDNN cannot be differentiated twice; nor with dropout, as a chunk that is computed again
-    in backward could not drop the same.
+    ``unrolled`` recurrences are excluded, as cuDNN cannot be differentiated twice. So are those with dropout, as a
+    chunk that is computed again in backward could not drop the same activations.
     """
     structure = problem.declared(Recurrent)
     return problem.values.is_cuda and structure.kind in KERNELS and not (structure.unrolled or structure.dropout)
 
 
 def launches(problem: Problem, longest: int) -> float:
-    """About how many kernels that is, forward and backward: a few for each step of each layer, and some around them."""
+    """Estimates the number of kernels, forward and backward: some per step of each layer, and some besides."""
     return 40 + 6 * longest * sum(map(len, problem.declared(Recurrent).layers))
 
 
 def sequences(positions: list[Tensor]) -> Sequences:
-    """Rows of elements at these positions (T_i, L_i), the longest first. Rows are numbered as they come."""
+    """Returns rows of elements at positions (T_i, L_i), the longest first; rows are numbered as they come."""
     num_rows, shapes = sum(len(x) for x in positions), tuple((len(x), x.shape[1]) for x in positions if x.numel())
     if len(shapes) < 2:
         elements = next((x for x in positions if x.numel()), torch.zeros(0, 0, dtype=torch.long)).T.reshape(-1)
@@ -68,9 +69,10 @@ def sequences(positions: list[Tensor]) -> Sequences:
 
 
 def run(f: Function, x: tuple[Tensor, Sequences], structure: Recurrent | None = None) -> Tensor:
-    """f of these rows of values (N, d): (rows, c). A row of length 0 is the zero vector.
+    """Returns f of these rows of values (N, d): (rows, c). A row of length 0 is the zero vector.
 
-    ``structure``: what f declares now, where that is known.
+    ``structure`` is the present declaration of f, if known.
+
     Raises: ValueError for values in another dtype than the weights.
     """
     structure, (values, rows) = structure or recurrent(f), x
@@ -93,7 +95,7 @@ def run(f: Function, x: tuple[Tensor, Sequences], structure: Recurrent | None = 
 
 @lru_cache(maxsize=64)
 def _order(shapes: tuple[tuple[int, int], ...]) -> np.ndarray:
-    """Returns the order in which entries of rows (T_i, L_i), end to end, are read: by step, and within it by row."""
+    """Returns the order in which entries of rows (T_i, L_i), end to end, are read: by step, then by row."""
     lengths = np.repeat([length for _, length in shapes], [num for num, _ in shapes])
     steps = np.concatenate([np.tile(np.arange(length), num) for num, length in shapes])
     rows = np.repeat(np.arange(len(lengths)), lengths)

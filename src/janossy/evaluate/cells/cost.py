@@ -10,25 +10,25 @@ from janossy.evaluate.reduce import widened
 from janossy.functions.structure import Recurrent
 from janossy.kernels.limits import CELL_KINDS
 
-# Fitted to GRUs and LSTMs of 64 to 80 units, on single rows and on all orders of 5 to 7 elements, float32, forward and
+# Fitted to GRUs and LSTMs of 64 to 80 units, on single rows and on all orders of 5 to 7 elements. Float32, forward and
 # backward, on two cores of an AMD EPYC.
 RATES = Rates(flops_per_second=5.5e10, bytes_per_second=9e9, activations_per_second=1.8e9, overhead=9e-4)
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, activations_per_second=4e8, overhead=3e-3)
 
 
 LAUNCHES, LAUNCHES_OF_A_STEP = 60, 40
-"""Kernels of a run on a GPU, and of each depth of each of its layers, forward and backward."""
+"""The kernels of a run on a GPU, and of each depth of each layer, forward and backward."""
 
 
 def why_not(problem: Problem) -> str | None:
-    """Why cells cannot compute f's value for each row; None if they can."""
+    """Returns the reason why cells cannot compute f's value for each row; None if they can."""
     if isinstance(problem.structure, Recurrent) and problem.structure.per_position:
         return f"{type(problem.f).__name__} gives a state for each position, and not for each row"
     return why_no_cells(problem)
 
 
 def why_no_cells(problem: Problem) -> str | None:
-    """Why cells cannot compute f here; None if they can."""
+    """Returns the reason why cells cannot compute f here; None if they can."""
     if (reason := problem.lacks(Recurrent)) is not None:
         return reason
     in_features, shape = problem.declared(Recurrent).in_features, tuple(problem.values.shape[1:])
@@ -40,7 +40,7 @@ def why_no_cells(problem: Problem) -> str | None:
 
 
 def cell_bytes(problem: Problem) -> int:
-    """Estimates from above the bytes that a cell keeps, forward and backward, with projections and indices."""
+    """Returns an upper estimate of the bytes that a cell keeps, forward and backward, with projections and indices."""
     structure, values = problem.declared(Recurrent), widened(problem.values)
     numbers = 0
     for i, layer in enumerate(structure.layers):
@@ -52,7 +52,7 @@ def cell_bytes(problem: Problem) -> int:
 
 
 def cost_of_cells(problem: Problem, num_cells: float, num_products: float) -> Cost:
-    """The cost of the projections, of so many cells, and of so many products of a state with the weights."""
+    """Returns the cost of the projections, of these cells, and of these products of a state with the weights."""
     structure, values = problem.declared(Recurrent), widened(problem.values)
     deepest = max((problem.orderings.row_length(n) for n in set(problem.elements.sizes)), default=0)
     with_kernels_now = structure.kind in CELL_KINDS and on_kernels(values) and not structure.unrolled

@@ -1,7 +1,7 @@
-"""Rows of a recurrence as a forest of cells: what is read, and which cell's state it is read after.
+"""Rows of a recurrence as a forest of cells: each cell reads an element after the state of its parent.
 
-A row is a path. Paths are kept apart (``paths``) or share their beginnings (``prefix_tree.py``). Both are evaluated by
-``recurrences.py``. The shape of a forest depends on the sizes of the sets alone, so it is made on the host, once.
+A row is a path. Paths are separate (``paths``) or share their beginnings (``prefix_tree.py``). Both are evaluated by
+``layers.py``. The shape of a forest depends on the sizes of the sets alone, so it is made on the host, once.
 """
 
 from collections import defaultdict
@@ -17,18 +17,21 @@ from torch import Tensor
 from janossy.sets.transfer import keep
 
 GROUP = 8
-"""The paths in a tree: as many rows as a kernel multiplies at once."""
+"""The paths in a tree: the number of rows that a kernel multiplies at once."""
 
 KEEP_CELLS = 2**16
-"""Larger shapes are made at every call rather than kept (two megabytes each)."""
+"""The most cells of a shape that is kept (two megabytes); larger ones are made at every call."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Cells ordered by tree, within it by level, within that by parent; arrays of int64.
+    """Cells ordered by tree, then by level, then by parent; arrays of int64.
 
-    Shapes: parents (C,), -1 at a root; ends (T,), the cell that each row ends at, -1 for a row of length 0;
-    levels (V + 1,), where each level begins among the cells; trees (G + 1,), where each tree begins among the levels.
+    Shapes:
+        parents: (C,), the parent of each cell, -1 at a root.
+        ends: (T,), the cell at which each row ends, -1 for a row of length 0.
+        levels: (V + 1,), the first cell of each level.
+        trees: (G + 1,), the first level of each tree.
     """
 
     parents: np.ndarray
@@ -42,7 +45,7 @@ class Shape:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """The row that each cell is the end of, or -1."""
+        """The row that ends at each cell, or -1."""
         rows = np.full(self.num_cells, -1)
         real = np.flatnonzero(self.ends >= 0)
         rows[self.ends[real]] = real
@@ -54,7 +57,7 @@ class Shape:
         return int(np.diff(self.levels[self.trees]).max(initial=0))
 
     def slabs(self, num_cells: int) -> list[np.ndarray]:
-        """The trees, in stretches of about so many cells."""
+        """Returns the trees, in stretches of about ``num_cells`` cells."""
         if 0 < self.num_cells <= num_cells:
             return [self.trees]
         begins = self.levels[self.trees]
@@ -63,7 +66,7 @@ class Shape:
 
     @cached_property
     def before(self) -> np.ndarray:
-        """The cell whose state each one is read after; at a root C, which stands for the zero state."""
+        """The parent of each cell; at a root C, which stands for the zero state."""
         return np.where(self.parents >= 0, self.parents, self.num_cells)
 
     @cached_property
@@ -85,13 +88,11 @@ class Shape:
 
     @cached_property
     def in_order(self) -> list[bool]:
-        """Returns, for each depth, True if its parents are the first cells of the depth before, in order: so with
-        paths.
-        """
+        """True, per depth, if its parents are the first cells of the depth before, in order, as they are with paths."""
         return [np.array_equal(parents, np.arange(len(parents))) for parents in self.by_depth[1]]
 
     def by_depth_on(self, device: torch.device) -> "Depths":
-        """``by_depth`` on this device; sent there in one piece, and once."""
+        """Returns ``by_depth`` on this device; it is sent there once, in one piece."""
         cells, parents, place = self.by_depth
         ends = np.where(self.ends >= 0, place[self.ends], len(place)) if len(place) else -1 - self.ends
         arrays, num = [*cells, *parents, place, ends], len(cells)
@@ -99,7 +100,7 @@ class Shape:
         return Depths(parts[:num], parts[num : 2 * num], *parts[2 * num :])
 
     def sent(self, device: torch.device, name: str, numbers: np.ndarray) -> Tensor:
-        """These numbers, which follow from the shape, on this device; sent to CUDA once."""
+        """Returns these numbers, which follow from the shape, on this device; they are sent to CUDA once."""
         return keep(self._sent[name], device, lambda: numbers)
 
     @cached_property
@@ -108,9 +109,9 @@ class Shape:
 
 
 class Depths(NamedTuple):
-    """Cells depth by depth: those of each, their parents in the depth before, each one's place, the rows' ends.
+    """Cells depth by depth: their numbers, their parents in the depth before, their places, and the ends of rows.
 
-    Places are those where the depths stand behind each other; the end of a row of length 0 is one behind the last.
+    Places count the cells when the depths follow each other. The end of a row of length 0 is one behind the last.
     """
 
     cells: tuple[Tensor, ...]
@@ -123,8 +124,8 @@ class Depths(NamedTuple):
 class Forest:
     """A shape, and the element that each cell reads.
 
-    Shapes: elements (C,), int64; mirror (C,), of paths: the cell that is as far from its row's end as this one from
-    the beginning, for the direction that reads rows from behind.
+    Shapes: elements (C,), int64. mirror (C,), for paths: the cell as far from the row's end as this cell is from its
+        beginning. The direction that reads rows backwards uses it.
     """
 
     shape: Shape
@@ -141,7 +142,10 @@ class Forest:
 
 
 def paths(positions: list[Tensor]) -> Forest:
-    """Rows that share nothing: positions (T_i, L_i), the longest first, of elements. Rows are numbered as they come."""
+    """Returns rows that share nothing: positions (T_i, L_i) of elements, the longest first.
+
+    Rows are numbered as they come.
+    """
     shapes = tuple((x.shape[0], x.shape[1]) for x in positions)
     flat = torch.cat([x.reshape(-1) for x in positions]) if positions else torch.zeros(0, dtype=torch.long)
     shape, mirror, cells = _paths(shapes)
@@ -149,7 +153,7 @@ def paths(positions: list[Tensor]) -> Forest:
 
 
 def _paths(shapes: tuple[tuple[int, int], ...]) -> tuple[Shape, np.ndarray, np.ndarray]:
-    """The shape of (T_i, L_i) rows and lengths; the mirrored cells; and which entry of the rows each cell reads."""
+    """Returns the shape of (T_i, L_i) rows and lengths, the mirrored cells, and the entry that each cell reads."""
     return (_kept_paths if sum(num * length for num, length in shapes) <= KEEP_CELLS else _new_paths)(shapes)
 
 
@@ -164,7 +168,7 @@ def _new_paths(shapes: tuple[tuple[int, int], ...]) -> tuple[Shape, np.ndarray, 
     padded = np.zeros(len(tree_lengths) * GROUP, np.int64)
     padded[: len(real)] = real
     levels = _starts((padded.reshape(-1, GROUP)[tree_of_level] > t_of_level[:, None]).sum(1))
-    # Entry by entry of the rows, one row after the other.
+    # The entries of the rows, one row after the other.
     begins = _starts(real)
     row = np.repeat(np.arange(len(real)), real)
     t = np.arange(begins[-1]) - begins[row]

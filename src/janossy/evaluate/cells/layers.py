@@ -17,7 +17,8 @@ from janossy.functions.structure import Direction, Recurrent, recurrent
 def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]:
     """Projects each element for the first layer's cells: for each direction (N, d) -> (N, gates·H).
 
-    H is then the hidden units, filled up to one vector, where compiled kernels take them.
+    If compiled kernels take them, H is the number of hidden units filled up to one vector.
+
     Raises: ValueError for elements in another dtype than the weights.
     """
     check_dtype(f, elements, structure.layers[0][0].weight_ih)
@@ -25,10 +26,10 @@ def project(f: Function, structure: Recurrent, elements: Tensor) -> list[Tensor]
 
 
 def run(f: Function, x: tuple[list[Tensor], Forest], structure: Recurrent | None = None) -> Tensor:
-    """f of a forest's rows, from the elements' projections: (rows, c); or, if f is per_position, of each cell, (C, c).
+    """Returns f of a forest's rows (rows, c) from projections; or, if f is per_position, of each cell, (C, c).
 
-    Only paths are read from behind: a bidirectional structure needs a forest of them. ``structure``: what f declares
-    now, where that is known.
+    Only paths are read backwards, so a bidirectional structure needs a forest of paths. ``structure`` is the present
+    declaration of f, if known.
     """
     structure, (projections, forest) = structure or recurrent(f), x
     per_position, device = structure.per_position, projections[0].device
@@ -51,7 +52,7 @@ def run(f: Function, x: tuple[list[Tensor], Forest], structure: Recurrent | None
 
 
 def _project(structure: Recurrent, direction: Direction, x: Tensor) -> Tensor:
-    """The projections of x, with every bias but those of the hidden parts that stay apart."""
+    """Returns the projections of x, with all biases except the hidden ones that stay apart."""
     x = widened(x)
     weight, bias, by_hidden = (widened(w) for w in (direction.weight_ih, direction.bias_ih, direction.bias_hh))
     H = direction.weight_hh.shape[1]
@@ -66,7 +67,7 @@ def _project(structure: Recurrent, direction: Direction, x: Tensor) -> Tensor:
 def _run_layer(
     structure: Recurrent, direction: Direction, inputs: Tensor, elements: Tensor, shape: Shape, every_state: bool
 ) -> Tensor:
-    """One layer in one direction: the hidden state of every cell (C, H), or of each row's end (T, H)."""
+    """Returns one layer in one direction: the hidden state of every cell (C, H), or of each row's end (T, H)."""
     weight, bias = widened(direction.weight_hh), None
     if structure.num_apart > 0:
         bias = widened(direction.bias_hh)[-structure.num_apart * weight.shape[1] :]

@@ -1,4 +1,4 @@
-"""The rows of forests, reduced for each set; a forest at a time."""
+"""The reduction of the rows of forests per set, one forest at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ from janossy.sets.transfer import upload
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of a forest that belong to some sets, as many of each: set by set, one after the other."""
+    """Rows of a forest that belong to some sets, equally many per set, one set after the other."""
 
     sets: Sequence[int]
     num_rows: int
-    """The rows of each set in this forest."""
+    """The number of rows of each set in this forest."""
     continues: bool = False
     """True if these are more rows of the sets of the part before."""
     weights: Tensor | None = None
-    """Orderings that each of a set's rows stands for, (num_rows,); None for one."""
+    """The number of orderings that each of a set's rows stands for, (num_rows,); None if it is 1."""
 
     @property
     def count(self) -> float:
-        """Counts the orderings of each set that its rows stand for."""
+        """The number of orderings of each set that its rows stand for."""
         return self.num_rows if self.weights is None else float(self.weights.sum())
 
 
@@ -49,7 +49,7 @@ class Grove:
 
 
 def pool_forests(problem: Problem, values: Tensor, groves: Sequence[Grove]) -> Tensor | Ragged:
-    """The reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves.
+    """Returns the reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves.
 
     ``values`` are the elements that the forests' cells read. A row of length 0 is the zero vector. If all forests
     together need more than the memory budget, each is computed again in backward.
@@ -58,12 +58,12 @@ def pool_forests(problem: Problem, values: Tensor, groves: Sequence[Grove]) -> T
 
 
 def pool_sequences(problem: Problem, values: Tensor, groves: Sequence[Grove]) -> Tensor | Ragged:
-    """The same of sequences, by torch's kernels."""
+    """Returns the reduced rows of sequences by torch's kernels, as ``pool_forests`` does of forests."""
     return _pool(problem, by_torch.run, values, groves)
 
 
 def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: Sequence[Grove]) -> Tensor | Ragged:
-    """The reduced rows of each set, which are ``of_rows(f, (read, forest))``."""
+    """Returns the reduced rows of each set, which are ``of_rows(f, (read, forest))``."""
     reduction = REDUCTIONS[problem.reduce]
     once = sum(grove.forest.num_cells for grove in groves) * cell_bytes(problem) <= problem.memory_budget
     structure = problem.declared(Recurrent)
@@ -94,9 +94,9 @@ def _pool(problem: Problem, of_rows: Callable[..., Tensor], read: Any, groves: S
 
 
 def _started(reduce: str | None, rows: Tensor, part: Part) -> Tensor:
-    """A reduction's beginning (S, r, c), with each row as if it came as often as it counts."""
+    """Returns the start of a reduction, (S, r, c), in which each row counts as often as its weight says."""
     if part.weights is None and part.num_rows == 1:
-        return widened(rows).unsqueeze(1)  # each is its own mean, sum and maximum
+        return widened(rows).unsqueeze(1)  # one row is its own mean, sum and maximum
     rows = rows.unflatten(0, (len(part.sets), part.num_rows))
     if part.weights is not None and reduce != "max":
         weights = part.weights.to(rows)[:, None]
@@ -105,7 +105,7 @@ def _started(reduce: str | None, rows: Tensor, part: Part) -> Tensor:
 
 
 def _joined(problem: Problem, results: list[Tensor], sets: list[Sequence[int]]) -> Tensor | Ragged:
-    """Each part's (S, r, c) in the order of the sets."""
+    """Returns the parts' results (S, r, c) in the order of the sets."""
     if not results:
         nothing = problem.values.new_zeros(0, problem.declared(Recurrent).out_features)
         return nothing if problem.reduce is not None else Ragged.from_sizes(nothing, [])

@@ -1,4 +1,4 @@
-"""All arrangements of a set's elements as one tree, each beginning once; and such trees as a forest of cells."""
+"""The tree of all arrangements of a set's elements, each beginning once; and such trees as a forest of cells."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,11 +20,13 @@ from janossy.sets.transfer import upload
 class PrefixTree:
     """The rows of one set with their beginnings shared: a node for every distinct beginning (docs/recurrences.md).
 
-    All arrangements of k elements, Σ_j n!/(n − j)! nodes for j ≤ k; or the increasing ones. Elements come in kinds, of
-    which there may be several alike: arrangements that look alike are one row, which counts as often as there are such.
+    The rows are all arrangements of k elements, Σ_j n!/(n − j)! nodes for j ≤ k, or the increasing ones. Equal elements
+    may be of one kind. Arrangements that look alike are then one row, with their number as its count.
 
-    Shapes: parents and kinds, for each length of a beginning (M_j,): the node that it prolongs, never falling, and the
-    kind that it adds, -1 for the zero vector; counts (R,), how many arrangements each row stands for.
+    Shapes:
+        parents: (M_j,) for each length j of a beginning, the node that a beginning prolongs, never falling.
+        kinds: (M_j,) for each length j, the kind of element that is added, -1 for the zero vector.
+        counts: (R,), the number of arrangements that each row stands for.
     """
 
     parents: list[np.ndarray]
@@ -40,7 +42,7 @@ class PrefixTree:
         return sum(len(level) for level in self.parents)
 
     def between(self, first: int, last: int) -> "PrefixTree":
-        """The part that the rows from first to last (exclusive) are made of."""
+        """Returns the part of the tree that holds the rows from first to last (exclusive)."""
         counts = self.counts[first:last]
         parents, kinds = [], []
         for level_parents, level_kinds in zip(reversed(self.parents), reversed(self.kinds), strict=True):
@@ -51,7 +53,7 @@ class PrefixTree:
         return PrefixTree(parents[::-1], kinds[::-1], counts)
 
     def branches(self, at_most: int = 64) -> list["PrefixTree"]:
-        """Parts that share nothing, in order."""
+        """Returns parts of the tree that share nothing, in order."""
         starts = np.arange(self.num_rows)
         for level_parents in reversed(self.parents[1:]):
             starts = level_parents[starts]
@@ -62,9 +64,10 @@ class PrefixTree:
 
 
 def prefix_tree(multiplicities: tuple[int, ...], k: int, *, increasing: bool) -> PrefixTree:
-    """The tree of a set with so many elements of each kind; longer rows are filled up with the zero vector.
+    """Returns the tree of a set with these numbers of elements per kind.
 
-    Increasing rows take kinds of one element each, in their order.
+    Rows longer than the set are filled up with the zero vector. Increasing rows take kinds of one element each, in
+    their order.
     """
     num_elements = sum(multiplicities)
     real = min(k, num_elements)
@@ -74,7 +77,7 @@ def prefix_tree(multiplicities: tuple[int, ...], k: int, *, increasing: bool) ->
 
 @lru_cache(maxsize=1024)
 def num_arrangements(multiplicities: tuple[int, ...], k: int) -> int:
-    """Counts the arrangements of k elements that look different, given how many elements there are of each kind."""
+    """Counts the arrangements of k elements that look different, from the numbers of elements per kind."""
     if max(multiplicities, default=1) == 1:
         return perm(len(multiplicities), k)
     counts = [1] + [0] * k  # of 0 … k elements of the kinds so far
@@ -84,9 +87,12 @@ def num_arrangements(multiplicities: tuple[int, ...], k: int) -> int:
 
 
 def num_arranged(bucket: Bucket) -> int | None:
-    """The size of the bucket's sets, if its rows are all arrangements of their elements, two at least, in order."""
+    """Returns the size of the bucket's sets if its rows are all arrangements of their elements, in order; else None.
+
+    Sets of one row are excluded.
+    """
     if len(bucket.local) > 1 or bucket.num_rows < 2 or bucket.length == 0 or bucket.local.is_cuda:
-        return None  # a GPU would have to be waited for
+        return None  # a look at a GPU's rows would wait for it
     n = int(bucket.local.max()) + 1
     if bucket.num_rows != perm(n, min(n, bucket.length)):
         return None
@@ -94,7 +100,7 @@ def num_arranged(bucket: Bucket) -> int | None:
 
 
 def num_nodes(n: int, k: int, *, increasing: bool) -> tuple[float, float]:
-    """Counts the nodes of the tree of n unequal elements, and those that end a row; at most 1e200 of each length."""
+    """Counts the nodes of the tree of n unequal elements, and those that end a row; at most 1e200 per length."""
     real = min(n, k)
     levels = [1.0]
     for j in range(1, real + 1):
@@ -129,7 +135,7 @@ _kept_tree = lru_cache(maxsize=16)(_new_tree)
 
 
 def _may_follow(left: np.ndarray, num_later: int, increasing: bool) -> np.ndarray:
-    """Returns True for kinds that may come next, given how many of each are left, (M, kinds)."""
+    """Returns True for the kinds that may come next, (M, kinds), given the numbers of elements left."""
     if not increasing:
         return left > 0
     behind = left.sum(1, keepdims=True) - left.cumsum(1)
@@ -137,9 +143,11 @@ def _may_follow(left: np.ndarray, num_later: int, increasing: bool) -> np.ndarra
 
 
 def prefixes(tree: PrefixTree, elements: Tensor) -> Forest:
-    """The rows of sets that all have this tree: elements (S, kinds + 1), one of each kind, the zero vector's last.
+    """Returns the rows of sets that all have this tree.
 
-    Rows are numbered set by set. Every branch is a tree of its own, for threads to share.
+    Rows are numbered set by set. Every branch is a separate tree, so that threads share the work.
+
+    Shapes: elements (S, kinds + 1), one of each kind, the zero vector's last.
     """
     parents, kinds, ends = ([np.zeros(0, np.int64)] for _ in range(3))
     levels, trees, num_cells = [0], [0], 0
@@ -160,9 +168,11 @@ def prefixes(tree: PrefixTree, elements: Tensor) -> Forest:
 
 
 def stems(tree: PrefixTree, elements: Tensor, length: int) -> Forest:
-    """The tree's rows behind stems of ``length`` elements: elements (S, length + kinds + 1), the zero vector's last.
+    """Returns the tree's rows behind stems of ``length`` elements.
 
     Rows are numbered stem by stem. Eight stems are a tree of the forest, as many rows as a kernel multiplies at once.
+
+    Shapes: elements (S, length + kinds + 1), the zero vector's last.
     """
     num_stems, num_columns = elements.shape
     whole = num_stems // GROUP
@@ -176,7 +186,7 @@ def stems(tree: PrefixTree, elements: Tensor, length: int) -> Forest:
 
 
 def _stems(tree: PrefixTree, length: int, size: int, num_columns: int) -> tuple[Shape, np.ndarray]:
-    """One tree of so many stems, and which of all their elements each cell reads."""
+    """Returns one tree of ``size`` stems, and which of the stems' elements each cell reads."""
     parents_of_levels = [np.zeros(1, np.int64)] * length + tree.parents
     columns_of_levels = [np.array([t]) for t in range(length)] + [
         np.where(kinds >= 0, length + kinds, num_columns - 1) for kinds in tree.kinds
@@ -200,7 +210,7 @@ def _stems(tree: PrefixTree, length: int, size: int, num_columns: int) -> tuple[
 
 
 def _joined(shapes: list[tuple[Shape, int]]) -> Shape:
-    """Shapes behind each other, each so many times."""
+    """Returns one shape of these shapes behind each other, each repeated as often as given."""
     parents, ends, levels, trees = ([np.zeros(0, np.int64)] for _ in range(4))
     num_cells = num_levels = 0
     for shape, times in shapes:
@@ -220,6 +230,6 @@ def _joined(shapes: list[tuple[Shape, int]]) -> Shape:
 
 
 def _repeated(numbers: np.ndarray, times: int, shift: int, first: int) -> np.ndarray:
-    """The numbers and ``first``, over and over, each time shifted once more; but -1 stays."""
+    """Returns the numbers plus ``first``, repeated, each time shifted once more; -1 stays."""
     shifted = numbers + first + shift * np.arange(times)[:, None]
     return np.where(numbers >= 0, shifted, -1).reshape(-1)

@@ -1,4 +1,4 @@
-"""Rows that sets share: each distinct tuple once, and which of them every set has."""
+"""Rows that sets share: each distinct tuple once, and the list of those that every set has."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,21 +12,21 @@ from janossy.orderings.templates import increasing_tuples, injective_tuples
 from janossy.sets import Ragged
 
 MAX_CODES = 2**62
-"""A tuple is told from others by one number below this."""
+"""The bound of the number that identifies a tuple."""
 
 FEW_CODES = 2**16
-"""So many codes, or a few for each occurrence, are counted rather than sorted."""
+"""The most codes that are counted rather than sorted; also a few codes per occurrence are."""
 
 LANES = 16
-"""A multiple of so many columns is added up nearly twice as fast, as 32 in place of 30."""
+"""Columns are filled up to a multiple of this: 32 columns are added up nearly twice as fast as 30."""
 
 
 @dataclass(frozen=True, eq=False)
 class Incidence:
     """A list of rows for each of L owners, end to end: ``rows[starts[i] : starts[i + 1]]`` is that of ``owners[i]``.
 
-    Shapes: rows (E,), from 0 to num_rows - 1; starts (L,); owners (L,), the numbers from 0 to L - 1 in any order, or
-    None where they are in theirs.
+    Shapes: rows (E,), from 0 to num_rows - 1. starts (L,). owners (L,), the numbers from 0 to L - 1 in any order; None
+        if they are in rising order.
     """
 
     rows: Tensor
@@ -42,13 +42,13 @@ class Incidence:
     @cached_property
     def lengths(self) -> Tensor:
         """Returns the lengths of the owners' lists, (L,)."""
-        with torch.inference_mode(False):  # where it may be asked for first
+        with torch.inference_mode(False):  # the first call may be in inference mode
             lengths = self._lengths()
             return lengths if self.places is None else lengths[self.places]
 
     @cached_property
     def transposed(self) -> "Incidence":
-        """For each row the owners of the lists that it is in, as often as it is in them."""
+        """The list of owners per row: those whose lists hold the row, as often as they hold it."""
         lengths, owners = self._lengths(), self.owners
         owners = torch.arange(len(lengths), device=lengths.device) if owners is None else owners
         of_entries = owners.to(self.rows.dtype).repeat_interleave(lengths, output_size=len(self.rows))
@@ -59,7 +59,7 @@ class Incidence:
         return incidence
 
     def sums(self, x: Tensor) -> Tensor:
-        """The sum of x (num_rows, c) over each owner's list, (L, c); differentiable any number of times."""
+        """Returns the sum of x (num_rows, c) over each owner's list, (L, c); differentiable any number of times."""
         padded = torch.nn.functional.pad(x, (0, -x.shape[1] % LANES))
         return cast(Tensor, _Sums.apply(padded, self)[:, : x.shape[1]])  # type: ignore[no-untyped-call]
 
@@ -68,7 +68,7 @@ class Incidence:
 
 
 class _Sums(torch.autograd.Function):
-    """``Incidence.sums``: linear, and its gradient the sums over the transposed lists."""
+    """``Incidence.sums``, which is linear; its gradient is the sums over the transposed lists."""
 
     @staticmethod
     def forward(x: Tensor, incidence: Incidence) -> Tensor:
@@ -94,10 +94,10 @@ class _Sums(torch.autograd.Function):
 
 
 def distinct_tuples(places: Ragged, k: int, increasing: bool, num_values: int) -> tuple[Rows, Incidence]:
-    """The distinct k-tuples of sets of places below num_values, and the list of every set's.
+    """Returns the distinct k-tuples of sets of places below num_values, and the list of every set's tuples.
 
-    The tuples are all injective ones, or those with i_1 < … < i_k; -1 fills up those of a set of fewer elements. Each
-    is the one row of a "set" of its own.
+    The tuples are all injective ones, or those with i_1 < … < i_k. The tuples of a smaller set are filled up with -1.
+    In the rows returned, each tuple is the only row of a "set".
     """
     base = num_values + 1  # the zero vector has the last digit
     digits, device = places.values.to(torch.int32 if base**k < 2**31 else torch.int64), places.device
@@ -109,7 +109,7 @@ def distinct_tuples(places: Ragged, k: int, increasing: bool, num_values: int) -
         if n < k:
             of_sets = torch.nn.functional.pad(of_sets, (0, 1), value=num_values)
             positions = positions.where(positions >= 0, n)
-        # Sets whose tuples are alike stand together: what one has read, the next finds in the cache.
+        # Sets with similar tuples come together, so that the values one reads are still cached for the next.
         order = _codes(of_sets, positions[:1], base)[:, 0].argsort(stable=True)
         codes.append(_codes(of_sets[order], positions, base).flatten())
         lengths.append(torch.full_like(order, len(positions)))
@@ -125,7 +125,7 @@ def distinct_tuples(places: Ragged, k: int, increasing: bool, num_values: int) -
 
 
 def _codes(digits: Tensor, positions: Tensor, base: int) -> Tensor:
-    """A number for the digits (S, n) at each of these positions (R, k), (S, R)."""
+    """Returns a number (S, R) for the digits (S, n) at each of these positions (R, k)."""
     first, *others = positions.unbind(1)
     codes = digits.index_select(1, first)
     for position in others:
@@ -134,7 +134,7 @@ def _codes(digits: Tensor, positions: Tensor, base: int) -> Tensor:
 
 
 def _numbered(codes: Tensor, num_codes: int) -> tuple[Tensor, Tensor]:
-    """The distinct codes, rising, int64; and the number of each code (E,) among them."""
+    """Returns the distinct codes in rising order, int64, and the place of each code (E,) among them."""
     if num_codes > max(FEW_CODES, 4 * len(codes)):
         distinct, numbers = codes.unique(return_inverse=True)
     else:

@@ -10,7 +10,7 @@ from janossy.orderings.rows import Bucket, Rows
 from janossy.sets.transfer import upload
 
 FEW_POSITIONS, SHARE_OF_PADDING = 64, 0.25
-"""Padding of a piece that costs less than a call of f: so many positions, or this share of the piece's own."""
+"""The padding of a piece that costs less than a call of f: a number of positions, or a share of the piece's own."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Piece:
     sets: slice
     rows: slice
     whole: bool
-    """True if these are all rows of its sets; else the pieces of a set follow each other."""
+    """True if these are all rows of the piece's sets; else the pieces of a set follow each other."""
 
     @property
     def num_sets(self) -> int:
@@ -46,16 +46,16 @@ class Piece:
         return self.num_sets * self.num_rows * self.bucket.length
 
     def members(self, num_sets: int) -> Sequence[int]:
-        """The numbers of its sets, in a batch of num_sets."""
+        """Returns the numbers of the piece's sets in a batch of num_sets."""
         return self.bucket.members(num_sets)[self.sets]
 
     def positions(self, num_values: int) -> Tensor:
-        """The positions (S·R, L) among the values, of which the last one is the zero vector."""
+        """Returns the positions (S·R, L) among the values, whose last one is the zero vector."""
         return positions_of(self.bucket, num_values, self.sets, self.rows).flatten(0, 1)
 
 
 def pieces_of(rows: Rows, limit: int) -> Iterator[Piece]:
-    """All rows, the longest first, in pieces of at most so many positions (or one row)."""
+    """Yields all rows, the longest first, in pieces of at most ``limit`` positions (or one row)."""
     for bucket in sorted(rows.buckets, key=lambda bucket: -bucket.length):
         for sets, slices in chunks_of(bucket.num_sets, bucket.num_rows, max(1, limit // max(1, bucket.length))):
             for some in slices:
@@ -63,7 +63,7 @@ def pieces_of(rows: Rows, limit: int) -> Iterator[Piece]:
 
 
 def batches_of(pieces: Iterable[Piece], limit: int) -> list[list[Piece]]:
-    """Pieces that fit into the limit together; at least one batch, which may be empty."""
+    """Returns the pieces in batches that fit into the limit; at least one batch, which may be empty."""
     batches: list[list[Piece]] = [[]]
     num_positions = 0
     for piece in pieces:
@@ -78,10 +78,10 @@ def batches_of(pieces: Iterable[Piece], limit: int) -> list[list[Piece]]:
 def together(
     pieces: Iterable[Piece], fits: Callable[[int, int], bool], *, padded: bool
 ) -> Iterator[tuple[int, list[Piece]]]:
-    """Pieces, the longest first, in groups of which f reads each in one call, and the length of each group's rows.
+    """Yields groups of pieces that f reads in one call, the longest first, each with the length of its rows.
 
-    The pieces of a group have one length; or, if they may be ``padded``, lengths so near that padding costs less than
-    another call. ``fits(length, num_rows)`` says how many rows a call may have; a piece alone always fits.
+    The pieces of a group have one length. If they may be ``padded``, their lengths are so close that padding costs less
+    than another call. ``fits(length, num_rows)`` says if a call may have these rows; a piece alone always fits.
     """
     group: list[Piece] = []
     num_rows = 0
@@ -101,7 +101,10 @@ def together(
 
 
 def joined_positions(pieces: Sequence[Piece], length: int, num_values: int) -> tuple[Tensor, Tensor | None]:
-    """The positions (T, length) of these pieces' rows, and where they are real, (T, length); None if everywhere."""
+    """Returns the positions (T, length) of these pieces' rows, and their mask (T, length).
+
+    The mask is True at real positions, or None if all are real.
+    """
     each = [piece.positions(num_values) for piece in pieces]
     if len(each) == 1:
         return each[0], None
@@ -115,13 +118,13 @@ def joined_positions(pieces: Sequence[Piece], length: int, num_values: int) -> t
 
 
 def positions_of(bucket: Bucket, num_values: int, sets: slice = slice(None), rows: slice = slice(None)) -> Tensor:
-    """The positions (S, R, L) of some rows of some sets; the last one for the zero vector."""
+    """Returns the positions (S, R, L) of some rows of some sets; the last value is the zero vector."""
     positions = bucket.positions(sets, rows)
     return positions.where(positions >= 0, num_values - 1) if bucket.padded else positions
 
 
 def chunks_of(num_sets: int, num_rows: int, limit: int) -> list[tuple[slice, list[slice]]]:
-    """Pieces of at most ``limit`` rows: slices of the sets, each with slices of their rows."""
+    """Returns pieces of at most ``limit`` rows: slices of the sets, each with slices of the sets' rows."""
     rows_each = min(num_rows, limit)
     sets_each = max(1, limit // num_rows)
     pieces = [slice(r, r + rows_each) for r in range(0, num_rows, rows_each)]
@@ -129,7 +132,7 @@ def chunks_of(num_sets: int, num_rows: int, limit: int) -> list[tuple[slice, lis
 
 
 def with_zero(elements: Tensor, rows: Rows) -> Tensor:
-    """The elements, and behind them the zero vector, if a row needs it or there is no element to tell shapes by."""
+    """Returns the elements, followed by the zero vector if a row needs it or there are no elements."""
     if len(elements) and not any(bucket.padded for bucket in rows.buckets):
         return elements
     return torch.cat((elements, elements.new_zeros(1, *elements.shape[1:])))

@@ -1,4 +1,4 @@
-"""f of every row, reduced: at most so many rows at a time, which are computed again in backward."""
+"""The reduction of f over every row, a limited number of rows at a time, computed again in backward."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from janossy.sets import Ragged
 
 @dataclass(frozen=True)
 class Steps:
-    """The two steps that make a row's value: apply(f, take(values, positions)).
+    """The two steps that compute a row's value: apply(f, take(values, positions)).
 
     Shapes:
-        values: (N, …), what is known of each element; or (N + 1, …), the zero vector's last (see ``with_zero``).
+        values: (N, …), one entry per element, or (N + 1, …), with the zero vector's last (see ``with_zero``).
         take: values and positions (T, L) in them -> (T, …), to which f is applied.
         apply: f and (T, …) -> (T, c), with the weights that f has at that time.
     """
@@ -36,7 +36,7 @@ class Steps:
 
 
 def pool_rows(problem: Problem, rows: Rows, steps: Steps) -> Tensor | Ragged:
-    """The reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves.
+    """Returns the reduced rows of each set, (B, c); or, if problem.reduce is None, the rows themselves.
 
     A row of length 0 is not computed: its value is the zero vector.
     """
@@ -60,7 +60,7 @@ def pool_rows(problem: Problem, rows: Rows, steps: Steps) -> Tensor | Ragged:
 
 
 def _parts(problem: Problem, rows: Rows, steps: Steps, reduction: Reduction) -> dict[int, Tensor]:
-    """The reduction of each set's rows, (S, 1, c), or (S, R, c) where rows are kept, for each bucket that has any."""
+    """Returns the reduction of each set's rows, (S, 1, c), or (S, R, c) if rows are kept, for each bucket with rows."""
 
     def limit(length: int) -> int:
         return max(1, problem.memory_budget // max(1, steps.row_bytes(length)))
@@ -88,7 +88,7 @@ def _longest_first(buckets: Sequence[Bucket]) -> list[tuple[int, Bucket]]:
     """Returns the buckets with their numbers, those of long rows first."""
     if not torch.compiler.is_compiling():
         return sorted(enumerate(buckets), key=lambda pair: -pair[1].length)
-    order: list[tuple[int, Bucket]] = []  # torch.compile compares lengths that vary, but does not sort by them
+    order: list[tuple[int, Bucket]] = []  # torch.compile compares varying lengths, but does not sort by them
     for i, bucket in enumerate(buckets):
         shorter = 0
         while shorter < len(order) and order[shorter][1].length >= bucket.length:
@@ -98,9 +98,9 @@ def _longest_first(buckets: Sequence[Bucket]) -> list[tuple[int, Bucket]]:
 
 
 def _in_chunks(f: Function, steps: Steps, bucket: Bucket, reduction: Reduction, limit: int) -> Tensor:
-    """The reduction of each set's rows, at most so many of them at once."""
+    """Returns the reduction of each set's rows, computed for at most ``limit`` rows at once."""
     chunks = chunks_of(bucket.num_sets, bucket.num_rows, limit)
-    # Gradients add up over the chunks, so those of half-precision values and weights do it in float32.
+    # Gradients add up over the chunks, in float32 for half-precision values and weights.
     apply_now, wide_values, dtype = with_weights_of_now(f, steps.apply), widened(steps.values), steps.values.dtype
 
     def start(sets: slice, rows: slice) -> Tensor:
@@ -116,9 +116,9 @@ def _in_chunks(f: Function, steps: Steps, bucket: Bucket, reduction: Reduction, 
 
 
 def apply(f: Function, x: Tensor, mask: Tensor | None = None, *, single: bool = False) -> Tensor:
-    """f of rows (T, L, *features), checked to be (T, c); or (T, 1, c) if all rows are single elements.
+    """Returns f of rows (T, L, *features), checked to be (T, c); or (T, 1, c) if all rows are single elements.
 
-    ``mask`` (T, L): False behind rows that are shorter.
+    ``mask`` (T, L) is False behind shorter rows.
     """
     y = f(x) if mask is None else call_with_mask(f, x, mask)
     if single and isinstance(y, Tensor) and y.dim() == 3 and y.shape[:2] == (len(x), 1):

@@ -1,4 +1,4 @@
-"""f as it was in forward, when backward computes it again."""
+"""The recomputation of f in backward, with the weights of forward."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,7 +14,7 @@ from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
 
 _again: ContextVar[bool] = ContextVar("_again", default=False)
-"""True while backward computes again what forward has computed."""
+"""True while backward computes f again."""
 
 
 class _Applied(nn.Module):
@@ -30,10 +30,11 @@ class _Applied(nn.Module):
 
 
 def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -> Callable[[Any], Tensor]:
-    """``apply`` of f with the weights of forward, also when backward computes again and f may hold others.
+    """Returns ``apply`` of f with its present weights, so that backward computes again with the weights of forward.
 
-    To be run by ``computed_again``: what f counts in its buffers, such as a batch norm's statistics, it counts once.
-    Raises: RuntimeError, in backward, if they were modified in place meanwhile, as autograd does without chunks.
+    It is to be run by ``computed_again``. Updates of f's buffers, such as a batch norm's statistics, happen once.
+
+    Raises: RuntimeError in backward if the weights were modified in place meanwhile, as autograd does without chunks.
     """
     if not isinstance(f, nn.Module) or torch.compiler.is_compiling():
         return lambda x: apply(f, x)
@@ -56,13 +57,13 @@ def with_weights_of_now(f: Function, apply: Callable[[Function, Any], Tensor]) -
 
 
 def computed_again(run: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns run(*arguments), of which backward keeps the arguments, and computes all else again.
+    """Returns run(*arguments); backward keeps only the arguments, and computes everything else again.
 
     The first call with gradients imports torch's compiler, as torch's checkpoint needs it.
     """
     if not torch.is_grad_enabled():  # no backward: torch's checkpoint would only import its compiler, 140 MiB
         return run(*arguments)
-    if torch.compiler.is_compiling():  # which traces no contexts of ours
+    if torch.compiler.is_compiling():  # torch.compile does not trace these contexts
         return checkpoint(run, *arguments, use_reentrant=False)
     return checkpoint(run, *arguments, use_reentrant=False, context_fn=_contexts)
 
@@ -72,7 +73,7 @@ def _contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[No
 
 
 class _ComputingAgain(AbstractContextManager[None]):
-    """A context that says so; entered once in every backward pass."""
+    """A context that sets ``_again``; it is entered once in every backward pass."""
 
     def __init__(self) -> None:
         self.before: list[Token[bool]] = []
@@ -87,13 +88,13 @@ class _ComputingAgain(AbstractContextManager[None]):
 def gradients_again(
     compute: Callable[..., Tensor], inputs: Sequence[Tensor | None], needed: Sequence[bool], gradient: Tensor
 ) -> list[Tensor | None]:
-    """Returns the gradients by the inputs that need one, of ``compute(*inputs)``, which is computed once more.
+    """Returns the gradients of ``compute(*inputs)``, which is computed again, by the inputs that need one.
 
     They can be differentiated again if grad mode is on.
     """
     twice = torch.is_grad_enabled()
     with torch.enable_grad():
-        # The gradient stops at these.
+        # Backward stops at these inputs.
         here = [
             x if x is None else x.view_as(x) if twice else x.detach().requires_grad_(needs)
             for x, needs in zip(inputs, needed, strict=True)

@@ -1,4 +1,4 @@
-"""The two ways to f of a row, and what they cost: from its elements, or from a sum of their projections."""
+"""The two ways to compute f of a row, and their costs: from its elements, or from a sum of their projections."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -18,13 +18,13 @@ from janossy.functions.structure import structure as declared
 from janossy.orderings.rows import Rows
 
 STEP, STEP_OF_ONEDNN = 6e-5, 5e-6
-"""Seconds of a step of torch's recurrences on a few rows, forward and backward; oneDNN has the LSTM in float32."""
+"""The seconds of a step of torch's recurrences on a few rows, forward and backward; oneDNN runs the float32 LSTM."""
 
 LAUNCHES, LAUNCHES_OF_A_STEP, LAUNCHES_OF_CUDNN = 60, 40, 6
-"""Kernels of a call of f on rows of one length, of a recurrence's step in torch operations, and of one by cuDNN."""
+"""The kernels of a call of f on rows of one length, of a recurrence's step in torch operations, and of one by cuDNN."""
 
 CALL, SIZE = 2e-4, 8e-5
-"""Seconds of one more call of f on a few rows, and of one more size of sets, forward and backward."""
+"""The seconds of one more call of f on a few rows, and of one more size of sets, forward and backward."""
 
 # Fitted to TupleMLPs of 8 to 100 units on up to 100,000 tuples, float32, on two cores of an AMD EPYC.
 RATES = Rates(flops_per_second=4e10, bytes_per_second=1.6e10, activations_per_second=1e9, overhead=3e-4)
@@ -32,7 +32,7 @@ RATES_OF_PROJECTIONS = Rates(flops_per_second=1e11, bytes_per_second=5e10, activ
 
 
 def of_elements(problem: Problem, rows: Rows) -> Steps:
-    """Look the elements of a row up, and apply f."""
+    """Returns the steps that look up a row's elements and apply f."""
     values = with_zero(problem.values, rows)
     apply_to = partial(apply, single=problem.orderings.k == 1)
     row_bytes = partial(_row_bytes, _work(problem), values)
@@ -40,7 +40,7 @@ def of_elements(problem: Problem, rows: Rows) -> Steps:
 
 
 def cost_of_elements(problem: Problem, num_rows: Mapping[int, float], num_sizes: int = 1) -> Cost:
-    """Returns the cost of that many rows of each length by ``of_elements``, of sets of that many different sizes."""
+    """Returns the cost of ``of_elements`` for these numbers of rows per length, of sets of ``num_sizes`` sizes."""
     work = _work(problem)
     flops = num_bytes = activations = 0.0
     for length, num in num_rows.items():
@@ -53,7 +53,7 @@ def cost_of_elements(problem: Problem, num_rows: Mapping[int, float], num_sizes:
 
 
 def why_no_projections(problem: Problem) -> str | None:
-    """Why ``of_projections`` does not apply; None if it does."""
+    """Returns the reason why ``of_projections`` does not apply; None if it does."""
     if (reason := problem.lacks(Additive)) is not None:
         return reason
     needed, k = problem.declared(Additive).k, problem.orderings.k
@@ -63,7 +63,7 @@ def why_no_projections(problem: Problem) -> str | None:
 
 
 def of_projections(problem: Problem, rows: Rows) -> Steps:
-    """Project each element once, sum k projections for each row, and apply the rest of f."""
+    """Returns the steps that project each element once, sum k projections per row, and apply the rest of f."""
     structure = problem.declared(Additive)
     projections = structure.project(with_zero(problem.values, rows))
     wide = widened(projections)
@@ -72,7 +72,7 @@ def of_projections(problem: Problem, rows: Rows) -> Steps:
 
 
 def cost_of_projections(problem: Problem, num_rows: float, num_sizes: int = 1) -> Cost:
-    """Returns the cost of that many rows by ``of_projections``, of sets of that many different sizes."""
+    """Returns the cost of ``of_projections`` for that many rows, of sets of ``num_sizes`` sizes."""
     structure, work, values = problem.declared(Additive), _projected_work(problem), problem.values
     sums = structure.k * len(structure.bias)
     later_flops = max(0, work.flops(structure.k) - 2 * sums * values.shape[1:].numel())
@@ -88,9 +88,9 @@ def cost_of_projections(problem: Problem, num_rows: float, num_sizes: int = 1) -
 
 
 def _step(problem: Problem) -> float:
-    """Seconds of a step at each position, through every layer, if f is a recurrence."""
+    """Returns the seconds of a step at each position, through every layer, if f is a recurrence."""
     structure, values = problem.structure, problem.values
-    if not isinstance(structure, Recurrent) or values.is_cuda:  # whose steps are launches
+    if not isinstance(structure, Recurrent) or values.is_cuda:  # on CUDA steps count as launches
         return 0.0
     by_onednn = structure.kind == "lstm" and values.dtype == torch.float32 and values.device.type == "cpu"
     each = STEP_OF_ONEDNN if by_onednn and not structure.unrolled else STEP
@@ -124,12 +124,12 @@ def _projected_work(problem: Problem) -> Work:
 
 
 def _projected_row_bytes(work: Work, structure: Additive, element_size: int) -> int:
-    """The bytes of positions, the sum and the projection to add to it, and each layer's outputs thrice."""
+    """Returns the bytes of a row: positions, the sum and a projection to add, and each layer's outputs three times."""
     return 16 * structure.k + element_size * (2 * len(structure.bias) + 3 * work.outputs)
 
 
 def _sum(dtype: torch.dtype, projections: Tensor, positions: Tensor) -> Tensor:
-    """The pre-activations (T, H), from projections (N, k, H) and positions (T, k)."""
+    """Returns the pre-activations (T, H), from projections (N, k, H) and positions (T, k)."""
     (p, i), *others = zip(projections.unbind(1), positions.unbind(1), strict=True)
     total = p.index_select(0, i)
     for p, i in others:
@@ -139,5 +139,5 @@ def _sum(dtype: torch.dtype, projections: Tensor, positions: Tensor) -> Tensor:
 
 def _rest(f: Function, preactivations: Tensor) -> Tensor:
     structure = declared(f)
-    assert isinstance(structure, Additive)  # it was when the rows were made
+    assert isinstance(structure, Additive)  # it was additive when the rows were made
     return structure.rest(ACTIVATIONS[structure.activation](preactivations))

@@ -18,14 +18,14 @@ from janossy.evaluate.tuples.projected_means import is_plain, projected_means
 from janossy.functions.structure import ACTIVATIONS, Additive
 
 LAUNCHES, LAUNCHES_IN_TORCH = 30, 80
-"""Kernels on a GPU, forward and backward: of means by kernels, and in torch operations of those of one size."""
+"""The kernels on a GPU, forward and backward, of means by kernels, and of means in torch operations per size."""
 
 WRITTEN = 6
-"""Times that torch operations write or read an activation, forward and backward."""
+"""The times that torch operations write or read an activation, forward and backward."""
 
 
 def why_not(problem: Problem) -> str | None:
-    """Why this is not the mean of an additive function with one hidden layer over every k-tuple; None if it is."""
+    """Returns the reason why f is not additive with one hidden layer, averaged over every k-tuple; None if it is."""
     if (reason := problem.lacks(Additive)) is not None:
         return reason
     structure = problem.declared(Additive)
@@ -41,9 +41,9 @@ def why_not(problem: Problem) -> str | None:
 def pool_every_tuple(
     problem: Problem, operator: Operator, in_torch: Callable[..., Tensor], *parameters: bool | str | float
 ) -> Tensor:
-    """The reduced rows (B, c), by an operator on the compiled kernels, or by the same function in torch operations.
+    """Returns the reduced rows (B, c), by a compiled kernel's operator or by the same function in torch operations.
 
-    Half-precision projections are added up in float32, by kernels that take them as they are or else widened.
+    Half-precision projections are added up in float32. Kernels take them as they are, or widened.
     """
     structure, offsets = problem.declared(Additive), problem.elements.offsets
     values, places = in_order(problem)
@@ -77,7 +77,7 @@ def _is_counted(problem: Problem, structure: Additive) -> bool:
 
 
 def _means_by_counts(problem: Problem, structure: Additive, values: Tensor, places: Tensor) -> Tensor:
-    """For k = 1, the mean of σ(p) over each set, (B, H): every value's σ(p) once, times its share of the set."""
+    """Returns the mean of σ(p) over each set for k = 1, (B, H): σ of every value once, times its share of the set."""
     activations = widened(ACTIVATIONS[structure.activation](structure.project(values)[:, 0]))
     sizes = problem.elements.sizes
     if len(set(sizes)) == 1:
@@ -93,7 +93,7 @@ def _means_by_counts(problem: Problem, structure: Additive, values: Tensor, plac
 
 
 def cost(problem: Problem, operator: Operator, activations: float, with_kernels: Rates, without_kernels: Rates) -> Cost:
-    """The cost of the projections, with slopes and gradients, and of so many activations of each hidden unit."""
+    """Returns the cost of the projections, with slopes and gradients, and of these activations per hidden unit."""
     values, structure = problem.values, problem.declared(Additive)
     H, written = len(structure.bias), 0.0
     by_kernels = takes_means(operator.name, values.new_empty(0, structure.k, H))

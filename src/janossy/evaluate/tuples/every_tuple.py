@@ -12,7 +12,7 @@ from janossy.sets.transfer import upload
 
 
 def why_not_every_tuple(problem: Problem, k: int) -> str | None:
-    """Why this is not the mean or sum of a function of k elements over every k-tuple; None if it is."""
+    """Returns the reason why this is not the mean or sum of f of k elements over every k-tuple; None if it is."""
     if not averages_every_tuple(problem.orderings):
         return f"{type(problem.orderings).__name__} does not average over every k-tuple, as Tuples and Combinations do"
     if (theirs := cast(EveryTuple, problem.orderings).k) != k:
@@ -28,9 +28,9 @@ def is_increasing(problem: Problem) -> bool:
 
 
 def in_order(problem: Problem) -> tuple[Tensor, Tensor | None]:
-    """Each set in the order whose increasing tuples are averaged: values, and where among them each element is, (N,).
+    """Returns the values, and the place among them of each element, (N,), in the order of increasing tuples.
 
-    The places are None where the values are the elements, in that order.
+    The places are None if the values are the elements in that order.
     """
     order = cast(EveryTuple, problem.orderings).order(problem.keys)
     if problem.table is None:
@@ -39,12 +39,12 @@ def in_order(problem: Problem) -> tuple[Tensor, Tensor | None]:
 
 
 def in_place(x: Tensor, places: Tensor | None) -> Tensor:
-    """x of these places, (N, …); all of it, as it is, without them."""
+    """Returns the entries of x at these places, (N, …); x itself if places is None."""
     return x if places is None else x.index_select(0, places)
 
 
 def reduced(problem: Problem, means: Tensor) -> Tensor:
-    """The means (B, c), or the sums if the problem asks for those, in the elements' precision."""
+    """Returns the means (B, c), or the sums if the problem asks for sums, in the elements' precision."""
     result = widened(means)
     if problem.reduce == "sum":
         sizes = problem.elements.sizes

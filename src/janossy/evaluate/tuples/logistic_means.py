@@ -1,4 +1,4 @@
-"""When means over tuples of tanh, or of the logistic function, are made of products of exponentials."""
+"""Means over tuples of tanh, or of the logistic function, as products of exponentials."""
 
 import torch
 from torch import Tensor
@@ -6,13 +6,13 @@ from torch import Tensor
 from janossy.evaluate.on_kernels import on_threads
 
 LOGISTIC = {"tanh": 2.0, "sigmoid": 1.0}
-"""s of the activations that are 1 − s/(1 + e^{sp})."""
+"""The number s of each activation of the form 1 − s/(1 + e^{sp})."""
 
 MAX_ELEMENTS = 24
-"""The largest sets whose tuples the kernel adds up in the working precision."""
+"""The size of the largest sets whose tuples the kernel adds up in the working precision."""
 
 FAR = {torch.float32: 40.0, torch.float64: 300.0}
-"""The exponents up to which it may multiply two of its products, and stay below the largest number."""
+"""The largest exponents, per dtype, at which the product of two products does not overflow."""
 
 
 def logistic_means(
@@ -24,10 +24,10 @@ def logistic_means(
     activation: str,
     with_slopes: bool,
 ) -> tuple[Tensor, Tensor] | None:
-    """Computes what ``TUPLE_MEANS.kernel`` does for ``in_place(p, places)``, (means, slopes); or returns None.
+    """Computes (means, slopes) of ``in_place(p, places)``, as ``TUPLE_MEANS.kernel`` does; or returns None.
 
-    That is where sets are not small, or an exponent so large that a product might overflow. ``sizes``: the least and
-    the largest set's. The slopes' last axis is filled up to whole vectors.
+    It returns None if sets are not small, or if an exponent is so large that a product might overflow. ``sizes`` are
+    the smallest and the largest size. The last axis of the slopes is filled up to whole vectors.
     """
     k, s = p.shape[1], LOGISTIC.get(activation, 0.0)
     if s == 0 or k not in (2, 3) or sizes[0] < k or sizes[1] > MAX_ELEMENTS:

@@ -1,9 +1,9 @@
 """The compiled kernels as operators of torch (``torch.library``): autograd, fake tensors and vmap rules.
 
-Every one maps numbers of elements p (N, k, H) to a mean over tuples for each set, (B, H). Column h of the result
-depends on column h of p alone, so ``slopes`` (N, k, H), the derivatives of the result by p, are all that backward
-needs: grad p = slopes · grad out. A kernel computes them along with the means, and nothing else is kept. What has no
-kernel, the slopes' own derivatives among it, is done by the same means in torch operations.
+Each maps numbers of elements p (N, k, H) to a mean over tuples per set, (B, H). Column h of the result depends on
+column h of p alone. So backward needs only ``slopes`` (N, k, H), the derivatives of the result by p:
+grad p = slopes · grad out. A kernel computes them along with the means, and nothing else is kept. All else, such as
+the slopes' own derivatives, is computed by the same means in torch operations.
 """
 
 from collections.abc import Callable
@@ -28,16 +28,19 @@ from janossy.kernels.expansions import TYPICAL_BOUND, num_harmonics
 from janossy.kernels.limits import num_tuples, series_cost
 
 CHUNK = 2**27
-"""Bytes of tuples, or of harmonics, that torch operations write at once while a kernel is being compiled."""
+"""The bytes of tuples, or of harmonics, that torch operations write at once while a kernel is being compiled."""
 
 MOST_IN_TORCH = 1.5e8
-"""Activations that torch operations compute, in three seconds, while a kernel is being compiled. More wait for it."""
+"""The most activations that torch operations compute (in three seconds) while a kernel is being compiled.
+
+If there are more, the call waits for the kernel."""
 
 
 def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor, of_one_size: bool | None = None) -> Tensor:
-    """x (N, k, H) times its set's factors (B, H).
+    """Returns x (N, k, H) times its set's factors (B, H).
 
-    ``of_one_size``: whether the sets are; if not given, found out where that waits for no device.
+    ``of_one_size`` says if all sets have one size. If it is None, the sizes are looked at unless that waits for a
+    device.
     """
     if not (torch.compiler.is_compiling() or is_in_torch_dispatch_mode()):  # a trace is for all sizes
         num_sets, n = len(factors), len(x) // max(1, len(factors))
@@ -50,23 +53,23 @@ def times_by_set(x: Tensor, factors: Tensor, offsets: Tensor, of_one_size: bool 
 
 @dataclass(frozen=True)
 class Operator:
-    """A kernel, as it is and differentiable."""
+    """A compiled kernel, alone and as a differentiable function."""
 
     name: str
-    """The name of its kernel's function."""
+    """The name of the kernel's function."""
     kernel: Callable[..., tuple[Tensor, Tensor]]
-    """(p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without); unknown to autograd."""
+    """(p, offsets, *parameters, with_slopes) -> (means, slopes or (0,)); not differentiable."""
     in_torch: Callable[..., tuple[Tensor, Tensor]]
-    """The same in torch operations."""
+    """The function of ``kernel`` in torch operations."""
     means: Callable[..., Tensor]
-    """(p, offsets, *parameters) -> means."""
+    """(p, offsets, *parameters) -> means; differentiable."""
 
     def at_places(
         self, p: Tensor, places: Tensor | None, offsets: Tensor, sizes: tuple[int, int], *rest: Any
     ) -> tuple[Tensor, Tensor]:
-        """The kernel of ``in_place(p, places)``, for sets of these sizes at least and at most.
+        """Calls the kernel on ``in_place(p, places)``, for sets of these smallest and largest sizes.
 
-        The slopes may be of more hidden units, which are to be left out.
+        The slopes may have more hidden units than p. The caller drops these.
         """
         if self is TUPLE_MEANS:
             try:
@@ -85,12 +88,13 @@ def _operator(
     in_chunks: Callable[..., Tensor],
     activations: Callable[..., float],
 ) -> Operator:
-    """Register ``janossy::name``, (p, offsets, *parameters, with_slopes) -> (means, slopes, or (0,) without).
+    """Registers ``janossy::name``, (p, offsets, *parameters, with_slopes) -> (means, slopes or (0,)).
 
-    Its kernel is the function ``name``s of ``kernels.load()``, (p, offsets, *parameters, with_slopes, num_threads) on
-    arrays, and that of ``kernels.load("cuda")`` on tensors, without the threads; ``mean(p, sizes, *parameters)`` is the
-    same in torch operations, differentiable any number of times. While the kernel is being compiled, ``in_chunks`` is
-    the same in chunks, if its ``activations(sizes, k, *parameters)`` are few.
+    - The kernel is the function ``name``s of ``kernels.load()``. It takes (p, offsets, *parameters, with_slopes,
+      num_threads) as arrays. That of ``kernels.load("cuda")`` takes tensors, without the threads.
+    - ``mean(p, sizes, *parameters)`` computes the same in torch operations, differentiable any number of times.
+    - ``in_chunks`` computes the same in chunks. It is used while the kernel is being compiled, if
+      ``activations(sizes, k, *parameters)`` are few.
     """
     differentiable: Any
     schema = f"(Tensor p, Tensor offsets, {parameters}, bool with_slopes) -> (Tensor, Tensor)"
@@ -123,10 +127,10 @@ def _operator(
         return out, torch.empty_like(p, memory_format=torch.contiguous_format) if rest[-1] else p.new_empty(0)
 
     def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
-        # An operator's own bookkeeping takes as long as the kernel on a small batch; modes and tracers need it.
+        # An operator's bookkeeping, which modes and tracers need, takes as long as the kernel on a small batch.
         return operator(*inputs) if is_in_torch_dispatch_mode() else eagerly(*inputs)
 
-    # torch asks for it in every call, and making it takes longer than the rest of the call.
+    # torch asks for the signature in every call, and making it takes longer than the rest of the call.
     forward.__signature__ = Signature([Parameter("inputs", Parameter.VAR_POSITIONAL)])  # type: ignore[attr-defined]
 
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -180,8 +184,8 @@ def _operator(
         setup_context(ctx, inputs, output)
         ctx.mark_non_differentiable(output[1])
 
-    # torch.compile traces the operator, whose graph can be differentiated once; torch.func and double backward take
-    # the Function.
+    # torch.compile traces the operator, whose graph can be differentiated once. torch.func and double backward use the
+    # Function.
     operator.register_autograd(backward, setup_context=setup_context_once)
     operator.register_vmap(mapped)
     rules: dict[str, Any] = {

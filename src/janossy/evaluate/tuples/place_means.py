@@ -1,4 +1,4 @@
-"""Means by projection: over positions, and, for k = 1, over the sets that look a row of a table up."""
+"""Means by projection: over positions, and, for k = 1, over the sets that look up a row of a table."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,9 +16,9 @@ from janossy.functions.structure import ACTIVATIONS, project
 def by_inputs(
     k: int, by_projection: Tensor, values: Tensor, weight: Tensor, stacked: Tensor, needed: Sequence[bool]
 ) -> tuple[Tensor | None, ...]:
-    """The gradients by values (N, d), weight and bias that are ``needed``, from those by projections (N, k·H).
+    """Returns the gradients by values (N, d), weight and bias that are ``needed``, from those by projections (N, k·H).
 
-    ``weight``, and the ``stacked`` weights made of it, as ``project`` takes and gives them, of one network or several.
+    ``weight`` is the argument of ``project``, for one network or several, and ``stacked`` its second result.
     """
     H, rows = weight.shape[-2], values
     if weight.dim() == 3:
@@ -36,15 +36,15 @@ def by_inputs(
 
 
 SLOPES = {"tanh": torch.ops.aten.tanh_backward, "sigmoid": torch.ops.aten.sigmoid_backward}
-"""(gradient, σ(p)) -> the gradient by p, of activations whose slope is known from their value."""
+"""(gradient, σ(p)) -> the gradient by p, for activations whose slope follows from their value."""
 
 
 def place_means(
     activation: str, places: Tensor, offsets: Tensor, table: Tensor, weight: Tensor, bias: Tensor | None
 ) -> Tensor:
-    """The means (B, H) of σ(weight · x + bias) over each set's rows x of the table (U, d), 0 of an empty set.
+    """Returns the means (B, H) of σ(weight · x + bias) over each set's rows x of the table (U, d).
 
-    ``weight`` and ``bias`` as ``project`` takes them, for one network or several.
+    An empty set's mean is 0. ``weight`` and ``bias`` are as in ``project``, for one network or several.
     """
     with unless_compiling():
         return cast(Tensor, _PlaceMeans.apply(activation, places, offsets, table, weight, bias))  # type: ignore[no-untyped-call]
@@ -63,9 +63,9 @@ def _in_torch(
 def sums_by_place(
     slopes: Tensor | None, factors: Tensor, places: Tensor, offsets: Tensor, num_rows: int, num_networks: int
 ) -> Tensor:
-    """For each row the sum, over the elements that look it up, of slopes times factors: (num_rows, k, H).
+    """Returns the sum per row of slopes times factors, over the elements that look the row up: (num_rows, k, H).
 
-    Shapes: slopes (N, k, H or more), or None for k = 1 and those of a mean; factors (B, H), each set's.
+    Shapes: factors (B, H), one per set. slopes (N, k, H or more), or None for k = 1 and the slopes of a mean.
     """
     if on_kernels_eagerly(factors):
         given = factors.new_empty(0) if slopes is None else slopes
@@ -101,7 +101,7 @@ class _PlaceMeans(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (places, offsets, kept, *inputs), needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
-        if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
+        if torch.is_grad_enabled():  # the gradient will itself be differentiated
             again = partial(_in_torch, ctx.activation, places, offsets)
             return *(None,) * 3, *gradients_again(again, inputs, needed, gradient)
         networks = len(inputs[1]) if inputs[1].dim() == 3 else 1

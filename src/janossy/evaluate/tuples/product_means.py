@@ -1,14 +1,14 @@
 """Means over tuples of Π_j z_j[i_j] in torch operations: a balanced tree of subset products.
 
-A segment of a set is held as D[S] for every set S of positions: the sum, over all ways to fill S with distinct elements
-of the segment, of the products of z's. Two neighbouring segments combine to
+A segment of a set is represented by D[S] for every set S of positions. D[S] is the sum of the products of z's over all
+ways to fill S with distinct elements of the segment. Two neighbouring segments combine to
 
     (D·E)[S] = Σ_{A⊆S} D[A]·E[S∖A]
 
-where increasing tuples have only the S without a gap, and A before S∖A. That is associative: log₂ n steps reduce a set.
-Nothing is subtracted, so no digits are lost to inclusion–exclusion.
+Increasing tuples have only the S without a gap, and A before S∖A. The operation is associative, so log₂ n steps reduce
+a set. Nothing is subtracted, so no digits are lost to inclusion–exclusion.
 
-States are in order of |S|; segments of 2^l elements fill at most 2^l positions, and hold that many states only.
+States are in order of |S|. Segments of 2^l elements fill at most 2^l positions, and hold only the states for these.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from torch import Tensor
 from janossy.sets.transfer import constant_when_compiled, upload
 
 Terms = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""A sum of products: the states that they are added to, those of the left factors, those of the right ones."""
+"""The terms of a sum of products: the states they are added to, the left factors' states, the right factors'."""
 
 
 def product_means(z: Tensor, sizes: Sequence[int], increasing: bool) -> Tensor:
-    """The mean over k-tuples of Π_j z_j[i_j]; on any device, and differentiable any number of times.
+    """Returns the mean over k-tuples of Π_j z_j[i_j]; on any device, and differentiable any number of times.
 
-    The tuples of a set of n < k elements are those of all n, at the first n positions; an empty set's mean is 1. Sets
-    are reduced with others of about their size, and depend on none.
+    If a set has n < k elements, its tuples are those of all n elements, at the first n positions. An empty set's mean
+    is 1. Sets of similar size are reduced together, and do not depend on each other.
 
     Shapes: z (N, k, R) -> (B, R)
     """
@@ -55,7 +55,7 @@ def product_means(z: Tensor, sizes: Sequence[int], increasing: bool) -> Tensor:
 
 
 def _tree(z: Tensor, increasing: bool) -> Tensor:
-    """The sums of products over sets of 2^height elements: (G, 2^height, k, R) -> (G, states, R)."""
+    """Returns the sums of products over sets of 2^height elements: (G, 2^height, k, R) -> (G, states, R)."""
     k = z.shape[2]
     D = torch.cat((torch.ones_like(z[:, :, :1]), z), dim=2)
     combine = _sums if torch.compiler.is_compiling() else _Combine.apply  # torch.compile traces no jvp, vmap
@@ -67,7 +67,7 @@ def _tree(z: Tensor, increasing: bool) -> Tensor:
 
 
 def _sums(left: Tensor, right: Tensor, terms: Terms, num_states: int) -> Tensor:
-    """out[t] = Σ left[i]·right[j] over the terms (t, i, j), on states in the second axis from the end.
+    """Computes out[t] = Σ left[i]·right[j] over the terms (t, i, j), on states in the second axis from the end.
 
     The 3^k terms are formed in parts no larger than a few times the states.
     """
@@ -80,9 +80,9 @@ def _sums(left: Tensor, right: Tensor, terms: Terms, num_states: int) -> Tensor:
 
 
 class _Combine(torch.autograd.Function):
-    """``_sums``, keeping nothing for backward but its factors: not the 3^k terms.
+    """``_sums``, keeping only its factors for backward, and not the 3^k terms.
 
-    Its derivatives are sums of the same kind, with the terms' roles exchanged.
+    Its derivatives are sums of the same kind, with the roles of the terms exchanged.
     """
 
     @staticmethod
@@ -125,19 +125,19 @@ class _Combine(torch.autograd.Function):
 
 @constant_when_compiled
 def _full_states(k: int, increasing: bool) -> list[int]:
-    """The numbers of the states in which the first n positions are filled, for n = 0 … k."""
+    """Returns the numbers of the states in which the first n positions are filled, for n = 0 … k."""
     states = _states(k, increasing)
     return [states.index((1 << n) - 1) for n in range(k + 1)]
 
 
 @constant_when_compiled
 def _terms(k: int, increasing: bool, most: int) -> tuple[Terms, int]:
-    """The terms that combine two segments which fill at most ``most`` positions each, and the number of states then."""
+    """Returns the terms that combine two segments of at most ``most`` filled positions, and their number of states."""
     return _enumerate_terms(k, increasing, most)
 
 
 def _states(k: int, increasing: bool) -> list[int]:
-    """Sets of positions as bits, small ones first: all of them or, increasing, those without a gap."""
+    """Returns sets of positions as bits, small ones first: all of them or, if increasing, those without a gap."""
     if increasing:
         return [0, *(((1 << length) - 1) << a for length in range(1, k + 1) for a in range(k - length + 1))]
     return sorted(range(1 << k), key=lambda S: (S.bit_count(), S))
@@ -164,7 +164,7 @@ def _enumerate_terms(k: int, increasing: bool, most: int) -> tuple[Terms, int]:
 
 
 def _num_tuples(n: int, filled: int, increasing: bool, height: int) -> float:
-    """The tuples of n elements, divided by 2^height for each position: between 10^-10 and 1."""
+    """Returns the number of tuples of n elements over 2^height per position: between 10^-10 and 1."""
     total = 1.0
     for j in range(filled):
         total *= (n - j) / 2.0**height

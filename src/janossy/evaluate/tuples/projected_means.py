@@ -1,7 +1,7 @@
 """A linear projection and the means of its results in one step of autograd, for one network or several.
 
-On a small batch torch's bookkeeping takes as long as the arithmetic: one step in place of seven saves a fifth. And the
-projections themselves are not kept for backward.
+On a small batch torch's bookkeeping takes as long as the arithmetic, and one step in place of seven saves a fifth. The
+projections are not kept for backward.
 """
 
 from typing import Any, cast
@@ -19,7 +19,7 @@ from janossy.functions.structure import project
 
 
 def is_plain(k: int, elements: Tensor, weight: Tensor | None) -> bool:
-    """Returns True if the projection is a mere matrix product here and now: eager, in one precision, on the CPU."""
+    """Returns True if the projection is a mere matrix product here: eager, in one precision, on the CPU."""
     return (
         weight is not None
         and on_kernels_eagerly(elements)
@@ -40,7 +40,10 @@ def projected_means(
     bias: Tensor | None,
     *parameters: bool | str | float,
 ) -> Tensor:
-    """``operator.means(in_place(project(k, values, weight, bias), places), offsets, *parameters)``, of the sets."""
+    """Returns ``operator.means(in_place(project(k, values, weight, bias), places), offsets, *parameters)``.
+
+    The offsets are those of the problem's sets.
+    """
     inputs = values, weight, bias
     with_slopes = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     sizes = set(problem.elements.sizes)
@@ -70,7 +73,7 @@ class _ProjectedMeans(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         places, offsets, slopes, stacked, *inputs = ctx.saved_tensors
         needed = ctx.needs_input_grad[3:]
-        if torch.is_grad_enabled():  # of a gradient that will itself be differentiated
+        if torch.is_grad_enabled():  # the gradient will itself be differentiated
 
             def again(*inputs: Tensor) -> Tensor:
                 projections = in_place(project(ctx.k, *inputs)[0], places)

@@ -1,6 +1,6 @@
-"""Means over the tuples of the others: for each element i, of what f gives for (i, i_2, …, i_k), none of it written.
+"""Means of f(i, i_2, …, i_k) for each element i over the tuples of the other elements, none of which is written.
 
-Every function maps numbers of elements (N, k, H), sets end to end and each of k elements or more, to (N, H).
+Every function maps numbers of elements (N, k, H) to (N, H). Sets lie end to end, each of k elements or more.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ def series_relations(
 ) -> Tensor:
     """Returns the means of σ(p_1[i] + Σ_j p_j[i_j]) over the tuples of the others, to within ``tolerance``.
 
-    For k = 2 and 3 on the compiled kernels; otherwise in torch operations, in chunks of harmonics that keep to the
+    Compiled kernels compute k = 2 and 3. Torch operations compute the rest, in chunks of harmonics that keep to the
     budget.
     """
 
@@ -49,15 +49,15 @@ def series_relations(
 
 
 def enumerated_relations(p: Tensor, sizes: Sequence[int], activation: str, memory_budget: int) -> Tensor:
-    """Returns the means of σ(p_1[i] + Σ_j p_j[i_j]) over the tuples of the others, each by itself.
+    """Returns the means of σ(p_1[i] + Σ_j p_j[i_j]) over the tuples of the others, by enumerating them.
 
-    In chunks that keep to the budget, which are computed again in backward.
+    Chunks that keep to the budget are computed again in backward.
     """
     return _by_size(p, sizes, lambda x: _by_tuples(x, ACTIVATIONS[activation], memory_budget))
 
 
 class _OnKernels(torch.autograd.Function):
-    """The compiled kernels' means; their gradient's own gradient is that of the same means in torch operations."""
+    """The means by compiled kernels; a second derivative is that of the same means in torch operations."""
 
     @staticmethod
     def forward(ctx: Any, p: Tensor, offsets: Tensor, activation: str, tolerance: float, in_torch: Any) -> Tensor:
@@ -81,7 +81,7 @@ def _on_kernels(p: Tensor, offsets: Tensor, activation: str, tolerance: float, w
 
 
 def _by_series(x: Tensor, activation: str, tolerance: float, memory_budget: int) -> Tensor:
-    """The means for sets of one size, (S, n, k, H) -> (S, n, H), by the series of docs/spectral.md."""
+    """Returns the means for sets of one size, (S, n, k, H) -> (S, n, H), by the series of docs/spectral.md."""
     num_sets, n, k, H = x.shape
     lost = ~x.detach().flatten(1).isfinite().all(1)
     x = x.masked_fill(lost[:, None, None, None], 0)
@@ -111,7 +111,7 @@ def _by_series(x: Tensor, activation: str, tolerance: float, memory_budget: int)
 
 
 def _by_tuples(x: Tensor, activation: Callable[[Tensor], Tensor], memory_budget: int) -> Tensor:
-    """The means for sets of one size, (S, n, k, H) -> (S, n, H)."""
+    """Returns the means for sets of one size, (S, n, k, H) -> (S, n, H)."""
     num_sets, n, k, H = x.shape
     others = _tuples_of_others(n, k).to(x.device)
     step = max(1, memory_budget // (4 * x.element_size() * others.shape[1] * H))
@@ -134,13 +134,16 @@ def _by_tuples(x: Tensor, activation: Callable[[Tensor], Tensor], memory_budget:
 
 @lru_cache(maxsize=64)
 def _tuples_of_others(n: int, k: int) -> Tensor:
-    """Returns the (k − 1)-tuples of the others of each element of n, (n, T, k − 1)."""
+    """Returns the (k − 1)-tuples of the other elements for each of n elements, (n, T, k − 1)."""
     tuples = torch.tensor(list(permutations(range(1, n), k - 1)))
     return (torch.arange(n)[:, None, None] + tuples) % n
 
 
 def _relu_by_sorting(x: Tensor) -> Tensor:
-    """The means for pairs of sets of one size, (S, n, 2, H) -> (S, n, H): the b above −a are a tail in sorted order."""
+    """Returns the means for pairs of sets of one size, (S, n, 2, H) -> (S, n, H).
+
+    The b above −a are a tail in sorted order.
+    """
     n = x.shape[1]
     a, b = (each.mT.contiguous() for each in x.double().unbind(2))
     ordered = b.sort(-1).values
@@ -152,7 +155,7 @@ def _relu_by_sorting(x: Tensor) -> Tensor:
 
 
 def _by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -> Tensor:
-    """``mean`` of the sets of each size, (S, n, k, H) -> (S, n, H), put together as (N, H)."""
+    """Applies ``mean`` to the sets of each size, (S, n, k, H) -> (S, n, H), and joins the results as (N, H)."""
     distinct = sorted(set(sizes) - {0})
     if not distinct:
         return p[:, 0]

@@ -1,4 +1,4 @@
-"""The spectral path in torch operations: for devices without kernels, and for second derivatives."""
+"""The spectral path in torch operations, for devices without kernels and for second derivatives."""
 
 from collections.abc import Sequence
 from math import log, pi
@@ -34,9 +34,9 @@ def series_means(
     enumerate_up_to: int = -1,
     memory_budget: int | None = None,
 ) -> Tensor:
-    """The means of ``tuple_means``, each and its slopes to within ``tolerance``, in time linear in the sizes, (B, H).
+    """Returns the means (B, H) of ``tuple_means``, and their slopes, to within ``tolerance`` in time linear in sizes.
 
-    With a budget, harmonics are taken in chunks of about so many bytes, and once more in backward.
+    With a budget, harmonics are computed in chunks of about so many bytes, and again in backward.
     """
     k = p.shape[1]
     fewest = num_harmonics(activation, tolerance, SMALLEST_BOUND)
@@ -52,7 +52,7 @@ def series_means(
 
 
 class Series:
-    """The expansion for sets of one size, x (S, n, k, H), n ≥ k, with a bound for each set and hidden unit."""
+    """The expansion for sets of one size, x (S, n, k, H), n ≥ k, with one bound per set and hidden unit."""
 
     def __init__(self, x: Tensor, expansion: Expansion, tolerance: float, increasing: bool) -> None:
         self.expansion, self.increasing = expansion, increasing
@@ -60,7 +60,7 @@ class Series:
         self.centres = (low + high) / 2  # (S, k, H)
         bounds = torch.maximum(low.sum(1).abs(), high.sum(1).abs())
         if expansion.family == TRIG:
-            self.centres = torch.zeros_like(low)  # angles less a large centre would lose digits
+            self.centres = torch.zeros_like(low)  # angles minus a large centre would lose digits
             self.period = torch.ones_like(bounds)
             self.omega, self.num = torch.ones_like(bounds), 1
             return
@@ -96,7 +96,7 @@ class Series:
         return result.to(x.dtype)
 
     def terms(self, angles: Tensor, shift: Tensor, harmonics: range) -> Tensor:
-        """The sum of some harmonics, (S, H)."""
+        """Returns the sum of some harmonics, (S, H)."""
         odd = torch.tensor([2 * m + 1 for m in harmonics], dtype=angles.dtype, device=angles.device)
         z = torch.exp(1j * (angles[..., None] * odd))  # (S, n, k, H, M)
         mean = (_increasing_mean if self.increasing else _injective_mean)(z)
@@ -106,13 +106,13 @@ class Series:
         return self.expansion.gamma * (self.coefficient(frequency, self.period[..., None]) * part).sum(-1)
 
     def constant(self) -> Tensor:
-        """c of kernels/expansions.py."""
+        """Returns the constant c of kernels/expansions.py."""
         if self.expansion.family in (T_TANH, T_ERF):
             return self.period
         return self.period - log(2) if self.expansion.family == LOG_COSH else torch.zeros_like(self.period)
 
     def coefficient(self, omega: Tensor, period: Tensor) -> Tensor:
-        """a_m of kernels/expansions.py."""
+        """Returns the coefficient a_m of kernels/expansions.py."""
         x = pi * omega / 2
         match self.expansion.family:
             case family if family == TANH:
@@ -128,7 +128,7 @@ class Series:
         return torch.ones_like(omega)
 
     def shares(self, n: int, k: int) -> Tensor:
-        """(n, k): the fraction of tuples that have element i in position j."""
+        """Returns the fractions (n, k) of tuples that have element i in position j."""
         if not self.increasing:
             return torch.full((n, k), 1 / n, dtype=torch.float64)
         i, j = torch.arange(n, dtype=torch.float64)[:, None], torch.arange(k, dtype=torch.float64)
@@ -142,18 +142,24 @@ def _log_choose(n: Tensor, k: Tensor) -> Tensor:
 
 
 def _injective_mean(z: Tensor) -> Tensor:
-    """The mean of Π_j z_j[i_j] over injective tuples, (S, n, k, …) -> (S, …): kernels/cpu/series_injective.py."""
+    """Returns the mean of Π_j z_j[i_j] over injective tuples, (S, n, k, …) -> (S, …).
+
+    The method is that of kernels/cpu/series_injective.py.
+    """
     return _mean_of_sums([product.sum(1) for product in _products(z)], *z.shape[1:3])
 
 
 def others_mean(z: Tensor) -> Tensor:
-    """The mean of Π_j z_j[i_j] over injective tuples of the others of each element, (S, n, k, …) -> (S, n, …)."""
+    """Returns the mean, per element, of Π_j z_j[i_j] over injective tuples of the other elements.
+
+    Shapes: (S, n, k, …) -> (S, n, …).
+    """
     n, k = z.shape[1:3]
     return _mean_of_sums([product.sum(1, keepdim=True) - product for product in _products(z)], n - 1, k)
 
 
 def _products(z: Tensor) -> list[Tensor]:
-    """Each element's Π_{j ∈ S} z_j for every set S of positions, a bit each, (S, n, …)."""
+    """Returns each element's Π_{j ∈ S} z_j for every set S of positions, (S, n, …); bit j of a number is position j."""
     products = [torch.ones_like(z[:, :, 0])]
     for subset in range(1, 1 << z.shape[2]):
         j = subset.bit_length() - 1
@@ -162,7 +168,7 @@ def _products(z: Tensor) -> list[Tensor]:
 
 
 def _mean_of_sums(power_sums: list[Tensor], n: int, k: int) -> Tensor:
-    """The mean over injective tuples of n elements from the sums of their ``_products``."""
+    """Returns the mean over injective tuples of n elements, from the sums of their ``_products``."""
     sums, means = [power_sums[0]], [torch.ones_like(power_sums[0])]
     for subset in range(1, 1 << k):
         weight = 1 / n
@@ -183,7 +189,7 @@ def _mean_of_sums(power_sums: list[Tensor], n: int, k: int) -> Tensor:
 
 
 def _increasing_mean(z: Tensor) -> Tensor:
-    """The mean of Π_j z_j[i_j] over increasing tuples, by a chain of prefix sums."""
+    """Returns the mean of Π_j z_j[i_j] over increasing tuples, by a chain of prefix sums."""
     n, k = z.shape[1:3]
     chain, factor = z[:, :, 0] / n, 1.0
     for j in range(1, k):

@@ -1,7 +1,8 @@
-"""Means over all k-tuples in torch operations: what the compiled kernels compute, on any device.
+"""Means over all k-tuples in torch operations, on any device.
 
-Slower, but differentiable as often as you like. ``p`` (N, k, H) are numbers of elements, sets end to end. A set of
-n < k elements has tuples of all n, at the first n positions; an empty set's mean is 0, for the caller to replace.
+They are slower than the compiled kernels, but differentiable any number of times. ``p`` (N, k, H) are numbers of
+elements, sets end to end. A set of n < k elements has tuples of all n elements, at the first n positions. An empty
+set's mean is 0, for the caller to replace.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from janossy.sets.transfer import upload
 
 
 def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -> Tensor:
-    """``mean`` of the sets of each size, (S, n, k, H) -> (S, H), put together as (B, H)."""
+    """Applies ``mean`` to the sets of each size, (S, n, k, H) -> (S, H), and joins the results as (B, H)."""
     distinct = sorted(set(sizes))
     if len(distinct) == 1:
         return mean(p.unflatten(0, (len(sizes), distinct[0])))
@@ -39,9 +40,9 @@ def by_size(p: Tensor, sizes: Sequence[int], mean: Callable[[Tensor], Tensor]) -
 def tuple_means(
     p: Tensor, sizes: Sequence[int], increasing: bool, activation: str, memory_budget: int | None = None
 ) -> Tensor:
-    """The mean of σ(Σ_j p_j[i_j]) over injective or increasing tuples, by enumerating them, (B, H).
+    """Returns the mean (B, H) of σ(Σ_j p_j[i_j]) over injective or increasing tuples, by enumerating them.
 
-    With a budget, tuples are taken in chunks of about so many bytes, and once more in backward.
+    With a budget, tuples are enumerated in chunks of about so many bytes, and again in backward.
     """
     return by_size(p, sizes, lambda x: _tuple_mean(x, increasing, activation, memory_budget))
 

@@ -1,4 +1,4 @@
-"""Layers from sets to sets, which stand between h and the pooling of a network."""
+"""Layers from sets to sets, between h and the pooling of a network."""
 
 from janossy.nn.encoder.append_size import AppendSize
 from janossy.nn.encoder.beside_pooled import BesidePooled

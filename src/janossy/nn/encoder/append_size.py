@@ -1,4 +1,4 @@
-"""AppendSize: the size of its set as one more feature of each element."""
+"""AppendSize: the size of the set as another feature of each element."""
 
 import torch
 from torch import Tensor
@@ -9,10 +9,10 @@ from janossy.sets import Ragged
 
 
 class AppendSize(SetLayer):
-    """[x_i, log(1 + n)] for each element of a set of n: attention, as a mean, forgets how many elements there are.
+    """[x_i, log(1 + n)] for each element of a set of n, as attention, which is a mean, does not see the size.
 
     Args:
-        largest_size: sizes above this one count as this one, such as the largest of training; None for no bound.
+        largest_size: the bound to which larger sizes are cut, such as the largest of training; None for no bound.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, d + 1), the same sets.
     Invariance: equivariant, exactly.

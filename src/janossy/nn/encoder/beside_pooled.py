@@ -11,12 +11,12 @@ class BesidePooled(SetLayer):
     """[x_i, f̄(x)] for each element x_i of a set x, f̄ any ``JanossyPooling``.
 
     With a linear layer after it, it is the equivariant layer of DeepSets (Zaheer et al., 2017, Eq. 4) and of DSS
-    (Maron et al., 2020); with a maximum and a perceptron, PointNet's segmentation head (Qi et al., 2017).
+    (Maron et al., 2020). With a maximum and a perceptron it is PointNet's segmentation head (Qi et al., 2017).
 
     Shapes: sets.values (N, d), pooling (N, d) -> (B, c) -> Ragged of values (N, d + c), the same sets.
     Invariance: equivariant, exactly.
     Cost: that of the pooling.
-    Raises: TypeError for what is no JanossyPooling.
+    Raises: TypeError if ``pooling`` is not a JanossyPooling.
 
     Example:
         >>> layer = BesidePooled(JanossyPooling(torch.nn.Flatten(), Tuples(1)))

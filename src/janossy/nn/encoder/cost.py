@@ -1,4 +1,4 @@
-"""The time of layers from sets to sets, estimated from the sizes of the sets and the widths."""
+"""The estimated time of layers from sets to sets, from the sizes of the sets and the widths."""
 
 from torch import nn
 
@@ -7,14 +7,14 @@ from janossy.evaluate.gpu import rates_on
 from janossy.sets import Ragged
 
 RATES = Rates(flops_per_second=1.8e10, activations_per_second=5e8, overhead=6e-5)
-"""Fitted on one thread to layers of width 64 and 128, for 4 to 64 sets of 5 to 2,000 elements."""
+"""The rates, fitted on one thread to layers of width 64 and 128, for 4 to 64 sets of 5 to 2,000 elements."""
 
 ATTENDED = 2_000
-"""The work of a set and a head in attention, however small the set, in activations."""
+"""The least work of attention per set and head, in activations, however small the set is."""
 
 
 def seconds_of(sets: Ragged, *, flops: float = 0.0, activations: float = 0.0) -> float:
-    """Returns the seconds of a forward and a backward pass; flops are those of the forward pass."""
+    """Returns the seconds of a forward and a backward pass; ``flops`` are those of the forward pass."""
     return Cost(flops, 0.0, activations, rates_on(sets.device, RATES)).seconds
 
 
@@ -25,12 +25,15 @@ def seconds_by_weights(module: nn.Module, sets: Ragged) -> float:
 
 
 def seconds_of_attention(sets: Ragged, pairs: int, num_heads: int) -> float:
-    """Returns the seconds of scores and weighed means for so many pairs of queries and keys, all heads together."""
+    """Returns the seconds of scores and weighted means for ``pairs`` of queries and keys, over all heads."""
     scores = num_heads * (pairs + ATTENDED * len(sets))
     return seconds_of(sets, flops=4.0 * pairs * sets.values.shape[1], activations=float(scores))
 
 
 def outline(of_none: Ragged, sizes: tuple[int, ...]) -> Ragged:
-    """Returns sets of these sizes, as wide as ``of_none``, a layer's result for no sets: zeros that take no memory."""
+    """Returns sets of these sizes with zeros that take no memory, as wide as ``of_none``.
+
+    ``of_none`` is a layer's result for no sets.
+    """
     values = of_none.values
     return Ragged.from_sizes(values.new_zeros(1, 1).expand(sum(sizes), values.shape[1]), list(sizes))

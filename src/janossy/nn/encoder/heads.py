@@ -6,11 +6,11 @@ from janossy.functions.checks import check_widths
 
 
 class Heads(nn.Module):
-    """Weights of multi-head attention (Vaswani et al., 2017, Sec. 3.2.2): those of torch's ``MultiheadAttention``.
+    """The weights of multi-head attention (Vaswani et al., 2017, Sec. 3.2.2), as in torch's ``MultiheadAttention``.
 
     ``project`` holds the rows of queries, keys and values, in this order, as torch's ``in_proj_weight``.
 
-    Shapes: queries (…, H, d/H), keys and values alike; results (…, d).
+    Shapes: queries, keys and values (…, H, d/H); results (…, d).
     Raises: TypeError or ValueError for sizes that are not integers >= 1; ValueError if num_heads does not divide
         in_features.
     """
@@ -29,28 +29,27 @@ class Heads(nn.Module):
         self.out = nn.Linear(in_features, in_features)
 
     def all_of(self, x: Tensor) -> Tensor:
-        """Returns queries, keys and values of elements (…, d) side by side, (…, 3, H, d/H)."""
+        """Returns queries, keys and values of elements (…, d), stacked as (…, 3, H, d/H)."""
         heads: Tensor = self.project(x).unflatten(-1, (3, self.num_heads, -1))
         return heads
 
     def queries(self, x: Tensor) -> Tensor:
-        """Returns the queries of (…, d), (…, H, d/H)."""
+        """Returns the queries (…, H, d/H) of elements (…, d)."""
         weight, bias = self.project.weight[: self.in_features], self.project.bias[: self.in_features]
         heads: Tensor = nn.functional.linear(x, weight, bias).unflatten(-1, (self.num_heads, -1))
         return heads
 
     def keys_and_values(self, x: Tensor) -> Tensor:
-        """Returns keys and values of (…, d) side by side, (…, 2, H, d/H)."""
+        """Returns keys and values of elements (…, d), stacked as (…, 2, H, d/H)."""
         weight, bias = self.project.weight[self.in_features :], self.project.bias[self.in_features :]
         heads: Tensor = nn.functional.linear(x, weight, bias).unflatten(-1, (2, self.num_heads, -1))
         return heads
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | None = None) -> Tensor:
-    """Returns softmax(q·k/√c)·v of each query over the keys of its own set, heads joined.
+    """Returns softmax(q·k/√c)·v of each query over the keys of its own set, with the heads joined.
 
-    Shapes: queries (B, m, H, c), keys and values (B, n, H, c), mask (B, 1, 1, n), True where a key is real
-        -> (B, m, H·c).
+    Shapes: queries (B, m, H, c), keys and values (B, n, H, c) -> (B, m, H·c). mask (B, 1, 1, n), True at real keys.
     """
     q, k, v = (each.transpose(1, 2) for each in (queries, keys, values))
     found = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -58,5 +57,5 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, *, mask: Tensor | None
 
 
 def of_padded(mask: Tensor) -> Tensor:
-    """Returns the mask (B, 1, 1, n) for the keys of padded sets: an empty set's queries look at its padding."""
+    """Returns the mask (B, 1, 1, n) for the keys of padded sets; an empty set's queries attend to its padding."""
     return (mask | ~mask.any(1, keepdim=True))[:, None, None]

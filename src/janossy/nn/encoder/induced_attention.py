@@ -1,4 +1,4 @@
-"""InducedAttention: each element looks at learned points, which have looked at all elements of its set."""
+"""InducedAttention: attention of elements to learned points, which have attended to all elements of the set."""
 
 import torch
 from torch import Tensor, nn
@@ -15,19 +15,21 @@ from janossy.sets import Ragged
 class InducedAttention(SetLayer):
     """Attention of elements over m induced points, z = inner(``SeedAttention``(x)) of their set (Lee et al., 2019).
 
-    y_i = W·[softmax_r(q_h(x_i)·k_h(z_r)/√c) v_h(z_r)]_h + b, which is ISAB without its last residual and feed-forward
+    y_i = W·[softmax_r(q_h(x_i)·k_h(z_r)/√c) v_h(z_r)]_h + b. This is ISAB without its last residual and feed-forward
     layers (Eq. 9). ``Residual(InducedAttention(d))`` adds x.
 
     Args:
-        num_points: m.
+        in_features: the width of the elements, and of the results.
+        num_points: m, the number of points.
         num_heads: H, which divides in_features; c = in_features / H.
-        inner: a module for the points, such as the feed-forward layer of the first attention block; None for none.
+        inner: a module applied to the points, such as the feed-forward layer of the first attention block; or None.
 
     Shapes: sets.values (N, in_features) -> Ragged of values (N, in_features), the same sets.
     Invariance: equivariant, exactly. A set's results do not depend on its batch-mates.
     Cost: m·n for a set of n, twice.
-    Raises: TypeError or ValueError for sizes that are not integers >= 1, a num_heads that does not divide in_features,
-        an inner that is no module or changes the points' number, or elements of another width.
+    Raises:
+        TypeError: for sizes that are not integers, or an inner that is not a module or changes the number of points.
+        ValueError: for sizes below 1, a num_heads that does not divide in_features, or elements of another width.
 
     Example:
         >>> InducedAttention(8, num_points=4)(Ragged.from_sets([torch.randn(3, 8), torch.randn(0, 8)])).sizes

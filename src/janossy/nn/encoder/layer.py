@@ -11,15 +11,15 @@ from janossy.sets import Ragged, check_ragged
 
 
 class SetLayer(nn.Module):
-    """A layer from sets to sets: the base class of what may look at a whole set.
+    """A layer from sets to sets: the base class of layers that read whole sets.
 
-    A subclass gives ``forward``, from a ``Ragged`` to a ``Ragged`` of as many sets, and, if it is to be exported,
-    ``padded``. Any other module of a ``SetEncoder`` is applied to each element.
+    A subclass gives ``forward``, from a ``Ragged`` to a ``Ragged`` of as many sets. To be exported, it gives ``padded``
+    too. Any other module in a ``SetEncoder`` is applied to each element.
 
     Attributes:
         in_features: the width of the elements that it takes; None for any.
-        keeps_sizes: False if the sets that it returns have other sizes, or elements in another order.
-        reads_inputs: True if ``forward`` and ``padded`` take what its ``SetEncoder`` was given, ``inputs=``, too.
+        keeps_sizes: False if the returned sets have other sizes, or elements in another order.
+        reads_inputs: True if ``forward`` and ``padded`` also take ``inputs=``, the input of the ``SetEncoder``.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets unless ``keeps_sizes`` is False.
     """
@@ -32,10 +32,11 @@ class SetLayer(nn.Module):
     def forward(self, sets: Ragged) -> Ragged: ...
 
     def padded(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the same for padded sets x (B, n, d), whose real elements mask (B, n) tells, and the mask of those.
+        """Returns the results for padded sets x (B, n, d) with mask (B, n), True = real, and the mask of the results.
 
-        At least one place is real wherever n > 0 and the set is not empty. The values at other places do not count.
-        Raises: ValueError for a layer that has no such form.
+        If n > 0 and the set is not empty, at least one place is real. The values at other places do not count.
+
+        Raises: ValueError for a layer without a padded form.
         """
         raise ValueError(
             f"PaddedNetwork expects encoder layers that say what they do to padded sets; got {type(self).__name__}. "
@@ -43,18 +44,18 @@ class SetLayer(nn.Module):
         )
 
     def seconds(self, sets: Ragged) -> float:
-        """Estimates the time of a forward and a backward pass over sets of these sizes; their values do not count.
+        """Estimates the seconds of a forward and a backward pass over sets of these sizes.
 
-        By default every weight is used once per element.
+        The values of the sets do not count. By default every weight is used once per element.
         """
         return seconds_by_weights(self, sets)
 
     def sizes_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """Returns the sizes of the sets that it makes of sets of these sizes."""
+        """Returns the sizes of the results for sets of these sizes."""
         return sizes
 
     def check(self, sets: Ragged) -> None:
-        """Raises a TypeError if these are no sets, and a ValueError unless they hold vectors (N, in_features)."""
+        """Raises a TypeError unless these are sets, a ValueError unless they hold vectors (N, in_features)."""
         check_sets(sets, type(self).__name__)
         self.check_values(sets.values)
 
@@ -69,9 +70,9 @@ class SetLayer(nn.Module):
 
 
 def apply(module: nn.Module, sets: Ragged, inputs: Ragged | None = None) -> Ragged:
-    """Returns the module's result for sets: of whole sets by a ``SetLayer``, of each element by any other.
+    """Returns the module's result for sets: a ``SetLayer`` reads whole sets, any other module each element.
 
-    ``inputs``: what the encoder was given, for a layer that reads them.
+    ``inputs`` are the encoder's inputs, for a layer that reads them.
     """
     with errors_explained("the encoder", module, sets.values):
         if not isinstance(module, SetLayer):
@@ -82,7 +83,7 @@ def apply(module: nn.Module, sets: Ragged, inputs: Ragged | None = None) -> Ragg
 
 
 def apply_padded(module: nn.Module, x: Tensor, mask: Tensor, inputs: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Returns the same for padded sets x (B, n, d) with their mask (B, n)."""
+    """Returns the results of ``apply`` for padded sets x (B, n, d) with mask (B, n), and their mask."""
     if reads_inputs(module):
         padded: Any = cast(SetLayer, module).padded
         return cast(tuple[Tensor, Tensor], padded(x, mask, inputs=inputs))
@@ -97,15 +98,15 @@ def seconds(module: nn.Module, sets: Ragged) -> float:
 
 
 def keeps_sizes(module: nn.Module | None) -> bool:
-    """Returns True if the module gives every element of a set its own result."""
+    """Returns True if the module gives one result per element of a set."""
     return not isinstance(module, SetLayer) or module.keeps_sizes
 
 
 def reads_inputs(module: nn.Module | None) -> bool:
-    """Returns True if the module takes what its encoder was given, too."""
+    """Returns True if the module also takes the input of its encoder."""
     return isinstance(module, SetLayer) and module.reads_inputs
 
 
 def called(given: object) -> str:
-    """Returns the words of an error for a module, or for what should have been one."""
+    """Returns the words by which an error names an argument that should have been a suitable module."""
     return f"one of type {type(given).__name__}" if isinstance(given, nn.Module) else repr(given)

@@ -1,4 +1,4 @@
-"""Sets of like sizes side by side, padded: what attention within sets is computed on."""
+"""Sets of similar sizes side by side, padded, on which attention within sets is computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from janossy.sets import Ragged
 from janossy.sets.transfer import constant_when_compiled
 
 MAX_CELLS = 2**26
-"""Pairs of places in one group, but for a set that has more by itself."""
+"""The most pairs of places in one group, unless a single set has more."""
 
 GROUP_CELLS, WASTE = 2**14, 0.15
-"""Pairs of places that a group more would cost, and the part of a group that may be padding beside them."""
+"""The cost of another group in pairs of places, and the share of a group that may be padding beyond that."""
 
 PLACE_CELLS = 32
-"""Pairs that take the time of one place's own work."""
+"""The number of pairs that take as long as the work on one place."""
 
 Shape = tuple[int, int, bool]
-"""The shape of a group: its number of sets, the places they are padded to, and True if any place is padding."""
+"""The shape of a group: its number of sets, the places per set, and True if any place is padding."""
 
 Build = Callable[[tuple[int, ...]], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Padding:
-    """Groups of sets of like sizes, each padded to its largest set. Empty sets are in no group.
+    """Groups of sets of similar sizes, each padded to its largest set. Empty sets are in no group.
 
     A padded place repeats the last element of its own set. So no number of another set is ever read, NaN included.
 
@@ -48,7 +48,7 @@ class Padding:
         return _groups(self.sizes)
 
     def pad(self, values: Tensor) -> list[Tensor]:
-        """Returns the elements, (N, *f), group by group."""
+        """Returns the elements (N, *f) group by group."""
         if _is_even(self.sizes):
             return [values.unflatten(0, (len(self.sizes), -1))]
         places = values.index_select(0, self._array(_places))
@@ -58,12 +58,12 @@ class Padding:
         ]
 
     def unpad(self, parts: list[Tensor]) -> Tensor:
-        """Returns the results of real places, as the elements stand, (N, *f)."""
+        """Returns the results at real places, in the order of the elements, (N, *f)."""
         joined = torch.cat([part.flatten(0, 1) for part in parts]) if len(parts) > 1 else parts[0].flatten(0, 1)
         return joined if _is_even(self.sizes) else joined.index_select(0, self._array(_back))
 
     def masks(self) -> list[Tensor | None]:
-        """Returns for each group which places are real, (sets, 1, 1, places), or None where all are."""
+        """Returns the mask of each group, (sets, 1, 1, places), True at real places; None if all are real."""
         if not any(padded for *_, padded in self.groups):
             return [None] * len(self.groups)
         real = self._array(_real).split(self._counts())
@@ -73,14 +73,14 @@ class Padding:
         ]
 
     def of_sets(self, values: Tensor) -> list[Tensor]:
-        """Returns what is known of each set, (B, *f), group by group."""
+        """Returns one entry per set, (B, *f), group by group."""
         if _is_even(self.sizes):
             return [values]
         chosen = values.index_select(0, self._array(_sets))
         return list(chosen.split([num_sets for num_sets, *_ in self.groups]))
 
     def to_sets(self, parts: list[Tensor]) -> Tensor:
-        """Returns one result per set, (B, *f), from those of the groups; zero for an empty set."""
+        """Returns one result per set, (B, *f), from the groups' results; zero for an empty set."""
         joined = torch.cat(parts)
         if _is_even(self.sizes):
             return joined
@@ -96,19 +96,19 @@ class Padding:
 
 @constant_when_compiled
 def _is_even(sizes: tuple[int, ...]) -> bool:
-    """Returns True if the values, as they stand, are one group without padding."""
+    """Returns True if the values, in their order, are one group without padding."""
     return len(set(sizes)) == 1 and sizes[0] > 0 and len(_groups(sizes)) == 1
 
 
 @constant_when_compiled
 def _groups(sizes: tuple[int, ...]) -> tuple[Shape, ...]:
-    """Returns the groups' shapes; without elements, one group of no sets."""
+    """Returns the groups' shapes; if there are no elements, one group of no sets."""
     return tuple((len(group), n, min(sizes[b] for b in group) < n) for n, group in _members(sizes)) or ((0, 0, False),)
 
 
 @lru_cache(maxsize=64)
 def _members(sizes: tuple[int, ...]) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Returns for each group its number of places and its sets: the largest first, so many as waste little."""
+    """Returns each group's number of places and its sets; the largest come first, and little is wasted."""
     groups: list[tuple[int, list[int]]] = []
     order = np.argsort(-np.array(sizes, dtype=np.int64), kind="stable").tolist()
     used = wasted = 0
@@ -144,7 +144,7 @@ def _places(sizes: tuple[int, ...]) -> np.ndarray:
 
 
 def _real(sizes: tuple[int, ...]) -> np.ndarray:
-    """Returns True for each padded place that holds an element of its own."""
+    """Returns True for each padded place that holds its own element."""
     each = np.array(sizes, dtype=np.int64)
     parts = [(np.arange(n) < each[list(group), None]).ravel() for n, group in _members(sizes)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)

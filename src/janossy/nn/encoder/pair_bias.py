@@ -1,4 +1,4 @@
-"""The bias of attention's scores: a function of two elements of a set, for all pairs of each set."""
+"""The bias of attention scores: a function of two elements, for all pairs of each set."""
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from janossy.functions.structure import structure
 
 
 def check_bias(owner: str, bias: object) -> None:
-    """Raises a TypeError unless it is a module, or None; a ValueError if it says that it reads other than pairs."""
+    """Raises a TypeError unless the bias is a module or None, a ValueError if it declares a k other than 2."""
     if bias is not None and not isinstance(bias, nn.Module):
         raise TypeError(
             f"{owner} expects bias to be a module from rows (T, 2, d) to (T, num_heads), or None; got {bias!r}. "
@@ -24,9 +24,10 @@ def check_bias(owner: str, bias: object) -> None:
 
 
 def bias_of_pairs(bias: nn.Module, x: Tensor, num_heads: int) -> Tensor:
-    """Returns bias(x_i, x_j) for all pairs of each set, i = j among them.
+    """Returns bias(x_i, x_j) for all pairs of each set, including i = j.
 
-    Rows that need more memory than the budget are computed in pieces, and once more in backward.
+    Rows that need more memory than the budget are computed in pieces, and again in backward.
+
     Shapes: x (S, n, d) -> (S, num_heads, n, n).
     """
     num_sets, n, width = x.shape
@@ -47,7 +48,7 @@ def bias_of_pairs(bias: nn.Module, x: Tensor, num_heads: int) -> Tensor:
 
 
 def bias_of_padded(bias: nn.Module, x: Tensor, num_heads: int) -> Tensor:
-    """Returns the same for padded sets x (B, n, d), all at once, in operations whose sizes may be known only later."""
+    """Returns the bias for padded sets x (B, n, d), all at once, in operations whose sizes may be dynamic."""
     one, other = torch.broadcast_tensors(x[:, :, None], x[:, None])
     rows = torch.stack((one, other), dim=3)
     of_pairs: Tensor = _checked(bias, rows.flatten(0, 2), num_heads).unflatten(0, rows.shape[:3])

@@ -28,52 +28,52 @@ from janossy.orderings.contract import check_budget
 from janossy.sets import Ragged
 
 FAST = ("fused", "spectral", "permanent", "projected")
-"""Evaluators that write no row of elements."""
+"""The evaluators that do not write rows of elements."""
 
 FEW_TUPLES = {2: 16, 3: 42}
-"""The tuples of an element up to which "auto" enumerates them, as it is cheaper than series or sorting."""
+"""The most tuples per element that "auto" enumerates, as that is cheaper than series or sorting, per k."""
 
 FEW_TUPLES_IN_TORCH = 500
-"""The same, where series have no compiled kernel."""
+"""The most tuples per element that "auto" enumerates if series have no compiled kernel."""
 
 TYPICAL_BOUND = 4.0
-"""Pre-activations reach so far, as a norm before the layer has it."""
+"""The assumed bound of pre-activations, typical for a norm before the layer."""
 
 KERNEL_COST = {2: (2.3, 47.0), 3: (5.0, 47.0)}
-"""The cost of a harmonic of an element, and of a set, in activations, forward and backward."""
+"""The cost of a harmonic per element, and per set, in activations, forward and backward, for each k."""
 
 TORCH_COST, TUPLE_COST, SORTED_COST, PRODUCT_COST = 2.0, 2.5, 65.0, 10.0
-"""The cost in torch operations of a harmonic and a subset of positions, a tuple, a sorted element, and a power sum."""
+"""The costs in torch operations: per harmonic and subset of positions, tuple, sorted element, and power sum."""
 
 
 class Relations(SetLayer):
     """y_i = the mean of f(x_i, x_{j_2}, …, x_{j_k}) over all (k − 1)-tuples of the others of i's set.
 
-    It is k-ary pooling (Def. 2.2) with its first element held, one mean per element. A set of n < k elements has the
-    tuples of all of them, filled up with zero vectors.
+    It is k-ary pooling (Def. 2.2) with the first element fixed, one mean per element. A set of n < k elements has the
+    tuples of all its elements, filled up with zero vectors.
 
-    No tuple is written where f allows it:
+    No tuple is written to memory if f allows it:
 
     - "spectral", linear in n: a ``TupleMLP`` of one hidden layer with tanh, sigmoid, erf, softplus, SiLU, GELU, sine or
       cosine. Each element's harmonics times the sums of the others' (docs/spectral.md).
     - "fused", in O(n log n): the same with ReLU and k = 2, by sorting.
     - "permanent", linear in n: a ``TupleProduct``, by power sums.
     - "projected", all tuples: any ``TupleMLP`` of one hidden layer, which projects each element once. "auto" takes it
-      where sets are so small that it is cheaper, and for activations and k that have nothing faster.
+      if sets are so small that it is cheaper, and for activations and k that have nothing faster.
     - "gather": any f, of all n!/(n − k)! tuples.
 
     Args:
         f: any module mapping rows (T, k, d) to (T, c).
-        k: None for the k that f says, as ``TupleMLP`` and ``TupleProduct`` do.
-        reduce: "mean", "sum", "max" or "logmeanexp". All but the first two take "gather".
+        k: the number of elements of a tuple; None for the k of f, as ``TupleMLP`` and ``TupleProduct`` have it.
+        reduce: "mean", "sum", "max" or "logmeanexp". The last two take "gather".
         evaluate: one of these names, ``Spectral(tolerance)``, or "auto" for the fast one that applies.
-        memory_budget: of what is held at once, in bytes.
+        memory_budget: the bytes that may be held at once.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets.
     Invariance: equivariant, exactly. A set's results do not depend on its batch-mates.
     Tolerance: "spectral" as ``Spectral``: 1e-5 for each mean of activations, 1e-10 in float64. Others are exact.
-    Cost: time as above, and 2^k times more for "spectral" and "permanent"; memory linear in n but for "gather". Pairs
-        and triples by "spectral" run on compiled kernels; the others are torch operations.
+    Cost: time as above, and 2^k times more for "spectral" and "permanent". Memory is linear in n, except for "gather".
+        Pairs and triples by "spectral" run on compiled kernels; all else is torch operations.
     Raises: TypeError or ValueError for arguments of another type or range, an evaluator that does not apply, or
         elements that do not fit f.
 
@@ -138,7 +138,7 @@ class Relations(SetLayer):
             return sets.with_values(found[order])
 
     def _way(self, n: int, how: str) -> str:
-        """Returns the evaluator for a set of n, where ``how`` is the one for large sets."""
+        """Returns the evaluator for a set of n; ``how`` is the one for large sets."""
         if 0 < n < self.k:
             return "gather"
         if how not in ("spectral", "fused") or self.evaluate == "fused":
@@ -153,19 +153,19 @@ class Relations(SetLayer):
         return self._by_rows(sets) if way == "gather" else self._by_sums(sets, way)
 
     def _how(self) -> str | None:
-        """Returns the evaluator for large sets; None for rows."""
+        """Returns the evaluator for large sets; None for "gather"."""
         if self.evaluate in ("gather", "projected"):
             return "projected" if self.evaluate == "projected" else None
         return self._fast()
 
     def _is_projected(self) -> bool:
-        """Returns True if a mean over tuples of projections is a mean of f."""
+        """Returns True if a mean over tuples of projections gives a mean of f."""
         declared = structure(self.f)
         affine = isinstance(declared, Additive) and declared.rest_is_affine
         return affine and self.reduce in ("mean", "sum") and 2 <= self.k <= MAX_K
 
     def _fast(self) -> str | None:
-        """Returns the fastest evaluator that f and the reduction allow; None if they allow rows only."""
+        """Returns the fastest evaluator that f and the reduction allow; None if they allow only rows."""
         declared = structure(self.f)
         if self.reduce not in ("mean", "sum") or not 2 <= self.k <= MAX_K:
             return None
@@ -178,7 +178,7 @@ class Relations(SetLayer):
         return "fused" if declared.activation == "relu" and self.k == 2 else "projected"
 
     def _by_sums(self, sets: Ragged, how: str) -> Tensor:
-        """The results (N, c) for sets of at least k elements, or none."""
+        """Returns the results (N, c) for sets of at least k elements, or of none."""
         declared = structure(self.f)
         if isinstance(declared, Product):
             means = product_relations(widened(declared.factors(sets.values)), sets.sizes)
@@ -201,11 +201,11 @@ class Relations(SetLayer):
         return found if self.reduce == "mean" else found * self._counts(sets).to(found.dtype)
 
     def _by_rows(self, sets: Ragged) -> Tensor:
-        """The results (N, c) by all tuples, of which each element's own follow each other."""
+        """Returns the results (N, c) by all tuples; those of one element follow each other."""
         problem = Problem(self.f, Tuples(self.k), sets, reduce=None, memory_budget=self.memory_budget)
         rows = cast(Ragged, Gather()(problem))
         counts = self._counts(sets)[:, 0].long()
-        empty = sets.offsets.diff() == 0  # whose row is f(0, …, 0)
+        empty = sets.offsets.diff() == 0  # an empty set's row is f(0, …, 0)
         values = rows.values[~empty[rows.to_index()[1]]]
         owners = torch.arange(len(counts), device=sets.device).repeat_interleave(counts, output_size=len(values))
         if self.reduce in ("max", "logmeanexp"):
@@ -225,7 +225,7 @@ class Relations(SetLayer):
         return total.to(rows.dtype)
 
     def _counts(self, sets: Ragged) -> Tensor:
-        """The tuples of each element, (N, 1)."""
+        """Returns the number of tuples of each element, (N, 1)."""
         counts = [perm(max(n - 1, 0), max(min(n, self.k) - 1, 0)) for n in sets.sizes]
         return torch.tensor(counts, dtype=torch.float64, device=sets.device)[sets.to_index()[1], None]
 
@@ -239,7 +239,7 @@ class Relations(SetLayer):
         return seconds_by_weights(self.f, sets) + seconds_of(sets, activations=work)
 
     def _activations(self, n: int, how: str, sets: Ragged) -> float:
-        """The work of the sums of a set of n, in activations."""
+        """Returns the work of the sums of a set of n, in activations."""
         declared, none = structure(self.f), sets.values[:0]
         if isinstance(declared, Product):
             width: int = declared.factors(none).shape[-1]
@@ -256,7 +256,7 @@ class Relations(SetLayer):
         return harmonics * units * (each * n + of_a_set)
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         names = "f", "k", "reduce", "evaluate", "memory_budget"
         return {name: getattr(self, name) for name in names}
 

@@ -1,4 +1,4 @@
-"""Residual: a layer beside a path on which nothing is done."""
+"""Residual: a layer beside a path that leaves its input unchanged."""
 
 from torch import Tensor, nn
 
@@ -8,19 +8,21 @@ from janossy.sets import Ragged
 
 
 class Residual(SetLayer):
-    """y = x + dropout(layer(norm(x))): the norm stands before the layer, and nothing on the path through.
+    """y = x + dropout(layer(norm(x))): the norm is before the layer, and the residual path has nothing on it.
 
-    So deep encoders train (Zhang et al., 2022, Sec. 4: "clean path" residuals).
+    Deep encoders then train (Zhang et al., 2022, Sec. 4: "clean path" residuals).
 
     Args:
-        layer: from sets to sets, or of each element; it keeps the width.
-        norm: such as ``SetNorm`` or ``torch.nn.LayerNorm``; None for none.
+        layer: a module from sets to sets, or of each element, that keeps the width.
+        norm: a norm such as ``SetNorm`` or ``torch.nn.LayerNorm``; None for none.
         dropout: the probability with which a number of the layer's result is dropped in training.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, d), the same sets.
     Invariance: that of the layer and the norm.
-    Raises: TypeError for a layer or a norm that is no module or changes the sets' sizes; ValueError for a layer that
-        changes the width; TypeError or ValueError for a dropout that is no probability.
+    Raises:
+        TypeError: for a layer or a norm that is not a module or changes the sets' sizes, or a dropout that is not a
+            number.
+        ValueError: for a layer that changes the width, or a dropout that is not a probability.
 
     Example:
         >>> block = Residual(SelfAttention(8), norm=SetNorm(8))

@@ -1,4 +1,4 @@
-"""SeedAttention: learned vectors look at all elements of each set, and stand in their place."""
+"""SeedAttention: learned seeds that attend to all elements of each set and replace them."""
 
 import torch
 from torch import Tensor, nn
@@ -15,18 +15,19 @@ from janossy.sets import Ragged
 class SeedAttention(SetLayer):
     """z_r = s_r + W·[softmax_i(q_h(s_r)·k_h(x_i)/√c) v_h(x_i)]_h + b, for learned seeds s_1 … s_m.
 
-    Every set becomes a set of m elements, in the order of the seeds: pooling by multi-head attention (PMA), without
-    its feed-forward layer (Lee et al., 2019, Eq. 11). The attention of an empty set is zero.
+    Every set becomes a set of m elements, in the order of the seeds. This is pooling by multi-head attention (PMA)
+    without its feed-forward layer (Lee et al., 2019, Equation 11). The attention of an empty set is zero.
 
     Args:
-        num_seeds: m.
+        in_features: the width of the elements, and of the seeds.
+        num_seeds: m, the number of seeds.
         num_heads: H, which divides in_features; c = in_features / H.
 
     Shapes: sets.values (N, in_features) -> Ragged of B sets of m, values (B·m, in_features).
     Invariance: exact. A set's result does not depend on its batch-mates.
     Cost: m·n for a set of n.
-    Raises: TypeError or ValueError for sizes that are not integers >= 1, a num_heads that does not divide in_features,
-        or elements of another width.
+    Raises: TypeError or ValueError for sizes that are not integers >= 1. ValueError for a num_heads that does not
+        divide in_features, or elements of another width.
 
     Example:
         >>> SeedAttention(8, num_seeds=2)(Ragged.from_sets([torch.randn(3, 8), torch.randn(0, 8)])).sizes
@@ -88,10 +89,10 @@ class SeedAttention(SetLayer):
 
 
 class ConcatenatedElements(SetLayer):
-    """[x_1, …, x_m] of sets of m elements each, such as those of ``SeedAttention``: one element per set.
+    """[x_1, …, x_m] as the one element of each set of m elements, such as those of ``SeedAttention``.
 
     Shapes: sets.values (B·m, d) -> Ragged of B sets of one element, values (B, m·d).
-    Invariance: none: elements keep their order, which of seeds is the same in every set.
+    Invariance: none. Elements keep their order, which is the same in every set if they come from seeds.
     Raises: TypeError or ValueError for a num_elements that is not an integer >= 1; ValueError for sets of other sizes.
 
     Example:

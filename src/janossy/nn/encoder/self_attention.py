@@ -1,4 +1,4 @@
-"""SelfAttention: each element looks at all elements of its own set."""
+"""SelfAttention: attention of each element to all elements of its own set."""
 
 from typing import cast
 
@@ -16,25 +16,28 @@ from janossy.sets import Ragged
 
 
 class SelfAttention(SetLayer):
-    """y_i = W·[softmax_j(q_h(x_i)·k_h(x_j)/√c + β_h) v_h(x_j)]_h + b: multi-head attention over each set by itself.
+    """y_i = W·[softmax_j(q_h(x_i)·k_h(x_j)/√c + β_h) v_h(x_j)]_h + b: multi-head attention within each set.
 
-    j runs over all elements of the set, i itself included (Vaswani et al., 2017, Sec. 3.2.2; Lee et al., 2019, Eq. 6
+    j runs over all elements of the set, including i (Vaswani et al., 2017, Sec. 3.2.2; Lee et al., 2019, Equation 6
     without the residual). ``Residual(SelfAttention(d))`` adds x.
 
     Args:
+        in_features: the width of the elements, and of the results.
         num_heads: H, which divides in_features; c = in_features / H.
-        bias: a module from rows (T, 2, e) to (T, H), which gives β = bias(z_i, z_j) of each pair, as the Particle
-            Transformer has it (Qu et al., 2022, Eq. 3). z are the elements that the ``SetEncoder`` around it was given,
-            or the ``Residual``; without either they are x. None for β = 0.
+        bias: a module from rows (T, 2, e) to (T, H) that gives β = bias(z_i, z_j) of each pair; None for β = 0. The
+            Particle Transformer has such a bias (Qu et al., 2022, Equation 3). z are the inputs of the ``SetEncoder``
+            around the layer, or of the ``Residual``. Without either, z are x.
 
     Shapes: sets.values (N, in_features) -> Ragged of values (N, in_features), the same sets.
     Invariance: equivariant, exactly. A set's results do not depend on its batch-mates.
-    Cost: time n² for a set of n; memory linear in n by torch's fused kernel. Sets of like sizes are computed together,
-        padded by 15 % at most. A bias takes H·n² numbers, and reads rows in pieces of 1 GiB. The fused kernel is
-        differentiated once; under
-        ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`` any number of times, with n² numbers per head.
-    Raises: TypeError or ValueError for sizes that are not integers >= 1, a num_heads that does not divide in_features,
-        elements of another width, a bias that is no module or reads other than pairs or gives other than H numbers.
+    Cost: time n² for a set of n; memory linear in n by torch's fused kernel. Sets of similar sizes are computed
+        together, padded by 15 % at most. A bias takes H·n² numbers, and reads rows in pieces of 1 GiB. The fused kernel
+        can be differentiated once. Under ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`` results can be
+        differentiated any number of times, with n² numbers per head.
+    Raises:
+        TypeError: for sizes that are not integers, or a bias that is not a module.
+        ValueError: for sizes below 1, a num_heads that does not divide in_features, or elements of another width.
+        ValueError: for a bias that does not read pairs, or does not give H numbers.
 
     Example:
         >>> SelfAttention(8, num_heads=2)(Ragged.from_sets([torch.randn(3, 8), torch.randn(0, 8)])).sizes
@@ -76,7 +79,7 @@ class SelfAttention(SetLayer):
         parts = zip(padding.pad(self.heads.all_of(sets.values)), masks, strict=True)
         found = padding.unpad([attend(*part.unbind(2), mask=mask) for part, mask in parts])
         if self.bias is not None and len(found) == 0:
-            found = found + cast(Tensor, masks[0]).sum()  # 0, through which gradients reach the bias
+            found = found + cast(Tensor, masks[0]).sum()  # this 0 lets gradients reach the bias
         return sets.with_values(self.heads.out(found))
 
     def padded(self, x: Tensor, mask: Tensor, *, inputs: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -98,7 +101,7 @@ class SelfAttention(SetLayer):
         return bias_of_pairs(cast(nn.Module, self.bias), x, self.num_heads)
 
     def _masked(self, bias: Tensor, mask: Tensor | None) -> Tensor:
-        """Returns the bias, and −∞ where a key is padding."""
+        """Returns the bias with −∞ at keys that are padding."""
         return bias if mask is None else bias.masked_fill(~mask, -torch.inf)
 
     def extra_repr(self) -> str:

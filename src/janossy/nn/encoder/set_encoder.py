@@ -1,4 +1,4 @@
-"""SetEncoder: layers from sets to sets, one after the other; and blocks of attention for it."""
+"""SetEncoder: a sequence of layers from sets to sets; and blocks of attention for it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,18 +16,18 @@ from janossy.sets import Ragged
 
 
 class SetEncoder(SetLayer):
-    """Layers from sets to sets, one after the other: ``JanossyNetwork(h, pooling, rho, encoder=SetEncoder([…]))``.
+    """A sequence of layers from sets to sets: ``JanossyNetwork(h, pooling, rho, encoder=SetEncoder([…]))``.
 
-    A ``SetLayer`` looks at whole sets. Any other module, such as ``torch.nn.Linear`` or ``torch.nn.LayerNorm``, is
-    applied to each element.
+    A ``SetLayer`` reads whole sets. Any other module, such as ``torch.nn.Linear`` or ``torch.nn.LayerNorm``, is applied
+    to each element.
 
     Args:
-        layers: modules. No ordering in them may draw: a mean over what is drawn within has no part in the error bars of
-            ``predict``.
+        layers: modules. Their orderings must not be random, as the error bars of ``predict`` do not count means over
+            random orders within the encoder.
 
     Shapes: sets.values (N, d) -> Ragged of values (N, c), the same sets; or other sizes behind a ``SeedAttention``.
     Invariance: that of the layers.
-    Raises: TypeError for layers that are no modules; ValueError for none, or for orderings that draw.
+    Raises: TypeError for layers that are not modules; ValueError for no layers, or for random orderings.
 
     Example:
         >>> encoder = SetEncoder([nn.Linear(3, 8), *attention_blocks(8, num_blocks=2)])
@@ -91,7 +91,7 @@ class SetEncoder(SetLayer):
         return sizes
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {"layers": list(self.layers)}
 
 
@@ -108,15 +108,18 @@ def attention_blocks(
 ) -> list[nn.Module]:
     """Returns the layers of residual blocks of attention, with the norm before each layer, for a ``SetEncoder``.
 
-    Each block is attention and then a feed-forward layer: a Set Transformer++ (Zhang et al., 2022) with
-    ``norm=SetNorm``.
+    Each block is attention and then a feed-forward layer. With ``norm=SetNorm`` they are a Set Transformer++ (Zhang et
+    al., 2022).
 
     Args:
-        num_points: of induced attention in the place of self-attention; None for self-attention.
+        in_features: the width of the elements, and of the results.
+        num_blocks: the number of blocks.
+        num_heads: the number of heads of each attention.
+        num_points: the number of points of induced attention; None for self-attention.
         hidden_features: the width within the feed-forward layers; None for 2·in_features.
         norm: a class of norms, called with in_features; None for none.
-        dropout: of what each layer adds, in training.
-        bias: makes the bias of each block's ``SelfAttention``; None for none.
+        dropout: the dropout of the numbers that each layer adds, in training.
+        bias: a function that makes the bias of each block's ``SelfAttention``; None for none.
 
     Shapes: layers from sets.values (N, in_features) to (N, in_features).
     Raises: TypeError or ValueError as the layers; ValueError for a bias of induced attention.

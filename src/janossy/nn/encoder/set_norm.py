@@ -1,4 +1,4 @@
-"""SetNorm: the elements of each set, normalised together."""
+"""SetNorm: normalisation of all elements of a set together."""
 
 from math import inf
 
@@ -15,16 +15,17 @@ from janossy.sets import Ragged
 class SetNorm(SetLayer):
     """y_if = γ_f·(x_if − μ)/√(σ² + ε) + β_f, μ and σ² over all elements and features of one set (Zhang et al., 2022).
 
-    Unlike a layer norm it keeps what tells elements of a set apart: their lengths and means.
+    Unlike a layer norm it keeps the lengths and means of elements, which tell the elements of a set apart.
 
     Args:
+        in_features: the width of the elements.
         eps: ε.
 
     Shapes: sets.values (N, in_features) -> Ragged of values (N, in_features), the same sets.
-    Invariance: equivariant, exactly. A set's results do not depend on its batch-mates, in training neither.
+    Invariance: equivariant, exactly. A set's results do not depend on its batch-mates, not even in training.
     Cost: linear in n. Half precision is summed in float32.
-    Raises: TypeError or ValueError for an in_features that is not an integer >= 1, an eps that is not positive, or
-        elements of another width.
+    Raises: TypeError or ValueError for an in_features that is not an integer >= 1. ValueError for an eps that is not
+        positive, or elements of another width.
 
     Example:
         >>> normed = SetNorm(4)(Ragged.from_sets([torch.randn(3, 4), torch.randn(2, 4)]))
@@ -62,7 +63,7 @@ class SetNorm(SetLayer):
         counts = sets.offsets.diff().clamp(min=1)
 
         def mean(rows: Tensor) -> Tensor:
-            """The mean of each set, (B,), for each of its elements, (N, 1)."""
+            """Returns the mean of each element's set, (N, 1)."""
             sums = rows.new_zeros(len(sets)).index_add(0, owners, rows.mean(1))
             return (sums / counts).index_select(0, owners)[:, None]
 

@@ -1,4 +1,4 @@
-"""Means over a finite group's images of given tuples: bonds, angles, torsions, rings, hyperedges."""
+"""Means over the images of given tuples under a finite group: bonds, angles, torsions, rings, hyperedges."""
 
 from janossy.nn.groups.group import Group, cyclic, dihedral, improper, reversal, symmetric
 from janossy.nn.groups.images import GroupImages

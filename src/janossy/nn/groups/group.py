@@ -1,4 +1,4 @@
-"""Group: a finite group of permutations of k positions, with a sign for each."""
+"""Group: a finite group of permutations of k positions, with a sign for each permutation."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from janossy.checks import check_integer
 
 MAX_POSITIONS = 8
-"""8! = 40,320 images of one tuple; beyond that one samples."""
+"""The most positions of ``symmetric``: a tuple has 8! = 40,320 images. Larger hyperedges are sampled."""
 
 Permutation = tuple[int, ...]
 
@@ -18,15 +18,18 @@ Permutation = tuple[int, ...]
 class Group:
     """A group of permutations g of k positions, and signs χ(g) = ±1 with χ(h∘g) = χ(h)·χ(g) (a character).
 
-    The image of a tuple x under g is x_g = (x_{g(0)}, …, x_{g(k−1)}), and h∘g is that of x_h under g.
+    The image of a tuple x under g is x_g = (x_{g(0)}, …, x_{g(k−1)}). The image of x_h under g is x_{h∘g}.
 
     Args:
-        permutations: each g as the k positions (g(0), …, g(k − 1)); lists, or an array (|G|, k), will do.
-        signs: 1 or −1 for each of them, in their order; None for 1.
+        permutations: each g as the k positions (g(0), …, g(k − 1)), in tuples, lists, or an array (|G|, k).
+        signs: 1 or −1 for each permutation, in order; None if all are 1.
 
     Shapes: |G| permutations of k positions. A tuple (k,) has |G| images, (|G|, k).
-    Raises: TypeError for what is no table of integers; ValueError for rows that are not permutations of the same
-        positions, or occur twice, or are not closed under composition, and for signs that are not a character.
+    Raises:
+        TypeError: if the permutations are not a table of integers.
+        ValueError: for rows that are not permutations of the same positions, occur twice, or are not closed under
+            composition.
+        ValueError: for signs that are not a character.
 
     Example:
         >>> swap_both_ends = Group([(0, 1, 2, 3), (3, 2, 1, 0)], signs=[1, -1])
@@ -49,7 +52,7 @@ class Group:
 
     @property
     def k(self) -> int:
-        """The positions that are permuted."""
+        """The number of positions that are permuted."""
         return len(self.permutations[0])
 
     def __len__(self) -> int:
@@ -64,7 +67,7 @@ class Group:
 
 
 def reversal(k: int, *, signs: Sequence[int] | None = None) -> Group:
-    """A tuple read from either end: bonds (k = 2), angles (3), proper torsions (4).
+    """Returns the group of a tuple that may be read from either end: bonds (k = 2), angles (3), proper torsions (4).
 
     Shapes: 2 permutations of k positions, the identity first.
     Raises: TypeError or ValueError unless k is an integer >= 2, or for signs that are not a character.
@@ -78,11 +81,12 @@ def reversal(k: int, *, signs: Sequence[int] | None = None) -> Group:
 
 
 def cyclic(k: int, *, signs: Sequence[int] | None = None) -> Group:
-    """A directed ring, begun anywhere.
+    """Returns the group of a directed ring, which may begin anywhere.
+
+    The characters are all 1, or, for even k, 1 and −1 in turn.
 
     Shapes: k permutations of k positions: rotations by 0, 1, …, k − 1.
-    Raises: TypeError or ValueError unless k is an integer >= 2, or for signs that are not a character: these are 1, or,
-        for even k, 1 and −1 in turn.
+    Raises: TypeError or ValueError unless k is an integer >= 2, or for signs that are not a character.
 
     Example:
         >>> cyclic(3)
@@ -93,11 +97,12 @@ def cyclic(k: int, *, signs: Sequence[int] | None = None) -> Group:
 
 
 def dihedral(k: int, *, signs: Sequence[int] | None = None) -> Group:
-    """A ring, begun anywhere and read either way.
+    """Returns the group of a ring, which may begin anywhere and be read either way.
+
+    An example of a character is k times 1 and then k times −1, which distinguishes the ring's two directions.
 
     Shapes: 2k permutations of k positions: rotations by 0, …, k − 1, then the same read backwards.
-    Raises: TypeError or ValueError unless k is an integer >= 3, or for signs that are not a character, such as k times
-        1 and then k times −1, which tells the ring's two directions.
+    Raises: TypeError or ValueError unless k is an integer >= 3, or for signs that are not a character.
 
     Example:
         >>> dihedral(3, signs=[1, 1, 1, -1, -1, -1]).permutations[3:]
@@ -109,9 +114,10 @@ def dihedral(k: int, *, signs: Sequence[int] | None = None) -> Group:
 
 
 def improper(centre: int) -> Group:
-    """The threefold improper torsion: a central atom, which stays, and three that are rotated, of one handedness.
+    """Returns the group of an improper torsion: a central atom is fixed, and three atoms are rotated.
 
-    Its sum of three terms is that of the SMIRNOFF force fields (Mobley et al., 2018). Their tuples have ``centre`` 1.
+    The rotations keep the handedness. The sum of three terms is that of the SMIRNOFF force fields (Mobley et al.,
+    2018), whose tuples have ``centre`` 1.
 
     Shapes: 3 permutations of 4 positions.
     Raises: TypeError or ValueError unless the position of the central atom is an integer from 0 to 3.
@@ -128,11 +134,12 @@ def improper(centre: int) -> Group:
 
 
 def symmetric(k: int, *, signs: Sequence[int] | None = None) -> Group:
-    """A hyperedge without any order: all k! permutations.
+    """Returns the group of a hyperedge without any order: all k! permutations.
+
+    The characters are all 1, or the parities of the permutations.
 
     Shapes: k! permutations of k positions, in the order of ``itertools.permutations``.
-    Raises: TypeError or ValueError unless k is an integer from 1 to 8, or for signs that are not a character: these are
-        1, or the parities of the permutations.
+    Raises: TypeError or ValueError unless k is an integer from 1 to 8, or for signs that are not a character.
 
     Example:
         >>> len(symmetric(3))
@@ -152,12 +159,12 @@ def _rotations(positions: Permutation) -> tuple[Permutation, ...]:
 
 
 def _composed(h: Permutation, g: Permutation) -> Permutation:
-    """h∘g: first g looks where in x_h, then h where in x."""
+    """Returns h∘g: position i of the image under g is position h(g(i)) of the original."""
     return tuple(h[i] for i in g)
 
 
 def _table(permutations: Any) -> tuple[Permutation, ...]:
-    """The rows as tuples of integers, each a permutation of the same positions, none of them twice."""
+    """Returns the rows as tuples of integers, each a permutation of the same positions, without repeats."""
     expected = "Group expects permutations as rows of positions, such as [(0, 1, 2), (2, 1, 0)]"
     rows = permutations.tolist() if hasattr(permutations, "tolist") else permutations
     if not isinstance(rows, Sequence) or not all(isinstance(row, Sequence) for row in rows):
@@ -181,7 +188,7 @@ def _table(permutations: Any) -> tuple[Permutation, ...]:
 
 
 def _generators(table: tuple[Permutation, ...]) -> list[Permutation]:
-    """Some of them whose products are all of them; raise a ValueError if a product is missing."""
+    """Returns some members whose products are all members. Raises: ValueError if a product is missing."""
     known, reached, generators = set(table), {tuple(range(len(table[0])))}, []
     for s in table:
         if s in reached:
@@ -214,7 +221,10 @@ def _signs(signs: Any, num: int) -> tuple[int, ...]:
 
 
 def _check_character(signs: dict[Permutation, int], generators: list[Permutation]) -> None:
-    """Raise a ValueError unless signs multiply as permutations do; by generators alone, of which all are products."""
+    """Raises a ValueError unless signs multiply as permutations do.
+
+    Products with generators suffice, as all permutations are products of these.
+    """
     identity = tuple(range(len(next(iter(signs)))))
     for h in signs:
         for g in generators or [identity]:

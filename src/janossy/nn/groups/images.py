@@ -15,12 +15,12 @@ from janossy.sets import Ragged
 class GroupImages(Orderings):
     """The images x_g of tuples under the members g of a group, each with its sign as weight.
 
-    For ``JanossyPooling`` on "sets" that are tuples, of k elements each: f̄(x) = 1/|G| Σ_g χ(g) f(x_g).
+    It is for ``JanossyPooling`` on "sets" that are tuples of k elements: f̄(x) = 1/|G| Σ_g χ(g) f(x_g).
 
     Shapes: T sets of k elements -> rows (T, |G|, k).
-    Invariance: exact under the members of the group, up to their signs: f̄(x_h) = χ(h) f̄(x); under no others.
+    Invariance: exact under the members of the group, up to their signs: f̄(x_h) = χ(h) f̄(x). None under others.
     Cost: |G| rows per tuple.
-    Raises: TypeError for what is no ``Group``; on enumeration, ValueError for sets that do not have k elements.
+    Raises: TypeError if ``group`` is not a ``Group``; on enumeration, ValueError for sets that do not have k elements.
 
     Example:
         >>> pooling = JanossyPooling(TupleMLP(2, 3, 8), GroupImages(reversal(2)))

@@ -19,20 +19,23 @@ from janossy.sets import Ragged
 class GroupPooling(nn.Module):
     """f̄(x_1 … x_k) = 1/|G| Σ_{g∈G} χ(g) f(x_{g(1)} … x_{g(k)}): Eq. 3 with a group's images in place of all orders.
 
-    What molecular force fields pool by: a torsion means the same read from either end, but is no set of four atoms.
+    Molecular force fields pool in this way: a torsion is the same read from either end, but is not a set of four atoms.
 
     Args:
         f: any module that maps rows (T, k, d) to (T, c).
         group: ``reversal(k)``, ``cyclic(k)``, ``dihedral(k)``, ``improper(centre)``, ``symmetric(k)``, or a table of
             your own, ``Group(permutations, signs=signs)``.
-        evaluate: HOW, as for ``JanossyPooling``.
-        memory_budget: in bytes; rows that need more are computed in chunks, and once more in backward.
+        evaluate: the evaluator, as for ``JanossyPooling``.
+        memory_budget: the bytes that may be held at once. Rows that need more are computed in chunks, and again in
+            backward.
 
     Shapes: values (N, d), tuples (T, k) of positions in them -> (T, c); T may be 0.
     Invariance: exact: a tuple's image under h has χ(h) times the tuple's result. Equal values make no difference.
-    Cost: f on |G|·T rows; a ``TupleMLP``'s first layer, and a recurrence's input, is projected once for each of the N.
-    Raises: TypeError or ValueError for arguments of another type or range, tuples that are not (T, k), lie outside of
-        the values or hold one element twice, or an f that does not fit the values.
+    Cost: f on |G|·T rows. A ``TupleMLP`` and a recurrence project each of the N values once.
+    Raises:
+        TypeError: for arguments of another type.
+        ValueError: for arguments of another range, or an f that does not fit the values.
+        ValueError: for tuples that are not (T, k), lie outside the values, or hold one element twice.
 
     Example:
         >>> torsions = GroupPooling(TupleMLP(4, in_features=3, hidden_features=8), reversal(4))
@@ -49,7 +52,7 @@ class GroupPooling(nn.Module):
         self.group = group
 
     def forward(self, values: Tensor, tuples: Tensor) -> Tensor:
-        """The result of each tuple, (T, c)."""
+        """Returns the result of each tuple, (T, c)."""
         if not isinstance(values, Tensor) or values.dim() == 0 or values.is_meta:
             got = f"{tuple(values.shape)} on {values.device}" if isinstance(values, Tensor) else type(values).__name__
             raise TypeError(
@@ -59,13 +62,13 @@ class GroupPooling(nn.Module):
         return self._of_tuples(values, self._checked(tuples, values))
 
     def of_sets(self, sets: Ragged, tuples: Tensor, reduce: str = "sum") -> Tensor:
-        """The sum of each set's tuples, as of a molecule's torsions, or their mean ("mean"); 0 where a set has none.
+        """Returns the sum of the results of each set's tuples, or their mean ("mean"); 0 for a set without tuples.
 
-        Tuples are positions in ``sets.values``, those of all sets: what torch_geometric's batches count by too. Signs
-        show in the result: a tuple read the other way then counts otherwise.
+        An example is the sum over a molecule's torsions. Tuples hold positions in ``sets.values`` of the whole batch,
+        as in torch_geometric's batches. With signs, the direction in which a tuple is given changes the sum.
 
         Shapes: sets.values (N, d) of B sets, tuples (T, k) -> (B, c).
-        Raises: also ValueError for tuples of elements of more than one set.
+        Raises: as a call, and ValueError for a tuple with elements of more than one set.
         """
         if reduce not in ("sum", "mean"):
             raise ValueError(f"GroupPooling expects reduce as 'sum' or 'mean'; got {reduce!r}.")
@@ -87,7 +90,7 @@ class GroupPooling(nn.Module):
 
     def _of_tuples(self, values: Tensor, tuples: Tensor) -> Tensor:
         num, k = tuples.shape
-        if num == 0:  # f of a zero vector tells the width, and that backward has nothing to add to its weights
+        if num == 0:  # f of a zero vector shows the width, and lets backward reach f's weights with zeros
             with errors_explained("f", self.pooling.f, values):
                 return apply(self.pooling.f, values.new_zeros(1, k, *values.shape[1:]))[:0]
         offsets = torch.arange(num + 1, device=values.device) * k
@@ -95,7 +98,7 @@ class GroupPooling(nn.Module):
         return cast(Tensor, self.pooling(Lookup(values, places), keys=places))
 
     def _checked(self, tuples: Any, values: Tensor) -> Tensor:
-        """The tuples, int64, on the values' device."""
+        """Returns the tuples as int64 on the values' device."""
         k = self.group.k
         expected = f"tuples (T, {k}) of positions in the values, one for each position of the group"
         if not isinstance(tuples, Tensor):
@@ -130,7 +133,7 @@ class GroupPooling(nn.Module):
 
 
 def _refuse_some(wrong: Tensor, tuples: Tensor, expected: str, fault: str) -> None:
-    """Raise a ValueError that names the first of the tuples that are wrong, if any is."""
+    """Raises a ValueError that names the first wrong tuple, if there is one."""
     if wrong.any():
         first = int(wrong.nonzero()[0])
         others = int(wrong.sum()) - 1

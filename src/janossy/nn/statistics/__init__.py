@@ -1,4 +1,4 @@
-"""Fixed statistics of sets, exactly invariant, in blocks that stand beside each other; and functions of them."""
+"""Fixed statistics of sets, exactly invariant, in blocks side by side; and functions of them."""
 
 from janossy.nn.statistics.cells import CellCounts
 from janossy.nn.statistics.code_values import CodeValues

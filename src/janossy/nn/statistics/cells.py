@@ -1,4 +1,4 @@
-"""Bags: how often each category, each bin of a number, or each combination of them stands in a set."""
+"""Bags: the frequency of each category, each bin of a number, or each combination of them in a set."""
 
 from collections.abc import Sequence
 from math import prod
@@ -12,28 +12,28 @@ from janossy.nn.statistics.sorted_sets import MULTIPLIER, SortedSets
 SCHEMES = ("count", "fraction", "amount", "tf-idf")
 
 MAX_COMBINATIONS = 2**62
-"""The most combinations of the values of several columns: each is one int64."""
+"""The most combinations of the values of several columns, as each is numbered by an int64."""
 
 
 class CellCounts(nn.Module):
     """Bag of cells: a cell is a value of a column, or a combination of values of several columns.
 
     Columns are those of encoded elements: first codes, then numbers, which are cut into bins. Cells that are not kept
-    share ``num_hashed`` buckets, chosen by a hash; without buckets they are left out. Cells of code 0 are left out too:
-    training lacks their category, so that no bucket's weight was learnt for it.
+    share ``num_hashed`` buckets, chosen by a hash. Without buckets they are left out. Cells of code 0 are left out too:
+    their category is not in training, so no bucket has a learned weight for it.
 
     Args:
-        columns: which columns make a cell.
-        sizes: how many values each of them has: its codes, or its bins.
-        num_codes: how many of the encoded columns are codes.
-        num_cells: how many cells are kept.
-        num_hashed: buckets for all other cells.
-        scheme: "count"; "fraction", of the set's elements; "amount", the sum of a column of amounts; "tf-idf", counts
-            times the logarithm of their inverse frequency, divided by their norm.
+        columns: the columns that make a cell.
+        sizes: the number of values of each of these columns: its codes, or its bins.
+        num_codes: the number of encoded columns that are codes.
+        num_cells: the number of cells that are kept.
+        num_hashed: the number of buckets for all other cells.
+        scheme: "count", "fraction" (the share of the set's elements), "amount" (the sum of a column of amounts) or
+            "tf-idf". The last is counts times the logarithm of their inverse frequency, divided by their norm.
         amount: the column of numbers that "amount" adds up, counted from the first number.
 
-    Buffers: ``cells`` (num_cells,) int64, ascending: the numbers of the cells that are kept; ``edges``: the inner
-        edges of the bins of all numbers; ``idf``: the factors of "tf-idf".
+    Buffers: ``cells`` (num_cells,) int64, the numbers of the kept cells, ascending. ``edges``, the inner edges of the
+        bins of all numbers. ``idf``, the factors of "tf-idf".
 
     Shapes: B sets -> (B, num_cells + num_hashed).
     """
@@ -111,7 +111,7 @@ class CellCounts(nn.Module):
         return sets.numbers[:, self.amount]
 
     def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
-        """Raises a ValueError for columns that there are not, or codes beyond their sizes."""
+        """Raises a ValueError for columns that do not exist, or codes beyond their sizes."""
         num_codes = len(vocabularies)
         fits = num_codes == self.num_codes and max(self.columns) < num_codes + num_numbers
         fits = fits and all(
@@ -134,7 +134,7 @@ class CellCounts(nn.Module):
                 raise ValueError("CellCounts expects edges of bins in ascending order; got others.")
 
     def names(self, columns: ColumnNames) -> list[str]:
-        """Returns what the features are called."""
+        """Returns the names of the features."""
         strides = [prod(self.sizes[i + 1 :]) for i in range(len(self.sizes))]
         kept = [
             " & ".join(
@@ -149,7 +149,7 @@ class CellCounts(nn.Module):
         return [f"{self.scheme}{by} of {name}" for name in kept]
 
     def _name(self, columns: ColumnNames, i: int, value: int) -> str:
-        """Returns what a value of the i-th column is called."""
+        """Returns the name of a value of the i-th column."""
         column = self.columns[i]
         if column < self.num_codes:
             return columns.label(column, value)
@@ -159,7 +159,7 @@ class CellCounts(nn.Module):
         return f"{columns.elements[column]} from {ends[value]} to {ends[value + 1]}"
 
     def _edges_at(self, i: int) -> tuple[int, int]:
-        """Returns where the edges of the i-th column begin, and how many they are."""
+        """Returns the place of the i-th column's first edge, and its number of edges."""
         numbers = [
             size - 1 if column >= self.num_codes else 0 for column, size in zip(self.columns, self.sizes, strict=True)
         ]

@@ -15,9 +15,9 @@ class CodeValues(nn.Module):
     Buffers: ``values`` (num_values, width) float32.
 
     Args:
-        column: which of the columns of codes.
-        num_values: how many codes the column has.
-        width: how many values each code has, such as one per class.
+        column: the number of the column of codes.
+        num_values: the number of codes of the column.
+        width: the number of values per code, such as one per class.
 
     Shapes: B sets -> (B, 3 · width); 0 for empty sets.
     """
@@ -31,7 +31,7 @@ class CodeValues(nn.Module):
         self.register_buffer("values", torch.zeros(num_values, width, dtype=torch.float32))
 
     def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
-        """Raises a ValueError unless the column has as many codes."""
+        """Raises a ValueError unless the column has ``num_values`` codes."""
         if not 0 <= self.column < len(vocabularies) or vocabularies[self.column] != self.num_values:
             raise ValueError(
                 f"CodeValues of column {self.column} expects {self.num_values} codes; got {list(vocabularies)}."
@@ -42,6 +42,6 @@ class CodeValues(nn.Module):
         return torch.cat([sets.means(values), sets.reduced(values, "min"), sets.reduced(values, "max")], dim=1)
 
     def names(self, columns: ColumnNames) -> list[str]:
-        """Returns what the features are called."""
+        """Returns the names of the features."""
         kinds = ("mean", "min", "max")
         return [f"{kind} target {i} of {columns.elements[self.column]}" for kind in kinds for i in range(self.width)]

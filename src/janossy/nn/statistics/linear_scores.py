@@ -1,4 +1,4 @@
-"""LinearScores: a linear function of vectors, the same for a row in every batch."""
+"""LinearScores: a linear function of vectors, with the same bits for a row in every batch."""
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,7 @@ AT_ONCE = 2**17
 
 
 class LinearScores(nn.Module):
-    """x ↦ W·x + b in float64, each row added up by itself, so that no batch changes it.
+    """x ↦ W·x + b in float64, each row added up separately, so that the batch does not change it.
 
     Buffers: ``weight`` (out_features, in_features), ``bias`` (out_features,), float64.
 

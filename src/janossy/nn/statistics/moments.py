@@ -1,4 +1,4 @@
-"""Statistics of columns of numbers: moments and quantiles, and the other columns where one is extreme."""
+"""Statistics of columns of numbers: moments, quantiles, and the values at the extremes of other columns."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ class NumberStatistics(nn.Module):
         self.out_features = num_numbers * (len(MOMENTS) + len(self.quantiles))
 
     def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
-        """Raises a ValueError unless there are as many columns of numbers."""
+        """Raises a ValueError unless there are ``num_numbers`` columns of numbers."""
         if num_numbers != self.num_numbers:
             raise ValueError(f"NumberStatistics expects {self.num_numbers} columns of numbers; got {num_numbers}.")
 
@@ -59,7 +59,7 @@ class NumberStatistics(nn.Module):
         return found
 
     def names(self, columns: ColumnNames) -> list[str]:
-        """Returns what the features are called."""
+        """Returns the names of the features."""
         kinds = [*MOMENTS, *(f"quantile {level:g}" for level in self.quantiles)]
         return [f"{kind} of {column}" for kind in kinds for column in columns.numbers]
 
@@ -67,7 +67,7 @@ class NumberStatistics(nn.Module):
 class OthersAtExtremes(nn.Module):
     """Each column of numbers at the elements where another column is least, and where it is largest.
 
-    Where several elements are extreme alike, their mean.
+    If several elements tie as extreme, it is their mean.
 
     Shapes: B sets -> (B, 2 · num_numbers · (num_numbers - 1)); 0 for empty sets.
     """
@@ -78,7 +78,7 @@ class OthersAtExtremes(nn.Module):
         self.out_features = 2 * num_numbers * (num_numbers - 1)
 
     def check_columns(self, vocabularies: Sequence[int], num_numbers: int) -> None:
-        """Raises a ValueError unless there are as many columns of numbers."""
+        """Raises a ValueError unless there are ``num_numbers`` columns of numbers."""
         if num_numbers != self.num_numbers:
             raise ValueError(f"OthersAtExtremes expects {self.num_numbers} columns of numbers; got {num_numbers}.")
 
@@ -93,7 +93,7 @@ class OthersAtExtremes(nn.Module):
         return torch.cat(found, dim=1)
 
     def names(self, columns: ColumnNames) -> list[str]:
-        """Returns what the features are called."""
+        """Returns the names of the features."""
         return [
             f"{other} where {column} is {kind}"
             for kind in ("least", "largest")

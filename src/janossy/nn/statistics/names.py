@@ -1,4 +1,4 @@
-"""Names of encoded columns and of their codes, by which statistics are called."""
+"""Names of encoded columns and of their codes, from which the names of statistics are made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 class ColumnNames:
     """Names of the encoded columns of elements and of sets: codes first, then numbers.
 
-    ``labels`` and ``context_labels``: by the number of a column of codes, what codes are called; else their numbers.
+    ``labels`` and ``context_labels`` hold the names of codes per column of codes. Without them, codes are numbers.
     """
 
     elements: Sequence[str]
@@ -23,11 +23,11 @@ class ColumnNames:
         return list(self.elements[self.num_codes :])
 
     def label(self, column: int, code: int) -> str:
-        """Returns a code of the elements, with its column."""
+        """Returns the name of an element's code, with its column."""
         labels = self.labels.get(column)
         return f"{self.elements[column]}={labels[code] if labels else code}"
 
     def context_label(self, column: int, code: int) -> str:
-        """Returns a code of the sets, with its column."""
+        """Returns the name of a set's code, with its column."""
         labels = self.context_labels.get(column)
         return f"{self.context[column]}={labels[code] if labels else code}"

@@ -8,15 +8,15 @@ from janossy.sets import Ragged
 
 
 class StatisticsNetwork(nn.Module):
-    """y(x) = scores(statistics(x)): nothing is learnt by gradients, and nothing is drawn.
+    """y(x) = scores(statistics(x)), without gradients and without randomness.
 
     Args:
         statistics: a ``PooledStatistics``.
         scores: maps its vectors (B, c) to outputs (B, out), such as ``TreeEnsemble`` or ``LinearScores``.
 
     Shapes: sets.values (N, columns), context (B, e) or None -> (B, out).
-    Invariance: exact, to the last bit; the batch does not matter either.
-    Raises: ValueError for scores of vectors of another width.
+    Invariance: exact, to the last bit. The result does not depend on the batch either.
+    Raises: ValueError if ``scores`` takes vectors of another width.
     """
 
     def __init__(self, statistics: PooledStatistics, scores: nn.Module) -> None:

@@ -1,4 +1,4 @@
-"""Pairs of cells that stand in a set together."""
+"""Pairs of cells that are in a set together."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from janossy.nn.statistics.sorted_sets import SortedSets
 
 
 class CellPairs(nn.Module):
-    """1 for each pair of cells that both stand in a set, or, for a cell and itself, at least twice; else 0.
+    """1 for each pair of cells that are both in a set, else 0. A cell paired with itself must be there twice.
 
-    Buffers: ``pairs`` (num_pairs, 2) int64: places of the two among the cells of ``bag``.
+    Buffers: ``pairs`` (num_pairs, 2) int64, the places of both cells among the cells of ``bag``.
 
     Args:
         bag: a ``CellCounts`` of scheme "count".
@@ -47,6 +47,6 @@ class CellPairs(nn.Module):
             raise ValueError(f"CellPairs expects pairs of {self.bag.out_features} cells; got others.")
 
     def names(self, columns: ColumnNames) -> list[str]:
-        """Returns what the features are called."""
+        """Returns the names of the features."""
         cells = [name.removeprefix("count of ") for name in self.bag.names(columns)]
         return [f"{cells[i]} with {cells[j]}" for i, j in self.pairs.tolist()]

@@ -1,4 +1,4 @@
-"""PooledStatistics: each set as one vector of fixed statistics, which nothing but the set decides."""
+"""PooledStatistics: each set as one vector of fixed statistics that depend on the set alone."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -11,13 +11,13 @@ from janossy.nn.statistics.sorted_sets import SortedSets
 from janossy.sets import Ragged
 
 MAX_AT_ONCE = 2**22
-"""Numbers of elements, or of statistics, that are computed together."""
+"""The most numbers of elements, or of statistics, that are computed together."""
 
 MAX_FEATURES = 2**18
 """The most features of a vector of statistics."""
 
 ROUNDING = 1e-6
-"""A number that is no larger than this part of its column's offset is 0 but for rounding."""
+"""The part of its column's offset below which a number counts as 0, as it differs from 0 by rounding."""
 
 
 class SetSize(nn.Module):
@@ -36,17 +36,17 @@ class SetSize(nn.Module):
         return torch.stack([sizes, sizes.log1p()], dim=1)
 
     def names(self, columns: ColumnNames) -> list[str]:
-        """Returns what the features are called."""
+        """Returns the names of the features."""
         return ["size", "log size"]
 
 
 class ContextColumns(nn.Module):
-    """The sets' own columns: codes as one indicator per code up to a number of codes, else as they are; and numbers.
+    """The sets' own columns: codes as one indicator per code, or as they are if there are many; and numbers.
 
     Args:
-        vocabularies: how many codes each categorical column has.
-        num_numbers: how many columns of numbers follow.
-        max_indicators: a column of more codes is one feature, the code.
+        vocabularies: the number of codes of each categorical column.
+        num_numbers: the number of columns of numbers.
+        max_indicators: the most codes of a column that become indicators. With more, the code is one feature.
 
     Shapes: B sets with context (B, columns) -> (B, out_features).
     """
@@ -73,7 +73,7 @@ class ContextColumns(nn.Module):
         return torch.cat(parts, dim=1)
 
     def names(self, columns: ColumnNames) -> list[str]:
-        """Returns what the features are called."""
+        """Returns the names of the features."""
         found = list(columns.context[len(self.vocabularies) :])
         for column, (size, width) in enumerate(zip(self.vocabularies, self.widths, strict=True)):
             each = [columns.context_label(column, code) for code in range(size)]
@@ -84,18 +84,18 @@ class ContextColumns(nn.Module):
 class PooledStatistics(nn.Module):
     """A vector of statistics of each set: those of its blocks, one after the other.
 
-    Elements are encoded: codes first, then standardised numbers, to which ``offsets`` are added, so that numbers that
-    were 0 are 0 again and amounts can be added up.
+    Elements are encoded: codes first, then standardised numbers. ``offsets`` are added to the numbers, so that 0 before
+    standardisation is 0 again and amounts can be added up.
 
     Args:
         blocks: modules that map ``SortedSets`` to (B, their out_features).
-        vocabularies: how many codes each categorical column of the elements has.
-        num_numbers: how many columns of numbers follow.
+        vocabularies: the number of codes of each categorical column of the elements.
+        num_numbers: the number of columns of numbers.
 
     Buffers: ``offsets`` (num_numbers,) float64.
 
     Shapes: sets.values (N, columns), context (B, e) or None -> (B, out_features) float32.
-    Invariance: exact, to the last bit; the batch does not matter either.
+    Invariance: exact, to the last bit. The result does not depend on the batch either.
     Raises: ValueError for blocks of other columns.
 
     Example:
@@ -119,7 +119,7 @@ class PooledStatistics(nn.Module):
         self.register_buffer("offsets", torch.zeros(num_numbers, dtype=torch.float64))
 
     def sorted(self, sets: Ragged, context: Tensor | None = None) -> SortedSets:
-        """Returns the sets in the order in which blocks read them, numbers with their offsets.
+        """Returns the sets in the order in which blocks read them, with offsets added to the numbers.
 
         Raises: ValueError for elements of another number of columns.
         """
@@ -142,16 +142,16 @@ class PooledStatistics(nn.Module):
         return torch.cat(found)
 
     def names(self, columns: ColumnNames) -> list[str]:
-        """Returns what the features are called."""
+        """Returns the names of the features."""
         return [name for block in self.blocks for name in block.names(columns)]  # type: ignore[operator]
 
     def config(self) -> dict[str, Any]:
-        """Returns the arguments that build it again."""
+        """Returns the arguments of the constructor."""
         return {"blocks": list(self.blocks), "vocabularies": self.vocabularies, "num_numbers": self.num_numbers}
 
 
 def pieces(sets: Ragged, width: int) -> list[slice]:
-    """Returns stretches of sets that are computed together: at most ``MAX_AT_ONCE`` numbers, or one set."""
+    """Returns slices of sets that are computed together: at most ``MAX_AT_ONCE`` numbers, or one set."""
     max_elements = max(1, MAX_AT_ONCE // max(1, sets.values.shape[-1]))
     max_sets = max(1, MAX_AT_ONCE // max(1, width))
     found, begin, num = [], 0, 0

@@ -8,15 +8,15 @@ from torch import Tensor
 from janossy.sets import Ragged
 
 MULTIPLIER = -7046029254386353131
-"""An odd 64-bit integer, 2^64 divided by the golden ratio: products with it spread over all bits."""
+"""An odd 64-bit integer, 2^64 divided by the golden ratio, whose products spread over all bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class SortedSets:
     """The elements of B sets, those of each set ordered by a hash of their columns.
 
-    Elements of one hash are alike, but for collisions of 64 bits. A sum in this order is therefore the same, to the
-    last bit, for every order in which the elements came, and for every batch that the set is in.
+    Elements with one hash are equal, except for collisions of 64 bits. So a sum in this order has the same bits for
+    every order of the input, and in every batch.
 
     Shapes: codes (N, k) int64, numbers (N, m) float64, sizes and starts (B,), owners (N,), context (B, e) or None.
     """
@@ -28,7 +28,7 @@ class SortedSets:
 
     @classmethod
     def of(cls, sets: Ragged, num_codes: int, context: Tensor | None = None) -> "SortedSets":
-        """Sorts encoded sets, of which the first ``num_codes`` columns are codes."""
+        """Sorts encoded sets, whose first ``num_codes`` columns are codes."""
         values = sets.values + 0.0  # -0.0 is 0.0
         sizes = sets.offsets.diff()
         owners = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)

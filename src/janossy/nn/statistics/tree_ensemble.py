@@ -1,4 +1,4 @@
-"""TreeEnsemble: sums of decision trees, of which the nodes are buffers."""
+"""TreeEnsemble: a sum of decision trees whose nodes are buffers."""
 
 import torch
 from torch import Tensor, nn
@@ -9,21 +9,20 @@ LINKS = ("identity", "log")
 
 
 class TreeEnsemble(nn.Module):
-    """A sum of decision trees on vectors: sums of leaves' values, and ``base``.
+    """A sum of decision trees on vectors: the sum of the leaves' values and ``base``.
 
-    A node is a number: of an inner node, or ~i of leaf i. Inner nodes send x to the left child where x[feature] <=
-    threshold, else to the right one.
+    A node is the number of an inner node, or ~i for leaf i. Inner nodes send x to the left child if
+    x[feature] <= threshold, else to the right child.
 
     Args:
-        in_features, out_features: the widths.
-        num_trees, num_nodes, num_leaves: of all trees together; nodes are inner ones.
-        one_output: each tree adds one number to one output, ``outputs``; else each leaf has a value per output.
-        link: "log", if the sums are probabilities: outputs are the logarithms of them, shrunk by ``1 / (num_trees +
-            1)`` towards the uniform distribution. Else "identity".
+        in_features, out_features: the widths of vectors and outputs.
+        num_trees, num_nodes, num_leaves: the numbers of trees, inner nodes and leaves, over all trees.
+        one_output: True if each tree adds one number to one output, ``outputs``; else each leaf has a value per output.
+        link: "log" if the sums are probabilities, else "identity". With "log" the outputs are their logarithms, shrunk
+            by ``1 / (num_trees + 1)`` towards the uniform distribution.
 
     Buffers: ``roots`` (T,), ``below`` (num_nodes, 2), ``feature`` and ``threshold`` (num_nodes,), ``values``
         (num_leaves, 1 or out_features), ``outputs`` (T,), ``base`` (out_features,).
-
     Shapes: (B, in_features) float32 -> (B, out_features) float64.
     Invariance: a row's result depends on that row alone, to the last bit.
     """
@@ -71,7 +70,7 @@ class TreeEnsemble(nn.Module):
         values = self.values.double()
         for begin in range(0, self.num_trees, TREES_AT_ONCE):
             leaves = self._leaves(x, self.roots[begin : begin + TREES_AT_ONCE].long())
-            for t, leaf in enumerate(leaves.unbind(1), begin):  # one by one, in an order that no batch changes
+            for t, leaf in enumerate(leaves.unbind(1), begin):  # one by one, in an order that the batch does not change
                 if self.one_output:
                     found[:, self.outputs[t]] += values[leaf, 0]
                 else:
@@ -92,11 +91,11 @@ class TreeEnsemble(nn.Module):
         return ~node
 
     def check_buffers(self) -> None:
-        """Raises a ValueError for cycles, places outside of the buffers, and thresholds that are NaN."""
+        """Raises a ValueError for cycles, places outside the buffers, and thresholds that are NaN."""
         own = torch.arange(self.num_nodes)[:, None]
         inner = self.below >= 0
         fits = (
-            bool(((self.below > own) | ~inner).all())  # children stand behind their parents: no path is endless
+            bool(((self.below > own) | ~inner).all())  # children come behind their parents: no path is endless
             and all(
                 bool(((places < self.num_nodes) & (~places < self.num_leaves)).all())
                 for places in (self.below, self.roots)
