@@ -26,7 +26,7 @@ CPU_SECONDS = 90
 IS_FUNCTION = 0x1
 """The flag of the code of functions, which modules and classes lack (``inspect.CO_OPTIMIZED``)."""
 
-OPTIONS = ("-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=60")
+OPTIONS = ("-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=300")
 
 Tell = Callable[[Any], None]
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from janossy import Canonical, JanossyNetwork, JanossyPooling, Ragged, TupleMLP, Tuples
-from janossy.files.atomic import Taken, claimed
+from janossy.files.atomic import ClaimedByAnother, claimed
 from janossy.nn import PooledNorm
 from janossy.saving import SavedModelError, describe, load, register, save, weights, write_model
 from janossy.saving.parts import KINDS, NAMES
@@ -169,7 +169,7 @@ def test_a_place_is_one_writers(tmp_path):
     path = tmp_path / "model"
     with claimed(path) as part:
         part.mkdir()
-        with pytest.raises(Taken, match="another process is writing to model"), claimed(path):
+        with pytest.raises(ClaimedByAnother, match="another process is writing to model"), claimed(path):
             pass
         assert part.is_dir()
     assert not list(tmp_path.iterdir())

@@ -72,7 +72,7 @@ class Trained:
 
 
 @dataclass
-class State:
+class TrainingState:
     """The state of training beside weights. It determines how training continues."""
 
     step: int = 0
@@ -165,7 +165,7 @@ class Training:
         self.device = validation.sets.device
         self.optimizer = AdamW(network.parameters(), plan.weight_decay)
         self.best: dict[str, Any] = {}
-        self.state = State(steps=plan.epochs * source.steps_per_epoch)
+        self.state = TrainingState(steps=plan.epochs * source.steps_per_epoch)
         self.interrupted = False
         self._restore()
 
@@ -305,6 +305,6 @@ class Training:
         saved = None if self.checkpoint is None else self.checkpoint.read(self.stage)
         if saved is None:
             return
-        self.best, self.state = saved["best"], State(**saved["state"])
+        self.best, self.state = saved["best"], TrainingState(**saved["state"])
         self.network.load_state_dict(saved["network"])
         self.optimizer.load_state_dict(saved["optimizer"])

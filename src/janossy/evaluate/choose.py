@@ -70,7 +70,7 @@ PARTS = ("name", "why_not_applicable", "cost")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Considered:
     """An evaluator, and either its cost or the reason why it does not apply."""
 
     evaluator: Evaluator
@@ -95,13 +95,13 @@ def cheapest(problem: Problem) -> Evaluator:
     return applicable[seconds.index(min(seconds))]
 
 
-def candidates(problem: Problem) -> list[Candidate]:
+def candidates(problem: Problem) -> list[Considered]:
     """Returns every evaluator: first those that apply, in order of speed."""
     listed = []
     for evaluator in EVALUATORS:
         reason = evaluator.why_not_applicable(problem)
         cost = evaluator.cost(problem) if reason is None else None
-        listed.append(Candidate(evaluator, cost, reason))
+        listed.append(Considered(evaluator, cost, reason))
     return sorted(listed, key=lambda c: c.cost.seconds if c.cost else float("inf"))
 
 

@@ -15,7 +15,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-class Taken(OSError):
+class ClaimedByAnother(OSError):
     """An error: another process is writing to the same place."""
 
 
@@ -39,7 +39,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[Path]:
     Args:
         wait: True to wait for another process that holds the lock, instead of raising.
 
-    Raises: Taken if another process holds the lock.
+    Raises: ClaimedByAnother if another process holds the lock.
     """
     lock = path.with_name(f".{path.name}.lock")
     number = _locked(lock, wait)
@@ -107,7 +107,7 @@ def _locked(lock: Path, wait: bool) -> int | None:
                 return number  # else the owner of this file removed it meanwhile
         except BlockingIOError:
             os.close(number)
-            raise Taken(f"another process is writing to {lock.name[1:-5]} in {lock.parent} now.") from None
+            raise ClaimedByAnother(f"another process is writing to {lock.name[1:-5]} in {lock.parent} now.") from None
         except OSError:  # a file system without locks
             os.close(number)
             lock.unlink(missing_ok=True)

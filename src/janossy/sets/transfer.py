@@ -48,10 +48,10 @@ def _sent(build: Callable[..., np.ndarray], *arguments: Any) -> dict[torch.devic
     return {}
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def constant_when_compiled(function: Function) -> Function:
+def constant_when_compiled(function: F) -> F:
     """Marks the function's result as a constant for torch.compile.
 
     ``torch.compiler.assume_constant_result`` does the same (tests/test_compile.py compares them), but imports all of

@@ -32,7 +32,7 @@ from janossy.cli.workflow.wording import in_options
 from janossy.estimators import NothingTrained, SetClassifier, SetRegressor, save
 from janossy.estimators.interrupts import Interrupts
 from janossy.estimators.processes import Processes
-from janossy.files.atomic import Taken, beside, claimed, write_whole
+from janossy.files.atomic import ClaimedByAnother, beside, claimed, write_whole
 from janossy.saving.reading import digest, version_of
 
 FOLDS = 5
@@ -175,7 +175,7 @@ def _place(out: Path, writes: bool) -> Iterator[Path]:
             if writes:
                 part.mkdir()
             yield part
-    except Taken:
+    except ClaimedByAnother:
         raise BadArgument(f"another janossy fit is writing to {out} now. Give another --out, or wait for it.") from None
 
 

@@ -21,10 +21,10 @@ GROUP_CELLS, WASTE = 2**14, 0.15
 PLACE_CELLS = 32
 """The number of pairs that take as long as the work on one place."""
 
-Shape = tuple[int, int, bool]
+PaddedShape = tuple[int, int, bool]
 """The shape of a group: its number of sets, the places per set, and True if any place is padding."""
 
-Build = Callable[[tuple[int, ...]], np.ndarray]
+BuildArray = Callable[[tuple[int, ...]], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Padding:
         return cls(sets.sizes, sets.device)
 
     @property
-    def groups(self) -> tuple[Shape, ...]:
+    def groups(self) -> tuple[PaddedShape, ...]:
         return _groups(self.sizes)
 
     def pad(self, values: Tensor) -> list[Tensor]:
@@ -90,7 +90,7 @@ class Padding:
     def _counts(self) -> list[int]:
         return [num_sets * n for num_sets, n, _ in self.groups]
 
-    def _array(self, build: Build) -> Tensor:
+    def _array(self, build: BuildArray) -> Tensor:
         return kept(sum(self._counts()), build, self.sizes, device=self.device)
 
 
@@ -101,7 +101,7 @@ def _is_even(sizes: tuple[int, ...]) -> bool:
 
 
 @constant_when_compiled
-def _groups(sizes: tuple[int, ...]) -> tuple[Shape, ...]:
+def _groups(sizes: tuple[int, ...]) -> tuple[PaddedShape, ...]:
     """Returns the groups' shapes; if there are no elements, one group of no sets."""
     return tuple((len(group), n, min(sizes[b] for b in group) < n) for n, group in _members(sizes)) or ((0, 0, False),)
 
