@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults import FAULTS
+from tests.mutations import find_in_forks
 from tests.thinning import covering
+from tests.warm import forked
 
 ROOT = Path(__file__).parent.parent
 
@@ -72,6 +74,14 @@ def test_a_fault_fits_its_file_once(fault):
 
 def test_there_are_faults_enough():
     assert len({fault.what for fault in FAULTS}) == len(FAULTS) >= 30
+
+
+def test_a_fork_finds_a_planted_fault():
+    """In a fork of its own, for pytest within pytest."""
+    (number,) = (i for i, fault in enumerate(FAULTS) if fault.what == "a table that is not closed is taken for a group")
+    told, status = forked(lambda tell: find_in_forks([number], {}, lambda i, outcome: tell([i, outcome.covering])))
+    assert status == 0 and len(told) == 1 and told[0][0] == number
+    assert told[0][1].partition("::")[0] in FAULTS[number].tests
 
 
 PRIVATE = re.compile(

@@ -315,6 +315,8 @@ def test_the_plot(tmp_path, monkeypatch):
     result = sensitivity(network(), distinct_sets((4,) * 10), num_swaps=3)
     figure = result.plot(tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    left, right = figure.axes
+    assert left.get_xlim()[0] == right.get_xlim()[0] == right.get_ylim()[0] == 0
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in figure.axes)
     assert "10 sets, 20 permutations each" in str(result)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
