@@ -26,7 +26,7 @@ from janossy import (
     Tuples,
 )
 from janossy.evaluate import Problem, candidates
-from janossy.evaluate.choose import Candidate
+from janossy.evaluate.choose import Considered
 from janossy.orderings import Orderings
 
 MAX_ACTIVATIONS = 3e8
@@ -73,7 +73,7 @@ class Case(NamedTuple):
     orderings: Orderings
     x: Tensor
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[Considered]:
         """Returns the evaluators that apply, but for those that would take minutes."""
         num_sets, n = self.x.shape[:2]
         found = candidates(Problem(self.f, self.orderings, Ragged.from_padded(self.x)))

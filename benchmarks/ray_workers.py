@@ -25,7 +25,7 @@ from pyarrow import parquet
 
 from janossy.batch import SetPredictor, workers, workers_on_ray
 from janossy.cli.workflow.grouping import group
-from janossy.cli.workflow.predicting_parts import Part, parts
+from janossy.cli.workflow.predicting_parts import FilePart, parts
 from janossy.estimators import SetRegressor, save
 from janossy.tables import SetStream
 from janossy.tables.files import open_files
@@ -102,7 +102,7 @@ class InTurn:
     """A job in its turn: a part of a round, or the waiting for that round, in which the first loads the model."""
 
     number: int
-    of: Part
+    of: FilePart
     go: Path | None
     turn: int
 

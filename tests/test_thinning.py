@@ -4,6 +4,8 @@ No test takes a private name of what it tests.
 """
 
 import re
+import subprocess
+import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -12,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults import FAULTS
-from tests.mutations import find_in_forks
 from tests.thinning import covering
-from tests.warm import forked
 
 ROOT = Path(__file__).parent.parent
 
@@ -76,12 +76,15 @@ def test_there_are_faults_enough():
     assert len({fault.what for fault in FAULTS}) == len(FAULTS) >= 30
 
 
+@pytest.mark.only_all
 def test_a_fork_finds_a_planted_fault():
-    """In a fork of its own, for pytest within pytest."""
+    """In a process of its own, which collects tests."""
     (number,) = (i for i, fault in enumerate(FAULTS) if fault.what == "a table that is not closed is taken for a group")
-    told, status = forked(lambda tell: find_in_forks([number], {}, lambda i, outcome: tell([i, outcome.covering])))
-    assert status == 0 and len(told) == 1 and told[0][0] == number
-    assert told[0][1].partition("::")[0] in FAULTS[number].tests
+    command = [sys.executable, "-m", "tests.mutations", "--forks", "--only", str(number)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    found, rest = done.stdout.strip().split("\n")[-2:]
+    assert found.startswith(f"{number} make test: {FAULTS[number].what}: {FAULTS[number].tests[0]}::"), done.stderr
+    assert rest == "not found in forks: none"
 
 
 PRIVATE = re.compile(
