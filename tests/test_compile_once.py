@@ -42,7 +42,7 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     "`Canonical`, `GRU`": lambda: JanossyPooling(GRU(D, 3), Canonical()),
     "`Sampled`, any module": lambda: JanossyPooling(SumOfSquares(), Sampled(2)),
     "`JanossyEquivariant`": lambda: JanossyEquivariant(GRU(D, 3, per_position=True), AsGiven()),
-    "`JanossyNetwork` of the second kind": lambda: JanossyNetwork(
+    "`JanossyNetwork` over `Tuples(2)`": lambda: JanossyNetwork(
         nn.Linear(D, 3), JanossyPooling(TupleMLP(2, 3, 4), Tuples(2)), nn.Linear(4, 1)
     ),
 }
@@ -70,7 +70,7 @@ def gradients(outputs, sets, layer):
     return [values, *torch.autograd.grad(values.square().sum(), [sets.values, *parameters])]
 
 
-EVERY_TIME = ("`Tuples(1)`, any module", "`Canonical`, `GRU`", "`JanossyNetwork` of the second kind")
+EVERY_TIME = ("`Tuples(1)`, any module", "`Canonical`, `GRU`", "`JanossyNetwork` over `Tuples(2)`")
 
 
 @pytest.mark.parametrize(
