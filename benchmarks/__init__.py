@@ -1,4 +1,4 @@
-"""Measurements of speed, for which kernels are compiled before."""
+"""Measurements of speed. Kernels are compiled beforehand."""
 
 import os
 

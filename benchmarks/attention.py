@@ -1,9 +1,9 @@
 """Attention between the elements of sets, forward and backward in float32, against what others have on a CPU.
 
-Width 64, 4 heads. A block is attention and a feed-forward layer of width 128, each with a layer norm before it: torch's
+Width 64, 4 heads. A block is attention and a feed-forward layer of width 128, with a layer norm before each. torch's
 ``TransformerEncoderLayer(norm_first=True)`` on padded sets with a mask has the same weights and numbers. PyG's
 ``SetTransformerAggregation`` (one encoder block, one seed) is the same function as the line in one-framework.md. Nested
-tensors run attention alone, of the jagged layout. Power-law sizes: from 8 to 500.
+tensors run attention alone, with the jagged layout. Power-law sizes are from 8 to 500.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ D, HEADS = 64, 4
 
 
 def rows() -> Iterator[Row]:
-    """Yields a block, a Set Transformer and attention alone, on sets of one size and of power-law sizes."""
+    """Yields rows of a block, a Set Transformer and attention alone, on equal and on power-law sizes."""
     for name, sets in (("256 sets of 50", equal(256, 50)), ("16 sets of 500", equal(16, 500))):
         yield block_row(name, sets)
     yield block_row("64 sets of power-law sizes", power_law(64))
@@ -29,19 +29,19 @@ def rows() -> Iterator[Row]:
 
 
 def equal(num_sets: int, n: int) -> Ragged:
-    """Sets of one size."""
+    """Returns sets of one size."""
     return Ragged.from_sizes(torch.randn(num_sets * n, D, requires_grad=True), [n] * num_sets)
 
 
 def power_law(num_sets: int, largest: int = 500) -> Ragged:
-    """Sets whose sizes have a tail n^-2.2."""
+    """Returns sets whose sizes have a tail n^-2.2."""
     uniform = torch.rand(num_sets, generator=torch.Generator().manual_seed(0))
     sizes = (8 * uniform ** (-1 / 1.2)).clamp(max=largest).long().tolist()
     return Ragged.from_sizes(torch.randn(sum(sizes), D, requires_grad=True), sizes)
 
 
 def block_row(name: str, sets: Ragged) -> Row:
-    """Returns a block against ``TransformerEncoderLayer`` on padded sets with a mask."""
+    """Returns the row of a block against ``TransformerEncoderLayer`` on padded sets with a mask."""
     encoder = SetEncoder(attention_blocks(D, num_heads=HEADS))
     theirs = nn.TransformerEncoderLayer(D, HEADS, 2 * D, dropout=0.0, batch_first=True, norm_first=True)
     attention, ff = encoder.layers
@@ -63,7 +63,7 @@ def block_row(name: str, sets: Ragged) -> Row:
 
 
 def aggregation_row(name: str, sets: Ragged) -> Row:
-    """Returns a Set Transformer of one block and one seed against PyG's."""
+    """Returns the row of a Set Transformer with one block and one seed against PyG's."""
     from torch_geometric.nn.aggr import SetTransformerAggregation  # noqa: PLC0415
 
     theirs = SetTransformerAggregation(D, heads=HEADS, num_decoder_blocks=0)
@@ -91,7 +91,7 @@ def aggregation_row(name: str, sets: Ragged) -> Row:
 
 
 def nested_row(name: str, sets: Ragged) -> Row:
-    """Attention alone against ``scaled_dot_product_attention`` of nested tensors with the same projections."""
+    """Returns the row of attention alone against nested tensors with the same projections."""
     layer = SelfAttention(D, num_heads=HEADS)
 
     def nested() -> Tensor:
@@ -106,7 +106,7 @@ def nested_row(name: str, sets: Ragged) -> Row:
 
 
 def induced_row(small: int, large: int) -> Row:
-    """Induced attention on one set, at two sizes: the ratio of the times is that of the sizes where it is linear."""
+    """Returns the row of induced attention on one set at two sizes. The ratio of times is that of sizes if linear."""
     layer = InducedAttention(D, num_heads=HEADS)
     few, many = equal(1, small), equal(1, large)
     return Row(

@@ -1,7 +1,7 @@
-"""``evaluate="auto"`` against every evaluator that applies: the ratio says how much slower the other one is.
+"""``evaluate="auto"`` against every evaluator that applies. The ratio says how much slower the other one is.
 
-Forward and backward, float32, f = TupleMLP with H units, or a recurrence. Nothing should beat auto by more than 1.3: no
-ratio below 0.77.
+Forward and backward, float32, f = TupleMLP with H units, or a recurrence. Nothing should be faster than auto by more
+than a factor of 1.3: no ratio below 0.77.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from janossy.evaluate.choose import Considered
 from janossy.orderings import Orderings
 
 MAX_ACTIVATIONS = 3e8
-"""An evaluator that would take so many is left out: it would take minutes."""
+"""The number of activations above which an evaluator is left out, because it would take minutes."""
 
 GRID = [
     # (sets, n, d, H, orderings, activation)
@@ -66,7 +66,7 @@ RECURRENT = [
 
 
 class Case(NamedTuple):
-    """Returns the case that auto chooses for: sets (num_sets, n, d), which f reads in these orderings."""
+    """A case for auto to choose for: sets (num_sets, n, d), which f reads in these orderings."""
 
     name: str
     f: TupleMLP | GRU | LSTM
@@ -74,7 +74,7 @@ class Case(NamedTuple):
     x: Tensor
 
     def candidates(self) -> list[Considered]:
-        """Returns the evaluators that apply, but for those that would take minutes."""
+        """Returns the evaluators that apply, without those that would take minutes."""
         num_sets, n = self.x.shape[:2]
         found = candidates(Problem(self.f, self.orderings, Ragged.from_padded(self.x)))
         if isinstance(self.f, TupleMLP) and num_sets * perm(n, self.f.k) * len(self.f.hidden[0].bias) > MAX_ACTIVATIONS:
@@ -92,7 +92,7 @@ def rows() -> Iterator[Row]:
 
 
 def run(layer: JanossyPooling, case: Case) -> Tensor:
-    """Forward and backward."""
+    """Runs forward and backward."""
     return backward(layer(Ragged.from_padded(case.x)))
 
 

@@ -1,8 +1,8 @@
 """The effect of a change on the benchmarks' times: ``python -m benchmarks.before_after CHECKOUT NAME [NAME …]``.
 
-The rows of each benchmark run in the other checkout ("before") and in this one ("after"), in turn, every run a process
-of its own. The reference sides are the same code in both: what they differ by is what the machine did meanwhile. Those
-that take more than a second are left out. ``scale`` has no reference, and counts seconds of the processor.
+The rows of each benchmark run in the other checkout ("before") and in this one ("after"), in turn, each run in its own
+process. The references are the same code on both sides, so their difference shows the effect of the machine. References
+that take more than a second are left out. ``scale`` has no reference, and counts CPU seconds.
 """
 
 import argparse
@@ -25,13 +25,13 @@ from benchmarks.run import BENCHMARKS, RESULTS
 
 HERE = Path(__file__).parent.parent
 SCALE, SCALE_ROWS = "scale", 200_000
-"""The name of ``benchmarks.scale``, a program of its own, and the rows of its table here."""
+"""The name of ``benchmarks.scale``, a separate program, and the number of rows of its table here."""
 
 SLOW = 1.0
-"""Seconds a call from which a reference is not worth its time here."""
+"""The seconds per call above which a reference is left out."""
 
 Times = dict[str, dict[str, list[float]]]
-"""By row and side, the median of each run in milliseconds."""
+"""The median of each run in milliseconds, by row and side."""
 
 
 def main() -> None:
@@ -67,13 +67,13 @@ def compare(before: Path, name: str, rounds: int, seconds: float) -> dict:
                 times[row][side].append(ours)
                 if reference is not None:
                     times[row][f"reference {side}"].append(reference)
-    # Names of checkouts are this machine's own.
+    # The names of checkouts belong to this machine only.
     command = f"python -m benchmarks.before_after CHECKOUT {name} --rounds {rounds} --seconds {seconds:g}"
     return {"command": command, **about_here(), "rows": times, "before": _commit(before), "after": _commit(HERE)}
 
 
 def _run(checkout: Path, name: str, seconds: float) -> dict[str, tuple[float, float | None]]:
-    """``one_side`` there: this file, which need not be there, on the rows and the library that are."""
+    """Runs ``one_side`` in a checkout: this file, which need not exist there, on that checkout's rows and library."""
     command = [sys.executable, "-P", str(Path(__file__).resolve()), "--one-side", name, str(seconds)]
     paths = os.pathsep.join(str(checkout.resolve() / folder) for folder in ("src", "."))
     done = subprocess.run(
@@ -83,7 +83,7 @@ def _run(checkout: Path, name: str, seconds: float) -> dict[str, tuple[float, fl
 
 
 def one_side(name: str, seconds: float) -> dict[str, tuple[float, float | None]]:
-    """Returns the median milliseconds of each row, of our side and of the reference; None for a slow one."""
+    """Returns the median milliseconds of each row, for our side and the reference; None for a slow reference."""
     if name == SCALE:
         return of_scale()
     torch.manual_seed(0)

@@ -1,8 +1,8 @@
-"""The costs that ``auto`` believes, beside what is measured: ``python -m benchmarks.costs``.
+"""The costs that ``auto`` expects, beside measured ones: ``python -m benchmarks.costs``.
 
-Forward and backward, float32: the grid of benchmarks/auto.py, and k = 1 and pairs of sets whose sizes differ. Each
-evaluator that applies runs each case on one thread and on two, unless it is to take more than 0.1 s. The fastest of
-three runs is compared with the seconds that ``explain`` gives. The goal is a factor of two, either way.
+Forward and backward, float32: the grid of benchmarks/auto.py, and k = 1 and pairs on sets of different sizes. Each
+evaluator that applies runs each case on one thread and on two, unless it is expected to take more than 0.1 s. The
+fastest of three runs is compared with the seconds that ``explain`` gives. The goal is a factor of two, either way.
 """
 
 import json
@@ -39,7 +39,7 @@ class Measured(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Returns how many times too high the prediction is."""
+        """The predicted time, relative to the measured one."""
         return self.predicted / self.seconds
 
 
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def measured(num_threads: int) -> Iterator[Measured]:
-    """Yields every evaluator that applies to each case, and is not to take too long."""
+    """Yields every case with every evaluator that applies and is not expected to take too long."""
     for name, f, orderings, sets in _cases():
         for candidate in candidates(Problem(f, orderings, sets)):
             if candidate.cost is None or candidate.cost.seconds > MAX_SECONDS:
@@ -70,7 +70,7 @@ def measured(num_threads: int) -> Iterator[Measured]:
 
 
 def table(data: dict) -> str:
-    """A record as Markdown: a line for each evaluator and number of threads, and one for each case that is far off."""
+    """Returns a record as Markdown: one line per evaluator and number of threads, and one per case that is far off."""
     versions = data["versions"]
     found = sorted((Measured(**row) for row in data["rows"]), key=lambda x: (x.evaluator, x.num_threads))
     near = sum(0.5 <= each.ratio <= 2 for each in found)

@@ -1,7 +1,7 @@
-"""Time against the size of the set, for enumeration, ``fused`` and ``spectral``: where each begins to win.
+"""Time against set size for enumeration, ``fused`` and ``spectral``, and the size from which each is the fastest.
 
 ``python -m benchmarks.crossover`` writes results/crossover.json and docs/crossover.png. One set, H = 32 tanh units,
-forward and backward, float32. Each curve ends where a pass takes more than two seconds, or its memory.
+forward and backward, float32. Each curve ends where a pass takes more than two seconds, or too much memory.
 """
 
 import argparse
@@ -24,13 +24,13 @@ EVALUATORS = {"gather (enumeration)": Gather(), "fused": Fused(), "spectral": Sp
 D, H = 16, 32
 LIMIT_SECONDS = 2.0
 MAX_GATHERED = 3e6
-"""Rows beyond which enumeration is not tried: it needs gigabytes."""
+"""The number of rows above which enumeration is not tried, because it needs gigabytes."""
 RESULTS = Path(__file__).parent / "results" / "crossover.json"
 PLOT = Path(__file__).parents[1] / "docs" / "crossover.png"
 
 
 def curve(k: int, evaluator) -> dict[int, float]:
-    """Milliseconds by n: medians."""
+    """Returns the median milliseconds by n."""
     times: dict[int, float] = {}
     pooling = JanossyPooling(TupleMLP(k, D, H), Tuples(k, max_rows=10**9), evaluate=evaluator)
     for n in SIZES:
@@ -66,7 +66,7 @@ def crossover(fused: dict[int, float], spectral: dict[int, float]) -> float | No
 
 
 def draw(data: dict, path: Path) -> None:
-    """The curves on logarithmic axes, a panel for each k."""
+    """Draws the curves on logarithmic axes, with one panel per k."""
     import matplotlib.pyplot as plt  # noqa: PLC0415, needed for the picture only
 
     figure, axes = plt.subplots(1, len(data["curves"]), figsize=(11, 3.8), sharey=True, layout="constrained")
@@ -85,7 +85,7 @@ def draw(data: dict, path: Path) -> None:
 
 
 def main() -> None:
-    """Measures the curves for k = 2, 3, 4, writes them and draws them."""
+    """Measures the curves for k = 2, 3, 4, saves them, and draws them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.crossover", description=__doc__)
     parser.add_argument("--draw", action="store_true", help="only draw the committed measurements again")
     if not parser.parse_args().draw:

@@ -1,7 +1,9 @@
-"""On a GPU, each beside the plain ways to the same numbers, and beside its roofline.
+"""GPU times, each beside other ways to compute the same numbers, and beside its roofline.
 
 Forward and backward, float32, medians of thirty runs after five. The roofline is the least time that the work takes:
-the slowest of its FLOPs, its bytes and its special functions (exp2, reciprocal, sine, …) at the device's peak.
+the
+slowest of its FLOPs, its bytes and its special functions at the device's peak. Special functions are exp2, reciprocal,
+sine, ….
 
 ``make bench-cuda``, or ``python -m benchmarks.cuda [--out FOLDER]``. It needs a GPU.
 """
@@ -33,12 +35,12 @@ from studies.experiments.record import about_here
 from studies.paper.arithmetic.models import MODELS
 
 BOUND = 8.0
-"""Pre-activations reach about so far in the case of ``spectral``."""
+"""The approximate range of pre-activations in the case of ``spectral``."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """The least that a case takes, forward and backward."""
+    """The least work of a case, forward and backward."""
 
     flops: float
     bytes: float
@@ -51,38 +53,42 @@ class Work:
         return gpu.seconds(**asdict(self))
 
     def bound(self, gpu: Gpu) -> str:
-        """Returns the one of the three that takes longest."""
+        """Returns the slowest of the three parts."""
         return max(asdict(self), key=lambda part: gpu.seconds(**{part: asdict(self)[part]}))
 
 
 def products(num: float, inputs: int, outputs: int) -> Work:
-    """So many vectors times a matrix, and the gradients by both; inputs and outputs move once each way."""
+    """Returns the work of ``num`` vectors times a matrix with both gradients. Inputs and outputs move once each way."""
     return Work(6.0 * num * inputs * outputs, 4.0 * 2 * num * (inputs + outputs), 0)
 
 
 def of_tuples(num_sets: int, n: int, d: int, H: int, k: int, *, increasing: bool = False) -> Work:
-    """Projections, a sum of k and an activation with its slope for each tuple and unit, slopes that are kept."""
+    """Returns the work of projections, and per tuple and unit a sum of k, an activation and its kept slope."""
     num_tuples = num_sets * (comb(n, k) if increasing else perm(n, k))
     kept = 4.0 * 2 * num_sets * n * k * H  # slopes, written and read
     return products(num_sets * n, d, k * H) + Work(k * num_tuples * H, kept, SPECIALS * num_tuples * H)
 
 
 def of_harmonics(num_sets: int, n: int, d: int, H: int, k: int, num: int) -> Work:
-    """Projections; k angles' sine and cosine for each element and unit, and for each harmonic k rotations and sums over
-    2^k products, in complex numbers of six flops, with their slopes."""
+    """Returns the work of a series.
+
+    - projections
+    - per element and unit, the sine and cosine of k angles
+    - per harmonic, k rotations and sums over 2^k products, in complex numbers of six flops, with their slopes
+    """
     elements = num_sets * n * H
     flops = 2.0 * 6 * (k + 2**k) * elements * num
     return products(num_sets * n, d, k * H) + Work(flops, 4.0 * 2 * k * elements, 2 * k * elements)
 
 
 def of_lstm_cells(num: float, d: int, H: int) -> Work:
-    """Cells of an LSTM: both products and five activations a unit; four gates and two states are kept."""
+    """Returns the work of LSTM cells: both products, five activations per unit, and kept gates (4) and states (2)."""
     return products(num, d + H, 4 * H) + Work(0, 4.0 * 2 * num * 6 * H, SPECIALS * 5.0 * num * H)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case that is timed: ours and others, which give the same numbers, or with ``same=False`` other draws."""
+    """A timed case: ours and others with the same numbers, or with ``same=False`` with other samples."""
 
     name: str
     work: Work
@@ -92,7 +98,7 @@ class Case:
 
 
 def cases(device: str, *, small: bool = False) -> Iterator[Case]:
-    """Yields all cases; small ones are for a test of what they compute."""
+    """Yields all cases. Small ones are for a test of their results."""
     yield tuples_case(device, 3 if small else 32, 5 if small else 100, 8 if small else 64, 16 if small else 128, 2)
     yield tuples_case(device, 4 if small else 128, 5 if small else 10, 8 if small else 100, 6 if small else 30, 3, True)
     yield deep_sets_case(device, *((4, 5, 8, 6) if small else (1024, 30, 64, 64)))
@@ -103,7 +109,7 @@ def cases(device: str, *, small: bool = False) -> Iterator[Case]:
 
 
 def tuples_case(device: str, num_sets: int, n: int, d: int, H: int, k: int, increasing: bool = False) -> Case:
-    """``fused`` against every tuple stacked."""
+    """Returns the case of ``fused`` against every tuple stacked."""
     f, x = TupleMLP(k, d, H).to(device), torch.randn(num_sets, n, d, device=device)
     x[:, :, 0] = x[:, :, 0].sort(1).values
     index = torch.tensor(list((combinations if increasing else permutations)(range(n), k)), device=device)
@@ -117,7 +123,7 @@ def tuples_case(device: str, num_sets: int, n: int, d: int, H: int, k: int, incr
 
 
 def stacked(f: nn.Module, x: Tensor, index: Tensor) -> dict[str, Callable[[], Tensor]]:
-    """Enumerate, stack, apply, average; plain and compiled."""
+    """Returns functions that enumerate, stack, apply and average, plain and compiled."""
     x.requires_grad_()
 
     def plain(x: Tensor) -> Tensor:
@@ -129,7 +135,7 @@ def stacked(f: nn.Module, x: Tensor, index: Tensor) -> dict[str, Callable[[], Te
 
 
 def deep_sets_case(device: str, num_sets: int, n: int, d: int, H: int) -> Case:
-    """``fused`` for k = 1 against PyG's DeepSetsAggregation."""
+    """Returns the case of ``fused`` for k = 1 against PyG's DeepSetsAggregation."""
     f, x = TupleMLP(1, d, H).to(device), torch.randn(num_sets, n, d, device=device, requires_grad=True)
     pooling, theirs = (
         JanossyPooling(f, Tuples(1), evaluate="fused"),
@@ -146,7 +152,7 @@ def deep_sets_case(device: str, num_sets: int, n: int, d: int, H: int) -> Case:
 
 
 def harmonics_case(device: str, num_sets: int, n: int, d: int, H: int, *, compare: bool) -> Case:
-    """``spectral`` for injective triples, of which there are too many to stack, or to enumerate."""
+    """Returns the case of ``spectral`` for injective triples, which are too many to stack or enumerate."""
     f, x = TupleMLP(3, d, H).to(device), torch.randn(num_sets, n, d, device=device)
     index = torch.tensor(list(permutations(range(n), 3)), device=device) if compare else None
     pooling = JanossyPooling(f, Tuples(3), evaluate=Spectral(enumerate_up_to=0))
@@ -162,10 +168,10 @@ def harmonics_case(device: str, num_sets: int, n: int, d: int, H: int, *, compar
 
 
 def packed_case(device: str, num_sets: int, width: int) -> Case:
-    """``packed`` on sets of power-law sizes in a canonical order, against PyG's LSTMAggregation, which pads."""
+    """Returns the case of ``packed`` on sets of power-law sizes in a canonical order, against PyG's padded LSTM."""
     f, sizes = LSTM(width, width).to(device), power_law_sizes(num_sets, 800 if num_sets > 100 else 12)
     x = torch.randn(sum(sizes), width)
-    x[:, 0] = torch.arange(len(x))  # sorted already: the canonical order is the stored one
+    x[:, 0] = torch.arange(len(x))  # sorted, so that the canonical order is the stored one
     sets = Ragged.from_sizes(x.to(device).requires_grad_(), sizes)
     theirs = LSTMAggregation(width, width).to(device)
     theirs.lstm.load_state_dict(f.state_dict())
@@ -175,12 +181,12 @@ def packed_case(device: str, num_sets: int, width: int) -> Case:
         of_lstm_cells(sum(sizes), width, width),
         lambda: backward(pooling(sets)),
         {"LSTMAggregation": lambda: backward(theirs(sets.values, index, dim_size=num_sets))},
-        same=False,  # padding is read
+        same=False,  # PyG's LSTM reads padding
     )
 
 
 def sage_case(device: str, num_vertices: int, batch_size: int, k: int = 5) -> Case:
-    """A step of GraphSAGE on dense features of a batch, as a NeighborLoader gives it: hops on the host, and sent."""
+    """Returns the case of a GraphSAGE step on dense features, with hops made on the host and sent."""
     graph, width = power_law_graph(num_vertices, 2 * num_vertices), 256 if batch_size > 100 else 8
     vertices = torch.randperm(num_vertices)[:batch_size]
     hops = two_hops(graph, vertices, k_1=k, k_2=k)
@@ -203,7 +209,7 @@ def sage_case(device: str, num_vertices: int, batch_size: int, k: int = 5) -> Ca
 
 
 def stack_case(device: str, num_networks: int, batch_size: int) -> Case:
-    """Forward and backward of stacked networks of the arithmetic study, k = 3, against one after the other."""
+    """Returns the case of stacked networks of the arithmetic study, k = 3, against one after the other."""
     networks = [MODELS["k3-linear"].build(TASK, "sum", "uniform").to(device) for _ in range(num_networks)]
     x = TASK.draw(batch_size * num_networks, 0)[0].sort(1).values.to(device)
     stack = Stack([copy.deepcopy(network) for network in networks])
@@ -240,7 +246,7 @@ def timed(call: Callable[[], Tensor], num: int = 30) -> float:
 
 
 def row(case: Case, gpu: Gpu, milliseconds: dict[str, float]) -> dict:
-    """Returns a result: times, and the roofline beside ours."""
+    """Returns a result: times, with the roofline beside ours."""
     least = 1e3 * case.work.seconds(gpu)
     ours = milliseconds["ours"]
     return {
@@ -270,7 +276,7 @@ def table(data: dict) -> str:
 
 
 def main() -> None:
-    """Time every case, print the table, and write it as cuda.json and cuda.md."""
+    """Times every case, prints the table, and writes it as cuda.json and cuda.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cuda", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results/cuda"), help="folder of the results")
     out = parser.parse_args().out

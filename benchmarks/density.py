@@ -14,7 +14,7 @@ from janossy.density import Autoregressive, Bounded, ExchangeableDensity
 
 
 def rows() -> Iterator[Row]:
-    """Sets of five to seven elements."""
+    """Yields rows for sets of five to seven elements."""
     for num_sets, n in ((32, 5), (8, 6), (2, 7)):
         yield exact_row(num_sets, n)
 

@@ -1,8 +1,8 @@
-"""The gradient of a whole data set at once, each distinct tuple evaluated once, against its batches in turn.
+"""The gradient of a whole data set at once, with each distinct tuple evaluated once, against its batches in turn.
 
-The sets are those of the paper's variance task, 10 integers of 0 to 99, sorted. Both sides give the gradient of the
-mean output by f's first weights. The counts of the tuples are made in the first call and kept, as in training on all
-sets at once; a row shows what they cost.
+The sets are those of the paper's variance task: 10 integers of 0 to 99, sorted. Both sides give the gradient of the
+mean output by f's first weights. Tuples are counted in the first call, and the counts are kept, as in training on all
+sets at once. One row shows the cost of counting.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ NUM_SETS, NUM_INTEGERS, VOCABULARY, HIDDEN = 100_000, 10, 100, 30
 
 
 def rows() -> Iterator[Row]:
-    """Pairs and triples, shallow and deep, and an f that declares nothing."""
+    """Yields pairs and triples, shallow and deep, and an f that declares nothing."""
     for k in (2, 3):
         yield gradient_row(f"k={k}, {HIDDEN} units", k, TupleMLP(k, VOCABULARY // k, HIDDEN), 128)
     yield gradient_row("k=2, 30 and 30 units", 2, TupleMLP(2, 50, (HIDDEN, HIDDEN)), 1000)
@@ -26,14 +26,14 @@ def rows() -> Iterator[Row]:
 
 
 def plain(k: int) -> nn.Module:
-    """Returns two layers, which tell no evaluator what they are."""
+    """Returns two layers that tell no evaluator their structure."""
     return nn.Sequential(nn.Flatten(), nn.Linear(k * (VOCABULARY // k), HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, HIDDEN))
 
 
 def gradient_row(
     name: str, k: int, f: nn.Module, batch_size: int, *, new: bool = False, num_sets: int = NUM_SETS
 ) -> Row:
-    """``new``: other sets in each call, as far as the counts go."""
+    """Returns the row of a gradient. ``new`` uses other sets in each call, as far as counts are concerned."""
     h = nn.Embedding(VOCABULARY, VOCABULARY // k).requires_grad_(False)
     ours, theirs = (
         JanossyNetwork(h, JanossyPooling(f, Combinations(k), evaluate=evaluate), nn.Linear(HIDDEN, 1))

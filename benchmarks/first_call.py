@@ -1,8 +1,8 @@
-"""First calls: ``python -m benchmarks.first_call`` measures what a new process waits for.
+"""First calls: ``python -m benchmarks.first_call`` measures the waiting time of a new process.
 
-Every layer runs forward and backward, in a process of its own: with an empty cache of compiled kernels ("cold"), and
-again with what that run has kept ("warm"). The import of torch and janossy is not counted. A cold process pools in
-torch operations while other processes compile. ``compiled`` is when the last of its kernels was there.
+Every layer runs forward and backward, in its own process. It runs once with an empty cache of compiled kernels
+("cold"), and again with the kernels of that run ("warm"). Imports of torch and janossy are not counted. A cold process
+pools in torch operations while other processes compile. ``compiled`` is the time at which its last kernel was ready.
 """
 
 import json
@@ -30,7 +30,7 @@ LAYERS: dict[str, tuple[Callable[[], JanossyPooling], int]] = {
     "pairs of 300, tanh": (lambda: JanossyPooling(TupleMLP(2, D, H), Tuples(2)), 300),
     "GRU, Sampled(1)": (lambda: JanossyPooling(GRU(D, H), Sampled(1)), 20),
 }
-"""Each layer, and the size of the sets: 32 of them."""
+"""The layers, with the size of their 32 sets."""
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def first_call(name: str) -> list[float]:
-    """Returns the seconds of a first and a second call, until all kernels are there, and of a call then."""
+    """Returns the seconds of a first and a second call, until all kernels are ready, and of a call afterwards."""
     make, n = LAYERS[name]
     layer = make()
     sets = Ragged.from_sizes(torch.randn(32 * n, D), [n] * 32)

@@ -27,7 +27,7 @@ def rows() -> Iterator[Row]:
 
 
 def tuples_row(num_sets: int, n: int, d: int, H: int, orderings, enumerate_tuples, evaluate: str = "fused") -> Row:
-    """Returns one comparison; ``enumerate_tuples(range(n), k)`` lists the positions that the reference stacks."""
+    """Returns one row. ``enumerate_tuples(range(n), k)`` lists the positions that the reference stacks."""
     k = orderings.k
     kind = "increasing" if orderings.increasing else "injective"
     x, reference = dense(num_sets, n, d, H, k, enumerate_tuples)
@@ -40,7 +40,7 @@ def tuples_row(num_sets: int, n: int, d: int, H: int, orderings, enumerate_tuple
 
 
 def dense(num_sets: int, n: int, d: int, H: int, k: int, enumerate_tuples):
-    """Sets x (B, n, d), sorted by their first feature, and the plain formula on them."""
+    """Returns sets x (B, n, d), sorted by their first feature, and the plain formula on them."""
     f = TupleMLP(k, d, H)
     x = torch.randn(num_sets, n, d)
     x[:, :, 0] = x[:, :, 0].sort(1).values

@@ -1,7 +1,7 @@
 """``gather`` at the paper's sizes, against the plain enumerate-stack-apply formula on a dense batch.
 
-Forward and backward, float32, B = 128: f is the paper's MLP (30 tanh units), LSTM(50) or GRU(80). For increasing tuples
-the reference is given sorted sets, and gather sorts them. For permutations the reference draws one set after the other.
+Forward and backward, float32, B = 128. f is the paper's MLP (30 tanh units), LSTM(50) or GRU(80). For increasing tuples
+the reference receives sorted sets, and gather sorts them. For permutations the reference samples set by set.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ BATCH = 128
 
 
 def rows() -> Iterator[Row]:
-    """k-ary pooling for k = 1, 2, 3 and recurrences on one permutation; recurrences' prediction by 20."""
+    """Yields k-ary pooling for k = 1, 2, 3, recurrences on one permutation, and their prediction by 20."""
     for n in (5, 10):
         for k in (1, 2, 3):
             yield _tuples(n, k, f"injective tuples, n={n} k={k}", Tuples(k), permutations)
@@ -34,7 +34,7 @@ def _tuples(n: int, k: int, name: str, orderings, enumerate_tuples) -> Row:
     f = TupleMLP(k, d, 30)
     pooling = JanossyPooling(f, orderings, evaluate=Gather())
     x = torch.randn(BATCH, n, d, requires_grad=True)
-    # Sorted beforehand, so that the reference need not sort.
+    # Sorted beforehand, so that the reference does not sort.
     with torch.no_grad():
         x[:, :, 0] = x[:, :, 0].sort(1).values
 

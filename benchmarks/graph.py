@@ -1,9 +1,10 @@
-"""Graphs: GraphSAGE against a loop over vertices, layers of whole neighbourhoods against PyG's, drawing neighbours.
+"""Graphs: GraphSAGE against a loop over vertices, layers of whole neighbourhoods against PyG's, sampled neighbours.
 
-Float32, forward and backward. The loop, in the style of the paper's released code, embeds one vertex at a time, anew
-for each use; both sides have the same weights and read the same sampled neighbours. Its graph has as many vertices
-and edges as Cora, degrees of a power law, and features of 18 ones each, as Cora's have on average; Cora itself is in
-docs/results/graphs/speed.md.
+Float32, forward and backward. The loop is in the style of the paper's released code: it embeds one vertex at a time,
+anew for each use. Both sides have the same weights and read the same sampled neighbours.
+
+The loop's graph has as many vertices and edges as Cora, and degrees of a power law. Its features have 18 ones each,
+like Cora's on average. Cora itself is in docs/results/graphs/speed.md.
 """
 
 import random
@@ -26,11 +27,11 @@ PPI_DEGREES = (
     (0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995, 0.999, 1),
     (1, 2, 3, 6, 8, 12, 16, 21, 29, 41, 51, 68, 81, 102, 137, 193, 238, 378, 722),
 )
-"""Quantiles of the numbers of neighbours in PPI's 24 graphs; 2373 vertices is their mean size."""
+"""The quantiles of the numbers of neighbours in PPI's 24 graphs, whose mean size is 2373 vertices."""
 
 
 def rows() -> Iterator[Row]:
-    """Yields a training step, layers of whole neighbourhoods, drawing neighbours, and their canonical order."""
+    """Yields a training step, layers of whole neighbourhoods, sampling of neighbours, and their canonical order."""
     yield step_row(*cora_like(), sparse=True)
     yield whole_row()
     yield in_place_row()
@@ -38,7 +39,8 @@ def rows() -> Iterator[Row]:
 
 
 def power_law_graph(num_vertices: int, num_edges: int, seed: int = 0) -> Neighbourhoods:
-    """About as many undirected edges, between ends that are drawn in proportion to weights with a power-law tail."""
+    """Returns a graph of about ``num_edges`` undirected edges, between ends sampled by weights with a power-law
+    tail."""
     source = torch.Generator().manual_seed(seed)
     weights = (1 - torch.rand(num_vertices, generator=source)) ** (-1 / 1.6)
     ends = weights.multinomial(2 * num_edges, replacement=True, generator=source).view(2, num_edges)
@@ -47,7 +49,7 @@ def power_law_graph(num_vertices: int, num_edges: int, seed: int = 0) -> Neighbo
 
 
 def cora_like() -> tuple[Tensor, Neighbourhoods]:
-    """Features (2708, 1433), 18 of them 1, the others 0, and 5278 edges."""
+    """Returns features (2708, 1433), 18 of them 1 and the others 0, and a graph of 5278 edges."""
     features = torch.zeros(2708, 1433)
     features.scatter_(1, torch.rand(2708, 1433).argsort(1)[:, :18], 1.0)
     return features, power_law_graph(2708, 5278)
@@ -56,7 +58,7 @@ def cora_like() -> tuple[Tensor, Neighbourhoods]:
 def step_row(
     x: Tensor, graph: Neighbourhoods, *, sparse: bool, resample: bool = False, num_vertices: int = 256, k: int = 5
 ) -> Row:
-    """Forward and backward of LSTM(1433, 256) and LSTM(256, 256); ours draws the neighbours too, the loop has them."""
+    """Returns the row of a step of LSTM(1433, 256) and LSTM(256, 256). Ours also samples the neighbours."""
     model = GraphSAGE(x.shape[1], 7, aggregation="lstm")
     vertices = torch.randperm(len(graph))[:num_vertices]
     labels = torch.randint(7, (num_vertices,))
@@ -87,14 +89,14 @@ def step_row(
 
 
 def _flat(logits: Tensor, recurrences: Sequence[nn.Module], model: GraphSAGE) -> Tensor:
-    """Returns the logits, and the gradients of these recurrences' weights and of the model's others."""
+    """Returns the logits, the gradients of these recurrences' weights, and those of the model's other weights."""
     others = [p for name, p in model.named_parameters() if ".pool.f." not in name]
     weights = [p for f in recurrences for p in f.parameters()] + others
     return torch.cat([logits.detach().flatten(), *(cast(Tensor, p.grad).flatten() for p in weights)])
 
 
 class LoopedSAGE:
-    """A GraphSAGE with the LSTM, one vertex after the other, reading the neighbours of ``hops`` as they were drawn."""
+    """A GraphSAGE with the LSTM, one vertex after the other, which reads the sampled neighbours of ``hops``."""
 
     def __init__(self, model: GraphSAGE, x: Tensor, hops: TwoHops) -> None:
         self.model, self.x = model, x
@@ -128,7 +130,7 @@ class LoopedSAGE:
 
 
 def ppi_like(num_vertices: int) -> Neighbourhoods:
-    """Neighbours at random, as many as PPI's vertices have."""
+    """Returns random neighbours, in the numbers of PPI's vertices."""
     points = (np.arange(num_vertices) + 0.5) / num_vertices
     degrees = np.interp(points, *PPI_DEGREES).astype(int)
     degrees[-1] = PPI_DEGREES[1][-1]
@@ -138,7 +140,7 @@ def ppi_like(num_vertices: int) -> Neighbourhoods:
 
 
 def whole_row(num_vertices: int = 2373) -> Row:
-    """LSTM(64, 64) over whole neighbourhoods, of as many neighbours as PPI's, in random order, as in a layer."""
+    """Returns the row of LSTM(64, 64) over whole neighbourhoods of PPI's sizes, in random order, as in a layer."""
     graph = ppi_like(num_vertices)
     largest = int(graph.degrees.max())
     x = torch.randn(num_vertices, 64, requires_grad=True)
@@ -156,12 +158,12 @@ def whole_row(num_vertices: int = 2373) -> Row:
         f"{name}, against PyG's LSTMAggregation",
         lambda: backward(pool(x, graph.sample(vertices, None))),
         reference,
-        agree=False,  # each draws its orders, and LSTMAggregation reads padding
+        agree=False,  # both sample their orders, and LSTMAggregation reads padding
     )
 
 
 def in_place_row(num_vertices: int = 2373) -> Row:
-    """Returns a layer beside the mean on as many neighbours as PPI's, vertices read in place against a copy an edge."""
+    """Returns the row of a mean layer on PPI's sizes: vertices read in place, against one copy per edge."""
     graph = ppi_like(num_vertices)
     edges = torch.stack((graph.neighbours, torch.arange(len(graph)).repeat_interleave(graph.degrees)))
     x = torch.randn(len(graph), 128, requires_grad=True)
@@ -180,7 +182,7 @@ def in_place_row(num_vertices: int = 2373) -> Row:
 
 
 def sampling_row(num_vertices: int = 20_000, k: int = 25) -> Row:
-    """k of each neighbourhood of a power-law graph of mean degree 28, as PPI's."""
+    """Returns the row of sampling k neighbours each in a power-law graph of mean degree 28, as in PPI."""
     graph = power_law_graph(num_vertices, 14 * num_vertices)
     lists = [each.tolist() for each in graph.whole(torch.arange(num_vertices))]
     vertices = torch.randperm(num_vertices)[:13_000]

@@ -1,4 +1,4 @@
-"""Time pairs of callables: one process, interleaved, medians and their ratio."""
+"""Times of pairs of callables: one process, interleaved, with medians and their ratio."""
 
 import gc
 import statistics
@@ -17,7 +17,7 @@ from studies.experiments.record import about_here
 class Row:
     """One comparison. Both sides do the same work and return its result; ``reference`` is the plain way.
 
-    With ``agree=False`` they do different work, and only the ratio of the times is of interest.
+    With ``agree=False`` they do different work, and only the ratio of the times matters.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Timing:
-    """Milliseconds: medians, with the first and third quartiles; ``ratio`` is the median of the pairs' ratios."""
+    """Times in milliseconds: medians, with quartiles. ``ratio`` is the median of the pairs' ratios."""
 
     name: str
     ours: float
@@ -40,7 +40,7 @@ class Timing:
 
 
 def measure(rows: Iterable[Row], num_pairs: int, seconds: float) -> list[Timing]:
-    """Time each row in pairs, in turn, until num_pairs or (after at least five) so many seconds are spent."""
+    """Times each row in pairs, in turn, up to ``num_pairs`` or (after at least five) up to ``seconds``."""
     timings = []
     for row in rows:
         for warm_up in (row.ours, row.reference) * 2:
@@ -49,7 +49,7 @@ def measure(rows: Iterable[Row], num_pairs: int, seconds: float) -> list[Timing]
         start = time.perf_counter()
         gc.disable()
         while len(pairs) < num_pairs and (len(pairs) < 5 or time.perf_counter() - start < seconds):
-            # Who goes first alternates, so that neither always finds the other's data in the caches.
+            # The first side alternates, so that neither always finds the other's data in the caches.
             ours_first = len(pairs) % 2 == 0
             first, second = (row.ours, row.reference) if ours_first else (row.reference, row.ours)
             a, b = _milliseconds(first), _milliseconds(second)
@@ -92,7 +92,7 @@ def table(data: dict) -> str:
 
 
 def check_gpu(command: str) -> None:
-    """End with a message unless there is a GPU."""
+    """Ends with a message unless there is a GPU."""
     if not torch.cuda.is_available():
         raise SystemExit(
             f"{command} expects a GPU that torch can use; got a machine without one (torch {torch.__version__}, "
@@ -101,20 +101,20 @@ def check_gpu(command: str) -> None:
 
 
 def backward(pooled: Tensor) -> Tensor:
-    """Returns the pooled sets, after a backward pass through their sum."""
+    """Returns the pooled sets after a backward pass through their sum."""
     pooled.sum().backward()
     return pooled.detach()
 
 
 def torch_module(f: LSTM | GRU) -> nn.Module:
-    """torch's module with f's weights, of rows (T, L, d)."""
+    """Returns torch's module with f's weights, for rows (T, L, d)."""
     module = getattr(nn, type(f).__name__)(f.in_features, f.hidden_features, batch_first=True)
     module.load_state_dict(f.state_dict())
     return module
 
 
 def _milliseconds(call: Callable[[], Tensor]) -> float:
-    """Times the second of two calls: the first one pays for the pages and caches that the other side has taken."""
+    """Times the second of two calls. The first one pays for pages and caches that the other side has taken."""
     call()
     start = time.perf_counter()
     call()

@@ -1,9 +1,9 @@
-"""The bounds on a training step of 128 sets of 10 integers, one thread: ``python -m benchmarks.limits``.
+"""Bounds on a training step of 128 sets of 10 integers, one thread: ``python -m benchmarks.limits``.
 
-*one set* is our step of a single set: all that does not grow with the batch, which is Python and torch's bookkeeping.
-*arithmetic* is the time that the step's products, forward and backward, and its activations take at the rates measured
-beside it: of one product of the recurrence's shape, and of the fused kernel on a large batch. *limit* is the plain
-loop's time over that: the ratio that a step of nothing but arithmetic would have.
+- *one set* is our step of a single set: everything that does not grow with the batch, in Python and torch.
+- *arithmetic* is the time of the step's products, forward and backward, and of its activations, at measured rates. The
+  rates are those of one product of the recurrence's shape, and of the fused kernel on a large batch.
+- *limit* is the plain loop's time divided by *arithmetic*: the ratio of a step that is nothing but arithmetic.
 """
 
 import json
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def row(model: Model, products: float, activations: float) -> dict[str, Any]:
-    """Milliseconds a step, medians of rounds in turn."""
+    """Returns the milliseconds per step, as medians of rounds in turn."""
     network = model.build(TASK, "sum", "uniform")
     sides = {
         "ours": our_steps(network, NUM_SETS),
@@ -61,24 +61,24 @@ def row(model: Model, products: float, activations: float) -> dict[str, Any]:
 
 
 def arithmetic(model: Model) -> tuple[float, float]:
-    """Flops and activations of a step, forward and backward: each distinct integer is projected once."""
+    """Returns the flops and activations of a step, forward and backward. Each distinct integer is projected once."""
     H, cells = F_FEATURES[model.f], NUM_SETS * TASK.num_integers
     if model.k is not None:
         return 2 * 2 * TASK.vocabulary * model.k * model.embedding * H, NUM_SETS * model.num_tuples(TASK) * H
-    gates, activations = {"lstm": (4, 6), "gru": (3, 3)}[model.f]  # the LSTM's last tanh is taken again in backward
+    gates, activations = {"lstm": (4, 6), "gru": (3, 3)}[model.f]  # the LSTM's last tanh is computed again in backward
     projections = 2 * 2 * TASK.vocabulary * model.embedding * gates * H
     return projections + 3 * 2 * cells * gates * H * H, cells * activations * H
 
 
 def product_rate() -> float:
-    """Flops a second of the states of 1,280 cells times a recurrence's weights."""
+    """Returns the flops per second of the states of 1,280 cells times a recurrence's weights."""
     a, b = torch.randn(1280, 80), torch.randn(80, 240)
     seconds = medians({"product": lambda: torch.mm(a, b)})["product"] / 1e3
     return 2 * 1280 * 80 * 240 / seconds
 
 
 def activation_rate() -> float:
-    """Activations a second of the mean over increasing triples of large sets, forward and with its slopes."""
+    """Returns the activations per second of the mean over increasing triples of large sets, with slopes."""
     pool, n = JanossyPooling(TupleMLP(3, 4, 32), Combinations(3), evaluate="fused"), 40
     sets = Ragged.from_padded(torch.randn(64, n, 4))
     seconds = medians({"pool": lambda: pool(sets)})["pool"] / 1e3
@@ -86,7 +86,7 @@ def activation_rate() -> float:
 
 
 def medians(sides: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Milliseconds of each, called in turn."""
+    """Returns the median milliseconds of each side, called in turn."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for i in range(ROUNDS + 3):
         for name, call in sides.items():

@@ -1,7 +1,7 @@
 """Peak memory of one forward and backward pass, beyond the inputs, each side in a fresh process.
 
 ``python -m benchmarks.memory`` writes results/memory.json and memory.md. The peak is the kernel's high-water mark of
-resident memory, reset after a first pass on a small batch (which loads the kernels), less what was resident then.
+resident memory, minus the resident memory before. It is reset after a first pass on a small batch, which loads kernels.
 """
 
 import argparse
@@ -51,13 +51,13 @@ CASES: dict[str, tuple[Callable[[], Row], Callable[[], Row]]] = {
     ),
     "GRU(100, 80), 4 sets of 7, all 5040 orders, against enumerating": (exact_row, partial(exact_row, 1, 3)),
 }
-"""Each case, and one like it that is small."""
+"""The cases, each with a similar small one."""
 
 RESULTS = Path(__file__).parent / "results"
 
 
 def peak(case: str, side: str) -> float:
-    """MiB that one side's pass adds to the resident memory, at its highest."""
+    """Returns the MiB that one side's pass adds to the resident memory, at its highest."""
     large, small = CASES[case]
     getattr(small(), side)()
     run = getattr(large(), side)

@@ -2,13 +2,13 @@
 
     python -m benchmarks.paper_graphs [--data ../shared/data] [--out docs/results/graphs]
 
-The step is the paper's: 256 vertices, k_1 = k_2 = 5, LSTM(1433, 256) and LSTM(256, 256). The loop is that of
-benchmarks/graph.py: one vertex after the other, in the style of the released code, with the same weights, reading the
-same sampled neighbours, so that its logits and gradients are the same.
+The step on Cora is the paper's: 256 vertices, k_1 = k_2 = 5, LSTM(1433, 256) and LSTM(256, 256). The loop is that of
+benchmarks/graph.py: one vertex after the other, in the style of the released code. It has the same weights and reads
+the same sampled neighbours, so its logits and gradients are the same.
 
-Of the steps on PPI-GO, 512 vertices and k_1 = k_2 = 25, the floating-point operations are those of the products: 2 for
-each multiplication, and three products for each of the forward pass: itself, and one for either gradient, of which
-the features need none. Two networks train, one in float32 and one in bfloat16, by turns on the same neighbours.
+The steps on PPI-GO have 512 vertices and k_1 = k_2 = 25. Floating-point operations are those of the products: 2 per
+multiplication. Each forward product has two more in backward, one per gradient; features need no gradient. Two networks
+train, one in float32 and one in bfloat16, by turns on the same neighbours.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from studies.paper.graphs.train import MEMORY_BUDGET, autocast, loss_of
 
 
 def flops(data: VertexData, hops: TwoHops, H: int = 256) -> float:
-    """Returns the operations of a training step by LSTMs of H units, as GraphSAGE computes it."""
+    """Returns the operations of a training step with LSTMs of H units, as GraphSAGE computes it."""
     d, c = data.x.shape[1], data.num_classes
     read = len(hops.first.values.unique()), len(hops.second.values.unique())
     cells = sum(len(sets.values) for sets in (hops.first, hops.second))
@@ -43,7 +43,7 @@ def flops(data: VertexData, hops: TwoHops, H: int = 256) -> float:
 
 
 def steps(data: VertexData, row: str = "lstm-25-25", num_steps: int = 22) -> dict:
-    """So many training steps, by default a quarter of an epoch, in either precision, measured."""
+    """Returns the times of ``num_steps`` training steps in either precision; by default a quarter of an epoch."""
     settings = settings_for(data.name, Row.named(row), "full")
     training = {precision: _Training(data, settings, precision) for precision in get_args(Precision)}
     drawing, total, cells = 0.0, 0.0, 0
@@ -128,7 +128,7 @@ def table(data: dict) -> str:
 
 
 def main() -> None:
-    """Measures, and writes speed.json and speed.md."""
+    """Measures the steps, and writes speed.json and speed.md."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="as for the study of graphs")
     parser.add_argument("--out", type=Path, default=Path("docs/results/graphs"))

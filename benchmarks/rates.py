@@ -20,11 +20,11 @@ PARTS = {
     "activations": "activations_per_second",
     "launches": "launch",
 }
-"""The parts that take time, and the rate of each."""
+"""The parts that take time, with the rate of each."""
 
 
 def print_rates(device: str) -> None:
-    """Time every case by every evaluator that applies, and print each evaluator's rates beside those expected."""
+    """Times every case by every evaluator that applies, and prints each evaluator's rates beside the expected ones."""
 
     def milliseconds(case: Case, evaluator: Evaluator) -> float:
         layer = JanossyPooling(case.f, case.orderings, evaluate=evaluator)
@@ -41,7 +41,7 @@ def print_rates(device: str) -> None:
 def measured(
     device: str, milliseconds: Callable[[Case, Evaluator], float]
 ) -> dict[str, tuple[list[Cost], list[float]]]:
-    """Returns the expected costs of each evaluator in the cases that it takes, and their seconds."""
+    """Returns the expected costs of each evaluator in the cases to which it applies, with their seconds."""
     found: dict[str, tuple[list[Cost], list[float]]] = defaultdict(lambda: ([], []))
     for case in cases(device):
         for candidate in case.candidates():
@@ -53,7 +53,7 @@ def measured(
 
 
 def fit(costs: Sequence[Cost], seconds: Sequence[float]) -> tuple[Rates, float]:
-    """Returns the rates >= 0 that explain these times best, by relative errors; and by how many times they are off."""
+    """Returns the rates >= 0 with the least relative error for these times, and their median factor of error."""
     parts = np.array([[*(getattr(cost, part) for part in PARTS), 1.0] for cost in costs]) / np.array(seconds)[:, None]
     scale = np.maximum(parts.max(0), 1e-300)
     each = nnls(parts / scale, np.ones(len(costs)))[0] / scale

@@ -1,9 +1,9 @@
 """``janossy predict --engine ray --workers 2`` against the same two workers as plain processes.
 
-``python -m benchmarks.ray_workers`` writes results/ray_workers.json and .md. It has a command of its own, as
-``benchmarks.run`` times calls within one process, and each side is several. Both sides start their workers, which read
-the model and predict a batch: the start, which is told. Then they take turns: a round is 100,000 sets a worker, from
-Parquet to Parquet. Seconds of processors are those of the workers, of the process that asks, and of Ray's own.
+``python -m benchmarks.ray_workers`` writes results/ray_workers.json and .md. It is a separate command, because
+``benchmarks.run`` times calls within one process, and each side here has several. Both sides start their workers, which
+read the model and predict a batch. That is the start, which is reported. Then they take turns: a round is 100,000 sets
+per worker, from Parquet to Parquet. CPU seconds are those of the workers, of the main process, and of Ray's processes.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from studies.experiments.scale.table import write_table
 RESULTS = Path(__file__).parent / "results"
 COMMAND = "python -m benchmarks.ray_workers"
 STRATEGY = "k1"
-"""The strategy of least time per set: whatever Ray takes beside is then the largest part."""
+"""The strategy with the least time per set, so that the overhead of Ray is the largest part."""
 
 WORKERS, SETS = 2, 100_000
 PLAIN, RAY = "plain processes", "Ray's actors"
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     began = time.monotonic()
-    # Ray's workers would else be of niceness 15, and wait for whatever else runs here.
+    # Otherwise Ray's workers would have niceness 15, and wait for other programs of this machine.
     os.environ |= {"RAY_worker_niceness": "0", "RAY_AUTH_MODE": "disabled", "OMP_NUM_THREADS": "1"}
     ray.init("local", num_cpus=WORKERS, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     ray_itself = time.monotonic() - began
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def measured(folder: Path, num_sets: int, num_rounds: int) -> dict[str, Any]:
-    """Returns the start of each side, and its rounds, of which the first changes sides."""
+    """Returns the start of each side, and its rounds. The first side of a round alternates."""
     prepare(folder, num_sets)
     sides = {name: Side(work, folder / name.replace(" ", "-"), num_rounds) for name, work in SIDES.items()}
     starts, rounds = {}, []
@@ -83,7 +83,7 @@ def measured(folder: Path, num_sets: int, num_rounds: int) -> dict[str, Any]:
 
 
 def prepare(folder: Path, num_sets: int) -> None:
-    """A file of so many sets for each worker, and a model that was trained for a moment."""
+    """Writes a file of ``num_sets`` sets for each worker, and a model after a short training."""
     write_table(folder / "long.parquet", round(WORKERS * num_sets * 10.2) + 20_000)
     group([str(folder / "long.parquet")], ["set_id"], ["target"], folder / "grouped.parquet")
     table = parquet.read_table(folder / "grouped.parquet")
@@ -99,7 +99,7 @@ def prepare(folder: Path, num_sets: int) -> None:
 
 @dataclass(frozen=True)
 class InTurn:
-    """A job in its turn: a part of a round, or the waiting for that round, in which the first loads the model."""
+    """A job in its turn: a part of a round, or the wait for that round, in which the first one loads the model."""
 
     number: int
     of: FilePart
@@ -122,13 +122,13 @@ class InTurn:
 
 
 class Side:
-    """Workers that do round after round, each when it is told to."""
+    """Workers that run round after round on request."""
 
     def __init__(self, work: Callable[..., Iterator[Any]], folder: Path, num_rounds: int) -> None:
         self.work, self.folder, self.num_rounds = work, folder, num_rounds
 
     def begin(self, of: Path) -> None:
-        """Starts the workers; they have the model when this ends."""
+        """Starts the workers. They have loaded the model when this ends."""
         jobs: list[InTurn] = []
         self.goes, self.num_parts = [], 0
         predictor = SetPredictor(of / "model", keep=["set_id"])
@@ -141,7 +141,7 @@ class Side:
             jobs += [InTurn(number, part, None, len(jobs) + i) for i, part in enumerate(planned)]
             self.goes.append(go)
             self.num_parts = len(planned)
-        # Workers end when there is nothing left, which is no part of the last round.
+        # Workers end when nothing is left, which is not part of the last round.
         self.goes.append(self.folder / "go-home")
         jobs += [InTurn(self.num_rounds, planned[0], self.goes[-1], len(jobs) + i) for i in range(WORKERS)]
         began = time.monotonic()
@@ -153,7 +153,7 @@ class Side:
         self.start = time.monotonic() - began
 
     def round(self, number: int) -> dict[str, float]:
-        """Seconds of a round, of the wall and of processors."""
+        """Returns the wall-clock and CPU seconds of a round."""
         used, began = processors(), time.monotonic()
         self.goes[number].touch()
         left = self.num_parts
@@ -165,7 +165,7 @@ class Side:
         return {"seconds": round(seconds, 3), "processors": round(processors() - used, 2)}
 
     def check(self, num_sets: int) -> None:
-        """Raises an AssertionError unless every round has told of all sets; ends the workers."""
+        """Raises an AssertionError unless every round has reported all sets, and ends the workers."""
         self.goes[-1].touch()
         for _ in self.events:
             pass
@@ -175,7 +175,7 @@ class Side:
 
 
 def processors() -> float:
-    """Seconds that this process and all below it have used; those of the other side wait meanwhile."""
+    """Returns the CPU seconds of this process and its descendants. The other side waits meanwhile."""
     here, total = psutil.Process(), 0.0
     for process in [here, *here.children(recursive=True)]:
         with suppress(psutil.Error):
@@ -185,7 +185,7 @@ def processors() -> float:
 
 
 def page(data: dict[str, Any]) -> str:
-    """Returns the medians as Markdown, and what Ray takes more than plain processes, in pairs of one round."""
+    """Returns the medians as Markdown, with the overhead of Ray over plain processes, in pairs of one round."""
     machine, rounds = data["machine"], data["rounds"]
     lines = ["# Two of Ray's workers, two plain processes", ""]
     lines += [

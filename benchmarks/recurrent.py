@@ -1,7 +1,8 @@
-"""Recurrences over sets, against what is written by hand in torch, and PyG's LSTMAggregation.
+"""Recurrences over sets, against code written by hand in torch, and PyG's LSTMAggregation.
 
-Forward and backward, float32, gradients by the elements too, unless the row says otherwise. Power-law sizes: mean 13.1,
-largest 800. Both sides read these sets in one given order; elsewhere each draws its random permutations in its time.
+Forward and backward, float32, with gradients by the elements too, unless the row says otherwise. Power-law sizes have
+mean 13.1 and maximum 800. Both sides read these sets in one given order. Elsewhere each side samples its random
+permutations, and the time includes this.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ from janossy import (
 
 
 def rows() -> Iterator[Row]:
-    """Skewed sizes, equal sizes, the exact average, and a parallel scan."""
+    """Yields skewed sizes, equal sizes, the exact average, and a parallel scan."""
     yield power_law_row(as_pyg)
     yield power_law_row(as_packed)
     yield power_law_row(as_packed, by_elements=False)
@@ -41,7 +42,7 @@ def rows() -> Iterator[Row]:
 
 
 def power_law_sizes(num_sets: int = 2000, largest: int = 800) -> list[int]:
-    """Sizes whose tail falls off as a power, in random order."""
+    """Returns sizes whose tail falls off as a power, in random order."""
     u = torch.rand(num_sets, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     sizes = (4 * (1 - u) ** (-1 / 1.35)).long().clamp(1, largest)
     sizes[num_sets // 2] = largest
@@ -52,11 +53,11 @@ Reference = Callable[[LSTM, Ragged], tuple[str, Callable[[Tensor], Tensor]]]
 
 
 def power_law_row(reference: Reference, num_sets: int = 2000, *, by_elements: bool = True) -> Row:
-    """LSTM(64, 64), with gradients by the weights, and by the elements or not."""
+    """Returns the row of LSTM(64, 64), with gradients by the weights, and by the elements or not."""
     f = LSTM(64, 64)
     sizes = power_law_sizes(num_sets)
     x = torch.randn(sum(sizes), 64)
-    x[:, 0] = torch.linspace(-1.7, 1.7, len(x))  # sorted already: the canonical order is the stored one
+    x[:, 0] = torch.linspace(-1.7, 1.7, len(x))  # sorted, so that the canonical order is the stored one
     x.requires_grad_(by_elements)
     sets = Ragged.from_sizes(x, sizes)
     pooling = JanossyPooling(f, Canonical(key=lambda x: x[:, 0]))
@@ -66,7 +67,7 @@ def power_law_row(reference: Reference, num_sets: int = 2000, *, by_elements: bo
         f"LSTM(64, 64), {num_sets} sets of power-law sizes{which}, against {name}",
         lambda: backward(pooling(sets)),
         lambda: backward(theirs(x)),
-        agree="LSTMAggregation" not in name,  # it reads padding
+        agree="LSTMAggregation" not in name,  # PyG's reads padding
     )
 
 
@@ -83,7 +84,7 @@ def as_packed(f: LSTM, sets: Ragged) -> tuple[str, Callable[[Tensor], Tensor]]:
     places = torch.cat([torch.arange(n) for n in sets.sizes])
 
     def run(x: Tensor) -> Tensor:
-        # pad_sequence would do forward; its backward copies the whole padded batch once for every set.
+        # pad_sequence would do for forward, but its backward copies the whole padded batch once for every set.
         padded = x.new_zeros(len(sets), max(sets.sizes), x.shape[1]).index_put((owners, places), x)
         packed = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
         return module(packed)[1][0][0]
@@ -92,7 +93,7 @@ def as_packed(f: LSTM, sets: Ragged) -> tuple[str, Callable[[Tensor], Tensor]]:
 
 
 def equal_sizes_row(num_sets: int) -> Row:
-    """Returns one random permutation of ten elements, GRU(100, 80)."""
+    """Returns the row of one random permutation of ten elements, GRU(100, 80)."""
     f = GRU(100, 80)
     pooling, module = JanossyPooling(f, Sampled(1)), torch_module(f)
     x = torch.randn(num_sets, 10, 100, requires_grad=True)
@@ -105,7 +106,7 @@ def equal_sizes_row(num_sets: int) -> Row:
 
 
 def inference_row(num_sets: int) -> Row:
-    """Twenty permutations at inference, no gradients."""
+    """Returns the row of twenty permutations at inference, without gradients."""
     f = GRU(100, 80)
     network, module = JanossyNetwork(None, JanossyPooling(f, Sampled(1)), None), torch_module(f)
     x = torch.randn(num_sets, 10, 100)
@@ -119,7 +120,7 @@ def inference_row(num_sets: int) -> Row:
 
 
 def exact_row(num_sets: int = 4, n: int = 7) -> Row:
-    """Returns the mean over all orderings, against stacking them."""
+    """Returns the row of the mean over all orderings, against stacking them."""
     f = GRU(100, 80)
     pooling, module = JanossyPooling(f, AllPermutations()), torch_module(f)
     x = torch.randn(num_sets, n, 100, requires_grad=True)
@@ -133,7 +134,10 @@ def exact_row(num_sets: int = 4, n: int = 7) -> Row:
 
 
 def scan_row(num_sets: int, n: int = 1000) -> Row:
-    """A recurrence whose gates do not see the state, against one whose gates do; other functions of as many units."""
+    """Returns the row of a recurrence with gates that ignore the state, against one with gates that read it.
+
+    They are other functions, with equally many units.
+    """
     f, module = MinGRU(64, 64), nn.GRU(64, 64, batch_first=True)
     pooling = JanossyPooling(f, Sampled(1))
     x = torch.randn(num_sets, n, 64, requires_grad=True)
@@ -146,7 +150,7 @@ def scan_row(num_sets: int, n: int = 1000) -> Row:
 
 
 def _permuted(x: Tensor, num: int) -> Tensor:
-    """Random permutations of each set (B, num, n, d)."""
+    """Returns random permutations of each set (B, num, n, d)."""
     num_sets, n, d = x.shape
     order = torch.rand(num_sets, num, n).argsort(-1)
     return x.gather(1, order.flatten(1, 2)[..., None].expand(-1, -1, d)).unflatten(1, (num, n))

@@ -1,10 +1,11 @@
-"""``Relations`` of all pairs, forward and backward in float32, against message passing on a complete graph, against
-attention, and against itself at ten times the size.
+"""``Relations`` of all pairs against message passing, attention, and itself at ten times the size.
 
-One set of n elements of 32 features, f = TupleMLP with 32 units. Message passing writes f's pre-activation of every
-pair, (n, n, 32), by adding projections, and takes the mean over the others: what is left of a layer on a complete graph
-when its first linear map is applied once per element. Attention has the width and one head per 8 features. Where two
-sizes are compared, the columns are the times at n = 10,000 and n = 100,000: a path linear in n gives 10.
+Forward and backward, float32. One set of n elements with 32 features, f = TupleMLP with 32 units. Message passing is on
+a complete graph. It writes f's pre-activation of every pair, (n, n, 32), by adding projections, and takes the mean over
+the others. That is what remains of such a layer if its first linear map is applied once per element.
+
+Attention has the same width, and one head per 8 features. If two sizes are compared, the columns are the times at
+n = 10,000 and n = 100,000: a path linear in n gives 10.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ D = 32
 
 
 def rows() -> Iterator[Row]:
-    """Message passing at n = 10 to 1,000, attention at n = 3,000, and the slope to n = 100,000."""
+    """Yields message passing at n = 10 to 1,000, attention at n = 3,000, and the slope to n = 100,000."""
     for activation, n in (("tanh", 10), ("tanh", 100), ("tanh", 1_000), ("relu", 1_000)):
         yield complete_graph_row(activation, n)
     for n in (8, 30, 100):
@@ -37,7 +38,7 @@ def one_set(n: int) -> Ragged:
 
 
 def complete_graph_row(activation: str, n: int) -> Row:
-    """Returns all pairs written, against none."""
+    """Returns the row of relations against all pairs written to memory."""
     sets, f = one_set(n), TupleMLP(2, D, D, out_features=D, activation=activation)
     layer = Relations(f)
 
@@ -55,7 +56,7 @@ def complete_graph_row(activation: str, n: int) -> Row:
 
 
 def triples_row(n: int) -> Row:
-    """Returns all triples with each element against all of them by their projections, none of which is left out."""
+    """Returns the row of relations over triples against enumeration of all triples by their projections."""
     sets, f = one_set(n), TupleMLP(3, D, D, out_features=D, activation="tanh")
     layer, enumerated = Relations(f), Relations(f, evaluate="projected")
     return Row(
@@ -66,7 +67,7 @@ def triples_row(n: int) -> Row:
 
 
 def attention_row(n: int) -> Row:
-    """Returns all pairs by relations against all pairs by attention."""
+    """Returns the row of all pairs by relations against all pairs by attention."""
     sets = one_set(n)
     layer, attention = Relations(TupleMLP(2, D, D, out_features=D, activation="tanh")), SelfAttention(D)
     return Row(
@@ -78,7 +79,7 @@ def attention_row(n: int) -> Row:
 
 
 def slope_row(activation: str, small: int, large: int) -> Row:
-    """Returns the same layer at two sizes."""
+    """Returns the row of one layer at two sizes."""
     layer = Relations(TupleMLP(2, D, D, out_features=D, activation=activation))
     few, many = one_set(small), one_set(large)
     return Row(

@@ -1,10 +1,10 @@
-"""The cost of an epoch of the arithmetic study per replica: in the authors' loop, alone, and in stacks of 5 and of 15.
+"""The cost of an epoch of the arithmetic study per replica: in the authors' loop, alone, and in stacks of 5 and 15.
 
     python -m benchmarks.replicas
 
-On one thread, at the batches that the study trains with: steps of ``first_order``, each replica with its own examples,
-order, permutations and state of Adam, beside the loop of the benchmark ``step`` on as large batches. Writes
-studies/paper/replicas.json, of which the study's report makes a table.
+On one thread, with the batches of the study: steps of ``first_order``, beside the loop of the benchmark ``step`` on
+batches of the same size. Each replica has its own examples, order, permutations and state of Adam. Writes
+studies/paper/replicas.json, from which the study's report makes a table.
 """
 
 import json
@@ -28,7 +28,7 @@ from studies.paper.arithmetic.train import replica
 OUT = Path("studies/paper/replicas.json")
 STACKS = (1, 5, 15)
 NUM_ROUNDS, EPOCH = 7, 100_000
-"""The rounds in which ``NUM_STEPS`` are timed, and the examples of an epoch."""
+"""The rounds in which ``NUM_STEPS`` are timed, and the number of examples of an epoch."""
 
 
 def cases() -> list[tuple[Task, Model, int]]:
@@ -41,7 +41,7 @@ def cases() -> list[tuple[Task, Model, int]]:
 
 
 def row(task: Task, model: Model, batch_size: int) -> dict:
-    """Seconds of an epoch of one replica, each way; the ways take turns."""
+    """Returns the seconds of an epoch of one replica, for each way; the ways take turns."""
     settings = Settings("quick", "fast", 1, **PROTOCOLS["fast"] | {"batch_size": batch_size, "schedule": "constant"})
     ways = {"plain": (1, plain(task, model, batch_size))}
     ways |= {f"stack of {num}": (num, ours(task, model, settings, num)) for num in STACKS}
@@ -50,7 +50,7 @@ def row(task: Task, model: Model, batch_size: int) -> dict:
         for way, (num, steps) in ways.items():
             start = time.perf_counter()
             steps()
-            if number:  # the first is the warm-up
+            if number:  # the first round is a warm-up
                 seconds[way].append((time.perf_counter() - start) / num)
     an_epoch = EPOCH / batch_size / NUM_STEPS
     found = {way: round(median(some) * an_epoch, 4) for way, some in seconds.items()}
@@ -58,12 +58,12 @@ def row(task: Task, model: Model, batch_size: int) -> dict:
 
 
 def plain(task: Task, model: Model, batch_size: int) -> Callable[[], object]:
-    """Returns the authors' loop."""
+    """Returns the steps of the authors' loop."""
     return their_steps(model, authors(model, model.build(task, "sum", "uniform")), batch_size, task)
 
 
 def ours(task: Task, model: Model, settings: Settings, num: int) -> Callable[[], object]:
-    """Epochs of so many steps."""
+    """Returns a function that runs an epoch of stacked replicas."""
     small = replace(settings, num_train=NUM_STEPS * settings.batch_size, num_validation=1)
     replicas = [replica(task, model, seed, 1e-3, small) for seed in range(num)]
     together = Together(replicas, small, squared=False)

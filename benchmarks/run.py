@@ -1,4 +1,4 @@
-"""Run benchmarks and write their tables: ``python -m benchmarks.run [NAME ...] [--rows TEXT]``."""
+"""Runs benchmarks and writes their tables: ``python -m benchmarks.run [NAME ...] [--rows TEXT]``."""
 
 import argparse
 import json

@@ -1,7 +1,7 @@
-"""The cost of drawing permutations, and the savings of averaging exactly over their last positions.
+"""The cost of sampling permutations, and the savings of exact averages over their last positions.
 
-Forward passes without gradients, float32, as in prediction, unless the row says otherwise. "Drawn before": the other
-side reads permutations that were drawn beforehand; 1 / ratio is one plus the share of the time that drawing takes.
+Forward passes without gradients, float32, as in prediction, unless the row says otherwise. In rows "drawn before", the
+other side reads permutations that were sampled beforehand. 1 / ratio is then one plus the share of time for sampling.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def rows() -> Iterator[Row]:
 
 
 def drawing_row(name: str, f: GRU | LSTM, sets: Ragged, orderings: Sampled) -> Row:
-    """New permutations at every call, against the same ones over and over."""
+    """Returns the row of new permutations at every call, against the same ones at every call."""
     drawn, pooling = Drawn(orderings.enumerate(sets), sets.sizes), JanossyPooling(f, orderings, evaluate=Packed())
 
     def ours() -> torch.Tensor:
@@ -51,7 +51,7 @@ def drawing_row(name: str, f: GRU | LSTM, sets: Ragged, orderings: Sampled) -> R
 
 
 def prefixes_row(sets: Ragged, last: int) -> Row:
-    """Forward and backward: the ends of sampled permutations as trees, against every row by itself."""
+    """Returns the row of forward and backward: ends of sampled permutations as trees, against every row by itself."""
     f, orderings = GRU(100, 80), Sampled(4, seed=0, exact_last=last)
     shared, packed = (
         JanossyPooling(f, orderings, evaluate=SampledPrefixes()),
@@ -62,7 +62,7 @@ def prefixes_row(sets: Ragged, last: int) -> Row:
 
 
 def canonical_row(num_sets: int = 3000, num_elements: int = 30_000, width: int = 32) -> Row:
-    """Returns the rows of Canonical beside those of Sampled(1), for elements of which the first column decides."""
+    """Returns the row of Canonical beside Sampled(1), for elements whose first column decides the order."""
     sets = Ragged.from_index(torch.randn(num_elements, width), torch.randint(num_sets, (num_elements,)), num_sets)
 
     def last(orderings: Orderings) -> torch.Tensor:

@@ -1,9 +1,11 @@
-"""Fits to streams and their predictions, of a table and of one ten times as long: sets a second, memory, reading.
+"""Fits to streams and their predictions, on a table and one ten times as long: sets per second, memory, reading.
 
-``python -m benchmarks.scale`` writes results/scale.json and scale.md, and goes on where it was cut but for ``--anew``.
-It has a command of its own, as ``benchmarks.run`` times calls within one process, and here memory counts: each run is a
-process of one thread, three runs of the shorter table, one of the longer. ``studies.experiments.scale.table`` makes
-them. Seconds are of the processor, as machines are shared; the peak is of resident memory, with all libraries.
+``python -m benchmarks.scale`` writes results/scale.json and scale.md, and resumes an interrupted run unless ``--anew``.
+It is a separate command, because ``benchmarks.run`` times calls within one process, and here memory counts. Each run is
+a process with one thread: three runs on the shorter table, one on the longer.
+
+``studies.experiments.scale.table`` makes the tables. Seconds are CPU seconds, as machines are shared. The peak is that
+of resident memory, with all libraries.
 """
 
 import argparse
@@ -29,10 +31,10 @@ from studies.experiments.scale.table import write_table
 RESULTS = Path(__file__).parent / "results"
 ROWS = (1_000_000, 10_000_000)
 RUNS_OF = (3, 1)
-"""Runs on the shorter table, which are told by their medians, and on the longer."""
+"""The numbers of runs on the shorter table, whose medians are reported, and on the longer table."""
 
 SMALL, LARGE = "256MB", "1GB"
-"""The memory that ``janossy group --memory`` gives to DuckDB; the shorter table fits into either."""
+"""The memory that ``janossy group --memory`` gives to DuckDB. The shorter table fits into either."""
 
 
 def main() -> None:
@@ -59,7 +61,7 @@ def main() -> None:
 
 
 def runs(short: int, long: int) -> list[dict]:
-    """Lists what is run, on tables of how many rows, by how many processes, and which run of it."""
+    """Returns the runs: the command, the rows of the table, the processes, and the number of the run."""
     found = []
     for num_rows, num_runs in zip((short, long), RUNS_OF, strict=True):
         kinds = [("group", 1, SMALL), ("fit", 1, None), ("predict", 1, None)]
@@ -72,7 +74,7 @@ def runs(short: int, long: int) -> list[dict]:
 
 
 def measured(what: str, num_rows: int, processes: int, run: int, folder: Path, memory: str | None = None) -> dict:
-    """Returns one run, on tables that are made where they are not there."""
+    """Returns the results of one run. Missing tables are made first."""
     long, sets = folder / f"{num_rows}.parquet", folder / f"{num_rows}-sets.parquet"
     if not long.exists():
         write_table(long, num_rows, shuffle=True)
@@ -90,7 +92,7 @@ ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
 
 
 def grouped(long: Path, sets: Path, memory: str) -> dict:
-    """Returns the command, from its start to its end."""
+    """Runs the command, and returns its times from start to end."""
     sets.unlink(missing_ok=True)
     words = ["group", str(long), "--set-id", "set_id", "--set-columns", "target", "--out", str(sets)]
     program = "from janossy.cli import main; main()"
@@ -149,7 +151,7 @@ TITLES = {"group": "janossy group", "fit": "fit of k1, an epoch", "predict": "pr
 
 
 def medians(cells: list[dict]) -> list[dict]:
-    """Runs of one kind as one, by the medians of their numbers, and how many they are."""
+    """Returns one entry per kind of run, with medians and the number of runs."""
     kinds = defaultdict(list)
     for cell in cells:
         kinds[cell["what"], cell["processes"], cell["num_rows"], cell.get("memory", "")].append(cell)
@@ -163,7 +165,7 @@ def medians(cells: list[dict]) -> list[dict]:
 
 
 def table(cells: list[dict]) -> str:
-    """Returns the rows as Markdown, and how the longer table's memory compares."""
+    """Returns the rows as Markdown, with a comparison of the memory for the longer table."""
     rows = medians(cells)
     lines = ["Fits to streams and their predictions", "", "`python -m benchmarks.scale`, seconds of the processor"]
     lines[-1] += ", medians; of `janossy group` with all that it loads. The load is that of the machine as a run began."
@@ -188,11 +190,11 @@ def table(cells: list[dict]) -> str:
 
 
 BILLION, CORES = 10**9, 16
-"""The plan of docs/scale.md: so many sets, on machines of so many cores."""
+"""The plan of docs/scale.md: the number of sets, and the cores of each machine."""
 
 
 def plan(cells: list[dict]) -> str:
-    """Returns what a billion sets take, by the rates of the longest table that was measured, as Markdown."""
+    """Returns the cost of a billion sets as Markdown, at the rates of the longest measured table."""
     longest = {row["what"]: row for row in medians(cells) if row["processes"] == 1}
     rates = {"group": longest["group"]["sets_a_second"], "first pass": longest["fit"]["scanned_a_second"]}
     rates |= {"one pass of training": longest["fit"]["sets_a_second"], "predict": longest["predict"]["sets_a_second"]}

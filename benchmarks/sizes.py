@@ -1,7 +1,7 @@
-"""Layers on sets whose sizes differ, against the same elements in sets of one size, against PyG and padded attention.
+"""Layers on sets of different sizes, against the same elements in sets of one size, PyG, and padded attention.
 
-Forward and backward, float32. 256 sets of 1 to 39 elements for k = 1; of 1 to 100, and of power-law sizes, for outputs
-per element. Rows "against equal sizes" do different work of the same amount: their ratio should be near 1.
+Forward and backward, float32. For k = 1 there are 256 sets of 1 to 39 elements. For outputs per element, sizes are 1 to
+100, or power-law sizes. Rows "against equal sizes" do different work of the same amount: their ratio should be near 1.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ NUM_SETS, D, H = 256, 16, 64
 
 
 def rows() -> Iterator[Row]:
-    """k = 1 by several kinds of f; then an encoder layer, with an output for each element."""
+    """Yields k = 1 with several kinds of f, then an encoder layer with one output per element."""
     mixed, equal = _sets(torch.randint(1, 40, (NUM_SETS,)).tolist()), _sets([20] * NUM_SETS)
     functions = {
         "TupleMLP of 3 layers": TupleMLP(1, D, (H, H, H), activation="relu"),
@@ -64,7 +64,7 @@ def _attention(name: str, sets: Ragged, orderings: Orderings) -> Row:
 
 
 def _by_size(sets: Ragged) -> Row:
-    """Returns a module that takes no mask: one call a size is what there is to do, and nothing again in backward."""
+    """Returns the row of a module without a mask: the reference calls it once per size, with nothing to recompute."""
     f = _three_layers()
     equivariant = JanossyEquivariant(f, AsGiven())
     sizes = sorted(set(sets.sizes))

@@ -1,8 +1,9 @@
 """``spectral`` against the same algorithm in plain torch operations, and against itself at ten times the size.
 
-Forward and backward, float32, one set of n elements, f = TupleMLP with 32 tanh units. The plain side evaluates every
-harmonic of every element at once, in complex64, and combines power sums over set partitions: what one would write by
-hand. Where two sizes are compared, the columns are the times at n = 2,000 and n = 20,000: a path linear in n gives 10.
+Forward and backward, float32, one set of n elements, f = TupleMLP with 32 tanh units. The plain side is what one would
+write by hand. It evaluates every harmonic of every element at once, in complex64, and combines power sums over set
+partitions. If two sizes are compared, the columns are the times at n = 2,000 and n = 20,000: a path linear in n gives
+10.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ D, H = 16, 32
 
 
 def rows() -> Iterator[Row]:
-    """Linear time for k = 2, 3, 4, and compiled against plain operations at n = 10,000, k = 3."""
+    """Yields linear time for k = 2, 3, 4, and compiled against plain operations at n = 10,000, k = 3."""
     for orderings in (Tuples(2), Tuples(3), Tuples(4), Combinations(3)):
         small, large = (_pooled(orderings, n, Spectral(enumerate_up_to=0)) for n in (2_000, 20_000))
         kind = "increasing" if orderings.increasing else "injective"

@@ -1,8 +1,9 @@
-"""Whole training steps of fifteen stacked networks of the arithmetic study, against the authors' loop for each of them.
+"""Whole training steps of fifteen stacked networks of the arithmetic study, against the authors' loop for each.
 
-A step is that of the benchmark `step`, at batch 128: each network has its own batch, order and state of Adam. Theirs
+A step is that of the benchmark `step`, at batch 128. Each network has its own batch, order and state of Adam. Theirs
 trains fifteen networks, one after the other, with torch's layers. Both sides have the same weights, see the same
-batches in the same orders, and get the same numbers, so the ratio is that of one network in the stack to one by itself.
+batches in the same orders, and get the same numbers. The ratio is therefore that of one network in the stack to one by
+itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ def rows() -> Iterator[Row]:
 
 
 def stack_row(name: str, num_threads: int, num_networks: int = NUM_NETWORKS) -> Row:
-    """Returns a step of all networks a call; each side goes on where it was."""
+    """Returns the row of one step of all networks per call. Each side continues from its last step."""
     networks = [MODELS[name].build(TASK, "sum", "uniform") for _ in range(num_networks)]
     theirs = [authors(MODELS[name], network) for network in networks]
     threads = "1 thread" if num_threads == 1 else f"{num_threads} threads"
@@ -40,10 +41,10 @@ def stack_row(name: str, num_threads: int, num_networks: int = NUM_NETWORKS) -> 
 
 
 def our_steps(stack: Stack) -> Callable[[], Tensor]:
-    """Returns all networks in one step."""
+    """Returns a function that steps all networks at once."""
     (x, y), each = TASK.draw(NUM_EXAMPLES, 0), zip(*map(batches, range(len(stack))), strict=True)
     optimizer = Adam(trainable(stack), lr=LEARNING_RATE)
-    x, sources = x.sort(1).values, generators(len(stack))  # sorted in advance, as theirs
+    x, sources = x.sort(1).values, generators(len(stack))  # sorted in advance, like theirs
 
     def steps() -> Tensor:
         for _ in range(NUM_STEPS):
@@ -61,7 +62,7 @@ def our_steps(stack: Stack) -> Callable[[], Tensor]:
 
 
 def their_steps(model: Model, modules: list[nn.Module]) -> Callable[[], Tensor]:
-    """Returns a plain loop over torch's layers for each network."""
+    """Returns a function that runs a plain loop over torch's layers for each network."""
     (x, y), each = TASK.draw(NUM_EXAMPLES, 0), [batches(number) for number in range(len(modules))]
     optimizers = [torch.optim.Adam(trainable(module), lr=LEARNING_RATE) for module in modules]
     sources = generators(len(modules))
@@ -90,7 +91,7 @@ def their_steps(model: Model, modules: list[nn.Module]) -> Callable[[], Tensor]:
 
 
 def batches(seed: int) -> Iterator[Tensor]:
-    """Yields a network's own, epoch after epoch."""
+    """Yields the batches of one network, epoch after epoch."""
     generator = torch.Generator().manual_seed(seed)
     while True:
         order = torch.randperm(NUM_EXAMPLES, generator=generator)

@@ -1,10 +1,12 @@
 """Ten whole training steps of the arithmetic study, against the loop of the authors' code.
 
 A step indexes a batch, runs forward, loss and backward, updates the weights by Adam, and logs the loss. The task is the
-variance of 10 integers, by the released protocol (sums, L1). Theirs makes all combinations of the sorted sequences in
-advance, or shuffles the sequences of the batch, and uses torch's layers and stock Adam; ours is given the sequences
-sorted, and takes ``studies.paper.adam.Adam``, whose steps are those of ``torch.optim.Adam(fused=True)``. Both sides
-have the same weights, see the same batches in the same orders, and get the same numbers.
+variance of 10 integers, by the released protocol (sums, L1).
+
+Theirs makes all combinations of the sorted sequences in advance, or shuffles the sequences of the batch. It uses
+torch's layers and stock Adam. Ours receives sorted sequences, and uses ``studies.paper.adam.Adam``, whose steps equal
+those of ``torch.optim.Adam(fused=True)``. Both sides have the same weights, see the same batches in the same orders,
+and get the same numbers.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +37,7 @@ def rows() -> Iterator[Row]:
 
 
 def step_row(name: str, batch_size: int, num_threads: int) -> Row:
-    """Ten steps a call; each side goes on where it was."""
+    """Returns the row of ten steps per call. Each side continues from its last step."""
     network = MODELS[name].build(TASK, "sum", "uniform")
     theirs = authors(MODELS[name], network)
     return Row(
@@ -46,7 +48,7 @@ def step_row(name: str, batch_size: int, num_threads: int) -> Row:
 
 
 def on(num_threads: int, steps: Callable[[], Tensor]) -> Tensor:
-    """Returns what ``steps`` gives on so many threads."""
+    """Returns the result of ``steps`` on ``num_threads`` threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(num_threads)
     try:
@@ -56,12 +58,12 @@ def on(num_threads: int, steps: Callable[[], Tensor]) -> Tensor:
 
 
 def our_steps(network: JanossyNetwork, batch_size: int) -> Callable[[], Tensor]:
-    """Trains as ``studies.paper.arithmetic.train`` does."""
+    """Returns a function that trains as ``studies.paper.arithmetic.train`` does."""
     (x, y), generator = TASK.draw(NUM_EXAMPLES, 0), torch.Generator().manual_seed(1)
     optimizer = Adam(trainable(network), lr=LEARNING_RATE)
     options = {"generator": generator}
     if not network.pooling.orderings.draws:
-        x, options = x.sort(1).values, {}  # in advance, as theirs
+        x, options = x.sort(1).values, {}  # in advance, like theirs
 
     def loss(batch: Tensor) -> Tensor:
         return (network(Ragged.from_padded(x[batch]), **options)[:, 0] - y[batch]).abs().mean()
@@ -70,7 +72,7 @@ def our_steps(network: JanossyNetwork, batch_size: int) -> Callable[[], Tensor]:
 
 
 def their_steps(model: Model, module: nn.Module, batch_size: int, task: Task = TASK) -> Callable[[], Tensor]:
-    """Returns a plain loop over torch's layers."""
+    """Returns a function that runs a plain loop over torch's layers."""
     (x, y), generator = task.draw(NUM_EXAMPLES, 0), torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(trainable(module), lr=LEARNING_RATE)
     if model.k is not None:
@@ -79,7 +81,7 @@ def their_steps(model: Model, module: nn.Module, batch_size: int, task: Task = T
 
     def loss(batch: Tensor) -> Tensor:
         of_batch = x[batch]
-        if model.k is None:  # once an epoch in their code; here for each batch, from the numbers that ours draws
+        if model.k is None:  # once per epoch in their code; here per batch, from the numbers that ours samples
             noise = torch.randint(2**62, of_batch.shape, generator=generator)
             of_batch = of_batch.gather(1, noise.argsort(1))
         return (module(of_batch)[:, 0] - y[batch]).abs().mean()
@@ -88,7 +90,7 @@ def their_steps(model: Model, module: nn.Module, batch_size: int, task: Task = T
 
 
 def steps_of(loss_of: Callable[[Tensor], Tensor], optimizer: torch.optim.Optimizer, each: Iterator[Tensor]) -> Tensor:
-    """Steps on the next batches; the last loss."""
+    """Steps on the next batches, and returns the last loss."""
     logged = 0.0
     for _ in range(NUM_STEPS):
         loss = loss_of(next(each))
@@ -100,7 +102,7 @@ def steps_of(loss_of: Callable[[Tensor], Tensor], optimizer: torch.optim.Optimiz
 
 
 def batches(batch_size: int) -> Iterator[Tensor]:
-    """Epoch after epoch."""
+    """Yields batches, epoch after epoch."""
     generator = torch.Generator().manual_seed(2)
     while True:
         order = torch.randperm(NUM_EXAMPLES, generator=generator)
@@ -112,7 +114,7 @@ def trainable(module: nn.Module) -> list[nn.Parameter]:
 
 
 def authors(model: Model, network: JanossyNetwork) -> nn.Module:
-    """Torch's layers with the network's weights, for integers (B, T, k), or (B, n)."""
+    """Returns torch's layers with the network's weights, for integers (B, T, k), or (B, n)."""
     h = nn.Embedding.from_pretrained(network.h.weight.clone())
     rho = deepcopy(network.rho[0] if len(network.rho) == 1 else network.rho)
     if model.k is None:
@@ -124,7 +126,7 @@ def authors(model: Model, network: JanossyNetwork) -> nn.Module:
 
 
 class Summed(nn.Module):
-    """ρ(Σ_t tanh(f([h(x_1), …, h(x_k)]))), over the tuples t of each set."""
+    """The network ρ(Σ_t tanh(f([h(x_1), …, h(x_k)]))), over the tuples t of each set."""
 
     def __init__(self, h: nn.Module, f: nn.Module, rho: nn.Module) -> None:
         super().__init__()
@@ -135,7 +137,7 @@ class Summed(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """ρ(f's last hidden state)."""
+    """ρ of f's last hidden state."""
 
     def __init__(self, h: nn.Module, f: nn.Module, rho: nn.Module) -> None:
         super().__init__()

@@ -1,7 +1,8 @@
-"""The cost of making sets of a table: from rows in any order to numbers that a network reads.
+"""The cost of making sets from a table: from rows in any order to numbers that a network reads.
 
-"As numbers": rows grouped by id, in the order in which ids appear first; a column of text as codes, four of numbers
-standardised, all fitted on the same rows. "Chosen": sets in another order, as a split or an epoch wants them.
+"As numbers" groups rows by id, in the order in which ids first appear. A column of text becomes codes, and four columns
+of numbers are standardised, all fitted on the same rows. "Chosen" selects sets in another order, as for a split or an
+epoch.
 """
 
 from collections.abc import Iterator
@@ -22,14 +23,14 @@ NUMBERS = ["pt", "eta", "phi", "mass"]
 
 
 def rows() -> Iterator[Row]:
-    """Yields a long table of pandas, of polars, and sets chosen from a Ragged."""
+    """Yields a long table of pandas, one of polars, and sets chosen from a Ragged."""
     yield long_row(100_000)
     yield long_row(100_000, pl.from_pandas)
     yield chosen_row(100_000)
 
 
 def long_table(num_sets: int, rows_a_set: int = 10) -> pd.DataFrame:
-    """Ten rows per set on average, in no order."""
+    """Returns ten rows per set on average, in no order."""
     random = np.random.default_rng(0)
     num = num_sets * rows_a_set
     columns = {"event": random.permutation(np.arange(num) % num_sets * 7)}
@@ -38,7 +39,7 @@ def long_table(num_sets: int, rows_a_set: int = 10) -> pd.DataFrame:
 
 
 def long_row(num_sets: int, library=lambda table: table) -> Row:
-    """as_sets and TableEncoder, against pandas' factorize, numpy's argsort and scikit-learn's encoders."""
+    """Returns the row of as_sets and TableEncoder against pandas' factorize, numpy's argsort and scikit-learn."""
     frame = long_table(num_sets)
     table = library(frame)
 
@@ -58,7 +59,7 @@ def long_row(num_sets: int, library=lambda table: table) -> Row:
 
 
 def chosen_row(num_sets: int) -> Row:
-    """Indexing a Ragged, against a list of tensors that is there already."""
+    """Returns the row of indexing a Ragged against indexing an existing list of tensors."""
     sizes = np.random.default_rng(0).integers(0, 21, num_sets)
     sets = Ragged.from_sizes(torch.randn(int(sizes.sum()), 4), sizes.tolist())
     parts, chosen = sets.to_sets(), np.random.default_rng(1).permutation(num_sets)

@@ -1,9 +1,10 @@
-"""Sets of ids from a vocabulary, whose embeddings are projected once an item, against once an occurrence.
+"""Sets of ids from a vocabulary, whose embeddings are projected once per item, against once per occurrence.
 
-10,000 items, 64 features, a million occurrences: 100,000 sets of 10, ids falling off as 1/rank. Forward and backward,
-by the embedding's weights too, float32. Both sides are the same network; the reference's h hides that it is an
-embedding, so that the elements of every set are looked up, projected and differentiated one by one, as before janossy
-read tables.
+10,000 items, 64 features, and a million occurrences: 100,000 sets of 10, with ids falling off as 1/rank. Forward and
+backward, by the embedding's weights too, float32.
+
+Both sides are the same network, but the reference's h hides that it is an embedding. The elements of every set are then
+looked up, projected and differentiated one by one, as before janossy read tables.
 """
 
 from collections.abc import Iterator
@@ -19,14 +20,14 @@ NUM_ITEMS, NUM_FEATURES, SIZE = 10_000, 64, 10
 
 
 def rows() -> Iterator[Row]:
-    """k = 1 (DeepSets), pairs, and a recurrence."""
+    """Yields k = 1 (DeepSets), pairs, and a recurrence."""
     for k in (1, 2):
         yield row(f"k = {k}", JanossyPooling(TupleMLP(k, NUM_FEATURES, 64), Tuples(k)))
     yield row("GRU", JanossyPooling(GRU(NUM_FEATURES, 64), Sampled(1, seed=0)))
 
 
 def row(name: str, pooling: JanossyPooling, num_sets: int = 100_000) -> Row:
-    """A network of an embedding, with each id looked up once, against one of another module that does the same."""
+    """Returns the row of a network that looks up each id once, against one of another module with the same values."""
     network = JanossyNetwork(nn.Embedding(NUM_ITEMS, NUM_FEATURES), pooling, nn.Linear(64, 1))
     other = deepcopy(network)
     other.h = nn.Sequential(other.h)
@@ -45,7 +46,7 @@ def row(name: str, pooling: JanossyPooling, num_sets: int = 100_000) -> Row:
 
 
 def step(network: JanossyNetwork, sets: Ragged) -> Tensor:
-    """Returns the outputs, after a backward pass."""
+    """Returns the outputs after a backward pass."""
     network.zero_grad()
     outputs = network(sets)
     outputs.square().mean().backward()

@@ -3,12 +3,12 @@
     pip install ".[graph]"
     python examples/replace_lstm_aggregation.py
 
-The replacement is the last line of ``convolution``. What it changes:
+The replacement is the last line of ``convolution``. Its effects are:
 
-- a vertex's embedding no longer depends on which other vertices are in its batch, for nothing is padded;
-- nor on the order in which its edges are stored, but for chance: training draws a new order of every neighbourhood at
-  every step (π-SGD), and prediction averages several passes;
-- an epoch is faster by as much as there was padding.
+- A vertex's embedding no longer depends on the other vertices in its batch, because nothing is padded.
+- It no longer depends on the order in which its edges are stored, except by chance. Training samples a new order of
+  every neighbourhood at every step (π-SGD), and prediction averages several passes.
+- An epoch is faster by the share of padding.
 """
 
 import argparse
@@ -90,7 +90,7 @@ def change_by_batch_mates(model: GraphSAGE, data: Data) -> float:
 
 
 def fix_orders(model: GraphSAGE) -> None:
-    """From now on the permutations of a neighbourhood are a function of its elements: the model is deterministic."""
+    """Makes permutations of a neighbourhood a function of its elements from now on: the model is deterministic."""
     for conv in model.convs:
         if isinstance(conv.aggr_module, JanossyAggregation):
             conv.aggr_module.pooling.orderings = Sampled(1, seed=0)

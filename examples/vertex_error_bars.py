@@ -1,16 +1,17 @@
-"""GraphSAGE on Cora with an LSTM over neighbours: how sure is each vertex's class, for all that the order does?
+"""GraphSAGE on Cora with an LSTM over neighbours: how sure is each vertex's class, as far as the order matters?
 
     pip install ".[fast,graph]"
     python examples/vertex_error_bars.py
 
 A model trained by π-SGD reads its neighbours in a new order at every pass. ``predict_passes`` averages the
-probabilities of 20 passes (Remark 2.2) and says how far that may be from the average over all orders. What it shows:
+probabilities of 20 passes (Remark 2.2), and gives the error of that average relative to all orders. The example shows:
 
-- which vertices' classes 20 passes leave unsettled: few. Another 200 passes change about as many classes as the
-  ``change_probability`` of all vertices sums to, nearly all of them unsettled ones;
-- the mean of 20 passes is hardly more accurate than one pass, as so few classes hang on the order;
-- errors are two to three times as frequent among the unsettled. They are about as frequent among as many whose two
-  likeliest classes are closest: an error bar says what the order does, and not how sure the model should be.
+- 20 passes leave the classes of few vertices unsettled. Another 200 passes change about as many classes as the sum of
+  ``change_probability`` over all vertices. Nearly all of these are unsettled.
+- The mean of 20 passes is hardly more accurate than one pass, because few classes depend on the order.
+- Errors are two to three times as frequent among the unsettled vertices. They are about as frequent among equally many
+  vertices whose two likeliest classes are closest. An error bar measures the effect of the order, and not how sure the
+  model should be.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from janossy.inference import Prediction, predict_passes
 
 WIDTH = 32
 UNSETTLED = 0.05
-"""A vertex is called unsettled if it is more probable than this that all orders together would give another class."""
+"""The probability above which a vertex is unsettled: that all orders together would give another class."""
 
 
 def convolution(out_channels: int) -> SAGEConv:
@@ -67,7 +68,7 @@ def predict(model: GraphSAGE, data: Data, num_passes: int, *, keep_outputs: bool
 
 
 def has_orders(data: Data) -> Tensor:
-    """Returns True for vertices that have two neighbours, or a neighbour that has two: their order is then read."""
+    """Returns True for vertices with two neighbours, or a neighbour with two: their order is then read."""
     sources, targets = data.edge_index
     degrees = degree(targets, data.num_nodes)
     most = scatter(degrees[sources], targets, dim_size=data.num_nodes, reduce="max")

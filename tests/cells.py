@@ -1,4 +1,4 @@
-"""Recurrence cells from outside the package, as a user would write one."""
+"""Recurrence cells from outside the package, as users would write them."""
 
 import torch
 
@@ -7,7 +7,7 @@ from janossy.functions import Recurrence
 
 
 class Peephole(Recurrence):
-    """Two states, and gates that multiply what comes of the hidden state, bias and all."""
+    """A cell with two states, and gates that multiply the contribution of the hidden state, with its bias."""
 
     num_gates = 3
     num_states = 2
@@ -22,7 +22,7 @@ class Peephole(Recurrence):
 
 
 class AnotherGRU(GRU):
-    """A step of its own under an old name."""
+    """A cell with its own step under an existing name."""
 
     @staticmethod
     def step(inputs, hidden, state):
@@ -31,7 +31,7 @@ class AnotherGRU(GRU):
 
 
 class MultipliesLSTM(LSTM):
-    """A subclass of a cell that adds, whose gates multiply."""
+    """A subclass of an additive cell, whose gates multiply."""
 
     @staticmethod
     def step(inputs, hidden, state):
@@ -41,7 +41,7 @@ class MultipliesLSTM(LSTM):
 
 
 class Writes(Recurrence):
-    """A step that writes into what it is given."""
+    """A cell whose step writes into its arguments."""
 
     num_gates = 2
 

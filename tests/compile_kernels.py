@@ -1,7 +1,7 @@
 """Compiles the kernels that most tests run, each once, on two cores: ``python -m tests.compile_kernels``.
 
-Otherwise each of pytest's workers compiles nearly all of them, for neither waits for the other. What is missing here is
-compiled by the test that needs it.
+Otherwise each of pytest's workers compiles nearly all of them, because workers do not wait for each other. Kernels that
+are missing here are compiled by the tests that need them.
 """
 
 import os
@@ -35,13 +35,13 @@ from janossy.kernels.expansions import EXPANSIONS
 DTYPES = (torch.float64, torch.float32)
 FEW_IN_FLOAT32 = ("tanh", "relu", "gelu", "sine")
 EVERY = 10.0
-"""Seconds between two lines of progress."""
+"""The seconds between two lines of progress."""
 
 
 def layers() -> Iterator[tuple[JanossyPooling, torch.dtype, int]]:
-    """Layers that between them call the kernels, with the dtype and the size of a set; those that take longest first.
+    """Yields layers that together call the kernels, with dtype and set size, those with the longest compilation first.
 
-    f is float32 here, whatever its elements will be.
+    f is float32 here, whatever its elements are.
     """
     for dtype, activation, orderings in product(DTYPES, EXPANSIONS, (Tuples(2), Combinations(2))):
         if dtype == torch.float64 or activation in FEW_IN_FLOAT32:
@@ -55,12 +55,12 @@ def layers() -> Iterator[tuple[JanossyPooling, torch.dtype, int]]:
     for dtype, activation in product(DTYPES, ACTIVATIONS):
         if dtype == torch.float64 or activation in FEW_IN_FLOAT32:
             yield JanossyPooling(TupleMLP(2, 2, 4, activation=activation), Tuples(2), evaluate="fused"), dtype, 3
-    for dtype in DTYPES:  # of one hidden unit and so many elements pairs are sorted
+    for dtype in DTYPES:  # pairs of one hidden unit and this many elements are sorted
         yield JanossyPooling(TupleMLP(2, 2, 1, activation="relu"), Tuples(2), evaluate="fused"), dtype, 3000
 
 
 def stacks() -> Iterator[tuple[JanossyPooling, int]]:
-    """Layers whose stacks call the kernels of stacks, in float64, with the size of a set."""
+    """Yields layers whose stacks call the kernels of stacks, in float64, with the size of a set."""
     for recurrence in (LSTM, GRU, RNN):
         yield JanossyPooling(recurrence(2, 8), Sampled(1)), 3
     for k in (1, 2, 3):
@@ -87,7 +87,7 @@ def compile_one(i: int) -> None:
 def main() -> None:
     os.environ["JANOSSY_KERNELS"] = "wait"  # here, and in the processes below
     if load() is None:
-        return  # without numba the tests run in torch operations
+        return  # without numba, tests run in torch operations
     start, num, num_stacks = time.monotonic(), len(list(layers())), len(list(stacks()))
     told = start
     with ProcessPoolExecutor(2) as pool:

@@ -1,6 +1,4 @@
-"""The part that every test shares: which cases run, float64 if asked for, deterministic hypothesis, the devices
-here.
-"""
+"""The part that all tests share: selection of cases, float64 on request, deterministic hypothesis, and devices."""
 
 import os
 from collections import defaultdict
@@ -11,10 +9,10 @@ import torch
 
 from tests.thinning import STRENGTH, covering
 
-# Also for the processes that tests start: what they compare must not depend on how long a compiler takes.
+# Also for processes that tests start, whose results must not depend on compile times.
 os.environ.setdefault("JANOSSY_KERNELS", "wait")
 
-# derandomize: every run draws the same examples, so that more of them are more sizes, not more luck.
+# derandomize: every run has the same examples, so that more examples mean more sizes, not more luck.
 hypothesis.settings.register_profile("covering", deadline=None, max_examples=10, derandomize=True, database=None)
 hypothesis.settings.register_profile("all", hypothesis.settings.get_profile("covering"), max_examples=25)
 
@@ -33,7 +31,7 @@ def pytest_report_header(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Keeps a covering of each test's cases; all with ``--all``, and where a case is asked for by name."""
+    """Keeps a covering of each test's cases; all cases with ``--all``, or if a case is requested by name."""
     if config.option.all or any("[" in argument for argument in config.args):
         return
     tests = defaultdict(list)
@@ -54,7 +52,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture
 def float64():
-    """Everything in float64, from one seed."""
+    """Sets everything to float64, with one seed."""
     torch.set_default_dtype(torch.float64)
     torch.default_generator.manual_seed(0)
     yield
@@ -63,7 +61,7 @@ def float64():
 
 @pytest.fixture
 def worth_a_thread(monkeypatch):
-    """Kernels run on as many threads as they may, however little there is to do."""
+    """Lets kernels use as many threads as possible, however little work there is."""
     compiled = pytest.importorskip("janossy.kernels.cpu.compiled", reason="needs numba", exc_type=ImportError)
     monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1.0)
 

@@ -1,4 +1,4 @@
-"""The example lists that feed every law: one line for each ordering, function and evaluator. Add yours here."""
+"""The example lists for all laws, with one line per ordering, function and evaluator. Add yours here."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -45,31 +45,31 @@ from janossy.functions import ACTIVATIONS, FeaturedMLP, GatedAttention, Monotone
 from janossy.orderings import AsGiven, Learned, OrderWeights
 
 D = 2
-"""Features of an element in the examples."""
+"""The number of features of an element in the examples."""
 
 SIZES = (3, 0, 5, 1, 2, 3)
-"""{0, 1, k − 1, k, 5} for k = 3 (and most of it for k = 2), with two sets of one size."""
+"""The sizes {0, 1, k − 1, k, 5} for k = 3, and most of those for k = 2. Two sets have one size."""
 
 
 def tying_key(x: Tensor) -> Tensor:
-    """Returns a key that ties often: the sign of the first feature, descending."""
+    """Returns a key with many ties: the sign of the first feature, descending."""
     return -x[:, 0].sign()
 
 
 def weight_by_sign(x: Tensor) -> Tensor:
-    """Weights in steps: they are constants to autograd, but to finite differences they would not be."""
+    """Returns weights in steps. They are constants for autograd, but finite differences would see the steps."""
     return 1.5 + x[:, 0].sign()
 
 
 class Turned(nn.Module):
-    """A module as key, of two numbers per element of which the first ties often."""
+    """A module as key, with two numbers per element, the first of which has many ties."""
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.stack(((9 * x[:, 1] - x[:, 0]).clamp(-0.5, 0.5), x[:, 0] + x[:, 1]), 1)
 
 
 class Scored(nn.Module):
-    """A module as scorer, which ties often."""
+    """A module as scorer, with many ties."""
 
     def forward(self, x: Tensor) -> Tensor:
         return (2 * x[:, :1] - x[:, 1:]).clamp(-1, 1)
@@ -131,18 +131,18 @@ DEFINITIONS = {
     # increasing subsequences of the sorted set
     Combinations: lambda orderings, x: combinations(in_order(x, orderings.key), min(orderings.k, len(x))),
 }
-"""The positions of every row of one set x (n, d), by brute force, for orderings that draw nothing."""
+"""The positions of every row of one set x (n, d), by brute force, for orderings without samples."""
 
 EXACT = [name for name, orderings in ORDERINGS.items() if not orderings.draws]
 SEEDED = [name for name, orderings in ORDERINGS.items() if orderings.draws and orderings.seed is not None]
 INVARIANT = [name for name in EXACT + SEEDED if not name.startswith("as_given")]
 RANDOM = [name for name in ORDERINGS if name not in EXACT + SEEDED]
 SORTED = [name for name in EXACT if name.startswith(("canonical", "combinations", "learned"))] + SEEDED
-"""The orderings that sort each set first, and so are invariant to the last bit."""
+"""The orderings that sort each set first, and are therefore invariant to the last bit."""
 
 
 class Transformer(nn.Module):
-    """A Transformer encoder with learned positions as f: the mean over positions of its outputs."""
+    """A Transformer encoder with learned positions as f, averaged over the positions of its outputs."""
 
     def __init__(self, in_features: int = D, width: int = 4, max_length: int = 8) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class Transformer(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A 1-D CNN as f: convolve along the sequence, average over it."""
+    """A 1-D CNN as f: a convolution along the sequence, and an average over it."""
 
     def __init__(self, in_features: int = D, width: int = 4) -> None:
         super().__init__()
@@ -168,24 +168,24 @@ class Convolution(nn.Module):
 
 
 def small_mlp(position: int) -> nn.Module:
-    """Returns a factor of a TupleProduct, of another width at each position."""
+    """Returns a factor of a TupleProduct, with another width at each position."""
     return nn.Sequential(nn.Linear(D, 3 + position), nn.Tanh(), nn.Linear(3 + position, 4))
 
 
 def small_features(k: int) -> TupleFeatures:
-    """Returns every kind of feature, one of a column that is an angle; none for k = 1."""
+    """Returns every kind of feature, including one of an angle; empty for k = 1."""
     some = {"differences": [0, 1], "absolute_differences": [1], "products": [0], "equal": [[0], [0, 1]]}
     return TupleFeatures(k, D, **some, distances=[[0, 1], [1]], units={1: 1.5}, periods={0: 5.0})
 
 
 @dataclass(frozen=True)
 class Example:
-    """A function; ``build(k)`` makes one for rows of k elements, or, with k None, of any length."""
+    """A function. ``build(k)`` makes one for rows of k elements, or with k None for rows of any length."""
 
     build: Callable[[int | None], nn.Module]
     needs_k: bool = False
     in_chunks: bool = True
-    """True if it is worth a test by evaluators that take a few rows at once."""
+    """True if evaluators that take a few rows at a time are worth a test."""
     least_k: int = 1
 
 
@@ -228,7 +228,7 @@ FUNCTIONS = {
 }
 
 WIDTH = 4
-"""The width of the elements that the examples of layers from sets to sets take."""
+"""The width of elements in the examples of layers from sets to sets."""
 
 
 def feed_forward() -> nn.Module:
@@ -287,11 +287,11 @@ SET_LAYERS: dict[str, Callable[[], layers.SetLayer]] = {
         ]
     ),
 }
-"""Layers from sets to sets: of elements of ``WIDTH`` features."""
+"""Layers from sets to sets, for elements of ``WIDTH`` features."""
 
 
 def set_layer(name: str) -> layers.SetLayer:
-    """Returns the layer of this name, in evaluation, with the same weights at every call."""
+    """Returns the layer of this name in evaluation mode, with the same weights at every call."""
     torch.default_generator.manual_seed(1)
     return SET_LAYERS[name]().eval()
 
@@ -329,14 +329,14 @@ MEMORY_BUDGETS = {
     "shared_prefixes_a_few_rows_at_once": 8000,
     "sampled_prefixes_a_few_rows_at_once": 8000,
 }
-"""In bytes, where not the layer's default."""
+"""Memory budgets in bytes, if they differ from the layer's default."""
 
 REDUCES = ("mean", "sum", "max", "logmeanexp", None)
-"""The reductions of ``Problem``; None stands for the rows, by ``JanossyPooling.rows``."""
+"""The reductions of ``Problem``. None stands for the rows, from ``JanossyPooling.rows``."""
 
 
 class Rows(nn.Module):
-    """The rows of a layer, which the laws hold for too."""
+    """The rows of a layer. The laws hold for them too."""
 
     reduce = None
 
@@ -355,18 +355,18 @@ FITTING = [
     for function in FUNCTIONS
     if not FUNCTIONS[function].needs_k or (ORDERINGS[ordering].k or 0) >= FUNCTIONS[function].least_k
 ]
-"""Every ordering × function that fit each other."""
+"""Every combination of an ordering and a function that fits."""
 
 
 def build(function: str, k: int | None) -> nn.Module:
     """Returns the function of this name, with the same weights at every call."""
-    torch.default_generator.manual_seed(1)  # torch.manual_seed takes milliseconds: it keeps a traceback for each device
+    torch.default_generator.manual_seed(1)  # torch.manual_seed takes milliseconds, for a traceback per device
     return FUNCTIONS[function].build(k)
 
 
 def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str | None = "mean"):
-    """Returns the layer of these examples, or, with reduce None, its rows; the same weights at every call."""
-    orderings = deepcopy(ORDERINGS[ordering])  # whose modules a layer moves, and trains
+    """Returns the layer of these examples, or its rows if ``reduce`` is None, with the same weights at every call."""
+    orderings = deepcopy(ORDERINGS[ordering])  # a layer moves and trains its modules
     f = build(function, orderings.k)
     evaluate = "auto" if evaluator == "auto" else EVALUATORS[evaluator]
     memory_budget = MEMORY_BUDGETS.get(evaluator, 2**30)
@@ -375,13 +375,13 @@ def pooling(ordering: str, function: str, evaluator: str = "gather", reduce: str
 
 
 def distinct_sets(sizes=SIZES, seed: int = 2, width: int = D) -> Ragged:
-    """Sets of these sizes whose elements all differ."""
+    """Returns sets of these sizes with distinct elements."""
     values = torch.randn(sum(sizes), width, generator=torch.Generator().manual_seed(seed))
     return Ragged.from_sizes(values, sizes)
 
 
 def tied_sets(sizes=SIZES, seed: int = 3, width: int = D) -> Ragged:
-    """Sets of these sizes with equal elements, and with unequal elements whose keys tie."""
+    """Returns sets of these sizes with equal elements, and with unequal elements whose keys tie."""
     values = torch.randint(-1, 2, (sum(sizes), width), generator=torch.Generator().manual_seed(seed))
     return Ragged.from_sizes(values.to(torch.get_default_dtype()), sizes)
 
@@ -409,14 +409,14 @@ APPLICABLE = [
     for evaluator in EVALUATORS
     if applies(ordering, function, evaluator) and (FUNCTIONS[function].in_chunks or evaluator not in IN_CHUNKS)
 ]
-"""Every ordering × function × evaluator that fit each other."""
+"""Every combination of an ordering, a function and an evaluator that fits."""
 
 APPLICABLE_REDUCED = [
     (*triple, reduce) for triple in APPLICABLE for reduce in REDUCES if reduce == "mean" or applies(*triple, reduce)
 ]
-"""The same, with each way to reduce that the evaluator knows."""
+"""The same, with each reduction that the evaluator knows."""
 
 
 def drawing(orderings, seed: int = 4) -> dict:
-    """Returns the arguments that make these orderings repeatable: a generator if they draw, nothing otherwise."""
+    """Returns the arguments that make these orderings repeatable: a generator if they sample, else none."""
     return {"generator": generator(seed)} if orderings.draws and orderings.seed is None else {}

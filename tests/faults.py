@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """``old``, which stands in the file once, becomes ``new``; ``what`` is wrong then."""
+    """A fault: ``old``, which occurs once in the file, becomes ``new``. ``what`` describes the effect."""
 
     what: str
     file: str
@@ -31,7 +31,7 @@ CHOICE = (
 ROWS = "evaluate/test_gather orderings/test_orderings test_laws"
 
 FAULTS = (
-    # Compiled kernels: a changed source compiles them all anew.
+    # Compiled kernels. Any change of a source compiles all of them anew.
     _in(
         "kernels/cpu", "cells.py", "kernels/test_recurrences " + CELLS,
         "wrong sign in the gradient of the RNN's step",

@@ -1,5 +1,4 @@
-"""The laws that orderings, functions and evaluators are held to. Each raises AssertionError; each is shown to fail in
-test_laws_can_fail.py."""
+"""The laws of orderings, functions and evaluators. Each raises AssertionError; test_laws_can_fail.py shows this."""
 
 from collections import Counter
 from copy import deepcopy
@@ -21,13 +20,13 @@ def close(a: Tensor, b: Tensor, **tolerance) -> None:
 
 
 def pooled(pooling, sets: Ragged) -> Tensor:
-    """Returns the result as one tensor, with the same draws at every call."""
+    """Returns the result as one tensor, with the same samples at every call."""
     result = pooling(sets, **drawing(pooling.orderings))
     return result.values if isinstance(result, Ragged) else result
 
 
 def law_definition(pooling, sets: Ragged, rows=rows_by_definition) -> None:
-    """The layer equals brute force over these rows of each set."""
+    """Checks that the layer equals brute force over these rows of each set."""
     expected = pool_by_definition(pooling, sets, rows)
     result = pooling(sets, **drawing(pooling.orderings))
     assert len(result) == len(sets)
@@ -36,9 +35,7 @@ def law_definition(pooling, sets: Ragged, rows=rows_by_definition) -> None:
 
 
 def law_count(orderings, sets: Ragged) -> None:
-    """Checks that rows are as many, and as long, as the ordering counts without building them; owned by their sets, in
-    order.
-    """
+    """Checks that rows have the number, length and owners that the ordering computes without building them."""
     rows = orderings.enumerate(sets, **drawing(orderings))
     positions, owners = rows.flatten()
     assert rows.counts() == [orderings.num_rows(n) for n in sets.sizes]
@@ -47,7 +44,7 @@ def law_count(orderings, sets: Ragged) -> None:
 
 
 def law_rows_are_orderings(orderings, sets: Ragged) -> None:
-    """Every row holds distinct elements of its own set: all of them, or k; −1 only behind a set smaller than k."""
+    """Checks that every row has distinct elements of its set: all of them, or k; −1 only after a set smaller than k."""
     positions, owners = orderings.enumerate(sets, **drawing(orderings)).flatten()
     bounds = sets.offsets.tolist()
     for row, b in zip(positions, owners.tolist(), strict=True):
@@ -59,7 +56,7 @@ def law_rows_are_orderings(orderings, sets: Ragged) -> None:
 
 
 def law_invariant(pooling, sets: Ragged, *, bitwise: bool = False) -> None:
-    """The order of a set's elements does not matter."""
+    """Checks that the order of a set's elements does not matter."""
     expected = pooled(pooling, sets)
     for seed in range(3):
         shuffle = torch.Generator().manual_seed(seed)
@@ -68,7 +65,7 @@ def law_invariant(pooling, sets: Ragged, *, bitwise: bool = False) -> None:
 
 
 def law_batch_mates(pooling, sets: Ragged) -> None:
-    """A set's result does not depend on the other sets in its batch."""
+    """Checks that a set's result does not depend on the other sets in its batch."""
     together = pooling(sets)
     for b in range(len(sets)):
         alone = pooling(sets[[b]])
@@ -76,13 +73,13 @@ def law_batch_mates(pooling, sets: Ragged) -> None:
 
 
 def law_parity(first, second, sets: Ragged, **tolerance) -> None:
-    """Two layers with equal weights agree in value, and in the gradients of the elements and of the parameters."""
+    """Checks that two layers with equal weights agree in value, and in gradients by elements and parameters."""
     for a, b in zip(value_and_gradients(first, sets), value_and_gradients(second, sets), strict=True):
         close(a, b, **tolerance)
 
 
 def value_and_gradients(pooling, sets: Ragged) -> list[Tensor]:
-    """Returns the result; then the gradients of a fixed functional of it by the elements and by every parameter."""
+    """Returns the result, then the gradients of a fixed functional of it by the elements and every parameter."""
     values = sets.values.detach().clone().requires_grad_()
     result = pooled(pooling, sets.with_values(values))
     weights = torch.linspace(-1, 1, result.numel(), dtype=result.dtype, device=result.device).view_as(result)
@@ -92,7 +89,7 @@ def value_and_gradients(pooling, sets: Ragged) -> list[Tensor]:
 
 
 def law_gradients(pooling, sets: Ragged, *, twice: bool) -> None:
-    """Gradients by the elements and the parameters, and the gradients' own, equal finite differences."""
+    """Checks that gradients by elements and parameters, and optionally second ones, equal finite differences."""
     names = [name for name, _ in pooling.named_parameters()]
     parameters = [p.detach() for p in pooling.parameters()]
 
@@ -105,7 +102,7 @@ def law_gradients(pooling, sets: Ragged, *, twice: bool) -> None:
 
 
 def _with_parameters(module, parameters: dict[str, Tensor]):
-    """A copy with these tensors for parameters: functional_call would not last until a recomputation in backward."""
+    """Returns a copy with these parameters. functional_call would end before a recomputation in backward."""
     module = deepcopy(module)
     for name, tensor in parameters.items():
         owner, _, leaf = name.rpartition(".")
@@ -114,7 +111,7 @@ def _with_parameters(module, parameters: dict[str, Tensor]):
 
 
 def law_uniform(draws: list[tuple[int, ...]], n: int, k: int, *, failure_rate: float = 1e-6) -> None:
-    """Draws of k of n positions are uniform over the n!/(n − k)! outcomes, by a χ² test that fails this often."""
+    """Checks that samples of k of n positions are uniform over the n!/(n − k)! outcomes, by a χ² test."""
     outcomes = list(permutations(range(n), k))
     counts = Counter(draws)
     assert set(counts) <= set(outcomes), f"drew {set(counts) - set(outcomes)}"
@@ -127,7 +124,7 @@ def law_uniform(draws: list[tuple[int, ...]], n: int, k: int, *, failure_rate: f
 
 
 def law_saves_no_more_than(estimate: float, run) -> None:
-    """``run()`` keeps at most this many bytes for backward, parameters not counted."""
+    """Checks that ``run()`` keeps at most this many bytes for backward, without parameters."""
     measured = saved_bytes(run)
     assert measured <= estimate, f"saves {measured} bytes, estimated at most {estimate:.0f}"
 
@@ -142,7 +139,7 @@ def saved_bytes(run, parameters=()) -> int:
         kept.append(x)
         return x
 
-    kept: list[Tensor] = []  # holds them, so that no address is used twice
+    kept: list[Tensor] = []  # keeps tensors alive, so that no address is used twice
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
         result = run()
     del result
@@ -150,7 +147,7 @@ def saved_bytes(run, parameters=()) -> int:
 
 
 def peak_bytes(run) -> int:
-    """Returns the most that tensors allocated by ``run()`` take at one time."""
+    """Returns the largest total size of tensors allocated by ``run()`` at one time."""
     run()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
         run()

@@ -1,9 +1,10 @@
-"""Changes random lines of the library and says which test finds each: ``python -m tests.mutants --out FILE``.
+"""Changes random lines of the library, and reports which test finds each: ``python -m tests.mutants --out FILE``.
 
-Nobody chooses these faults, unlike those of tests/faults.py. Each mutant changes one operator, constant, condition or
-statement. It is tried with the tests that run its line, until one fails; so which lines each test runs is found first.
-Both are appended to files, so that a run goes on where another ended. ``--table`` writes the results as Markdown, with
-the reasons of tests/survivors.json.
+These faults are random, unlike those of tests/faults.py. Each mutant changes one operator, constant, condition or
+statement. The tests that run its line are tried until one fails. Therefore the lines of each test are found first.
+
+Both results are appended to files, so that an interrupted run resumes. ``--table`` writes the results as Markdown, with
+the reasons in tests/survivors.json.
 """
 
 import argparse
@@ -47,7 +48,7 @@ ROOT = Path(__file__).parent.parent
 SURVIVORS = ROOT / "tests" / "survivors.json"
 ROOMS = ("orderings", "evaluate", "inference", "estimators")
 LOADED = (hypothesis, numpy, pandas, pyarrow, scipy, sklearn, torch)
-"""Loaded once, before the processes of the mutants are forked."""
+"""Modules that are loaded once, before the processes of the mutants are forked."""
 
 TESTS = (
     *("tests/orderings", "tests/evaluate", "tests/inference", "tests/estimators", "tests/nn", "tests/losses"),
@@ -55,7 +56,7 @@ TESTS = (
     *("tests/test_extending.py", "tests/test_known_models.py", "tests/functions", "tests/saving/test_network.py"),
     "tests/cli/test_evaluation.py",
 )
-"""The tests that mutants are tried with."""
+"""The tests that are tried with mutants."""
 
 NOT_TRACED = (
     "test_processes",
@@ -65,7 +66,7 @@ NOT_TRACED = (
     "user_pages",
     "_compiled",
 )
-"""Tests that start processes, that another library wrote, or that read how functions are made."""
+"""Tests that start processes, belong to another library, or read how functions are made."""
 
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -80,12 +81,12 @@ SWAPPED = {"min": "max", "max": "min", "any": "all", "all": "any", "sum": "max",
 
 @dataclass(frozen=True)
 class Mutant:
-    """One piece of a file, changed; ``begin`` and ``end`` are places in its text."""
+    """One changed piece of a file. ``begin`` and ``end`` are positions in its text."""
 
     file: str
     line: int
     code: str
-    """The line, by which a mutant is known when lines above it come and go."""
+    """The line, which identifies a mutant when lines above it change."""
     begin: int
     end: int
     old: str
@@ -94,7 +95,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a mutant: the first test to fail, or None, and the number of tests that it was tried with."""
+    """The outcome of a mutant: the first failing test, or None, and the number of tests tried."""
 
     mutant: Mutant
     killed_by: str | None
@@ -103,7 +104,7 @@ class Result:
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
-    """Yields every mutant of a file: one changed piece of code, but for annotations, texts and what raises an error."""
+    """Yields every mutant of a file: one changed piece of code. Annotations, texts and errors are not changed."""
     text = path.read_text(encoding="utf-8")
     content, lines, starts = text.encode(), text.splitlines(), [0]
     for line in content.splitlines(keepends=True):
@@ -134,7 +135,7 @@ def _code(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _changes(node: ast.AST) -> Iterator[str]:
-    """Yields other code in the place of this piece."""
+    """Yields replacements of this piece of code."""
     match node:
         case ast.Compare(left, [operator], [right]) if type(operator) in COMPARISONS:
             yield _written(ast.Compare(left, [COMPARISONS[type(operator)]()], [right]))
@@ -171,7 +172,7 @@ def _written(node: ast.expr) -> str:
 
 
 def sampled(num: int, seed: int) -> list[Mutant]:
-    """One mutant of each of ``num`` random lines of the four rooms; the first of them are the same for any ``num``."""
+    """Returns one mutant of each of ``num`` random lines of the four rooms. A larger ``num`` adds to a smaller one."""
     by_line: dict[tuple[str, int], list[Mutant]] = {}
     for room in ROOMS:
         for path in sorted((ROOT / "src/janossy" / room).rglob("*.py")):
@@ -184,7 +185,7 @@ def sampled(num: int, seed: int) -> list[Mutant]:
 
 
 class Trials:
-    """Mutants and the tests that run their lines; what is found is appended to two files, which say what is known."""
+    """Mutants and the tests that run their lines. Results are appended to two files, which record what is known."""
 
     def __init__(self, mutants: list[Mutant], results: Path, lines: Path, num_cases: int, seconds: float) -> None:
         self.mutants, self.file, self.lines, self.num_cases, self.seconds = mutants, results, lines, num_cases, seconds
@@ -231,7 +232,7 @@ class Trials:
         collect(TESTS, work)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Returns tests that run a line of ``lines_of`` the mutant, for so many seconds, the quickest first."""
+        """Returns tests that run a line of ``lines_of`` the mutant, up to ``seconds``, the quickest first."""
         wanted = {(str(ROOT / mutant.file), line) for line in lines_of(mutant)}
         return chosen([(test, seconds) for test, seconds, lines in self._traced if lines & wanted], self.seconds)
 
@@ -243,7 +244,7 @@ class Trials:
         ]
 
     def try_warm(self, collected: Collected) -> None:
-        """Tries the mutants that are within functions."""
+        """Tries the mutants inside functions."""
         functions = functions_of({str(ROOT / mutant.file) for mutant in self.mutants})
         for mutant in self.left():
             path = str(ROOT / mutant.file)
@@ -262,7 +263,7 @@ class Trials:
             self.conclude(mutant, work, again)
 
     def try_loaded(self) -> None:
-        """Tries the others, each in a process that loads the library with it."""
+        """Tries the other mutants, each in a process that loads the library with it."""
         for mutant in self.left():
             tests = self.tests_of(mutant)
 
@@ -300,7 +301,7 @@ class Trials:
 def lines_of(mutant: Mutant) -> set[int]:
     """Returns the line of a mutant within a function, else the first line of each function of its file.
 
-    What is loaded was loaded before tests are traced, so the tests that run the functions stand for those that need it.
+    Module code runs before tests are traced. The tests that run the file's functions stand for those that need it.
     """
     first = set()
     for node in ast.walk(ast.parse(source(mutant))):
@@ -315,7 +316,7 @@ def lines_of(mutant: Mutant) -> set[int]:
 
 
 def run_until_one_fails(tests: list[str], tell: Tell) -> None:
-    """Tells each of these tests before it runs, and at the end the first to fail, or None."""
+    """Reports each of these tests before it runs, and at the end the first failing test, or None."""
     first = FirstFailure(tell)
     if tests:  # pytest would run all that it finds
         pytest.main([*OPTIONS, "-x", *tests], plugins=[first])
@@ -323,7 +324,7 @@ def run_until_one_fails(tests: list[str], tell: Tell) -> None:
 
 
 class FirstFailure:
-    """A plugin of pytest that tells each test, and keeps the first to fail."""
+    """A plugin of pytest that reports each test, and keeps the first failing one."""
 
     def __init__(self, tell: Tell) -> None:
         self.tell = tell
@@ -387,12 +388,12 @@ def key(mutant: Mutant) -> str:
 
 
 def read(path: Path) -> list[Result]:
-    """Returns the results that were written before."""
+    """Returns the results of earlier runs."""
     return [Result(**{**each, "mutant": Mutant(**each["mutant"])}) for each in _json_lines(path)]
 
 
 def main() -> None:
-    """Tries the mutants that have no result yet, prints each when done, and appends it to the file."""
+    """Tries the mutants without a result, prints each result, and appends it to the file."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--num", type=int, default=300, help="random lines, one mutant of each")
     parser.add_argument("--seed", type=int, default=0)
@@ -410,7 +411,7 @@ def main() -> None:
         trials.forget_survivors()
     if not arguments.only_table:
         os.chdir(ROOT)
-        child = os.fork()  # which loads the library, so that this process does not
+        child = os.fork()  # the child loads the library, so that this process does not
         if child == 0:
             trials.trace_and_try()
             os._exit(0)

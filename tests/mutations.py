@@ -1,9 +1,10 @@
-"""Plants faults in copies of the tree and says which tests find them: ``python -m tests.mutations [--all] [--only N]``.
+"""Plants faults, and reports which tests find them: ``python -m tests.mutations [--all] [--only N]``.
 
-Every fault that all cases find, the covering that ``make test`` runs must find too. Each fault is tried with the tests
-named beside it, as ``make test`` selects their cases; one that these miss, and with ``--all`` every one, is tried with
-all cases. Faults within functions that are not compiled are first tried in forks of one process, where tests start at
-once. The rest, and those that no fork finds, are tried in a copy of the tree.
+The covering of cases that ``make test`` runs must find every fault that all cases find. Each fault is tried with the
+tests named beside it, with the cases of ``make test``. If these miss it, or with ``--all``, it is tried with all cases.
+
+Faults within functions that are not compiled are first tried in forks of one process, where tests start at once. The
+other faults, and those that no fork finds, are tried in a copy of the tree.
 """
 
 import argparse
@@ -34,7 +35,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outcome:
-    """The finder of a fault: the first test to fail, or None; by the covering, and if that was run, by all cases."""
+    """The first test to find a fault, or None: with the covering, and with all cases if these were run."""
 
     covering: str | None
     whole: str | None
@@ -49,14 +50,14 @@ class Outcome:
 
 
 def copied(folder: Path) -> Path:
-    """Returns the tree, with the kernels that have been compiled: numba knows them by the time of their sources."""
+    """Returns a copy of the tree with its compiled kernels, which numba knows by the times of their sources."""
     return shutil.copytree(ROOT, folder / "tree", ignore=LEFT_OUT)
 
 
 def try_fault(tree: Path, fault: Fault, always_all: bool) -> Outcome:
-    """Plant the fault in this copy, run its tests, and take it out again.
+    """Plants the fault in this copy, runs its tests, and removes it.
 
-    Raises: RuntimeError if the test that finds it fails without it too.
+    Raises: RuntimeError if the test that finds it also fails without it.
     """
     path = tree / fault.file
     before, text = path.stat(), path.read_text(encoding="utf-8")
@@ -111,9 +112,9 @@ def find_in_forks(numbers: Sequence[int], rows: dict[str, str], found: Callable[
 
 
 def first_failure(tree: Path, tests: tuple[str, ...], *options: str) -> str | None:
-    """Returns the first of these tests to fail in this tree; None if all pass.
+    """Returns the first failing test in this tree, or None if all pass.
 
-    Raises: RuntimeError if pytest finds no tests, or stops for a reason of its own.
+    Raises: RuntimeError if pytest finds no tests, or stops for another reason.
     """
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *options, *tests]
     environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}", "OMP_NUM_THREADS": "1"}
@@ -127,7 +128,7 @@ def first_failure(tree: Path, tests: tuple[str, ...], *options: str) -> str | No
 
 
 def table(rows: dict[str, str], command: str) -> str:
-    """Returns the rows of ``row``, by what is wrong, in Markdown."""
+    """Returns the rows of ``row``, sorted by description, as Markdown."""
     lost, missed = (sum(f"| {caught} |" in row for row in rows.values()) for caught in ("only all cases", "not caught"))
     return "\n".join(
         [
@@ -151,7 +152,7 @@ def row(fault: Fault, outcome: Outcome) -> str:
 
 
 def kept(path: Path) -> dict[str, str]:
-    """The rows of a table that was written before, of faults that there still are, each with its file of today."""
+    """Returns the rows of an earlier table for faults that still exist, each with its current file."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     rows = {
         line.split(" | ")[0].removeprefix("| "): line.split(" | ", 2)[-1] for line in lines if line.startswith("| ")
@@ -170,12 +171,12 @@ def _cell(test: str | None) -> str:
 
 
 def written(rows: dict[str, str]) -> str:
-    """The table of these rows, in the order of the faults."""
+    """Returns the table of these rows, in the order of the faults."""
     return table({fault.what: rows[fault.what] for fault in FAULTS if fault.what in rows}, "python -m tests.mutations")
 
 
 def main() -> None:
-    """Try the faults, print each when done, and write the table; 1 if only all cases find one, or one is untried."""
+    """Tries the faults, prints each result, and writes the table. Returns 1 if only all cases find one, or none."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("--all", action="store_true", help="run all cases for every fault")
     parser.add_argument("--only", type=int, nargs="+", metavar="N", help=f"numbers from 0 to {len(FAULTS) - 1}")

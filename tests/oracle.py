@@ -1,4 +1,4 @@
-"""Brute force from the definitions: one row at a time, float64, no code shared with the library."""
+"""Brute force from the definitions: one row at a time, in float64, without code of the library."""
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ def rows_by_definition(orderings, x: Tensor) -> list[Tensor]:
 
 
 def drawn_rows(orderings: RandomOrderings, sets: Ragged) -> list[list[Tensor]]:
-    """For each set, the sequences that ``drawing(orderings)`` draws, by the loop in ``Rows.flatten``."""
+    """Returns, per set, the sequences that ``drawing(orderings)`` samples, by the loop in ``Rows.flatten``."""
     positions, owners = orderings.enumerate(sets, **drawing(orderings)).flatten()
     zero = torch.zeros_like(sets.values[:1].sum(0))
     rows: list[list[Tensor]] = [[] for _ in sets]
@@ -27,7 +27,7 @@ def drawn_rows(orderings: RandomOrderings, sets: Ragged) -> list[list[Tensor]]:
 
 
 def pool_by_definition(pooling: JanossyPooling, sets: Ragged, rows_of=rows_by_definition) -> list[Tensor]:
-    """For each set the reduction of f over its rows; (rows, c) if reduce is None."""
+    """Returns, per set, the reduction of f over its rows, or (rows, c) if ``reduce`` is None."""
     weights = [1.0] * sum(pooling.orderings.num_rows(n) for n in sets.sizes)
     if pooling.orderings.weighs_rows:
         weights = pooling.orderings.enumerate(sets, **drawing(pooling.orderings)).weights()[:, 0].tolist()

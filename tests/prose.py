@@ -1,4 +1,4 @@
-"""``python -m tests.prose [PLACE ...]``: where the rules of docs/style.md that a machine can check are broken.
+"""Breaks of the rules in docs/style.md that a machine can check: ``python -m tests.prose [PLACE ...]``.
 
 Without a place, all code and pages are read. The exit code is 1 if a rule is broken.
 """
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 MAX_WORDS = 25
 
 OPENING = re.compile(r"(What|Whether|Which|Of|Those|That|Who|How|Where|As)\b")
-"""Words that no docstring begins with: a function begins with a verb, a class or a module with a noun phrase."""
+"""Words that no docstring begins with. A function begins with a verb, a class or a module with a noun phrase."""
 
 PHRASES = re.compile(
     r"\b(?:is|are) none\b|\b(?:has|have|had) not\b(?! (?:been|yet))|: of each\b"
@@ -23,7 +23,7 @@ PHRASES = re.compile(
     r"an? (?:set|element|row|cell|result|candidate|trial|epoch|tuple|step|hand|network|fold|vertex|node|bin|point)\b"
     r"(?! of one)"
 )
-"""Turns that read as a translation: plain English has "no", "does not have" and "per"."""
+"""Phrases that read like a translation. Plain English has "no", "does not have" and "per"."""
 
 Break = tuple[Path, int, str]
 
@@ -38,7 +38,7 @@ def breaks_in_code(path: Path) -> Iterator[Break]:
 
 
 def texts(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
-    """Yields what people read of a module: line, text, and True for the beginning of a docstring or a help."""
+    """Yields the texts of a module for people: line, text, and True for the beginning of a docstring or help."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and is_text(node.value):  # of modules, classes, functions and attributes
             yield node.lineno, node.value.value, True
@@ -50,12 +50,12 @@ def texts(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
 
 
 def is_text(node: ast.AST) -> bool:
-    """Returns True for a string that is written out."""
+    """Returns True for a string literal."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def breaks_in_page(path: Path) -> Iterator[Break]:
-    """Yields each sentence of a Markdown page that is too long, and each banned phrase, but for code and tables."""
+    """Yields each overlong sentence of a Markdown page, and each banned phrase. Code and tables are skipped."""
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^(?: *\|.*|    .*|#.*)$", "", text, flags=re.MULTILINE)
@@ -76,7 +76,7 @@ def breaks(path: Path) -> Iterator[Break]:
 
 
 def files() -> list[Path]:
-    """Returns the files that the rules hold for: Python code, and pages that people write."""
+    """Returns the files to which the rules apply: Python code, and pages that people write."""
     code = [
         path
         for folder in ("src", "studies", "benchmarks", "examples", "tests")

@@ -1,9 +1,14 @@
-"""A GPU to test without one: tensors that say they are on CUDA, hold numbers on the CPU, and fail where one waits.
+"""A stand-in for a GPU: tensors that claim to be on CUDA, hold numbers on the CPU, and fail if the host waits.
 
-``with cuda():`` torch makes and moves tensors "on CUDA" as ``OnCuda``. The numbers are right, so that results can be
-compared; what differs is that the host may not know them. Reading one back (``item``, ``tolist``, ``cpu``, ``if``), and
-whatever has a shape that depends on numbers (``nonzero``, ``unique``, a mask as an index, ``repeat_interleave`` without
-``output_size``) raises ``Waited``; so does sending one up by an ordinary copy. Tensors of two devices do not mix.
+Inside ``with cuda():``, torch makes and moves tensors "on CUDA" as ``OnCuda``. The numbers are right, so that results
+can be compared. The difference is that the host may not know them. These operations raise ``Waited``:
+
+- reading a number back: ``item``, ``tolist``, ``cpu``, ``if``
+- a result whose shape depends on numbers: ``nonzero``, ``unique``, a mask as an index, ``repeat_interleave`` without
+  ``output_size``
+- sending a tensor up by an ordinary copy
+
+Tensors of two devices do not mix.
 """
 
 from collections.abc import Iterator
@@ -23,15 +28,15 @@ from janossy.evaluate.gpu import Gpu
 DEVICE = torch.device("cuda", 0)
 
 A100 = Gpu("NVIDIA A100", 108, 1.41e9, 2.039e12, (8, 0))
-"""The GPU that it is said to be: SXM, of 80 GB."""
+"""The GPU that it claims to be: SXM, with 80 GB."""
 
 
 class Waited(AssertionError):
-    """The host has waited for the device."""
+    """An error: the host has waited for the device."""
 
 
 class TwoDevices(RuntimeError):
-    """Tensors of two devices in one operation, as torch refuses them."""
+    """An error: tensors of two devices in one operation, which torch refuses."""
 
 
 OF_NUMBERS = [
@@ -48,11 +53,11 @@ OF_NUMBERS = [
     "histc",
     "argwhere",
 ]
-"""Operators whose results' shapes depend on numbers, or which are numbers."""
+"""Operators whose result is a number, or has a shape that depends on numbers."""
 
 
 class OnCuda(Tensor):
-    """A tensor on the device: ``raw`` has its numbers."""
+    """A tensor on the device, whose numbers are in ``raw``."""
 
     raw: Tensor
     device = property(lambda self: DEVICE)  # type: ignore[assignment]
@@ -87,7 +92,7 @@ def _check_waits(func: Any, args: tuple, kwargs: dict) -> None:
         raise Waited("repeat_interleave without output_size waits for the device")
     if name in ("index", "index_put", "index_put_"):
         by_mask = any(isinstance(i, Tensor) and i.dtype in (torch.bool, torch.uint8) for i in args[1])
-        if by_mask and not (name != "index" and args[2].numel() == 1):  # which is a masked_fill
+        if by_mask and not (name != "index" and args[2].numel() == 1):  # the exception is a masked_fill
             raise Waited("a mask as an index waits for the device")
 
 
@@ -99,7 +104,7 @@ TAKING_BATCH_SIZES = {torch.lstm, torch.gru, torch.rnn_tanh}
 
 
 class _Cuda(TorchFunctionMode):
-    """Makes and moves tensors as if there were a device."""
+    """A mode in which tensors are made and moved as if there were a device."""
 
     def __init__(self, sends: bool) -> None:
         super().__init__()
@@ -117,7 +122,7 @@ class _Cuda(TorchFunctionMode):
         if there and name in READING:
             raise Waited(f"{name} waits for the device")
         if name == "backward":
-            # What backward computes again is on the device too; torch.autograd.backward would come back here.
+            # What backward recomputes is on the device too; torch.autograd.backward would return here.
             run, options = (
                 torch.autograd.graph._engine_run_backward,
                 {"allow_unreachable": True, "accumulate_grad": True},
@@ -174,7 +179,7 @@ _group = torch._C._group_tensors_by_device_and_dtype
 
 
 def _grouped(*args: Any) -> dict:
-    """Tensors by device and dtype, as optimisers and gradient clipping ask for."""
+    """Returns tensors by device and dtype, as optimisers and gradient clipping need them."""
     groups = {}
     for (device, dtype), (lists, places) in _group(*args).items():
         groups[DEVICE if isinstance(lists[0][0], OnCuda) else device, dtype] = lists, places
@@ -183,14 +188,15 @@ def _grouped(*args: Any) -> dict:
 
 @contextmanager
 def cuda(sends: bool = True, kernels: bool = False) -> Iterator[None]:
-    """A GPU to make tensors on; ``sends=False``: nothing may be sent to it, as while a CUDA graph is recorded.
+    """Stands in for a GPU inside ``with``.
 
-    ``kernels``: those of Triton are called (tests/cuda); else torch operations run in their place.
+    ``sends=False`` forbids sending anything to it, as while a CUDA graph is recorded. ``kernels`` calls those of Triton
+    (tests/cuda); otherwise torch operations replace them.
     """
     with pytest.MonkeyPatch.context() as patch, _Cuda(sends):
-        # What torch keeps of a GPU's random numbers is on the host; here there is none.
+        # torch keeps the state of a GPU's random numbers on the host; here there is none.
         patch.setattr(torch.utils.checkpoint, "get_device_states", lambda *args: ([], []))
-        # Asked of the tensors in C++, where theirs is the CPU.
+        # C++ asks the tensors, whose device is the CPU.
         patch.setattr(torch._C, "_group_tensors_by_device_and_dtype", _grouped)
         patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: not sends)
         patch.setattr(on_kernels, "_loaded_on", lambda device: kernels)
@@ -200,7 +206,7 @@ def cuda(sends: bool = True, kernels: bool = False) -> Iterator[None]:
 
 
 def on_cuda(x: Any) -> Any:
-    """Returns a tensor, sets or a module on the device (a module itself, not a copy), from before the test begins."""
+    """Returns a tensor, sets or a module on the device, moved before the test begins (a module itself, not a copy)."""
     if isinstance(x, Tensor):
         there = OnCuda(x.detach().clone())
         return (
@@ -219,5 +225,5 @@ def on_cuda(x: Any) -> Any:
 
 
 def numbers(x: Tensor) -> Tensor:
-    """Returns the numbers that a tensor on the device holds."""
+    """Returns the numbers of a tensor on the device."""
     return x.raw if isinstance(x, OnCuda) else x

@@ -14,7 +14,7 @@ PLANETOID = ROOT.parent / "shared" / "data" / "planetoid"
 
 @pytest.fixture
 def planetoid(tmp_path):
-    """A copy of the data: torch_geometric writes what it processed beside them."""
+    """Gives a copy of the data, because torch_geometric writes beside them."""
     if not (PLANETOID / "Cora" / "raw").is_dir():
         pytest.skip(f"needs Cora's raw files in {PLANETOID}")
     shutil.copytree(PLANETOID / "Cora" / "raw", tmp_path / "Cora" / "raw")

@@ -117,7 +117,7 @@ COMBINATIONS = [Combinations(k, key=key) for k, key in enumerate((root_key, None
 
 
 def of_every_size(n, features=2):
-    """Sets of 0, 1, …, n elements, real anywhere among n places."""
+    """Returns sets of 0, 1, …, n elements, at random among n places."""
     x = torch.randn(n + 1, n, features, generator=torch.Generator().manual_seed(5))
     noise = torch.rand(n + 1, n, generator=torch.Generator().manual_seed(6))
     return x, noise.argsort(1).argsort(1) < torch.arange(n + 1)[:, None]

@@ -19,7 +19,7 @@ LINES = {cells[-2].strip().strip("`").partition(" = ")[0]: cells for cells in (r
 
 @pytest.fixture(scope="module")
 def page():
-    """The names that the page defines, in float64, with weights and sets from one seed."""
+    """Gives the names that the page defines, in float64, with weights and sets from one seed."""
     names: dict[str, object] = {}
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -63,7 +63,7 @@ def test_the_evaluator_is_one_that_applies(page, name):
 
 
 def features(page):
-    """Samples of a factorization machine: a vector for each feature, times its value."""
+    """Returns samples of a factorization machine: a vector per feature, times its value."""
     source = torch.Generator().manual_seed(1)
     return Ragged.from_sizes(torch.randn(14, page["c"], generator=source), [5, 2, 7])
 

@@ -31,7 +31,7 @@ def test_a_longer_run_begins_as_a_shorter_one():
 
 @pytest.fixture
 def trials(tmp_path):
-    """Two mutants; the first one's line is run by two tests, one of which is slow."""
+    """Gives two mutants. The first one's line is run by two tests, one of which is slow."""
     some = sampled(2, 0)
     line = [str(ROOT / some[0].file), some[0].line]
     runs = [["slow", 100.0, [line]], ["quick", 1.0, [line]], ["another", 1.0, []]]

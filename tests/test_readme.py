@@ -62,7 +62,7 @@ def test_linked_files_exist():
 
 
 def parse(command, arguments: list[str]) -> None:
-    """Parse as the command line would, without running anything."""
+    """Parses as the command line would, without running anything."""
     context = command.make_context("janossy", list(arguments))
     while hasattr(command, "resolve_command"):
         name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])

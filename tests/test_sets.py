@@ -71,7 +71,7 @@ CONVERSIONS = {
 
 
 def saved(sets):
-    """Through a file, under ``weights_only``."""
+    """Returns an object after saving and loading it under ``weights_only``."""
     file = io.BytesIO()
     torch.save(sets, file)
     file.seek(0)

@@ -130,7 +130,7 @@ def functional(outputs: Tensor) -> Tensor:
 
 
 def law_stack(case: str, sizes: str) -> None:
-    """A stack's outputs and gradients are its networks', by themselves."""
+    """Checks that a stack's outputs and gradients are those of its networks alone."""
     alone, sets = networks(case), batches(case, sizes)
     stack = Stack(alone)
     outputs = stack(sets, generators=sources())

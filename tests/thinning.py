@@ -1,4 +1,4 @@
-"""The cases of a parametrised test that ``make test`` runs: a covering of its parameters, not their whole product."""
+"""The cases of a parametrised test that ``make test`` runs: a covering of its parameters, not their product."""
 
 import heapq
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -6,16 +6,18 @@ from itertools import combinations
 from typing import Any
 
 STRENGTH = 2
-"""The number of parameters that take every legal combination of values, where a test's mark ``cover`` says nothing
-else. Few faults show at a combination of three or more values only (Kuhn, Wallace & Gallo, Software fault interactions
-and implications for software testing, 2004); tests/mutations.py looks for one.
+"""The number of parameters that take every legal combination of values, unless a test's mark ``cover`` says otherwise.
+
+Few faults show only at a combination of three or more values (Kuhn, Wallace & Gallo, Software fault interactions and
+implications for software testing, 2004). tests/mutations.py looks for such faults.
 """
 
 
 def covering(cases: Sequence[Mapping[str, Any]], strength: int = STRENGTH) -> list[int]:
-    """The positions of some cases, in order, that hold each combination of ``strength`` values that any case holds.
+    """Returns the positions of cases, in order, that contain each combination of ``strength`` values of any case.
 
-    Greedy: always the case with most combinations still missing, the first of equals. The same for the same cases.
+    The choice is greedy: always the case with the most missing combinations, and the first of equals. It is the same
+    for the same cases.
     """
     wanted = [set(_combinations(case, strength)) for case in cases]
     missing = set[tuple].union(*wanted) if wanted else set()
@@ -25,7 +27,7 @@ def covering(cases: Sequence[Mapping[str, Any]], strength: int = STRENGTH) -> li
     while missing:
         promised, i = heapq.heappop(queue)
         gain = len(wanted[i] & missing)
-        if gain == -promised:  # what is missing only shrinks, so that no other case can gain more than it promises
+        if gain == -promised:  # missing combinations only shrink, so that no other case can gain more than promised
             chosen.append(i)
             missing -= wanted[i]
         elif gain:
@@ -39,7 +41,7 @@ def _combinations(case: Mapping[str, Any], strength: int) -> Iterable[tuple]:
 
 
 def _key(value: Any) -> Hashable:
-    """Equal for equal values of one type; what cannot be hashed equals itself only."""
+    """Returns a key that is equal for equal values of one type. A value without a hash equals only itself."""
     try:
         hash(value)
     except TypeError:

@@ -1,8 +1,8 @@
-"""Tests that are collected once and run many times, each time in a fork of this process: traced, or with one function
-of the library changed.
+"""Tests that are collected once and run many times, each time in a fork of this process.
 
-A fork starts at once, as torch, the library and the tests are loaded there. What runs when a module is loaded cannot be
-changed so; ``loading`` changes it, in a process that loads the library later.
+A fork runs them traced, or with one function of the library changed. It starts at once, because torch, the library and
+the tests are loaded. Code that runs when a module is loaded cannot be changed in this way. ``loading`` changes it, in a
+process that loads the library later.
 """
 
 import gc
@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 CPU_SECONDS = 90
-"""A mutant that takes longer has been found: it does not end."""
+"""The CPU seconds after which a mutant counts as found, because it does not end."""
 
 IS_FUNCTION = 0x1
-"""The flag of the code of functions, which modules and classes lack (``inspect.CO_OPTIMIZED``)."""
+"""The flag of function code, which modules and classes do not have (``inspect.CO_OPTIMIZED``)."""
 
 OPTIONS = ("-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=300")
 
@@ -32,7 +32,7 @@ Tell = Callable[[Any], None]
 
 
 def forked(work: Callable[[Tell], None], seconds: int = CPU_SECONDS) -> tuple[list[Any], int]:
-    """Calls ``work`` in a fork. Returns what that told by its argument, in JSON, and the exit status of the fork."""
+    """Calls ``work`` in a fork. Returns the JSON values that ``work`` reported, and the exit status of the fork."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -60,7 +60,7 @@ def _write(pipe: int, line: str) -> None:
 
 
 class Collected:
-    """A plugin of pytest that gives the cases to a function in the place of running them, and runs those asked for."""
+    """A plugin of pytest that passes the cases to a function instead of running them, and runs cases on request."""
 
     def __init__(self, work: Callable[["Collected"], None]) -> None:
         self.work = work
@@ -78,14 +78,14 @@ class Collected:
         self.skipped |= report.skipped
 
     def passes(self, test: str, following: str | None = None) -> bool:
-        """Runs a case, and keeps the fixtures that the one to follow needs too. Returns False if it fails."""
+        """Runs a case, and keeps the fixtures that the following case needs. Returns False if it fails."""
         self.failed = self.skipped = False
         item, nextitem = self.items[test], None if following is None else self.items[following]
         item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)
         return not self.failed
 
     def first_failure(self, tests: Sequence[str], tell: Tell) -> None:
-        """Tells each of these cases before it runs, and at the end the first to fail, or None. Stops there."""
+        """Reports each of these cases before it runs, and at the end the first failing one, or None. Then stops."""
         for i, test in enumerate(tests):
             tell(test)
             if not self.passes(test, tests[i + 1] if i + 1 < len(tests) else None):
@@ -96,14 +96,14 @@ class Collected:
 def collect(tests: Sequence[str], work: Callable[[Collected], None]) -> None:
     """Calls ``work`` with the cases of these files that make test runs.
 
-    Raises: RuntimeError if pytest ends for a reason of its own.
+    Raises: RuntimeError if pytest ends for another reason.
     """
     if code := pytest.main([*OPTIONS, *tests], plugins=[Collected(work)]):
         raise RuntimeError(f"pytest ended with {int(code)}")
 
 
 class Lines:
-    """A tracer of some lines of some files: ``seen`` holds those that were run since it was entered."""
+    """A tracer of some lines of some files. ``seen`` holds the lines that ran since it was entered."""
 
     def __init__(self, wanted: dict[str, set[int]]) -> None:
         self.wanted = wanted
@@ -138,7 +138,7 @@ class Lines:
 
 
 def trace(collected: Collected, tests: Sequence[str], wanted: dict[str, set[int]], tell: Tell) -> None:
-    """Tells of each of these cases that passes: its name, its CPU seconds, and the wanted lines that it runs."""
+    """Reports for each passing case its name, its CPU seconds, and the wanted lines that it runs."""
     lines = Lines(wanted)
     for test, following in zip(tests, [*tests[1:], None], strict=True):
         start = time.process_time()
@@ -149,7 +149,7 @@ def trace(collected: Collected, tests: Sequence[str], wanted: dict[str, set[int]
 
 
 def functions_of(files: set[str]) -> dict[tuple[str, str, int], list[FunctionType]]:
-    """Returns every function of these files that there is, by file, name and first line."""
+    """Returns every existing function of these files, by file, name and first line."""
     found = defaultdict(list)
     for each in gc.get_objects():
         if type(each) is FunctionType and each.__code__.co_filename in files:
@@ -162,7 +162,7 @@ def _name(code: CodeType) -> tuple[str, str, int]:
 
 
 def swaps(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]] | None:
-    """The code of each function that differs in a file, before and after; None if the loading of the file differs."""
+    """Returns the code of each function that changed in a file, before and after; None if its loading changed."""
     nested_pairs = list(zip(_nested(old), _nested(new), strict=False))
     alike = _bare(old) == _bare(new) and len(_nested(old)) == len(_nested(new))
     if not old.co_flags & IS_FUNCTION and not alike:
@@ -174,7 +174,7 @@ def swaps(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]] | Non
             return None
         found += inner
     if old.co_flags & IS_FUNCTION and (found or not alike):
-        found.append((old, new))  # whose constants hold the functions inside
+        found.append((old, new))  # its constants hold the functions inside
     return found
 
 
@@ -199,7 +199,7 @@ def swap(pairs: list[tuple[CodeType, CodeType]], functions: dict[tuple[str, str,
 
 
 def loading(file: str, text: str) -> None:
-    """Lets this process load this file as this text."""
+    """Makes this process load this file with this text."""
     real = SourceFileLoader.get_code
 
     def get_code(self: SourceFileLoader, name: str) -> CodeType | None:
@@ -209,7 +209,7 @@ def loading(file: str, text: str) -> None:
 
 
 def chosen(runs: Iterable[tuple[str, float]], seconds: float) -> list[str]:
-    """Some of these cases, which take so many seconds together: the quickest case per test first, then the others."""
+    """Returns some cases that take ``seconds`` together: first the quickest case per test, then the others."""
     by_test = defaultdict(list)
     for test, each in sorted(runs, key=lambda run: run[1]):
         by_test[test.partition("[")[0]].append((test, each))

@@ -1,11 +1,11 @@
-"""Poker hands as a table: one row per card, of the hand it belongs to.
+"""Poker hands as a table with one row per card.
 
     python prepare.py                                    # UCI's 25,010 training hands, downloaded, as hands.parquet
     python prepare.py poker-hand-training-true.data      # the same from the file
     python prepare.py --deal 10000 --out new.parquet     # hands dealt at random, which no model has seen
 
-UCI's Poker Hand (Cattral and Oppacher, 2002, https://doi.org/10.24432/C5KW38, CC BY 4.0) has a hand in each row: suit
-and rank of five cards, and what the hand is worth.
+UCI's Poker Hand (Cattral and Oppacher, 2002, https://doi.org/10.24432/C5KW38, CC BY 4.0) has one hand per row: suit and
+rank of five cards, and the worth of the hand.
 """
 
 import argparse
@@ -22,7 +22,7 @@ SUITS = ("hearts", "spades", "diamonds", "clubs")
 
 
 def deal(num: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Hands dealt at random, and their worths by the rules."""
+    """Returns random hands, and their worths by the rules."""
     deck = np.random.default_rng(seed).permuted(np.tile(np.arange(52), (num, 1)), axis=1)[:, :5]
     cards = np.stack((deck // 13 + 1, deck % 13 + 1), axis=2)
     return cards, worths(cards)

@@ -1,4 +1,4 @@
-"""Fit a model to sets in Parquet files: alone, or as one of the processes that torchrun or accelerate has started."""
+"""Fits a model to sets in Parquet files: alone, or as one of the processes that torchrun or accelerate has started."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ from janossy.tables import SetStream
 
 
 def fit(sets: str, out: str, checkpoint: str) -> None:
-    """A run that was killed goes on from its checkpoint; the first of several processes writes the model."""
+    """Fits and writes the model. A killed run resumes from its checkpoint; the first of several processes writes."""
     model = SetRegressor("k1", max_epochs=2, time_budget=None, random_state=0, checkpoint=checkpoint)
     model.fit(SetStream(sets, y="target", set_id="set_id"))
     if not distributed.is_initialized() or distributed.get_rank() == 0:

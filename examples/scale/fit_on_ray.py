@@ -1,4 +1,4 @@
-"""The same fit on a Ray cluster: an actor for each process, on whatever machines there are."""
+"""The same fit on a Ray cluster: one actor per process, on any machines."""
 
 import argparse
 import os
@@ -11,10 +11,10 @@ from fit import fit
 
 @ray.remote(num_cpus=1)
 class Process:
-    """One of the processes of a fit, which find each other as torchrun's do."""
+    """One of the processes of a fit. They find each other like those of torchrun."""
 
     def place(self) -> dict[str, str]:
-        """Returns the address at which the first of them listens."""
+        """Returns the address at which the first process listens."""
         with socket.socket() as free:
             free.bind(("", 0))
             return {"MASTER_ADDR": ray.util.get_node_ip_address(), "MASTER_PORT": str(free.getsockname()[1])}

@@ -33,7 +33,7 @@ class Mean:
 
     @property
     def signed(self) -> str:
-        """Returns the mean with its sign, in the form of a difference."""
+        """The mean with its sign, in the form of a difference."""
         return ("+" if self.mean >= 0 else "") + str(self)
 
 
@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Returns whether "auto" is within noise of the best single strategy, in words."""
+        """The verdict on "auto" in words: within noise of the best single strategy, or not."""
         if self.auto is None:
             return ""
         if self.auto.mean >= 0:

@@ -1,4 +1,4 @@
-"""Saved models and tables of sets for them."""
+"""Saved models, and tables of sets for them."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from janossy.estimators import SetClassifier, SetRegressor, save
 from janossy.tables import as_sets
 
 STRATEGIES = {"classes": "gru", "numbers": "k2", "pair": ["gru", "k1"]}
-"""The models by name: classes and "pair", two targets, draw orders; numbers is exact."""
+"""The models by name. "classes" and "pair", which has two targets, sample orders; "numbers" is exact."""
 
 
 def table(num: int = 60, seed: int = 0, most: int = 9) -> pa.Table:
-    """Sets of up to so many items with a price and a code, a column of the sets, ids, and one more."""
+    """Returns sets of up to ``most`` items with a price and a code, a column of the sets, ids, and another column."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(0, most + 1, num)
     return pa.table(
@@ -28,7 +28,7 @@ def table(num: int = 60, seed: int = 0, most: int = 9) -> pa.Table:
 
 
 def saved(kind: str, folder: Path) -> Path:
-    """Returns a model that was trained for a moment."""
+    """Returns a model after a short training."""
     rows = table(80)
     sets = as_sets(rows.select(["price", "code", "hour"]))
     totals = np.array([sum(each) for each in rows["price"].to_pylist()])

@@ -17,7 +17,7 @@ __all__ = ["ray"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A model, and a folder of two files of sets."""
+    """Gives a model, and a folder with two files of sets."""
     folder = tmp_path_factory.mktemp("engines")
     saved("classes", folder)
     (folder / "sets").mkdir()

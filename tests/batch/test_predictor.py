@@ -28,7 +28,7 @@ def models(tmp_path_factory):
 
 
 def law_same(found: pa.Table, expected: pa.Table) -> None:
-    """The same rows, but for the rounding of float32."""
+    """Checks that rows are the same, except for the rounding of float32."""
     assert found.schema == expected.schema
     for name in expected.column_names:
         one, other = found[name].to_numpy(), expected[name].to_numpy()

@@ -1,4 +1,4 @@
-"""The commands, run in this process, and tables for them."""
+"""The commands, run in this process, with tables for them."""
 
 import sys
 from pathlib import Path
@@ -26,11 +26,11 @@ FIT = (
     "--max-epochs",
     "2",
 )
-"""A fit of orders.csv in a second, without its --out."""
+"""The arguments of a fit of orders.csv in a second, without its --out."""
 
 
 def run(*arguments: object) -> int:
-    """Returns the exit code of a command, in the folder where one is."""
+    """Returns the exit code of a command, run in the current folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["janossy", *map(str, arguments)])
         with pytest.raises(SystemExit) as stopped:
@@ -40,20 +40,20 @@ def run(*arguments: object) -> int:
 
 @pytest.fixture
 def janossy(monkeypatch, capsys, tmp_path):
-    """A function of arguments: the exit code, stdout and stderr of the command, in an empty folder."""
+    """Gives a function that runs a command in an empty folder, and returns its exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: (run(*arguments), *capsys.readouterr())
 
 
 def write(name: str, columns: dict[str, list] | pa.Table) -> Path:
-    """Returns a table of these columns, by what the file's name ends in."""
+    """Writes a table of these columns, in the format of the file's ending, and returns its path."""
     table = columns if isinstance(columns, pa.Table) else pa.table(columns)
     WRITERS[Path(name).suffix](table, name)
     return Path(name)
 
 
 def orders(num: int = 40, seed: int = 0) -> dict[str, list]:
-    """Orders of 1 to 4 items: an order is returned when it has the same item twice."""
+    """Returns orders of 1 to 4 items. An order is returned if it has the same item twice."""
     rng = np.random.default_rng(seed)
     columns: dict[str, list] = {name: [] for name in ("order", "item", "price", "hour", "returned", "total")}
     for order in range(num):
@@ -67,7 +67,7 @@ def orders(num: int = 40, seed: int = 0) -> dict[str, list]:
 
 
 def changed(columns: dict[str, list], name: str, row: int, value: object) -> dict[str, list]:
-    """Returns the same columns, with one value in the place of another."""
+    """Returns the columns with one value replaced."""
     return {**columns, name: [*columns[name][:row], value, *columns[name][row + 1 :]]}
 
 

@@ -21,13 +21,13 @@ GOOD = orders()
 
 
 def cut(name: str) -> None:
-    """Leave half of a file."""
+    """Cuts a file in half."""
     content = Path(name).read_bytes()
     Path(name).write_bytes(content[: len(content) // 2])
 
 
 def flip(name: str) -> None:
-    """Change a byte in the middle of a file."""
+    """Changes a byte in the middle of a file."""
     content = bytearray(Path(name).read_bytes())
     content[len(content) // 2] ^= 255
     Path(name).write_bytes(content)
@@ -220,7 +220,7 @@ def given(*options: str) -> list[str]:
 
 
 def refused(run: tuple[int, str, str], says: str) -> None:
-    """Exit code 2, and one line."""
+    """Checks that a command ended with exit code 2 and one line."""
     code, _, stderr = run
     assert says in stderr and stderr.count("\n") == 1 and stderr.startswith("janossy: ") and code == 2, stderr
     assert not Path("model").exists() and not list(Path().glob(".model*"))

@@ -18,7 +18,7 @@ ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "PYTHONC
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A small model, in a folder whose name is not UTF-8."""
+    """Gives a small model, in a folder whose name is not UTF-8."""
     random = np.random.default_rng(0)
     sets = [random.normal(size=(n, 1)) for n in random.integers(1, 4, 40)]
     fitted = SetClassifier("k1", max_epochs=1, validation=0.2, random_state=0).fit(sets, [len(x) > 1 for x in sets])

@@ -80,7 +80,7 @@ def test_csv_whose_files_have_one_schema(janossy, ending):
 
 
 def packed(name: str, text: str) -> None:
-    """A text file, compressed by what its name ends in."""
+    """Writes a text file, compressed by the ending of its name."""
     content = text.encode()
     codec = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}.get(name.rpartition(".")[2])
     if name.endswith(".zip"):

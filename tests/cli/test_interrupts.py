@@ -85,7 +85,7 @@ def test_ctrl_c(place, times, written, janossy, monkeypatch):
 
 @pytest.fixture
 def default_sigterm():
-    """SIGTERM as a new process has it: Ray, in another test, leaves a handler of its own."""
+    """Resets SIGTERM to that of a new process, because Ray leaves a handler of its own after another test."""
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGTERM, before)

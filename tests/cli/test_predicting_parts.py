@@ -31,7 +31,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def sets(monkeypatch, tmp_path):
-    """Two files, of 120 sets each, in parts of three row groups of 15; BATCH cuts these too."""
+    """Gives two files of 120 sets each, in parts of three row groups of 15. BATCH cuts these too."""
     monkeypatch.setattr(parts, "PART", 40)
     monkeypatch.setattr(parts, "BATCH", 10)
     (tmp_path / "sets").mkdir()
@@ -49,7 +49,7 @@ def expected(model: Path) -> pa.Table:
 
 
 def law_same(found: pa.Table, expected: pa.Table) -> None:
-    """The same sets with the same predictions, but for the rounding of float32."""
+    """Checks that sets and predictions are the same, except for the rounding of float32."""
     assert found.schema == expected.schema and found["id"] == expected["id"]
     assert found["prediction"] == expected["prediction"]
     for name in ("probability_dear", "standard_error"):

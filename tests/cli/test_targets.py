@@ -14,7 +14,7 @@ OPTIONS = ("--strategy", "k1", "--max-epochs", "8", "--validation", "2", "--out"
 
 
 def baskets(num: int = 60) -> dict[str, list]:
-    """Rows of elements, and per set targets of all forms."""
+    """Returns rows of elements, and targets of all forms per set."""
     rng = np.random.default_rng(0)
     rows: dict[str, list] = {
         name: [] for name in ("basket", "amount", "kind", "size", "grade", "labels", "days", "died")

@@ -1,5 +1,6 @@
-"""The laws of the kernels of Triton: on a GPU where there is one (`make test-cuda`), else in Triton's interpreter
-(`make test-triton`: TRITON_INTERPRET=1, in a process of its own, as Triton reads it once)."""
+"""The laws of Triton's kernels: on a GPU if there is one (`make test-cuda`), else in Triton's interpreter.
+
+The interpreter is `make test-triton`, in its own process with TRITON_INTERPRET=1, because Triton reads this once."""
 
 import os
 
@@ -20,8 +21,10 @@ if INTERPRETED:
     MADE_READY = set()
 
     def call_in_interpreter(function, *args, **kwargs):
-        """A device function's call: the language is made the interpreter's once for each module, and not each time,
-        which takes most of the tests' time."""
+        """Returns a device function's call. The language is patched once per module instead of in each call.
+
+        Patching takes most of the tests' time.
+        """
         if id(function.fn.__globals__) not in MADE_READY:
             interpreter._patch_lang(function.fn)
             MADE_READY.add(id(function.fn.__globals__))
@@ -31,7 +34,7 @@ if INTERPRETED:
 
 
 def on_arrays(function):
-    """Returns a function on tensors in the place of one on arrays, as the kernels for the CPU are."""
+    """Returns a function on tensors in place of one on arrays, like the kernels for the CPU."""
 
     def call(p, offsets, *parameters):
         *parameters, _num_threads = parameters
@@ -43,7 +46,7 @@ def on_arrays(function):
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch):
-    """The kernels, which operators call: on the CPU in the place of numba's."""
+    """Gives the kernels that operators call: on the CPU, in place of numba's."""
     if not (ON_GPU or INTERPRETED):
         pytest.skip("needs a GPU, or Triton's interpreter: make test-triton")
     found = load("cuda") or pytest.fail("Triton does not load")

@@ -1,5 +1,6 @@
-"""Layers on the kernels of Triton ask the device for nothing, and on sets of one size send it nothing, as a CUDA graph
-asks for: on tensors that stand for a GPU's (tests/standin.py), whose numbers the interpreter computes."""
+"""Layers on Triton's kernels read nothing from the device, and on sets of one size send nothing, as CUDA graphs need.
+
+The tests use tensors that stand in for a GPU's (tests/standin.py). The interpreter computes their numbers."""
 
 import copy
 from contextlib import nullcontext
@@ -44,7 +45,7 @@ class Launched:
 
 @pytest.fixture
 def launched(monkeypatch):
-    """The names of the kernels that were launched, as on a GPU that two programs keep busy."""
+    """Gives the names of launched kernels, as on a GPU that two programs keep busy."""
     called = set()
     for name, module in MODULES.items():
         for kernel in LAUNCHED[name]:

@@ -14,7 +14,7 @@ both_kinds = pytest.mark.parametrize("increasing", [False, True])
 
 @pytest.fixture(params=["at once", "in parts"])
 def parts(request, monkeypatch):
-    """Each set in one segment, or in several of a few elements."""
+    """Puts each set in one segment, or in several of a few elements."""
     if request.param == "in parts":
         monkeypatch.setattr(module, "programs_wanted", lambda z: 1000)
         monkeypatch.setattr(module, "FEWEST_ELEMENTS", 5)
@@ -34,7 +34,7 @@ def exactly(z, offsets, increasing):
 
 
 def check(z, offsets, increasing):
-    """To a few roundings of the mean of the products' magnitudes."""
+    """Checks equality to a few roundings of the mean of the products' magnitudes."""
     z = z.astype(np.float32)
     want, most = exactly(z, offsets, increasing), exactly(abs(z), offsets, increasing)
     for got, exact, scale in zip(run(z, offsets, increasing), want, most, strict=True):

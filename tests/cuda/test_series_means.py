@@ -21,14 +21,14 @@ FEWEST = {1: 3, 2: 4, 3: 5, 4: 7}
 
 @pytest.fixture(autouse=True)
 def few_rounds(monkeypatch):
-    """No launches for harmonics that no set here takes, where each costs the interpreter a millisecond a set."""
+    """Skips launches for harmonics that no set needs, which cost the interpreter a millisecond per set each."""
     if INTERPRETED:
         monkeypatch.setattr(module, "MAX_HARMONICS", 16)
 
 
 @pytest.fixture(params=["at once", "in parts"])
 def parts(request, monkeypatch):
-    """Elements in one segment and harmonics in one round, or three segments and rounds of the fewest harmonics."""
+    """Sets one segment and one round of harmonics, or three segments and rounds of the fewest harmonics."""
     num = 3 if request.param == "in parts" else 1
     monkeypatch.setattr(module, "splits", lambda *_: num)
     if num > 1:

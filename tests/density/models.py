@@ -1,4 +1,4 @@
-"""Small densities of every kind, float64, and what laws compare them with."""
+"""Small densities of every kind, in float64, with brute force for the laws."""
 
 from itertools import permutations
 from math import lgamma
@@ -41,7 +41,7 @@ READERS = {
 def sequence_density(
     reader: str, head: str, k: int | None = None, seed: int = 0, strength: float = 3
 ) -> SequenceDensity:
-    """Returns one that depends much on the order, by ``strength``; "iid" as reader is the mixture."""
+    """Returns a density that depends on the order by ``strength``. With "iid" as reader it is the mixture."""
     torch.manual_seed(seed)
     made = HEADS[head]()
     if reader == "iid":
@@ -65,7 +65,7 @@ def some_sets(head: Head, sizes: list[int], seed: int = 0) -> Ragged:
 
 
 def brute_force(q: SequenceDensity, x: Tensor) -> Tensor:
-    """log 1/n! Σ_π Π_t q(x_π(t) | …), one row an order, one step a time."""
+    """Returns log 1/n! Σ_π Π_t q(x_π(t) | …), with one row per order and one step at a time."""
     orders = x[torch.tensor(list(permutations(range(len(x)))), dtype=torch.long)]
     total = torch.zeros(len(orders), dtype=torch.float64)
     for t in range(len(x)):

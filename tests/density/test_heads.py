@@ -73,7 +73,7 @@ def test_the_law_of_integrals_can_fail(head):
 
 
 def law_samples_follow(p, q, head: str, num: int = 4000) -> None:
-    """χ² of pairs in bins of equal width, or of categories; fails once in 10^5 seeds."""
+    """Checks pairs by χ² in bins of equal width, or of categories. It fails once in 10^5 seeds."""
     pairs = p.sample(sizes=[2] * num, generator=torch.Generator().manual_seed(3)).values.view(num, 2)
     if head == "categories":
         edges = np.arange(4) - 0.5

@@ -11,7 +11,7 @@ from janossy.tables import SetStream
 from tests.estimators.two_processes import FITS, OPTIONS
 
 folder = Path(sys.argv[1])
-if "--accelerator" in sys.argv:  # a script of Accelerate's own, which has made the process group
+if "--accelerator" in sys.argv:  # like a script of Accelerate, which has made the process group
     from accelerate import Accelerator
 
     Accelerator(cpu=True)

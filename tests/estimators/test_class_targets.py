@@ -61,7 +61,7 @@ def test_ordinal_probabilities_are_differences_of_cumulative_ones(num, width, se
 
 
 def bags(num: int = 240) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Sets (n, 2), the sum of column 0 of each, and that of column 1."""
+    """Returns sets (n, 2), with the sums of their columns 0 and 1."""
     rng = np.random.default_rng(0)
     sets = [rng.normal(size=(n, 2)) for n in rng.integers(1, 5, num)]
     return sets, *np.array([each.sum(0) for each in sets]).T

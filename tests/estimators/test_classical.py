@@ -47,7 +47,7 @@ def one_thread():
 
 
 def features(num=150, width=6, seed=0):
-    """With ties, and values that stand exactly on thresholds."""
+    """Returns statistics with ties, and with values exactly on thresholds."""
     source = np.random.default_rng(seed)
     x = np.round(source.normal(size=(num, width)), 1).astype(np.float32)
     return x, x[:, 0] + np.abs(x[:, 1]) + 0.1 * source.normal(size=num)
@@ -118,7 +118,7 @@ def test_thresholds_send_the_same_float32_the_same_way():
 
 
 def baskets(num=90, seed=0):
-    """Sets of a category and two numbers, some of them missing, some sets empty; and a column of the sets."""
+    """Returns sets of a category and two numbers, some missing, with a column of the sets. Some sets are empty."""
     source = np.random.default_rng(seed)
     sizes = source.integers(0, 6, num)
     item = [[str(x) for x in source.choice(["tea", "milk", "rice"], n)] for n in sizes]

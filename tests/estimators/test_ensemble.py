@@ -64,8 +64,8 @@ def test_of_sets_with_too_many_rows_some_are_drawn(strategy):
 def test_an_error_bar_of_several_networks_is_the_spread_over_seeds(strategies, most):
     """With 20 orders in 5 blocks, and 5 groups of pairs: the mean square of 30 sets beside the variance by 60 seeds.
 
-    One seed makes the orders of one and the pairs of another from the same random numbers, though not block by block:
-    together their error bar may be too long.
+    One seed makes the orders of one network and the pairs of another from the same random numbers, but not block by
+    block. Their joint error bar may therefore be too long.
     """
     sets = sets_of([6, 7, 9] * 10)
     networks = [limited(name, exact=False) if name == "k2" else network(name, i) for i, name in enumerate(strategies)]

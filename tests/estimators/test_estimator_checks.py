@@ -21,7 +21,7 @@ CANNOT_APPLY = {
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Batches are tiny: threads would wait for each other."""
+    """Sets one thread, because batches are tiny and threads would wait for each other."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -50,7 +50,7 @@ def test_targets_too_far_apart():
 
 @pytest.fixture(params=[SetClassifier, SetRegressor])
 def broken(request):
-    """A model whose networks overflow for sets that hold large numbers."""
+    """Gives a model whose networks overflow for sets with large numbers."""
     X, y = sets()
     model = request.param("k1", **SETTINGS).fit(X, y > 0 if request.param is SetClassifier else y)
     for network in model.ensemble_.networks:

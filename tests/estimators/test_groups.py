@@ -52,7 +52,7 @@ def test_a_part_is_that_part(part):
 
 
 def patients(num: int = 16, each: int = 8, seed: int = 0) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Sets that tell whose they are, targets that are a patient's by chance, and the patients."""
+    """Returns sets that reveal their patient, targets that depend on the patient by chance, and the patients."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(num), each)
     centres, labels = rng.normal(size=(num, 3)), rng.permutation(num) % 2

@@ -77,7 +77,7 @@ def test_quantiles_do_not_cross(seed):
 
 
 def counts(num: int = 300) -> tuple[list[np.ndarray], np.ndarray]:
-    """Sets of words, and a number whose distribution the set's first column decides."""
+    """Returns sets of words, and a number whose distribution depends on the set's first column."""
     rng = np.random.default_rng(0)
     kind = np.arange(num) % 3
     return [np.full((rng.integers(1, 4), 1), k, float) for k in kind], rng.gamma(2.0, 1.0 + kind) + 0.01

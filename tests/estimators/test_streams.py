@@ -25,7 +25,7 @@ from janossy.tables.stream import SetStream
 
 
 def grouped(num: int = 60, seed: int = 0, empty: bool = True) -> pa.Table:
-    """Sets of 0 to 5 numbers, angles and words; y is their sum, and large where it is positive."""
+    """Returns sets of 0 to 5 numbers, angles and words. y is their sum, and large if positive."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(0 if empty else 1, 6, num)
     x = [rng.normal(3.0, 2.0, n).astype(np.float32) for n in sizes]
@@ -47,7 +47,7 @@ def long(table: pa.Table) -> pa.Table:
 
 
 def of_stream(stream: SetStream) -> tuple[list, list, list]:
-    """Ids, x and y of all sets, piece by piece."""
+    """Returns ids, x and y of all sets, piece by piece."""
     parts = [stream.read(i, ids=True) for i in range(len(stream.pieces))]
     ids = [name for part in parts for name in part.sets.ids.tolist()]
     x = [one.elements["x"].values.tolist() for part in parts for one in part.sets]

@@ -37,7 +37,7 @@ def test_the_definitions(sets):
 
 
 def times_of_sets(num: int = 300) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Sets (n, 1), whose sum is the logarithm of the hazard, with times (B, 2) of which some are censored."""
+    """Returns sets (n, 1) whose sum is the log-hazard, with times (B, 2), some censored, and hazards."""
     rng = np.random.default_rng(0)
     sets = [rng.normal(size=(n, 1)) for n in rng.integers(1, 4, num)]
     risks = np.array([each.sum() for each in sets])

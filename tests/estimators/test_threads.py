@@ -26,7 +26,7 @@ def at_once(function, arguments):
 
 @pytest.fixture(scope="module")
 def model():
-    """A fit whose networks take all pairs of small sets, and draw those of large ones."""
+    """Gives a fit whose networks use all pairs of small sets, and sample those of large ones."""
     random = np.random.default_rng(0)
     bags = [random.normal(size=(n, 2)) for n in random.integers(1, 7, 60)]
     options = {"max_epochs": 1, "validation": 0.2, "random_state": 0}

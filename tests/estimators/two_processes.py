@@ -1,4 +1,4 @@
-"""Work of two processes together, each a process of its own: ``run(works, folder)``, then ``found(works, folder)``."""
+"""Work of two processes together, each a process: ``run(works, folder)``, then ``found(works, folder)``."""
 
 import os
 import socket
@@ -23,13 +23,13 @@ from janossy.tables.layout import Layout
 
 STRATEGIES = ("k1", "k2", "k3", "k2+features", "attention", "max", "gru", "lstm")
 FITS = (("uneven", "gru"), ("one group", "k2"), ("half empty", "gru"))
-"""Files, and what is fitted to them."""
+"""The files, and the strategies that are fitted to them."""
 
 OPTIONS = {"max_epochs": 2, "random_state": 0, "time_budget": None, "batch_size": 16}
 
 
 def gradients(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
-    """Returns the gradients of one step per strategy, on a batch dealt to the processes: 5 sets, and 2 and an empty
+    """Returns the gradients of one step per strategy, on a batch dealt to the processes: 5 sets, and 2 with an empty
     one.
     """
     processes = Processes.found("cpu")
@@ -52,7 +52,7 @@ def gradients(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
 
 
 def examples() -> Examples:
-    """Sets of equal elements, whose every order is the same, so that what is drawn makes no difference."""
+    """Returns sets of equal elements. All their orders are the same, so that samples make no difference."""
     source = torch.Generator().manual_seed(5)
     sizes = [3, 1, 4, 2, 3, 5, 0, 2]
     rows = torch.cat((torch.randint(4, (8, 1), generator=source).float(), torch.randn(8, 2, generator=source)), 1)
@@ -62,7 +62,7 @@ def examples() -> Examples:
 
 
 def fits(folder: Path) -> dict[str, object]:
-    """Predictions after fits to files whose row groups do not suffice for two, or hold empty sets only."""
+    """Returns predictions after fits to files with too few row groups for two processes, or with empty sets only."""
     found: dict[str, object] = {}
     seeds: list[int] = []
     seed_of = training.seed_of
@@ -85,7 +85,7 @@ def fits(folder: Path) -> dict[str, object]:
 
 
 def stopped(folder: Path) -> object:
-    """Predictions of the first fit, after it was stopped and went on; only the first process sees the checkpoint."""
+    """Returns predictions of the first fit, stopped and resumed. Only the first process sees the checkpoint."""
     rank, (name, strategy), step = torch.distributed.get_rank(), FITS[0], training.Training.step
     stream = SetStream(folder / f"{name}.parquet", "y")
     model = SetRegressor(strategy, checkpoint=folder / f"stopped {rank}", **OPTIONS)
@@ -104,7 +104,7 @@ def stopped(folder: Path) -> object:
 
 
 def lost(folder: Path) -> str:
-    """Returns what the first says when the second is killed in training."""
+    """Returns the message of the first process when the second is killed in training."""
     step = training.Training.step
 
     def dies(self, *arguments):
@@ -121,7 +121,7 @@ def lost(folder: Path) -> str:
 
 
 def run(works: list, folder: Path) -> None:
-    """Runs each function of ``works``, on this folder, in two processes, which are started once."""
+    """Runs each function of ``works`` on this folder in two processes, which are started once."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -147,6 +147,6 @@ def _work(works: list, folder: Path, rank: int, port: int) -> None:
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     np.seterr(all="raise", under="ignore")
-    warnings.simplefilter("error", FutureWarning)  # of torch's own names
+    warnings.simplefilter("error", FutureWarning)  # about torch's own names
     for work in works:
         torch.save(work(folder), folder / f"{work.__name__}-{rank}.pt")

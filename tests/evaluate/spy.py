@@ -1,4 +1,4 @@
-"""An f that notes what it is called with, and budgets counted in rows."""
+"""A function that records its calls, and memory budgets in rows."""
 
 from torch import nn
 
@@ -10,7 +10,7 @@ from tests.examples import (
 
 
 class Spy(nn.Module):
-    """Notes every x that f is called with."""
+    """A function f that records every x that it is called with."""
 
     def __init__(self, f):
         super().__init__()
@@ -23,6 +23,6 @@ class Spy(nn.Module):
 
 
 def budget_for(rows, f, length=2):
-    """Returns a memory budget that fits this many rows, and not one more."""
+    """Returns a memory budget for exactly this many rows."""
     elements = distinct_sets((1,))
     return int(rows * Gather().cost(Problem(f, Sampled(1, k=length), elements)).bytes)

@@ -95,7 +95,7 @@ class Declares:
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The problems that evaluators were asked about."""
+    """Gives the problems that evaluators were asked about."""
     problems = []
 
     class Asked(Gather):

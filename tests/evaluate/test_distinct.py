@@ -70,7 +70,7 @@ def test_f_sees_each_distinct_tuple_once(orderings, num):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The batches that were counted."""
+    """Gives the batches whose tuples were counted."""
     seen = []
     count = distinct.distinct_tuples
     monkeypatch.setattr(distinct, "distinct_tuples", lambda *rest: seen.append(rest) or count(*rest))

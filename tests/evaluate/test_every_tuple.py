@@ -375,7 +375,7 @@ def test_pooling_goes_on_without_numba_and_says_so_once(before, warning):
 @pytest.mark.parametrize("n", [20, 80])
 @pytest.mark.parametrize(("evaluator", "k"), [("fused", 2), ("fused", 3), ("spectral", 3), ("permanent", 3)])
 def test_what_is_kept_does_not_depend_on_the_number_of_tuples(evaluator, k, n):
-    """At most three arrays (N, k, H), and 4 kB; gather keeps an array (T, H), T = n(n − 1) tuples a set or more."""
+    """At most three arrays (N, k, H), and 4 kB. gather keeps (T, H), with T = n(n − 1) or more tuples per set."""
     if on_kernels.load() is None:
         pytest.skip("needs numba")
     width = 50

@@ -97,7 +97,7 @@ def test_slabs(lengths, num_cells):
 
 
 def arrangements(multiplicities, k) -> list[tuple[int, ...]]:
-    """By brute force: all arrangements of k elements as kinds, -1 behind, as often as they come."""
+    """Returns by brute force all arrangements of k elements as kinds, with -1 at the end."""
     elements = [kind for kind, alike in enumerate(multiplicities) for _ in range(alike)]
     real = min(k, len(elements))
     return [(*row, *[-1] * (k - real)) for row in permutations(elements, real)]

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def pool(f, evaluator, reduce, memory_budget):
-    """Over pairs; the rows for reduce None."""
+    """Returns a layer over pairs, or its rows if ``reduce`` is None."""
     layer = JanossyPooling(f, Tuples(2), evaluate=evaluator, reduce=reduce or "mean", memory_budget=memory_budget)
     return layer if reduce else Rows(layer)
 

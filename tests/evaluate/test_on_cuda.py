@@ -23,7 +23,7 @@ MODULES = {
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A GPU of some compute capability, as torch would tell of it; tensors on it hold no numbers."""
+    """Gives a GPU of some compute capability, as torch would report it. Tensors on it hold no numbers."""
 
     def gpu(capability=(8, 0)):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
@@ -162,7 +162,7 @@ OF_SERIES = {
 
 @pytest.fixture
 def not_launched(monkeypatch):
-    """The host's part of the kernels alone, on a GPU that 2000 programs keep busy."""
+    """Runs only the host's part of the kernels, on a GPU that 2000 programs keep busy."""
     for name, module in MODULES.items():
         for kernel in LAUNCHED[name]:
             monkeypatch.setattr(module, kernel, NotLaunched())

@@ -110,7 +110,7 @@ def padded_batches(draw):
 
 
 def padded(lengths, width, padding):
-    """Rows of these lengths, and the same in one batch with its mask."""
+    """Returns rows of these lengths, and the same rows in one batch with its mask."""
     rows = [torch.randn(n, 2) for n in lengths]
     x = torch.stack([torch.cat((row, torch.full((width - len(row), 2), padding))) for row in rows])
     return rows, x, torch.arange(width) < torch.tensor(lengths)[:, None]

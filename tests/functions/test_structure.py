@@ -16,7 +16,7 @@ def close(a, b):
 
 
 def law_additive(f, d):
-    """rest(σ(Σ_j p_j(x_j))) is f, and the zero vector has no projection but the bias in position 0."""
+    """Checks that rest(σ(Σ_j p_j(x_j))) is f, and that the zero vector projects only to the bias in position 0."""
     additive = structure(f)
     assert isinstance(additive, Additive)
     rows = torch.randn(6, additive.k, d)

@@ -1,4 +1,4 @@
-"""A sampler for torch_geometric's NeighborLoader, whose own needs pyg-lib or torch-sparse."""
+"""A sampler for torch_geometric's NeighborLoader, whose own sampler needs pyg-lib or torch-sparse."""
 
 import random
 
@@ -7,7 +7,7 @@ from torch_geometric.sampler import SamplerOutput
 
 
 class ByHand:
-    """Samples as torch_geometric does, in Python: for each vertex once, at the hop where it is reached first."""
+    """A sampler like torch_geometric's, in Python. It samples once per vertex, at the hop that reaches it first."""
 
     edge_permutation = None
 

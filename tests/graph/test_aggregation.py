@@ -59,7 +59,7 @@ def assert_differ(a, b, *, by: float) -> None:
 
 
 def elements(sizes) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sets of these sizes, end to end, and the sorted index."""
+    """Returns sets of these sizes, end to end, and the sorted index."""
     x = torch.randn(sum(sizes), D, generator=torch.Generator().manual_seed(sum(sizes)))
     return x, torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes, dtype=torch.long))
 
@@ -216,7 +216,7 @@ def test_refuses_arguments(arguments, message):
 
 
 def law_batch_mates(aggregation, dtype=torch.float64, **tolerance) -> None:
-    """Two elements are pooled alike whether or not a neighbourhood of thirty is in the batch."""
+    """Checks that two elements are pooled alike with and without a neighbourhood of thirty in the batch."""
     x, index = elements([2, 30])
     x = x.to(dtype)
     close(aggregation(x, index)[0], aggregation(x[:2], index[:2])[0], **tolerance)

@@ -51,7 +51,7 @@ def result_and_gradients(conv, x, edges) -> list[torch.Tensor]:
 
 @pytest.fixture
 def reads(monkeypatch) -> list[int]:
-    """The number of rows that each aggregation read in place."""
+    """Gives the number of rows that each aggregation read in place."""
     seen: list[int] = []
     read = JanossyAggregation.read
     monkeypatch.setattr(JanossyAggregation, "read", lambda self, x, *rest: seen.append(len(x)) or read(self, x, *rest))

@@ -64,7 +64,7 @@ def model_of(aggregation) -> GraphSAGE:
 
 
 def law_whole(model, batch) -> None:
-    """If every neighbour was sampled, the logits of the seeds are those of the whole graph."""
+    """Checks that the logits of the seeds are those of the whole graph if every neighbour was sampled."""
     expected = model(features(), Neighbourhoods.from_edge_index(EDGES, 8), SEEDS)
     close(model.of_hops(batch.x, TwoHops.of_batch(batch)), expected)
 

@@ -37,7 +37,7 @@ def tuples(sets) -> list[tuple[int, ...]]:
 
 
 def fans(sizes, num_vertices=100) -> Neighbourhoods:
-    """Vertex v has the neighbours 0 … sizes[v] - 1: a neighbour's number is its place."""
+    """Returns a graph in which vertex v has the neighbours 0 … sizes[v] - 1, numbered by their place."""
     return of_edges([(u, v) for v, n in enumerate(sizes) for u in range(n)], num_vertices)
 
 
@@ -86,7 +86,7 @@ def test_pyg_s_edge_index():
 
 
 def law_sample(sets, vertices, lists, k) -> None:
-    """Each set is min(k, degree) edges of the vertex's own, none of them twice."""
+    """Checks that each set has min(k, degree) edges of its vertex, none of them twice."""
     assert len(sets) == len(vertices)
     for drawn, v in zip(tuples(sets), vertices, strict=True):
         n = len(lists[v])
@@ -190,7 +190,7 @@ def test_a_generator_fixes_the_sample(k, device):
 
 
 def law_two_hops(hops, vertices, lists, k_1, k_2) -> None:
-    """By the definition, one vertex after the other."""
+    """Checks hops against the definition, one vertex after the other."""
     inner = hops.inner.tolist()
     assert [inner[i] for i in hops.targets.tolist()] == vertices
     law_sample(

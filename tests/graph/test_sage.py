@@ -50,7 +50,7 @@ def hops_of(k_1=2, k_2=3, *, resample=False, graph=None) -> TwoHops:
 
 
 def read_by(layer, aggregation):
-    """f of the neighbours' vectors of one vertex (n, d), in their order."""
+    """Returns f of the neighbours' vectors of one vertex (n, d), in their order."""
     pool = layer.pool
     if aggregation in ("lstm", "gru"):
         module = getattr(nn, aggregation.upper())(pool.f.in_features, H, batch_first=True)
@@ -95,7 +95,7 @@ def looped(model, x, hops) -> torch.Tensor:
 
 
 def law_looped(model, x, hops, **tolerance) -> None:
-    """The model equals the loop, in value and in the gradients of the features and of every parameter."""
+    """Checks that the model equals the loop, in value and in gradients by features and parameters."""
     found = []
     for run in (model.of_hops, lambda x, hops: looped(model, x, hops)):
         inputs = [x.clone().requires_grad_(), *model.parameters()]
@@ -266,7 +266,7 @@ def test_linear_maps_have_no_bias_and_xavier_s_weights():
 
 
 def law_edge_order(model) -> None:
-    """The order of the edges does not matter to whole neighbourhoods."""
+    """Checks that the order of the edges does not matter to whole neighbourhoods."""
     expected = model.of_hops(features(), whole(graph_of()))
     for seed in range(3):
         shuffle = torch.randperm(EDGES.shape[1], generator=torch.Generator().manual_seed(seed))

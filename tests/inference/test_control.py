@@ -72,13 +72,13 @@ def of_increasing_tuples(k, net):
 
 
 def law_mean(control, sets) -> None:
-    """``mean`` is the mean of ``rows`` over every permutation."""
+    """Checks that ``mean`` is the mean of ``rows`` over every permutation."""
     rows = AllPermutations().enumerate(sets)
     close(control.mean(sets), means_over_rows(control.rows(sets, rows), rows), atol=1e-9, rtol=0)
 
 
 def law_rows(control, sets, rows) -> None:
-    """``rows`` are g of the last k elements of each row, zero vectors behind them."""
+    """Checks that ``rows`` are g of the last k elements of each row, with zero vectors after them."""
     positions, _ = rows.flatten()
     expected = []
     for row in positions:
@@ -89,7 +89,7 @@ def law_rows(control, sets, rows) -> None:
 
 
 def law_unbiased(net, control, sets) -> None:
-    """The mean of the controlled estimate over all permutations is that of the plain one."""
+    """Checks that controlled and plain estimates have the same mean over all permutations."""
     rows = AllPermutations().enumerate(sets)
     y = net.rows(sets, orderings=Drawn(rows, sets.sizes)).values.sigmoid()
     controlled = means_over_rows(y - control.rows(sets, rows), rows) + control.mean(sets)
@@ -311,7 +311,7 @@ def exact(pool, sets):
 
 
 def ids_of(sets):
-    """Shared between sets, and twice within one."""
+    """Returns ids that sets share, some of them twice in one set."""
     return torch.randint(NUM_ELEMENTS, (len(sets.values),), generator=generator(6))
 
 
@@ -330,7 +330,7 @@ class Given:
 
 
 def law_history_unbiased(pool, samples, monkeypatch) -> None:
-    """The mean over these samples of 5 elements is the mean of f, and its gradient is the gradient's."""
+    """Checks that samples of 5 elements have the mean of f, and its gradient, as their mean."""
     monkeypatch.setattr("janossy.nn.cached_mean.Sampled", Given(samples))
     one = distinct_sets((5,))
     sets = Ragged.cat([one] * len(samples))

@@ -45,7 +45,7 @@ SHAPES = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=5), max_size=
 
 
 def law_brute_force(found, values, population=inf):
-    """Mean, counts and standard error of each set, by the formula."""
+    """Returns mean, counts and standard error of each set, by the formula."""
     for b, blocks in enumerate(values):
         rows = [y for block in blocks for y in block]
         m, q = len(rows), len(blocks)
@@ -81,7 +81,7 @@ def test_rows_that_are_no_blocks_and_a_wrong_population_are_found():
 
 
 def law_unbiased_error(draws, probabilities, population=inf):
-    """Over every draw there is, the mean square of the standard error is the variance of the mean."""
+    """Checks that over all samples the mean square of the standard error is the variance of the mean."""
     found = of_equal_blocks(draws, population)
     mean = probabilities @ found.mean[:, 0]
     variance = probabilities @ (found.mean[:, 0] - mean).square()
@@ -168,8 +168,10 @@ def test_change_of_two_classes_is_a_paired_t_test(seed, q, gap):
 @pytest.mark.statistical
 @pytest.mark.parametrize("lead", [(0.0, 0.0), (0.5, 0.0), (1.0, 0.9), (0.2, -3.0)])
 def test_change_of_three_classes_is_bounded_by_the_sum_over_rivals(lead):
-    """Given many blocks, the true means are about normal around those found: the probability that another class is
-    the largest lies between that of the likeliest rival and the sum, which is what is returned.
+    """Given many blocks, the true means are about normal around the estimates.
+
+    The probability that another class is the largest lies between that of the likeliest rival and the sum over rivals.
+    The sum is what is returned.
 
     20,000 Monte Carlo draws, to 5 standard errors of 0.0035 and 0.005 for the normal approximation.
     """

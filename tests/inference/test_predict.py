@@ -159,8 +159,8 @@ def coverage(n, scheme, block, reach=Prediction.margin, num_copies=10_000):
 def test_margins_hold_the_truth_as_often_as_they_say(scheme, block):
     """10,000 of them, within 2 %: 0.943 to 0.951 of 40,000 did, so that it fails by chance once in 10^8 seeds.
 
-    The means of five blocks are only about normal. For other networks of 5 elements designs did in 0.906 to 0.945, as a
-    block has one of 120 means; the other schemes in 0.938 to 0.955, and at n = 8 all.
+    The means of five blocks are only about normal. For other networks of 5 elements, designs did in 0.906 to 0.945,
+    because a block has one of 120 means. The other schemes did in 0.938 to 0.955, and at n = 8 all schemes.
     """
     assert 0.93 < coverage(5, scheme, None if scheme == "distinct" else block) < 0.97
 
@@ -846,8 +846,10 @@ def test_a_seed_makes_groups_a_function_of_the_multiset(orderings):
 @pytest.mark.statistical
 @pytest.mark.parametrize("num", [1, 2])
 def test_a_random_ordering_of_ones_own_has_honest_error_bars(num):
-    """6,000 intervals of 95 % by 20 and by 5 independent draws, within 2 %: fails once in 10^8 seeds, by a normal
-    approximation of the count; the draws' own distribution moves coverage by less than 1 %.
+    """6,000 intervals of 95 % from 20 and from 5 independent samples hold the truth as often as they say, within 2 %.
+
+    The test fails once in 10^8 seeds, by a normal approximation of the count. The samples' own distribution moves
+    coverage by less than 1 %.
     """
     net, copies = network(Rotations(num), out=1), 6000
     sets = Ragged.cat([distinct_sets((5,))] * copies)

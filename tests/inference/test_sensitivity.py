@@ -67,7 +67,7 @@ def predictions(net, x: Tensor) -> Tensor:
 
 
 def law_mean(estimates: Tensor, truth: Tensor, sigmas: float = 5.0) -> None:
-    """Independent estimates (R, …) average to the truth, within so many standard errors."""
+    """Checks that independent estimates (R, …) average to the truth, within this many standard errors."""
     error = (estimates.mean(0) - truth).abs()
     bound = sigmas * estimates.std(0) / len(estimates) ** 0.5
     assert (error <= bound).all(), f"off by {error.tolist()}, more than {bound.tolist()}"
@@ -347,7 +347,7 @@ VALUES = torch.tensor([-1.0, 0.5, 2.0], dtype=torch.float64)
 
 
 def orders_by_definition(formula, values: Tensor, n: int) -> Tensor:
-    """V_1 … V_n (n, out): project the table of all len(values)^n sets onto the functions of each subset alone."""
+    """Returns V_1 … V_n (n, out), by projecting the table of all sets onto the functions of each subset alone."""
     table = formula(torch.stack(torch.meshgrid([values] * n, indexing="ij"), -1).view(-1, n)).double()
     table = table.view(*(len(values),) * n, -1)
     powers = torch.zeros(n, table.shape[-1])
@@ -362,7 +362,7 @@ def orders_by_definition(formula, values: Tensor, n: int) -> Tensor:
 
 
 def law_orders(result, powers: Tensor, sigmas: float = 6.0) -> None:
-    """Every share and cumulative share is within so many of its standard errors of the truth (n, out)."""
+    """Checks that all shares and cumulative shares are within this many standard errors of the truth (n, out)."""
     shares = (powers / powers.sum(0))[: len(result.shares)]
     for estimate, error, truth in (
         (result.shares, result.standard_error, shares),
@@ -424,7 +424,7 @@ def test_the_law_of_orders_can_fail():
 def test_standard_errors_are_calibrated():
     """About 95 % of 300 runs lie within 1.96 standard errors of the truth.
 
-    Fails by chance less than once in 10^5 seeds: bounds at five binomial standard deviations, and 1 % for the
+    It fails by chance less than once in 10^5 seeds. The bounds are five binomial standard deviations, and 1 % for the
     quotient's own error at 500 samples.
     """
     powers = orders_by_definition(TARGETS["max"], VALUES, 4)[:, 0]

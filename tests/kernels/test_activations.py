@@ -52,7 +52,7 @@ def apply(name, x):
 
 
 def expected(name, x):
-    """torch's value and slope in float64."""
+    """Returns torch's value and slope in float64."""
     x = torch.from_numpy(x.astype(np.float64)).requires_grad_()
     y = TORCH[name](x)
     (slopes,) = torch.autograd.grad(y.sum(), x)

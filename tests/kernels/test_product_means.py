@@ -117,7 +117,7 @@ def by_sorted_sums(z, increasing=False):
 
 
 def by_power_sums(z):
-    """Inclusion–exclusion for k = 3, in the precision of z."""
+    """Computes inclusion–exclusion for k = 3, in the precision of z."""
     a, b, c = z[:, 0], z[:, 1], z[:, 2]
     n = len(z)
     sums = a.sum(0) * b.sum(0) * c.sum(0) + 2 * (a * b * c).sum(0)

@@ -19,7 +19,7 @@ NEVER, CHEAPER = 0, -1
 
 
 def by_definition(p, sizes, increasing, activation):
-    """Values and slopes in float64, by itertools and autograd."""
+    """Returns values and slopes in float64, by itertools and autograd."""
     x = torch.from_numpy(p).double().requires_grad_()
     results = []
     for one in x.split(list(sizes)):

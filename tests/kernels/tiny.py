@@ -1,4 +1,4 @@
-"""A kernel that compiles in no time, which another process can make."""
+"""A kernel that compiles almost at once, and that another process can compile."""
 
 from janossy.kernels.cpu.compiled import Kernel, kernel_maker
 

@@ -52,7 +52,7 @@ ANTITHETIC = [(s, ORDERS.index(order[::-1])) for s, order in enumerate(ORDERS)]
 
 
 def law_unbiased(loss, objective, draws) -> None:
-    """The mean over these draws of the loss, and of its gradient, is that of the objective of all outputs."""
+    """Checks that the loss and its gradient, averaged over samples, are those of the objective of all outputs."""
     net, sets, target = network(), distinct_sets((5, 5)), torch.randn(2, 2, generator=generator())
     outputs = all_outputs(net, sets)
     exact, mean = objective(outputs, target), expectation(loss, outputs, target, draws)
@@ -69,7 +69,7 @@ def average_of_losses(outputs, target):
 
 
 def distance(outputs, target):
-    """D: the mean squared difference of two independent permutations."""
+    """Returns D, the mean squared difference of two independent permutations."""
     return (outputs[:, :, None] - outputs[:, None]).square().mean()
 
 
@@ -186,7 +186,7 @@ SCORES = {
 
 
 def law_jensen(bound, loss_of_one, loss_of_mean, outputs, target) -> list:
-    """J̄ >= E[average_output of m] >= L̄, falling with m, over all draws of m of the orders."""
+    """Checks that J̄ >= E[average_output of m] >= L̄, falling with m, over all samples of m orders."""
     orders = range(outputs.shape[1])
     means = [expectation(bound, outputs, target, product(orders, repeat=m)) for m in (2, 3, 4)]
     values = torch.stack([loss_of_one(outputs, target), *means, loss_of_mean(outputs, target)])

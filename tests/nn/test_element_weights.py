@@ -27,7 +27,7 @@ def weights_of(sets, seed=1):
 
 
 def by_brute_force(pooling, x, w):
-    """Σ Π w_i f / Σ Π w_i over the rows of one set; the zero vector weighs 1."""
+    """Returns Σ Π w_i f / Σ Π w_i over the rows of one set, where the zero vector weighs 1."""
     k, n = pooling.orderings.k, len(x)
     increasing = isinstance(pooling.orderings, Combinations)
     rows = combinations(in_order(x, None), min(k, n)) if increasing else permutations(range(n), min(k, n))

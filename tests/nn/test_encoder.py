@@ -68,7 +68,7 @@ def attention(heads, queries, keys, bias=None):
 
 
 def relations(layer, x):
-    """f of every tuple that begins with the element, filled up with zeros, and then reduced."""
+    """Returns f of every tuple that begins with the element, filled with zeros and then reduced."""
     reduce = {
         "mean": lambda rows: rows.mean(0),
         "sum": lambda rows: rows.sum(0),

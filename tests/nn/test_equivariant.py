@@ -66,7 +66,7 @@ def outputs(equivariant, sets):
 
 
 def by_definition(equivariant, x):
-    """Brute force for one set, by all permutations or the sorted order; equal elements share their mean."""
+    """Computes brute force for one set, by all permutations or the sorted order. Equal elements share their mean."""
     orders = permutations(range(len(x))) if equivariant.orderings == AllPermutations() else [in_order(x, None)]
     found = []
     for order in orders:
@@ -89,7 +89,7 @@ def test_definition(ordering, function, make):
 
 
 def law_equivariant(equivariant, sets):
-    """Elements in another order have their outputs in that order."""
+    """Checks that elements in another order have their outputs in that order."""
     expected = outputs(equivariant, sets)
     for seed in range(3):
         shuffle = torch.Generator().manual_seed(seed)

@@ -104,7 +104,7 @@ def contextual(orderings):
 
 
 def one_by_one(net, sets, context, orderings, source):
-    """ρ(f(h(x)_π), context) of the rows, set by set, from the definition."""
+    """Returns ρ(f(h(x)_π), context) of the rows, set by set, from the definition."""
     positions, owners = orderings.enumerate(sets, source).flatten()
     results = [[] for _ in sets.sizes]
     for row, b in zip(positions, owners.tolist(), strict=True):
@@ -328,7 +328,7 @@ def test_explain_in_training_leaves_statistics():
 
 @pytest.fixture
 def looked_at(monkeypatch):
-    """The batches that ``check_ragged`` looks at, in order."""
+    """Gives the batches that ``check_ragged`` checks, in order."""
     seen = []
 
     def spy(sets, owner, check=validation.check_ragged):

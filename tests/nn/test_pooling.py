@@ -229,7 +229,7 @@ class OnlyAllPermutations(Gather):
 
 
 def offer(monkeypatch, *evaluators):
-    """Let "auto" choose from these."""
+    """Lets "auto" choose from these."""
     monkeypatch.setattr(choose, "EVALUATORS", evaluators)
 
 

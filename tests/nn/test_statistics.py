@@ -71,7 +71,7 @@ def statistics(names=None):
 
 
 def example(sizes, seed=0, num_values=5):
-    """Few different numbers, so that there are ties and duplicates."""
+    """Returns sets with few different numbers, so that there are ties and duplicates."""
     source = np.random.default_rng(seed)
     n = sum(sizes)
     numbers = source.choice(source.normal(size=num_values).astype(np.float32), (n, NUMBERS))

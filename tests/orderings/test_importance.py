@@ -42,7 +42,7 @@ def probabilities(weights, uniform, k):
 
 
 def drawn(orderings, sets, seed=4):
-    """For each set, the rows drawn as tuples of positions within it, and the weight of each."""
+    """Returns, per set, the sampled rows as tuples of positions within it, and their weights."""
     found = [None] * len(sets)
     for bucket in orderings.enumerate(sets, generator(seed)).buckets:
         for b, rows, weights in zip(
@@ -61,7 +61,7 @@ def law_row_weights(orderings, sets, rtol=1e-12):
 
 
 def law_exactly_unbiased(orderings, n):
-    """Σ P(row)·weight(row)·f(row) over all rows is the mean of f over them, for f that tells any two rows apart."""
+    """Checks that Σ P(row)·weight(row)·f(row) is the mean of f over all rows, for an f that separates all rows."""
     sets = distinct_sets((n,))
     P = probabilities(weigh(orderings, sets.values), orderings.uniform, orderings.k)
     weights = dict(drawn(orderings, sets)[0])
@@ -88,8 +88,10 @@ def copies(sets, num):
 
 
 def law_unbiased(pooling, exact, sets, num_copies=500, num_deviations=6.0, device="cpu"):
-    """The mean over copies of each set is within so many standard errors of the exact mean, which by chance it is not
-    once in 10^8 for each number compared."""
+    """Checks that the mean over copies of each set is within this many standard errors of the exact mean.
+
+    It fails by chance once in 10^8 for each number compared.
+    """
     with torch.no_grad():
         source = torch.Generator(device).manual_seed(4)
         pooled = pooling(copies(sets, num_copies), generator=source).unflatten(0, (num_copies, len(sets)))
@@ -194,7 +196,7 @@ def test_less_variance_for_heavy_tails(weights, uniform):
 
 
 def second_moment(orderings, sets):
-    """E[weight²·‖h‖²] over draws of one element, by the weights of all the rows and not by their frequencies."""
+    """Returns E[weight²·‖h‖²] over samples of one element, by the weights of all rows instead of frequencies."""
     norms = squared_norm(sets.values)
     weight = torch.zeros_like(norms)
     for (i,), w in drawn(orderings, sets)[0]:

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.statistical, pytest.mark.usefixtures("float64")]
 
 
 def draws(orderings, n, num_sets=1, source=None):
-    """For each set the rows drawn, as tuples of positions within it."""
+    """Returns, per set, the sampled rows as tuples of positions within it."""
     positions, owners = orderings.enumerate(distinct_sets((n,) * num_sets), source).flatten()
     found = [[] for _ in range(num_sets)]
     for row, b in zip(positions, owners.tolist(), strict=True):
@@ -73,8 +73,10 @@ def test_dependent_draws_are_found():
 
 
 def law_unbiased(sampled, exact, sets, num_deviations=6.0):
-    """The mean over many blocks is within this many standard errors of the exact mean, which by chance it is not once
-    in 10^8 for each number compared."""
+    """Checks that the mean over many blocks is within this many standard errors of the exact mean.
+
+    It fails by chance once in 10^8 for each number compared.
+    """
     with torch.no_grad():
         rows = sampled(sets, generator=generator())
         for draws, mean, n in zip(rows, exact(sets), sets.sizes, strict=True):

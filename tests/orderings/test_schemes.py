@@ -250,10 +250,10 @@ STRATA = {
 
 
 def law_spread_evenly(scheme, statistic, n=2000, num=8):
-    """Over the rows of a block, each element's statistic, in [0, 1], is once in every stratum.
+    """Checks that over the rows of a block, each element's statistic, in [0, 1], is once in every stratum, within 0.1.
 
-    Within 0.1: in a set of n the place differs from the number that is sorted by up to 6 standard deviations of
-    0.5/√n, twice that folded.
+    In a set of n, the place differs from the sorted number by up to 6 standard deviations of 0.5/√n. Folded, it is
+    twice that.
     """
     rows = drawn(Sampled(num, scheme=scheme), n, 2, generator())
     spread = statistic((rows.argsort(-1) + 0.5) / n).sort(1).values
@@ -453,8 +453,10 @@ def test_every_sample_without_replacement_is_equally_likely(n, k, num):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("n", "k"), [(8, 8), (12, 12), (19, 19), (20, 20), (20, 19), (21, 21), (30, 20), (10**4, 3)])
 def test_few_of_many_arrangements(n, k):
-    """Valid and distinct; the order of the first three and that of the last three is uniform, and so is which elements
-    come first and last."""
+    """Rows are valid and distinct, and the orders of the first three and of the last three are uniform.
+
+    The first and the last elements are uniform too.
+    """
     rows = drawn(Distinct(6, k=k), n, 2000, generator())
     assert rows.sort(-1).values.diff(dim=-1).gt(0).all() and rows.min() >= 0 and rows.max() < n
     assert all(len(set(tuples(each))) == 6 for each in rows[:50])
@@ -470,7 +472,7 @@ def test_few_of_many_arrangements(n, k):
 
 
 def conditional_mean(f, n, length, prefix):
-    """E[f(the first ``length`` of π) | π begins with this], over all permutations of n."""
+    """Returns E[f(the first ``length`` of π) | π begins with this], over all permutations of n."""
     rest = [i for i in range(n) if i not in prefix]
     found = [f((*prefix, *end)[:length]) for end in permutations(rest)]
     return sum(found) / len(found)

@@ -26,7 +26,7 @@ def numbers(dtype: torch.dtype) -> st.SearchStrategy:
 
 @st.composite
 def batches(draw, dtype):
-    """Sets of one dtype, and a key's columns (N, j) or None."""
+    """Samples sets of one dtype, and a key's columns (N, j) or None."""
     sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
     num_features = draw(st.integers(0, 3))
     rows = st.lists(numbers(dtype), min_size=num_features, max_size=num_features)

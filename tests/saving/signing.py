@@ -1,4 +1,4 @@
-"""Edited files of saved models with the digests of what they hold now."""
+"""Edited files of saved models, with digests of their new contents."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from janossy.saving.reading import DESCRIPTION, FORMAT, HEADER, TENSORS
 
 
 def resigned(path: Path, description: Any = None) -> None:
-    """Writes a description, that of the folder by default, with digests; without, where its header was changed."""
+    """Writes a description with digests; by default that of the folder. An edited header gets none."""
     if description is None:
         description = json.loads((path / DESCRIPTION).read_text())
     if isinstance(description, dict) and set(HEADER) <= set(description) and description["format"] == FORMAT:

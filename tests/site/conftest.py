@@ -27,7 +27,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def page(browser):
-    """One page for all tests. It keeps its errors and its requests to other hosts: ``wrongs``."""
+    """Gives one page for all tests. ``wrongs`` has its errors, and its requests to other hosts."""
     page = browser.new_page()
     found = _WRONGS[page]
     page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
@@ -38,7 +38,7 @@ def page(browser):
 
 
 def wrongs(page):
-    """Returns the errors of the page, and its requests to other hosts, since the list was cleared."""
+    """Returns the errors of the page and its requests to other hosts since the list was cleared."""
     return _WRONGS[page]
 
 

@@ -15,7 +15,7 @@ ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "PYTHONC
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """A folder with one small result, whose name is not UTF-8."""
+    """Gives a folder with one small result, whose name is not UTF-8."""
     return written(tmp_path_factory.mktemp("results") / os.fsdecode(b"caf\xe9"))
 
 

@@ -1,4 +1,4 @@
-"""One batch of sets in every form that as_sets takes, and when two tables are the same."""
+"""One batch of sets in every form that as_sets accepts, and a comparison of tables."""
 
 from itertools import accumulate, pairwise
 
@@ -18,7 +18,7 @@ def parts(values: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
     return [values[a:b] for a, b in pairwise([0, *accumulate(sizes)])]
 
 
-# Of elements (N, d) of float64.
+# Forms of elements (N, d), float64.
 
 ARRAYS = {
     "arrays": parts,
@@ -42,7 +42,7 @@ def objects(values: list) -> np.ndarray:
     return array
 
 
-# Of columns of elements and columns of sets, by name, None where a value is missing.
+# Forms of columns of elements and of sets, by name, with None for a missing value.
 
 
 def lists(elements: dict[str, list], context: dict[str, list], sizes: list[int]) -> dict[str, list]:
@@ -116,14 +116,14 @@ LONG = {
 
 
 def values_of(column: Column) -> list:
-    """Returns the values of a column, None where missing."""
+    """Returns the values of a column, with None for missing ones."""
     pairs = list(zip(column.decoded().tolist(), column.missing(), strict=True))
     assert all(value is None or value != value for value, missing in pairs if missing)
     return [None if missing else value for value, missing in pairs]
 
 
 def same(a: SetTable, b: SetTable) -> None:
-    """The same sets, whatever numbers the categories have and however wide numbers are stored."""
+    """Checks that the sets are the same, whatever the codes of categories and the dtypes of numbers."""
     assert isinstance(a, SetTable) and isinstance(b, SetTable)
     assert a.offsets.dtype == b.offsets.dtype == np.int64 and a.offsets.tolist() == b.offsets.tolist()
     for columns, others in ((a.elements, b.elements), (a.context, b.context)):

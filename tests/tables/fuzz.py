@@ -1,7 +1,7 @@
-"""Random tables against an oracle of plain Python, through every door: which rows are a set, which values one category.
+"""Random tables against an oracle of plain Python, through every entry: which rows are a set, which values a category.
 
-``python -m tests.tables.fuzz --tables 100000 --seed 0`` runs as many as one likes, and prints the seed of what differs.
-There a table goes through Arrow's door and some others, chosen at random, and the end says how many went through each.
+``python -m tests.tables.fuzz --tables 100000 --seed 0`` checks that many tables, and prints the seeds of differences. A
+table goes through Arrow's entry and some others, chosen at random. The end reports the number of tables per entry.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from janossy.cli.workflow.recipe import Recipe, sets_to_fit, sets_to_predict
 from janossy.tables import SetStream, SetTable, TableEncoder, as_sets
 
 NEAR = 2**53
-"""Around it float64 begins to confuse whole numbers."""
+"""The number around which float64 begins to confuse whole numbers."""
 
 
 def _integers(rng: random.Random, low: int, high: int) -> int:
@@ -83,7 +83,7 @@ TYPES: dict[str, tuple[pa.DataType, Any]] = {
     "time64": (pa.time64("us"), lambda rng: rng.choice([0, 1, 86_399_999_999])),
     "duration": (pa.duration("ns"), lambda rng: rng.choice([0, 1, 10**18, 10**18 + 1])),
 }
-"""Arrow types, and how a value of each is drawn: values that some conversion would confuse."""
+"""Arrow types, with functions that sample a value of each, such as some conversion would confuse."""
 
 NOT_SORTED = ("bool",)
 OF_CSV = ("int8", "int64", "decimal128", "string", "large_string", "bool", "uuid")
@@ -99,12 +99,12 @@ def column(rng: random.Random, name: str, num: int, nulls: float) -> pa.Array:
 
 
 def key(value: Any) -> Any:
-    """Returns a Python value that is equal for equal values of one column; None for a missing one."""
+    """Returns a Python value that is equal for equal values of one column; None for a missing value."""
     return None if value is None or value != value else value
 
 
 def keys(values: pa.Array) -> list[Any]:
-    """Returns the values as Python has them; those that Python would round as whole numbers."""
+    """Returns the values as Python objects, or as whole numbers if Python would round them."""
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
         return values.cast(pa.int64()).to_pylist()
@@ -112,7 +112,7 @@ def keys(values: pa.Array) -> list[Any]:
 
 
 def grouped(ids: list[list[Any]]) -> dict[tuple, list[int]]:
-    """Returns the rows of each set, by their ids, in the order in which they appear first."""
+    """Returns the rows of each set by id, in the order in which ids first appear."""
     sets: dict[tuple, list[int]] = {}
     for row, names in enumerate(zip(*ids, strict=True)):
         sets.setdefault(names, []).append(row)
@@ -120,19 +120,19 @@ def grouped(ids: list[list[Any]]) -> dict[tuple, list[int]]:
 
 
 def same_partition(codes: list[Any], values: list[Any], what: str) -> None:
-    """Codes are equal where values are, and only there."""
+    """Checks that codes are equal exactly where values are."""
     pairs = set(zip(codes, values, strict=True))
     assert len(pairs) == len(set(codes)) == len(set(values)), (what, sorted(map(str, pairs)))
 
 
 def rows_of(sets: SetTable) -> list[list[int]]:
-    """Returns the rows that each set is made of."""
+    """Returns the rows of each set."""
     rows = sets.elements["row"].values.astype(int).tolist()
     return [rows[a:b] for a, b in pairwise(sets.offsets)]
 
 
 def check_sets(sets: SetTable, expected: dict[tuple, list[int]], values: list[Any], door: str, ordered: bool) -> None:
-    """These rows in these sets, and one category for each value."""
+    """Checks that the sets have these rows, and one category per value."""
     found, wanted = rows_of(sets), list(expected.values())
     if not ordered:
         found, wanted = sorted(found), sorted(wanted)
@@ -150,7 +150,7 @@ def check_sets(sets: SetTable, expected: dict[tuple, list[int]], values: list[An
 
 
 def frames(table: pa.Table) -> dict[str, Callable[[], Any]]:
-    """Returns the table in the forms that hold its types, made when called."""
+    """Returns the table in the forms that can hold its types, made on demand."""
     half = len(table) // 2
     found: dict[str, Callable[[], Any]] = {
         "Arrow": lambda: table,
@@ -167,20 +167,20 @@ def frames(table: pa.Table) -> dict[str, Callable[[], Any]]:
 
 
 class Doors:
-    """The doors that a table goes through: all, or each with a probability; and how many tables went through each."""
+    """The entries that a table goes through, all or each with a probability, and the number of tables through each."""
 
     def __init__(self, rng: random.Random, counts: Counter[str], every: bool) -> None:
         self.rng, self.counts, self.every = rng, counts, every
 
     def through(self, door: str, probability: float) -> bool:
-        """Returns True if the table goes through a door, and counts it."""
+        """Returns True if the table goes through an entry, and counts it."""
         chosen = self.every or self.rng.random() < probability
         self.counts[door] += chosen
         return chosen
 
 
 def check(seed: int, folder: Path, counts: Counter[str] | None = None, every: bool = True) -> None:
-    """One random table through every door, or through some of them. ``counts``: takes the doors."""
+    """Checks one random table through every entry, or through some. ``counts`` counts the entries."""
     rng = random.Random(seed)
     doors = Doors(random.Random(seed), Counter() if counts is None else counts, every)
     num = rng.randint(1, 12)
@@ -196,7 +196,7 @@ def check(seed: int, folder: Path, counts: Counter[str] | None = None, every: bo
     expected = grouped(ids)
     for door, frame in frames(table).items():
         if door == "pandas" and (of_code.startswith(("int", "uint")) and columns["code"].null_count):
-            continue  # pandas has made floats of them
+            continue  # pandas has turned these into floats
         if not doors.through(door, 1.0 if door == "Arrow" else 0.15):
             continue
         sets = as_sets(frame(), set_id=names, categorical=["code"] if rng.random() < 0.5 else ())
@@ -209,7 +209,7 @@ def check(seed: int, folder: Path, counts: Counter[str] | None = None, every: bo
 
 
 def check_lists(rng: random.Random, table: pa.Table, values: list[Any]) -> None:
-    """One row per set, with lists."""
+    """Checks tables with one row per set, with lists."""
     cuts = sorted({0, len(table), *(rng.randint(0, len(table)) for _ in range(2))})
     offsets = pa.array(cuts, pa.int32())
     lists = pa.table(
@@ -229,7 +229,7 @@ def check_files(
     values: list[Any],
     folder: Path,
 ) -> None:
-    """Parquet and Arrow files, by ``fit``, by ``group`` and what it writes, by a stream."""
+    """Checks Parquet and Arrow files: by ``fit``, by ``group`` and its output, and by a stream."""
     by_fit, by_group = doors.through("fit", 0.15), doors.through("group, stream", 0.15)
     if not by_fit and not by_group:
         return
@@ -250,7 +250,7 @@ def check_files(
     if not by_group:
         return
     if any("float16" in str(field.type) or "halffloat" in str(field.type) for field in table.schema):
-        return  # DuckDB has none
+        return  # DuckDB has no such type
     if any(pa.types.is_decimal256(field.type) or pa.types.is_duration(field.type) for field in table.schema):
         return  # DuckDB's numbers have 38 digits, and its durations microseconds
     out = folder / "sets.parquet"
@@ -263,7 +263,7 @@ def check_files(
 
 
 def check_csv(rng: random.Random, table: pa.Table, names: list[str], folder: Path) -> None:
-    """CSV in two files: what is written alike is one id, and one category, and nothing else is."""
+    """Checks CSV in two files: equal spellings are one id and one category, and nothing else is."""
     texts = {name: ["" if x is None else str(x) for x in table[name].to_pylist()] for name in table.column_names}
     if any(text == "" for name in names for text in texts[name]):
         return
@@ -296,7 +296,7 @@ def check_csv(rng: random.Random, table: pa.Table, names: list[str], folder: Pat
 
 @contextlib.contextmanager
 def one_database() -> Iterator[None]:
-    """Gives all tables one database of DuckDB: to open another takes longer than the rest of a table."""
+    """Gives all tables one database of DuckDB, because opening another takes longer than the rest of a table."""
     opened = duckdb.connect
     with opened(config={"threads": 1}) as database:
         duckdb.connect = database.cursor

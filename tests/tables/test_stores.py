@@ -21,7 +21,7 @@ def sets(begin: int = 0) -> pa.Table:
 
 @pytest.fixture(params=["file", "memory"])
 def store(request, tmp_path):
-    """The address of a folder with two files, one of them in a folder of its own, and hidden ones."""
+    """Gives the address of a folder with two files, one of them in a subfolder, and hidden ones."""
     address = f"{'file' if request.param == 'file' else 'memory'}://{tmp_path}/data"
     for place in ("year=2023/a.parquet", "year=2024/b.parquet", "year=2024/_hidden.parquet", "readme.txt"):
         with fsspec.open(f"{address}/{place}", "wb", auto_mkdir=True) as file:

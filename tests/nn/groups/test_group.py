@@ -15,7 +15,7 @@ def parity(g) -> int:
 
 
 def composed(h, g):
-    """(x_h)_g, of x = (0, 1, …)."""
+    """Returns (x_h)_g for x = (0, 1, …)."""
     return tuple(tuple(h)[i] for i in g)
 
 
@@ -37,7 +37,7 @@ GROUPS = {
 
 
 def law_group(group: Group) -> None:
-    """Closed, with the identity and inverses, and signs that multiply: every pair by itself."""
+    """Checks every pair: the group is closed, with identity and inverses, and signs multiply."""
     table = group.permutations
     signs = dict(zip(table, group.signs or [1] * len(table), strict=True))
     assert len(set(table)) == len(table) and tuple(range(group.k)) in signs

@@ -1,6 +1,7 @@
 """Writes the saved models of version 1 in this folder, with their predictions on fixed inputs.
 
-They were written at commit 315b730, by the last janossy that writes version 1: run it there, not with a later one.
+They were written at commit 315b730, by the last janossy that writes version 1. Run this file there, not with a later
+one.
 
     python -m tests.saving.v1.make
 """
@@ -95,10 +96,10 @@ def inputs() -> dict[str, Any]:
 
 
 def outputs(name: str, network: JanossyNetwork, given: dict[str, Any]) -> list[Any]:
-    """Returns the output of one forward pass in evaluation mode, by these random orders."""
+    """Returns the output of one forward pass in evaluation mode, with these random orders."""
     columns = name == "columns"
     sets = Ragged.from_sizes(torch.tensor(given["codes" if columns else "values"]), list(SIZES))
-    generator = None if name == "sampled" else torch.Generator().manual_seed(SEED)  # that one has its own seed
+    generator = None if name == "sampled" else torch.Generator().manual_seed(SEED)  # "sampled" has its own seed
     with torch.no_grad():
         context = torch.tensor(given["context"]) if columns else None
         return network.eval()(sets, context=context, generator=generator).double().tolist()
@@ -114,7 +115,7 @@ def arrays(sets: list[list[list[float]]]) -> list[np.ndarray]:
 
 
 def table(sets: list[list[list[float]]]) -> dict[str, list[Any]]:
-    """Sets with names, numbers, and a number of each set: columns of lists."""
+    """Returns sets with names, numbers, and a number per set, as columns of lists."""
     return {
         "kind": [["abc"[int(abs(x[0]) * 10) % 3] for x in each] for each in sets],
         "x": [[x[1] for x in each] for each in sets],
@@ -151,7 +152,7 @@ def predictions(name: str, model: Any, sets: list[list[list[float]]]) -> list[An
 
 
 def place(name: str) -> str:
-    return name if name in ("sampled", "classifier") else f"{name}.zip"  # two as folders
+    return name if name in ("sampled", "classifier") else f"{name}.zip"  # two models are folders
 
 
 def main() -> None:

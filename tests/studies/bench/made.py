@@ -1,4 +1,4 @@
-"""A data set of a few small bags, made in the test: the bench's own are real."""
+"""A small synthetic data set of bags, because the bench's own are real."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from studies.bench.folds import cross_validation
 
 
 def rows_of_bags(num_bags=40, features=3, seed=0):
-    """Rows as files of bags hold them; a bag's label is whether one of its instances is far from zero."""
+    """Returns rows in the form of files of bags. A bag's label is 1 if one of its instances is far from zero."""
     rng = np.random.default_rng(seed)
     rows = []
     for bag in range(num_bags):
@@ -20,6 +20,6 @@ def rows_of_bags(num_bags=40, features=3, seed=0):
 
 
 def made(data=None):
-    """Makes a stand-in for Musk 1."""
+    """Returns a stand-in for Musk 1."""
     num_folds, fold = cross_validation(sample_of_bags(rows_of_bags(), "made"), num_repetitions=1)
     return DataSet("musk1", "Made", "classification", ("accuracy", "AUC"), num_folds, fold, {"somebody": "0.9 (0.1)"})

@@ -18,7 +18,7 @@ SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=4)
 
 
 def drawn(sizes, seed):
-    """Points, and mixtures that have nothing to do with them."""
+    """Returns points, and unrelated mixtures."""
     source = torch.Generator().manual_seed(seed)
     points = torch.randn(sum(sizes), 2, generator=source, dtype=torch.float64)
     outputs = torch.randn(len(sizes), NUM_OUTPUTS, generator=source, dtype=torch.float64)
@@ -88,7 +88,7 @@ def test_a_component_without_points_stays():
 
 @pytest.fixture
 def few(monkeypatch):
-    """The data set, of few sets."""
+    """Gives the data set with few sets."""
     pytest.importorskip("torch_geometric")
     module = import_module("studies.bench.data.clustering")
     monkeypatch.setattr(module, "NUM_TRAINING", 4)

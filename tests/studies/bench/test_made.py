@@ -19,7 +19,7 @@ MADE = {
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    """Sets enough to compare them."""
+    """Makes the data sets small, but large enough for a comparison."""
     monkeypatch.setattr(digits, "NUM_TRAINING", 300)
     for module in (orders, one_element):
         monkeypatch.setattr(module, "NUM_TRAINING", 300)

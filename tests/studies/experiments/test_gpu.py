@@ -74,8 +74,10 @@ def test_a_tanh_and_its_slope_take_two_special_functions():
 
 
 def test_a_harmonic_takes_the_products_of_the_series():
-    """Complex products are four multiplications each: 2^k − k − 1 of them and as many sums as there are products of z;
-    sines and cosines are polynomials, so that no special function is in the loop.
+    """Complex products are four multiplications each.
+
+    There are 2^k − k − 1 of them, and as many sums as there are products of z. Sines and cosines are polynomials, so
+    that no special function is in the loop.
     """
     for k, at in product((2, 3, 4), kernels.CAPABILITIES):
         instructions = CELLS[f"power_sums k={k} float32 sm_{at}"]["instructions"]

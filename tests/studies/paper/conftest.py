@@ -8,7 +8,7 @@ from tests.studies.paper.graph_files import copied
 
 @pytest.fixture(scope="module")
 def cora(tmp_path_factory):
-    """A folder with Cora's raw files, and what is read of them."""
+    """Gives a folder with Cora's raw files, and the data read from it."""
     pytest.importorskip("torch_geometric")
     folder = copied("cora", tmp_path_factory.mktemp("cora"))
     return folder, load("cora", folder)

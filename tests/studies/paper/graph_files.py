@@ -1,4 +1,4 @@
-"""The files of the graph data sets, copied from where they are at hand; no test may fetch them."""
+"""Copies of the graph data sets' files, if they exist here. No test may download them."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 
 def unplug(monkeypatch) -> None:
-    """No network for torch_geometric."""
+    """Removes the network for torch_geometric."""
     pytest.importorskip("torch_geometric")
 
     def refuse(*_, **__):
@@ -23,11 +23,11 @@ def unplug(monkeypatch) -> None:
 
 
 OURS = {"ppi": (BY_GENE, GRAPHS), "ppi-go": (GRAPHS,)}
-"""The data sets that are read from files of ours."""
+"""The data sets that are read from our own files."""
 
 
 def copied(name, folder) -> Path:
-    """Returns a copy of the data set's files below the folder: torch_geometric writes what it processed beside them."""
+    """Returns a copy of the data set's files below the folder, because torch_geometric writes beside them."""
     parts = [SHARED / FOLDERS[name] / part for part in OURS.get(name, ("raw",))]
     if not all(part.exists() for part in parts):
         pytest.skip(f"needs {NAMES[name]} as {', '.join(map(str, parts))}")

@@ -33,7 +33,7 @@ def good(study, seed=0):
 
 
 def put(*path):
-    """Another value, the last, at a place of a result."""
+    """Returns a function that sets another value at a place of a result."""
     *keys, last, value = path
 
     def change(result):

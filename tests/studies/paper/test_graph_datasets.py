@@ -396,7 +396,7 @@ places = st.floats(0, 1, exclude_max=True)
 
 @contextmanager
 def little_memory():
-    """4 GiB more, at most: a damaged pickle may ask for any amount, and is refused where it does not get it."""
+    """Limits memory to 4 GiB more: a damaged pickle may ask for any amount, and is refused if it does not get it."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 2**32, before[1]))
@@ -428,7 +428,7 @@ def test_of_a_damaged_ppi_go_nothing_half_read_comes_back(tmp_path_factory, ppi_
 
 
 def rewritten(arrays):
-    """Whole files with something else in them."""
+    """Yields whole files with other contents, by the change."""
     labels = arrays["go_labels"].copy()
     labels[5, 3] ^= 1
     yield "without a part", {key: value for key, value in arrays.items() if key != "split_ends"}

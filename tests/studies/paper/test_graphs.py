@@ -110,7 +110,7 @@ def test_settings_are_the_papers(name, row):
 
 
 def random_data(name, num=60, degree=4, seed=0) -> VertexData:
-    """Vertices as many as asked for, with features and classes as the data set has."""
+    """Returns ``num`` vertices with features and classes like the data set's."""
     generator = torch.Generator().manual_seed(seed)
     _, d, c = SIZES[name]
     edges = torch.randint(num, (2, degree * num), generator=generator)
@@ -143,7 +143,7 @@ def test_trainable_parameters_are_table_10(name, row):
 
 
 def f1_by_loops(predicted, actual) -> float:
-    """2 TP / (2 TP + FP + FN) of 0 and 1 (B, c), and 0 where there is neither a label nor a prediction."""
+    """Returns 2 TP / (2 TP + FP + FN) of 0 and 1 (B, c), or 0 without any label or prediction."""
     right = wrong = missed = 0
     for p, a in zip(np.ravel(predicted), np.ravel(actual), strict=True):
         right += bool(p) and bool(a)
@@ -336,7 +336,7 @@ def test_a_look_is_the_validation_score(monkeypatch):
 
 
 def planted(rewired=False) -> VertexData:
-    """Vertices see the right colour half of the time, one of two others else; seven of eight neighbours are alike."""
+    """Returns vertices that see the right colour half of the time. Seven of eight neighbours are alike."""
     generator = torch.Generator().manual_seed(5)
     num = 600
     y = torch.arange(num) % 3

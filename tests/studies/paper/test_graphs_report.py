@@ -51,7 +51,7 @@ def result(dataset, row, seed, f1, preset="full", **changes):
 
 
 def noisy(dataset, row, num, mean, gain=0.01, seed=0):
-    """Results whose curves rise by the gain, each about a level of its own."""
+    """Returns results whose curves rise by the gain, each around its own level."""
     rng, steps = np.random.default_rng(seed), np.arange(20)
     noise = rng.normal(0, 0.01, (num, 1)) + rng.normal(0, 0.001, (num, 20)) + gain * (1 - 0.5**steps)
     return [result(dataset, row, s, (mean + noise[s]).round(6)) for s in range(num)]

@@ -32,7 +32,7 @@ def a_trial(task="sum", model="k1-linear", seed=0, **changes) -> Trial:
 
 
 def finished(trial: Trial, directory) -> None:
-    """A result as a run would leave it, without the run."""
+    """Writes a result as a run would leave it."""
     result = {
         "task": trial.task,
         "model": trial.model,

@@ -72,7 +72,7 @@ def test_the_inverse_is_the_inverse(m, p, least):
 
 
 def valley(at):
-    """Rosenbrock's function of pairs, 0 at 1."""
+    """Returns Rosenbrock's function of pairs, whose minimum is 0 at 1, and its gradient."""
     at = at.clone().requires_grad_()
     odd, even = at[::2], at[1::2]
     loss = (100 * (even - odd**2) ** 2 + (1 - odd) ** 2).sum()
