@@ -55,9 +55,9 @@ def lists(prices: list, items: list) -> dict[str, list]:
 TABLES = {
     "no such file": ([], ["t.csv"], "there is no file t.csv"),
     "a folder": ([lambda: Path("t.csv").mkdir()], ["t.csv"], "t.csv is not a file"),
-    "another kind": ([lambda: write_text("t.xlsx", "x")], ["t.xlsx"], "t.xlsx: a table is a file in .parquet"),
+    "another kind": ([lambda: write_text("t.xlsx", "x")], ["t.xlsx"], "t.xlsx: expected a file in .parquet"),
     "empty": ([lambda: write_text("t.csv", "")], ["t.csv"], "t.csv is empty."),
-    "no rows": ([lambda: write_text("t.csv", "order,returned\n")], ["t.csv"], "t.csv has columns, and no row."),
+    "no rows": ([lambda: write_text("t.csv", "order,returned\n")], ["t.csv"], "t.csv has columns but no rows."),
     "cut Parquet": (
         [lambda: write("t.parquet", GOOD), lambda: cut("t.parquet")],
         ["t.parquet"],
@@ -117,11 +117,11 @@ TABLES = {
     ),
     "no gzip": ([lambda: write_text("t.csv.gz", "a,b\n1,2\n")], ["t.csv.gz"], "t.csv.gz cannot be read: it is damaged"),
     "an empty gzip": ([lambda: Path("t.csv.gz").write_bytes(gzip.compress(b""))], ["t.csv.gz"], "t.csv.gz is empty."),
-    "Parquet in gzip": ([lambda: compressed("t.parquet.gz")], ["t.parquet.gz"], "t.parquet.gz: a table is a file in"),
+    "Parquet in gzip": ([lambda: compressed("t.parquet.gz")], ["t.parquet.gz"], "t.parquet.gz: expected a file in"),
     "only ids and targets": (
         [lambda: write("t.parquet", {"order": GOOD["order"], "returned": GOOD["returned"]})],
         ["t.parquet"],
-        "t.parquet has no column of the elements: options name all that it has, order, returned.",
+        "t.parquet has no column of the elements: options name all of its columns, order, returned.",
     ),
     "a null id in CSV": (
         [lambda: write_text("t.csv", "order,item,returned\n1,a,0\nNA,b,1\n,c,1\n")],
@@ -136,7 +136,7 @@ TABLES = {
     "words among the numbers of a target": (
         [lambda: write("t.csv", {"order": list(range(20)), "x": [1.0] * 20, "returned": [*"12" * 9, "3", "4+"]})],
         ["t.csv"],
-        "t.csv, row 20: column 'returned' holds numbers in 95.0% of its rows, and here the text '4+'. Correct it, or "
+        "t.csv, row 20: column 'returned' holds numbers in 95.0% of its rows, but here the text '4+'. Correct it, or "
         "leave it empty; --task classification takes all values as names.",
     ),
     "not UTF-8": (
@@ -233,23 +233,23 @@ def refused(run: tuple[int, str, str], says: str) -> None:
         (("--target", "sold"), "t.csv has no column 'sold', which --target names."),
         (("--numeric", "price,cost"), "t.csv has no column 'cost', which --numeric names."),
         (("--drop", "cost"), "no column 'cost', which --drop names"),
-        (("--numeric", "item"), "t.csv, row 1: column 'item' is numeric, and here the text"),
+        (("--numeric", "item"), "t.csv, row 1: column 'item' is numeric, but here the text"),
         (("--target", "order"), "--set-id and --target both name 'order'. Leave one out."),
         (("--set-id", "order", "--set-id", "item", "--drop", "item"), "--set-id and --drop both name 'item'."),
         (
             ("--target", "total", "--target", "item"),
             "t.csv: several targets must be numbers, and 'item' holds string. --task classification takes several",
         ),
-        (("--target", "total", "--target", "hour", "--ordinal"), "--ordinal is of one --target"),
+        (("--target", "total", "--target", "hour", "--ordinal"), "--ordinal expects one --target"),
         (("--target", "total", "--loss", "cox"), "--loss cox and --event COL go together"),
-        (("--target", "total", "--target", "hour", "--event", "x"), "--event is of one --target, a time; got total"),
+        (("--target", "total", "--target", "hour", "--event", "x"), "--event expects one --target, a time; got total"),
         (("--target", "total", "--target", "price"), "column 'price' expects one value per set; got"),
         (("--target", "total", "--target", "sold"), "t.csv has no column 'sold', which --target names."),
         (("--numeric", "price", "--categorical", "price"), "--numeric and --categorical both name 'price'"),
         (("--set-columns", "price"), "column 'price' expects one value per set; got"),
         (
             ("--set-columns", "item,price,hour,total"),
-            "t.csv has no column of the elements: options name all that it has, order,",
+            "t.csv has no column of the elements: options name all of its columns, order,",
         ),
         (("--target", "item"), "column 'item' expects one value per set"),
         (("--validation", "50"), "50 folds of validation need 50 sets or more; got 40."),
@@ -259,8 +259,11 @@ def refused(run: tuple[int, str, str], says: str) -> None:
         (("--strategy", "auto,k1"), "--strategy expects auto"),
         (("--time-budget", "soon"), "--time-budget expects a time such as 90s, 10m or 1h30m; got 'soon'"),
         (("--time-budget", "0"), "--time-budget expects a time"),
-        (("--task", "regression", "--balanced"), "--balanced is of classes"),
-        (("--target", "total", "--balanced"), "--balanced is of classes, and the target 'total' is taken as numbers"),
+        (("--task", "regression", "--balanced"), "--balanced applies to classes"),
+        (
+            ("--target", "total", "--balanced"),
+            "--balanced applies to classes, and the target 'total' is taken as numbers",
+        ),
         (("--task", "ranking"), "classification"),
         (("--device", "abacus"), "--device"),
         (("--out", "t.csv"), "t.csv exists. Give another --out"),

@@ -100,7 +100,7 @@ def packed(name: str, text: str) -> None:
     [
         ("id,x\n1,2\n1\n", "a.csv, row 2: Expected 2 columns, got 1"),
         ('id,x\n1,2\n1,"b\n', "a.csv, row 2: quotes begin here and do not end."),
-        ("id,x\n", "a.csv has columns, and no row."),
+        ("id,x\n", "a.csv has columns but no rows."),
         ("id,x\n1,2\n,3\n", "--set-id id expects an id in every row; got none in a.csv, row 2."),
         ("id,x,x\n1,2,3\n", "a.csv: two columns are called 'x'."),
         ("", "a.csv is empty."),
@@ -188,7 +188,7 @@ def test_folders_and_patterns(janossy, tmp_path):
         ({"a": {"id": [1], "x": [1]}}, ("--set-columns", "id"), "both name 'id'"),
         ({"a": {"id": [1], "x": [1]}}, ("--memory", "much"), "DuckDB cannot sort the rows"),
         ({}, (), "there is no file or folder a.parquet"),
-        ({"a": {"id": pa.array([], pa.int64())}}, (), "and no row"),
+        ({"a": {"id": pa.array([], pa.int64())}}, (), "but no rows"),
     ],
     ids=["columns", "types", "no id", "not constant", "no such", "twice", "memory", "no file", "no row"],
 )  # fmt: skip

@@ -28,7 +28,7 @@ def test_what_came_meanwhile_stays_and_the_model_is_kept_beside_it(janossy, monk
 
     monkeypatch.setattr(fitting, "evaluate", evaluated)
     code, stdout, _ = janossy(*FIT, "--validation", "0.3", "--out", "model")
-    assert code == 0 and "has come into being meanwhile" in stdout
+    assert code == 0 and "was created meanwhile" in stdout
     assert Path("model").read_text() == "another" and Path("model-2/report.html").is_file()
     assert sorted(each.name for each in Path().iterdir()) == ["model", "model-2", "orders.csv"]
 

@@ -146,7 +146,7 @@ def test_what_fails_is_one_line_and_the_rest_is_done(workers, model, sets, janos
     parquet.write_table(broken, sets / "c.parquet")
     code, stdout, stderr = janossy("predict", model, sets, "--out", "out", "--workers", workers)
     assert code == 1 and stderr.count("\n") == 1
-    assert "1 of 7 parts failed, and the same command does what is left." in stderr
+    assert "1 of 7 parts failed. The same command computes the rest." in stderr
     assert "c.parquet, after row" in stderr and "column 'price' expects a list" in stderr
     assert stderr.endswith("(what was finished is kept)\n")
     assert len(whole(Path("out"))) == NUM_PARTS and stdout.count("wrote part") == NUM_PARTS
@@ -172,7 +172,7 @@ ANOTHER = "out holds predictions of another model, of other files"
         (("none", "--out", "new"), 2, "/none."),
         (("sets", "--out", "new.parquet", "--engine", "ray"), 2, "expect an --out that is a folder; got new.parquet"),
         (("sets", "--out", "new.txt"), 2, ", or a folder; got new.txt"),
-        (("empty.parquet", "--out", "new"), 2, "there are columns, and no row"),
+        (("empty.parquet", "--out", "new"), 2, "there are columns but no rows"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(arguments, code, says, model, sets, janossy):

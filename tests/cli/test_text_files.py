@@ -124,9 +124,9 @@ def test_the_type_of_a_column_belongs_to_the_model():
 
 def test_what_the_model_s_types_refuse_has_no_option_that_predict_lacks():
     for wrong, says in (
-        ("a b", "row 1: column 'x' is numeric, and here the text 'a'. Correct it, or leave it empty; the model was"),
+        ("a b", "row 1: column 'x' is numeric, but here the text 'a'. Correct it, or leave it empty; the model was"),
         ("0,5 1,5", "the model was trained on numbers; --decimal , reads a CSV file of such numbers."),
-        ("2024-01-01 2024-01-02", "column 'x' is numeric, and here the text '2024-01-01'"),
+        ("2024-01-01 2024-01-02", "column 'x' is numeric, but here the text '2024-01-01'"),
     ):
         with pytest.raises(BadArgument, match=re.escape(says)) as refused:
             codes(encoder_of(x="1.5 2.5", c="a b"), x=wrong, c="a b")

@@ -121,7 +121,7 @@ ERRORS = {
     "an id twice": (
         lambda: as_sets(LISTS | {"id": [4, 4]}, set_id="id"),
         ValueError,
-        "set_id='id' expects an id of its own.*got 4 twice, first in row 0",
+        "set_id='id' expects a different id in each row.*got 4 twice, first in row 0",
     ),
     "id of arrays": (lambda: as_sets([X], set_id="id"), TypeError, "set_id and set_columns expect X to be a table"),
     "set column": (

@@ -90,7 +90,7 @@ def test_what_is_wrong_for_one_is_told_by_both(found):
 
 def test_one_that_dies_ends_the_other_with_one_error(found):
     _, _, _, (message,) = found
-    assert message.startswith("another process of this fit has ended") and "what was saved stays" in message
+    assert message.startswith("another process of this fit has ended") and "Saved files stay" in message
 
 
 @pytest.mark.parametrize(

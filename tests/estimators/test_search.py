@@ -329,7 +329,7 @@ def test_a_candidate_that_diverges_is_told_and_left(monkeypatch):
     assert [(trial.settings["width"], trial.note) for trial in found.trials] == [(4, "no"), (8, "")]
     with pytest.raises(FloatingPointError, match=r"^no$"):
         search(Limits(max_epochs=1)).run(both[:1])
-    with pytest.raises(FloatingPointError, match="all candidates of the search failed, the last by: no"):
+    with pytest.raises(FloatingPointError, match="all candidates of the search failed; the last one: no"):
         search(Limits(max_epochs=1)).run([both[0], Candidate("k1", {"width": 4, "depth": 1})])
 
 

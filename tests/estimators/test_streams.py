@@ -267,7 +267,7 @@ def write(path, columns, rows=None):
 @pytest.mark.parametrize(
     ("files", "options", "message"),
     [
-        ([{"i": [1, 1, 2, 1], "x": [1, 2, 3, 4]}], {"set_id": "i"}, r"ids that ascend, i; got .*/0.parquet, row 4"),
+        ([{"i": [1, 1, 2, 1], "x": [1, 2, 3, 4]}], {"set_id": "i"}, r"ascending ids, i; got .*/0.parquet, row 4"),
         ([{"i": [1, 2], "x": [1, 2]}, {"i": [2, 3], "x": [1, 2]}], {"set_id": "i"}, r"set 2 is in .*0.parquet and"),
         ([{"i": [1, 5], "x": [1, 2]}, {"i": [2, 5], "x": [1, 2]}], {"set_id": "i"}, r"set 5 is in .*0.parquet and"),
         ([{"i": [1], "x": [[1]]}, {"i": [0, 1], "x": [[1], []]}], {"set_id": "i"}, r"set 1 is in .*0.parquet and"),
@@ -277,7 +277,7 @@ def write(path, columns, rows=None):
         ([{"x": [[1]]}, {"x": [[1.5]]}], {}, r"column 'x' is list<element: int64> in .*0.parquet, and"),
         ([{"i": [1], "x": [1]}], {}, "has no column of lists: set_id="),
         ([{"x": [[1]]}], {"y": "z"}, "has no column 'z'; it has x"),
-        ([{"x": pa.array([], pa.list_(pa.int64()))}], {}, "and no row"),
+        ([{"x": pa.array([], pa.list_(pa.int64()))}], {}, "but no rows"),
     ],
     ids=["sort", "in two", "overlap", "lists in two", "words", "no id", "columns", "types", "long", "no y", "no row"],
 )  # fmt: skip
@@ -325,7 +325,7 @@ def test_a_value_that_is_wrong_is_named_in_a_fit(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "given", "message"),
     [
-        ({"validation": 3}, {}, "leaves out a part of sets in files"),
+        ({"validation": 3}, {}, "expects validation as a fraction of sets in files"),
         ({}, {"sample_weight": np.ones(2)}, "sets in files expect sample_weight as the name of a column"),
         ({}, {"y": None}, "y is None"),
         ({}, {"y": [1, 2]}, "expect y as the name of a column"),

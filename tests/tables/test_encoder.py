@@ -101,7 +101,7 @@ def test_numbers_are_standardised_whatever_their_range(x, standardize):
     there = np.array([v for v in [*x, 1.0] if v is not None])
     encoder = TableEncoder(standardize).fit(table)
     if not standardize and np.abs(there).max() > np.finfo(np.float32).max:
-        with pytest.raises(ValueError, match="column 'x' expects finite numbers that float32 holds"):
+        with pytest.raises(ValueError, match="column 'x' expects finite numbers that fit float32"):
             encoder.transform(table)
         return
     found = encoder.transform(table).elements.values[:, 0].double().numpy()
@@ -258,7 +258,7 @@ NUMBER, WORDS = ("elements", 0), ("elements", 1)
 HOSTILE = {
     "no state": ((), [], "expects what state"),
     "another format": (("format",), "pickle", "expects what state"),
-    "a later version": (("version",), 2, r"version 1 is read; got version 2. Load it with the version"),
+    "a later version": (("version",), 2, r"version 1 is expected; got version 2. Load it with the version"),
     "a long version": (("version",), "9" * 10**6, r"version: Expected `int`, got `str`"),
     "standardize": (("standardize",), 1, "standardize: Expected `bool`, got `int`"),
     "columns as dict": (("elements",), {}, "elements: Expected `array`, got `object`"),

@@ -95,7 +95,7 @@ def test_several_targets():
 
 def test_a_set_that_only_the_target_knows_is_empty():
     long = {"id": [5, 5, 3], "x": [1.0, 2.0, 3.0], "store": ["p", "p", "q"], "n": [1, 1, 2]}
-    with pytest.warns(UserWarning, match="targets of 2 sets of which X has no element, such as set 9: taken as empty"):
+    with pytest.warns(UserWarning, match="targets for 2 sets without elements in X, such as set 9: they are taken"):
         sets, y = as_sets(long, {9: 0, 3: 1, 5: 2, 8: 3}, set_id="id", set_columns=["store", "n"])
     assert sets.ids.tolist() == [5, 3, 9, 8] and y.tolist() == [2, 1, 0, 3]
     assert sets.sizes.tolist() == [2, 1, 0, 0]

@@ -120,7 +120,7 @@ def check_new(out: Path) -> None:
         raise BadArgument(f"{out} exists. Give another --out, or remove it.")
     parent = next((each for each in out.parents if each.exists()), None)
     if parent is not None and not parent.is_dir():
-        raise BadArgument(f"--out {out} cannot be: {parent} is a file.")
+        raise BadArgument(f"--out {out} cannot be made: {parent} is a file.")
 
 
 def check_model(model: Path) -> None:

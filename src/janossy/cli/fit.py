@@ -231,13 +231,13 @@ def fit(
     }
     for option, given in {"--balanced": balanced, "--ordinal": ordinal}.items():
         if given and task == "regression":
-            raise BadArgument(f"{option} is of classes; leave it out of a regression.")
+            raise BadArgument(f"{option} applies to classes; leave it out of a regression.")
     if (event is None and loss == "cox") or (event is not None and loss not in (None, "cox")):
         raise BadArgument("--loss cox and --event COL go together: a time as --target, and its event.")
     if event is not None:
         loss = "cox"
         if len(target) > 1:
-            raise BadArgument(f"--event is of one --target, a time; got {', '.join(target)}.")
+            raise BadArgument(f"--event expects one --target, a time; got {', '.join(target)}.")
     of_numbers: dict[str, Any] = {}
     if loss is not None or quantiles is not None:
         if task == "classification" or balanced or ordinal:
@@ -256,7 +256,7 @@ def fit(
         check_tables(tables)
     check_new(out)
     if len(target) > 1 and ordinal:
-        raise BadArgument("--ordinal is of one --target; fit several one by one.")
+        raise BadArgument("--ordinal expects one --target; fit several one by one.")
     if ordinal:
         task = "classification"
     columns = [tuple(dict.fromkeys(each)) for each in (set_id, target)]

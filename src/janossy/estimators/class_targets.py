@@ -140,7 +140,7 @@ def _coded(y: np.ndarray, where: str = "") -> tuple[np.ndarray, np.ndarray]:
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the column that is to be predicted?")
+        raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the right column?")
     return classes, codes.astype(np.int64)
 
 
@@ -150,4 +150,4 @@ def _sorted(labels: set[Any]) -> np.ndarray:
         return np.array(sorted(labels))
     except TypeError:
         kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(f"y expects labels of one type; got {', '.join(kinds)}. Make text of them.") from None
+        raise ValueError(f"y expects labels of one type; got {', '.join(kinds)}. Convert them to text.") from None

@@ -185,7 +185,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     def _targets(self, scan: Scan) -> Targets:
         classes = np.array(scan.labels)
         if len(classes) < 2:
-            raise ValueError(f"{EXPECTED}; got one class, {classes[0]!r}. Is y the column that is to be predicted?")
+            raise ValueError(f"{EXPECTED}; got one class, {classes[0]!r}. Is y the right column?")
         self._use(ClassTargets("one", [classes]))
         counts, given = np.array(scan.counts), self.class_weight
         each = 1 / counts if given == "balanced" else np.array([(given or {}).get(label, 1.0) for label in scan.labels])

@@ -98,8 +98,8 @@ class Processes:
         except RuntimeError as error:
             if self.num > 1 and any(word in str(error).lower() for word in ("connection", "gloo", "nccl")):
                 raise ConnectionError(
-                    "another process of this fit has ended, and this one ends too; what was saved stays, and the same "
-                    f"command goes on from its checkpoint ({str(error).splitlines()[0][:120]})"
+                    "another process of this fit has ended, and this one ends too. Saved files stay, and the same "
+                    f"command resumes from its checkpoint ({str(error).splitlines()[0][:120]})"
                 ) from error
             raise
 

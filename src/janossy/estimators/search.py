@@ -168,7 +168,7 @@ class Search:
         notes = diverged or [contender.note for contender in self.contenders]
         if self.interrupts.came or (now() > self.deadline and not diverged):
             raise NothingTrained("before the first step of training was done")
-        raise FloatingPointError(f"all candidates of the search failed, the last by: {notes[-1]}")
+        raise FloatingPointError(f"all candidates of the search failed; the last one: {notes[-1]}")
 
     def _first_round(self, waiting: Sequence[tuple[Contender, float]], part: float) -> list[tuple[Contender, float]]:
         """Trains candidates for a while on the first split, and returns those for which there is no time now.

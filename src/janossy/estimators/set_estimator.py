@@ -261,7 +261,9 @@ class SetEstimator(TransformerMixin, FitSettings):
         """Learns from sets in files, a few of which are in memory at a time."""
         owner = type(self).__name__
         if isinstance(self.validation, Integral):
-            raise ValueError(f"{owner} leaves out a part of sets in files, as 0.1; got validation={self.validation}.")
+            raise ValueError(
+                f"{owner} expects validation as a fraction of sets in files, as 0.1; got {self.validation}."
+            )
         if stream.y is None:
             raise ValueError(f"{owner} requires y to be passed, but the target y is None: SetStream(paths, y='name').")
         if len(stream) < 2:

@@ -258,7 +258,7 @@ class Training:
             if not isfinite(row[name]):
                 raise FloatingPointError(
                     f"training expects finite losses; got {name} = {row[name]} after epoch {row['epoch']}. "
-                    "Lower learning_rate, or look for columns or targets of enormous values."
+                    "Lower learning_rate, or look for columns or targets with very large values."
                 )
         is_best = row["valid_loss"] < state.best()
         misses = row["valid_loss"] >= state.best(state.first_epoch)

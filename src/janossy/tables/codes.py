@@ -208,8 +208,8 @@ class Categories:
         if all(words) and words[0].isdisjoint(words[1]):
             if words[1] == {False}:
                 raise ValueError(
-                    f"column {self.name!r} expects categories that are text, as in training; got numbers, from which "
-                    "007 cannot be told from 7. Read the column as text, in pandas by dtype={'" + self.name + "': str}."
+                    f"column {self.name!r} expects categories that are text, as in training; got numbers, in which "
+                    "007 and 7 are the same. Read the column as text, in pandas by dtype={'" + self.name + "': str}."
                 )
             codes = {spelling: code for x, code in codes.items() for spelling in _spellings(x)}
         table = np.array([codes.get(x, 0) for x in column.categories] + [self.num_codes - 1 if self.missing else 0])
@@ -278,7 +278,7 @@ def columns_from_state(state: Any) -> tuple[bool, tuple[Code, ...], tuple[Code, 
         encoder = typed(state, EncoderState)
         if encoder.version != VERSION:
             raise ValueError(
-                f"version {VERSION} is read; got version {str(encoder.version)[:20]}. Load it with the version of "
+                f"version {VERSION} is expected; got version {str(encoder.version)[:20]}. Load it with the version of "
                 "janossy that wrote it"
             )
         elements, context = (
@@ -329,6 +329,6 @@ def _check_finite(field: str, *numbers: float) -> None:
 
 def _not_finite(name: str, row: int, where: Where) -> ValueError:
     return ValueError(
-        f"column {name!r} expects finite numbers that float32 holds after scaling; got infinity, or one too large, in "
-        f"{where(row)}. Make it missing, or correct it."
+        f"column {name!r} expects finite numbers that fit float32 after scaling; got infinity, or a number too large, "
+        f"in {where(row)}. Correct it, or make it missing."
     )

@@ -118,7 +118,7 @@ class Column:
             )
         raise ValueError(
             f"column {name!r} expects values of kind {kind}; got {self.kind}. Convert the column, or name it in "
-            "numeric= or categorical=, alike for training and prediction."
+            "numeric= or categorical=, in the same way for training and prediction."
         )
 
 

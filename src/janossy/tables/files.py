@@ -78,7 +78,7 @@ def open_files(paths: Paths, formats: Mapping[str, str] = FORMATS) -> Files:
         schemas += [_with_folders(opened.schema, fragment) for fragment in fragments[len(schemas) :]]
     names = [Path(fragment.path).resolve() for fragment in fragments]
     if twice := next((name for name in names if names.count(name) > 1), None) if len(listed) > 1 else None:
-        raise ValueError(f"the files of a table are different ones; got {twice} twice.")
+        raise ValueError(f"expected different files of one table; got {twice} twice. Name it once.")
     for fragment, schema in zip(fragments, schemas, strict=True):
         check_alike(schemas[0], schema, fragments[0].path, fragment.path)
     index = index_columns(fragments[0].physical_schema)
@@ -191,7 +191,7 @@ def check_alike(first: pa.Schema, other: pa.Schema, first_name: str, other_name:
         if (kind := other.field(field.name).type) != field.type:
             raise ValueError(
                 f"column {field.name!r} is {field.type} in {first_name}, and {kind} in {other_name}. Files of a table "
-                "have columns of the same types: write one of them anew."
+                "must have the same types of columns. Write one of them again."
             )
 
 

@@ -185,7 +185,7 @@ def _of_arrays(X: Any) -> SetTable:
     if X.ndim > 2:
         raise ValueError(
             f"as_sets expects an array (B, d), each row a set of one element; got shape {X.shape}, maybe padded. "
-            "Ragged.from_padded(x, mask) says what is real; without a mask all is."
+            "Pass Ragged.from_padded(x, mask); without a mask, all elements are real."
         )
     return SetTable(np.arange(len(X) + 1), array_columns(X, "x"), {})
 

@@ -96,8 +96,8 @@ def unique_ids(columns: Mapping[str, Column], where: Where) -> np.ndarray:
     if again.any():
         row = int(first[codes[again.argmax()]])
         raise ValueError(
-            f"set_id={_named(columns)} expects an id of its own in each row, as the rows hold lists and are sets; got "
-            f"{set_name(ids[row])} twice, first in {where(row)}. Without lists, rows of one id would be a set."
+            f"set_id={_named(columns)} expects a different id in each row, because rows with lists are sets; got "
+            f"{set_name(ids[row])} twice, first in {where(row)}. Without lists, rows with one id would be a set."
         )
     return ids
 

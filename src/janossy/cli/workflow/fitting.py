@@ -186,7 +186,7 @@ def _move(folder: Path, out: Path, console: Console) -> Path:
         return out
     free = next(place for i in count(2) if not (place := out.with_name(f"{out.name}-{i}")).exists())
     folder.rename(free)
-    say(console, f"{out} has come into being meanwhile: the model is in {free}.", style="yellow")
+    say(console, f"{out} was created meanwhile: the model is in {free}.", style="yellow")
     return free
 
 
@@ -206,7 +206,7 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
         raise BadArgument(f"{files}: all sets are empty. Are these the right columns of lists?")
     taken = taken_as(targets)
     if targets.dtype.kind == "M":
-        raise BadArgument(f"{files}: the target {names[0]!r} holds dates. Make numbers of them, such as days.")
+        raise BadArgument(f"{files}: the target {names[0]!r} holds dates. Convert them to numbers, such as days.")
     if task == "regression" and targets.dtype.kind not in "iufb":
         raise BadArgument(
             f"{files}: the target {names[0]!r} is text, which a regression cannot predict. Leave --task out."
@@ -224,7 +224,9 @@ def _read(request: Request, console: Console) -> tuple[Read, np.ndarray, TaskNam
             raise BadArgument(f"{files}: the target {name!r} has one value only, {values[0]}. Is it the right column?")
     for option, given in {"--balanced": request.balanced, "--ordinal": request.ordinal}.items():
         if task == "regression" and given:
-            raise BadArgument(f"{option} is of classes, and the target {names[0]!r} is taken as numbers, {reason}.")
+            raise BadArgument(
+                f"{option} applies to classes, and the target {names[0]!r} is taken as numbers, {reason}."
+            )
     _check_enough(request.settings.get("validation"), len(read.sets), files)
     if task == "classification":
         for name, values in columns.items():
@@ -257,7 +259,7 @@ def _check_device(name: str) -> None:
     try:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError) as error:
-        raise BadArgument(f"--device {name} is not there: {str(error).splitlines()[0]}") from None
+        raise BadArgument(f"--device {name} is not available: {str(error).splitlines()[0]}") from None
 
 
 def _check_enough(validation: float | int | None, num_sets: int, files: str) -> None:

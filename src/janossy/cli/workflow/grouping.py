@@ -78,7 +78,7 @@ def _open(
     if not of_text:
         return open_files(others, READ)
     if len({file.resolve() for file in of_text}) < len(of_text):
-        raise BadArgument(f"the files of a table are different ones; got {', '.join(map(str, of_text))}.")
+        raise BadArgument(f"expected different files of one table; got {', '.join(map(str, of_text))}.")
     fragments, taken = open_csv(of_text, dialect, {name: "id" for name in set_id}, kept)
     for name, each in taken.items():
         if each.note:
@@ -184,7 +184,7 @@ def _write(connection: Any, rows: _Rows, set_id: Sequence[str], set_columns: Seq
         if writer is not None:
             writer.close()
     if not num_sets:
-        raise BadArgument(f"{rows.files.names[0]} has columns, and no row.")
+        raise BadArgument(f"{rows.files.names[0]} has columns but no rows.")
     return num_sets
 
 

@@ -179,7 +179,7 @@ def predict_parts(
         raise BadArgument(in_options(error)) from error
     planned = parts(files, predictor, out.absolute())
     if not planned:
-        raise BadArgument(f"{', '.join(files.names)}: there are columns, and no row.")
+        raise BadArgument(f"{', '.join(files.names)}: there are columns but no rows.")
     left = begin(planned, out)
     failed, warned = [], set()
     for event in work(left, num_workers):
@@ -192,7 +192,7 @@ def predict_parts(
         say(console, text, style="yellow")
     if failed:
         raise ChildProcessError(
-            f"{len(failed)} of {len(planned)} parts failed, and the same command does what is left. {failed[0]}"
+            f"{len(failed)} of {len(planned)} parts failed. The same command computes the rest. {failed[0]}"
         )
     there = f", {len(planned) - len(left)} of them before" if len(left) < len(planned) else ""
     num_sets = sum(part.num_rows for part in planned)

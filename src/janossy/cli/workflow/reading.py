@@ -94,7 +94,7 @@ def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, 
                 "columns."
             )
         if table.num_rows == 0:
-            raise BadArgument(f"{file} has columns, and no row.")
+            raise BadArgument(f"{file} has columns but no rows.")
     tables = [table.select(first) for table in tables]
     of_text = [is_csv for _, is_csv in read]
     taken: dict[str, Taken] = {}
@@ -128,7 +128,7 @@ def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
     ending = ending_of(file)
     if ending not in ENDINGS:
         raise BadArgument(
-            f"{file}: a table is a file in {', '.join(ENDINGS)}, or a CSV file in {', '.join(COMPRESSED)} too; got "
+            f"{file}: expected a file in {', '.join(ENDINGS)}, or a CSV file in {', '.join(COMPRESSED)}; got "
             f"{ending or 'no such ending'}."
         )
     with file.open("rb") as opened:

@@ -297,7 +297,7 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
         )
     if not has_lists and set(table.column_names) <= {*recipe.set_id, *recipe.set_columns}:
         raise BadArgument(
-            f"{rows.files[0]} has no column of the elements: options name all that it has, "
+            f"{rows.files[0]} has no column of the elements: options name all of its columns, "
             f"{', '.join(rows.table.column_names)}."
         )
     labels = next((name for name in recipe.targets if holds_lists(rows.table.schema.field(name).type)), None)

@@ -107,7 +107,7 @@ def _check_words(rows: Rows, name: str, values: pa.Array, row_of: np.ndarray, nu
     wrong = int((~numbers[places] & values.is_valid().to_numpy(zero_copy_only=False)).argmax())
     asked = "is numeric" if numeric else f"holds numbers in {share:.1%} of its rows"
     raise BadArgument(
-        f"{rows.place(row_of[wrong])}: column {name!r} {asked}, and here the text {words[places[wrong]]!r:.60}. "
+        f"{rows.place(row_of[wrong])}: column {name!r} {asked}, but here the text {words[places[wrong]]!r:.60}. "
         f"Correct it, or leave it empty; {remedy}{_option(words)}."
     )
 

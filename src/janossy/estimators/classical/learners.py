@@ -170,7 +170,7 @@ class ClassicalLearner(nn.Module):
         losses = {"train_loss": data.train_loss(scores(torch.from_numpy(data.x))), "valid_loss": data.loss(outputs)}
         row = {"epoch": 1, **losses, "dur": seconds}
         if not np.isfinite([row["train_loss"], row["valid_loss"]]).all():
-            raise FloatingPointError(f"{self.strategy!r} expects finite losses; got {row}. Look for enormous values.")
+            raise FloatingPointError(f"{self.strategy!r} expects finite losses; got {row}. Look for very large values.")
         epoch = Epoch(1, 1, row["train_loss"], row["valid_loss"])
         network = StatisticsNetwork(deepcopy(rows.statistics), scores).eval()
         return Fitted(network, Trained([row], epoch, ending, seconds), outputs.to(torch.float32))
