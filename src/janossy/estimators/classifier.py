@@ -50,8 +50,8 @@ class SetClassifier(ClassifierMixin, SetEstimator):
             - a list of these to search
 
         time_budget: seconds after which training ends with the best result so far; None for no limit. If it is not
-            reached, a fit depends on ``random_state`` alone, and not on the speed of the machine. The exception are
-            candidates of "auto" that are estimated to take longer than the budget.
+            reached, a fit depends on ``random_state`` alone, and not on the speed of the machine. An exception is
+            a candidate of "auto" that is estimated to take longer than the budget.
         max_epochs, batch_size, learning_rate, patience: settings of training; None for values that suit the number of
             sets. An epoch is a pass over the training sets, or over 100,000 of them. Patience is the number of epochs
             without a better validation loss after which training stops.

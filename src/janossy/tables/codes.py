@@ -202,7 +202,7 @@ class Categories:
         return Categories(self.name, tuple(categories), self.missing or other.missing)
 
     def encode(self, column: Column, out: np.ndarray) -> int:
-        """Writes the codes to out (N,), float32; the number of zeros among them."""
+        """Writes the codes to out (N,), float32, and returns the number of zeros among them."""
         words = {isinstance(x, str) for x in self.categories}, {isinstance(x, str) for x in column.categories}
         codes = {x: code for code, x in enumerate(self.categories, 1)}
         if all(words) and words[0].isdisjoint(words[1]):

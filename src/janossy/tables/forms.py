@@ -266,7 +266,7 @@ def _kinds(numeric: Names, categorical: Names) -> dict[str | int, Kind]:
 
 
 def by_name(kinds: Mapping[str | int, Kind], *known: Mapping[str, Any]) -> dict[str | int, Kind]:
-    """Returns the same kinds, by the names of columns that are called as a number says; other numbers are positions."""
+    """Returns the kinds, with a number as a name if a column has that name. Other numbers are positions."""
     return {str(key) if any(str(key) in columns for columns in known) else key: kind for key, kind in kinds.items()}
 
 

@@ -55,7 +55,7 @@ class Model:
         return (self.k * self.embedding + 1) * width + of_rho
 
     def flops(self, task: Task) -> int:
-        """Returns about the multiplications of a recurrence on one example, to which its time is proportional."""
+        """Returns the approximate number of a recurrence's multiplications on one example. Its time is proportional."""
         width = F_FEATURES[self.f]
         gates = {"lstm": 4, "gru": 3}[self.f]
         return task.num_integers * (self.embedding + width) * gates * width
