@@ -46,7 +46,7 @@ class Study:
                 result = read_result(path, self.schema)
                 own = cell_path(directory, *self.place(result), self.keys[2]).name
                 if path.name != own:
-                    raise ValueError(f"it holds what belongs in {own}, and counts there alone")
+                    raise ValueError(f"it holds the result of {own}, and is not counted")
                 results.append(result)
             except ValueError as error:
                 skipped.append(Skipped(path, str(error)))

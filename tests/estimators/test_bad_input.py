@@ -41,7 +41,7 @@ ERRORS = {
     "three dimensions": (
         lambda: as_sets(np.ones((2, 3, 1))),
         ValueError,
-        r"got shape \(2, 3, 1\), maybe padded. Ragged",
+        r"got shape \(2, 3, 1\), maybe padded. Pass Ragged",
     ),
     "sparse": (lambda: as_sets(csr_array((2, 2))), TypeError, "dense elements; got a sparse csr_array"),
     "sparse, and a dict": (lambda: as_sets(dok_matrix((2, 2))), TypeError, "dense elements; got a sparse dok_matrix"),

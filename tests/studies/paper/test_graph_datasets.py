@@ -271,7 +271,7 @@ def a_gene_less(root):
         (lambda root: changed(root / BY_GENE, genes=np.zeros(0, np.int32)), "IndexError"),
         (lambda root: changed(root / BY_GENE, gene_labels=np.load(root / BY_GENE)["gene_labels"][:, :8]), "another"),
         (lambda root: changed(root / BY_GENE, gene_labels=None), "gene_labels"),
-        (lambda root: changed(root / GRAPHS, graph=np.load(root / GRAPHS)["graph"][::-1]), "not what is in them"),
+        (lambda root: changed(root / GRAPHS, graph=np.load(root / GRAPHS)["graph"][::-1]), "the content is not"),
         (lambda root: damage(root / BY_GENE, "truncated", 0.6), "BadZipFile"),
         (lambda root: damage(root / GRAPHS, "garbage", 0), "Error"),
         (lambda root: damage(root / BY_GENE, "empty", 0), "EOFError"),
