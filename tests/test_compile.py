@@ -65,7 +65,7 @@ ONE_OF_EACH = (
 
 
 def pairs():
-    """Every ordering with a recurrence and with an MLP; make test takes one of each class, and a few functions."""
+    """Yields orderings with a recurrence and with an MLP, and a few functions. make test takes one of each class."""
     for ordering in ORDERINGS:
         if ORDERINGS[ordering].weighs_rows:  # their rows are joined by code that breaks the graph
             continue

@@ -42,7 +42,7 @@ SIZES = [(5, 7), (1, 1), (1, 9), (6, 1), (3, 0), (0, 4), (4, 30)]
 
 
 def named(orderings) -> str:
-    """Without the addresses of its key, by which the workers would differ."""
+    """Returns the name without the addresses of its key, in which workers would differ."""
     return re.sub(r" at 0x\w+", "", str(orderings))
 
 

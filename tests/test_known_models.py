@@ -189,7 +189,7 @@ def test_attention(page, sets):
 
 
 def with_weights(theirs, heads, feed_forward):
-    """A MultiheadAttentionBlock of torch_geometric with the weights of an attention and its feed-forward layer."""
+    """Gives torch_geometric's MultiheadAttentionBlock the weights of an attention and its feed-forward layer."""
     with torch.no_grad():
         theirs.attn.in_proj_weight.copy_(heads.project.weight)
         theirs.attn.in_proj_bias.copy_(heads.project.bias)

@@ -37,7 +37,7 @@ def padded(seed=2):
 
 
 def last_state(sets):
-    """Order-sensitive: a recurrence over each set as it stands."""
+    """Returns the last state of a recurrence over each set as given, which depends on the order."""
     torch.manual_seed(1)
     f = GRU(2, 3)
     return torch.cat([f(x[None]) for x in sets])
@@ -68,7 +68,7 @@ def mean_of_real(x, mask):
 
 
 def sum_of_all_places(x, mask):
-    """Right as long as zeros stand in the padding."""
+    """Sums all places, which is right only if the padding is zero."""
     return x.sum(1)
 
 

@@ -21,7 +21,7 @@ NEW = orders(60, seed=1)
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
-    """Two models: "returned", with a recurrence on random orders, and "total", by k = 1."""
+    """Fits two models: "returned", with a recurrence on random orders, and "total", by k = 1."""
     folder = tmp_path_factory.mktemp("models")
     quick = ("--set-id", "order", "--validation", "0.3", "--max-epochs", "3")
     with pytest.MonkeyPatch.context() as patch:

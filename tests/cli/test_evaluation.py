@@ -28,9 +28,9 @@ QUICK = {"max_epochs": 2, "random_state": 0, "learning_rate": 1e-3}
 
 @pytest.fixture(scope="module")
 def models():
-    """A classifier of 3 folds, two candidates and random orders, a regressor of a part; and what each network saw.
+    """Fits a classifier by 3 folds, with two candidates and random orders, and a regressor by a part of the sets.
 
-    What it saw: the numbers of the sets, found by the rows that the training loop was given.
+    The third result returns the numbers of the sets that a network of a model was trained on.
     """
     trained = []
     real = search.Training

@@ -23,7 +23,7 @@ from tests.laws import close
 
 
 def completions(q, x, num_missing):
-    """All ids that may be missing, their exact probability given x, and the log density of x in a set of all."""
+    """Returns all ids that may be missing, their exact probabilities given x, and the log density of x among all."""
     y = torch.tensor(list(product(range(3), repeat=num_missing)))
     joint = torch.stack([brute_force(q, torch.cat((x, each))) for each in y])
     return y, joint.softmax(0), joint.logsumexp(0)

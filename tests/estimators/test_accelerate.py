@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    """A folder of sets whose row groups do not suffice for two, and the predictions after torchrun."""
+    """Returns a folder of sets with too few row groups for two processes, and the predictions after torchrun."""
     pytest.importorskip("accelerate", minversion="1.0", reason="needs Accelerate: pip install accelerate")
     folder = tmp_path_factory.mktemp("accelerate")
     rng = np.random.default_rng(0)

@@ -14,7 +14,10 @@ from tests.estimators.two_processes import FITS, STRATEGIES, fits, gradients, lo
 
 @pytest.fixture(scope="session")
 def found(tmp_path_factory, worker_id):
-    """The folder, and what both processes found. Workers of pytest share one start of the two, which takes seconds."""
+    """Returns the folder and the results of both processes.
+
+    Pytest's workers share one start of the two processes, which takes seconds.
+    """
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "two"
     works = [gradients, fits, lost]

@@ -82,7 +82,7 @@ ORDERINGS = [
 
 
 def law_refuses(evaluator, f, orderings, reason, reduce="mean"):
-    """The reason is given by why_not_applicable, by explain, and by the error of who asked for it; auto does without.
+    """Checks that why_not_applicable, explain and the error give this reason, and that auto takes another evaluator.
 
     With reduce None the rows are asked for.
     """

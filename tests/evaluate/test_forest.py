@@ -104,7 +104,7 @@ def arrangements(multiplicities, k) -> list[tuple[int, ...]]:
 
 
 def rows_of_tree(tree) -> list[tuple[int, ...]]:
-    """Each row's kinds, by the forest of one set whose elements are numbered as the kinds; the zero vector is -1."""
+    """Returns the kinds of each row, by the forest of one set whose elements are the kinds; the zero vector is -1."""
     num_kinds = max((int(kinds.max()) for kinds in tree.kinds), default=-1) + 1
     forest = prefixes(tree, torch.tensor([[*range(num_kinds), -1]]))
     law_shape(forest.shape)

@@ -26,7 +26,7 @@ def results(f, orderings, evaluator, sets):
 
 
 def law_within_tolerance(f, orderings, tolerance, evaluator, sets, rounding=1e-12):
-    """Each average is within the tolerance; so is each slope by a pre-activation, of which an element has k·H."""
+    """Checks that each average is within the tolerance, and so is each slope by an element's k·H pre-activations."""
     got, want = (results(f, orderings, e, sets) for e in (evaluator, "gather"))
     weight = f.hidden[0].weight.detach().abs()
     assert (got[0] - want[0]).abs().max() <= tolerance + rounding

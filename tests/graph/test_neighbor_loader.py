@@ -98,7 +98,10 @@ def test_another_batch_is_found(wrong):
 
 
 def law_edges(hops, batch, k_2, k_1) -> None:
-    """Each set is the batch's edges that end at its vertex: k_2 of a seed's, in both layers, and k_1 of the others'."""
+    """Checks that each set is the batch's edges that end at its vertex.
+
+    A seed has k_2 of them, in both layers; any other vertex has k_1.
+    """
     edges, names, inner = batch.edge_index.T.tolist(), batch.n_id.tolist(), hops.inner.tolist()
     assert {(names[source], names[target]) for source, target in edges} <= set(map(tuple, EDGES.T.tolist()))
     seeds = [inner[i] for i in hops.targets.tolist()]

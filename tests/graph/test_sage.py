@@ -274,7 +274,7 @@ def law_edge_order(model) -> None:
 
 
 def whole(graph) -> TwoHops:
-    """In the order of the edges, where two_hops would shuffle."""
+    """Returns two hops in the order of the edges. ``two_hops`` would shuffle them."""
     second = graph.whole(VERTICES)
     inner, places = torch.cat((VERTICES, second.values)).unique(return_inverse=True)
     return TwoHops(inner, graph.whole(inner), second.with_values(places[len(VERTICES) :]), places[: len(VERTICES)])

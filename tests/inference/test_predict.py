@@ -492,7 +492,10 @@ class CountsRows(Counted):
 
 
 def stops(outputs, tolerance, confidence, size):
-    """At how many of a set's permutations (m, out), in blocks of this size, its intervals are narrow enough, if so."""
+    """Returns the number of permutations at which a set's intervals are narrow enough, and True; else all, and False.
+
+    ``outputs`` (m, out) are those of the permutations, in blocks of ``size``.
+    """
     num_blocks = len(outputs) // size
     looks = [4]
     while looks[-1] < num_blocks:
@@ -730,8 +733,11 @@ def of_copies(net, sets, num, run):
 
 
 def law_mean_over_draws(net, sets, predicted, *, sigmas=6.0) -> None:
-    """``predicted`` and link(network(sets)) have the same mean over many calls, within so many standard errors of
-    their difference: by chance it is not once in 10^8 for each of the numbers compared."""
+    """Checks that ``predicted`` and link(network(sets)) have the same mean over many calls.
+
+    The means may differ by ``sigmas`` standard errors of their difference. By chance they differ by more less than
+    once in 10^8 for each of the numbers compared.
+    """
 
     def brute(net, many):
         with torch.no_grad():

@@ -41,7 +41,7 @@ def coefficients(family, omega, period):
 
 
 def worst_errors(family, bound, tolerance, spared=0):
-    """The largest errors of value and slope on [−bound, bound], with some harmonics less than the bounds ask for."""
+    """Returns the largest errors of value and slope on [−bound, bound], with ``spared`` harmonics fewer than asked."""
     delta, cut = margins(family, tolerance)
     period = (bound + delta) / 2
     omega = (2 * torch.arange(ceil(cut * period / pi) - spared, dtype=torch.float64) + 1) * pi / (2 * period)

@@ -37,7 +37,7 @@ def case(kind, dtype, H, scale=1.0):
 
 
 def by_torch(kind, module, inputs, weight, bias):
-    """The last hidden state of each row, from the projections: torch's module with the identity for input weights."""
+    """Returns each row's last hidden state from projections, by torch's module with the identity as input weights."""
     H, gates = weight.shape[1], len(weight)
     like = KINDS[kind](gates, H, batch_first=True).to(weight.dtype)
     zero = torch.zeros(gates, dtype=weight.dtype)

@@ -211,7 +211,7 @@ def test_num_tuples(increasing):
 
 @pytest.fixture
 def sorting(monkeypatch):
-    """ReLU pairs by sorting, whatever the size."""
+    """Makes sorting compute ReLU pairs, whatever the size."""
     monkeypatch.setattr(module, "SORTING_COST", dict.fromkeys(TOLERANCE, 0.0))
 
 

@@ -570,7 +570,7 @@ def test_the_rates(power):
 
 
 def law_robbins_monro(schedule) -> None:
-    """Between t = N and 2N, Σ η does not shrink as N doubles, and Σ η² does, by a factor that stays below 1."""
+    """Checks sums over t from N to 2N as N doubles: Σ η does not shrink, and Σ η² does, by a factor below 1."""
 
     def rates(start, stop):
         for schedule.last_epoch in range(start, stop):

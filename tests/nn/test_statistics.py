@@ -148,7 +148,7 @@ def test_a_category_that_training_lacks_is_in_no_bucket():
 
 
 def law_neither_order_nor_batch_changes_a_bit(sets, context):
-    """In float64, which float32 would round off."""
+    """Checks it in float64 too, because rounding to float32 would hide differences."""
     network = StatisticsNetwork(statistics(), _scores(statistics().out_features))
     source = torch.Generator().manual_seed(0)
     shuffled = Ragged.from_sets([x[torch.randperm(len(x), generator=source)] for x in sets])

@@ -130,7 +130,7 @@ def small_ppi(tmp_path, monkeypatch):
 
 
 def write_ppi(folder, monkeypatch, seed):
-    """Small files as PPI's: the folder, and what was written, vertices of all splits numbered through.
+    """Writes small files like PPI's, and returns the folder and the contents. Vertices of all splits share a numbering.
 
     As in PPI, the first vertex of each graph has an edge: torch_geometric counts from the first that has.
     """

@@ -30,7 +30,7 @@ FILES = ["report.md", "report.html", "micro-f1.png", "inference-permutations.png
 
 
 def result(dataset, row, seed, f1, preset="full", **changes):
-    """A made-up result of the format of ``train_row``. ``f1`` is the micro-F1 on the test vertices, or its curve."""
+    """Returns a made-up result in the format of ``train_row``. ``f1`` is micro-F1 on test vertices, or its curve."""
     settings = replace(settings_for(dataset, Row.named(row), preset), **changes)
     curve = [float(value) for value in np.broadcast_to(f1, settings.num_permutations if np.ndim(f1) == 0 else len(f1))]
     return {
