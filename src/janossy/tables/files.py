@@ -191,7 +191,7 @@ def check_alike(first: pa.Schema, other: pa.Schema, first_name: str, other_name:
         if (kind := other.field(field.name).type) != field.type:
             raise ValueError(
                 f"column {field.name!r} is {field.type} in {first_name}, and {kind} in {other_name}. Files of a table "
-                "must have the same types of columns. Write one of them again."
+                "have columns of the same types. Write one of them again."
             )
 
 
