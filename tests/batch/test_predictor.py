@@ -1,5 +1,6 @@
 """SetPredictor: the same predictions in whatever batches, in whatever process."""
 
+import datetime as dt
 import pickle
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from janossy.batch import SetPredictor
-from janossy.estimators import SetClassifier, load, save
+from janossy.estimators import SetClassifier, SetRegressor, load, save
 from janossy.saving import SavedModelError
 from janossy.tables import as_sets
 from tests.batch.models import STRATEGIES, saved, table
@@ -189,3 +190,16 @@ def test_a_zip_is_the_folder_s_model(models, tmp_path):
     zipped = SetPredictor(save(load(models["classes"]), tmp_path / "model.zip"))
     assert zipped.digest == SetPredictor(models["classes"]).digest
     assert zipped(TABLE) == SetPredictor(models["classes"])(TABLE)
+
+
+def test_dates_where_training_had_numbers(tmp_path):
+    """Refused, unless the estimator was told to take the column as numbers."""
+    dates = pa.table({"x": [[dt.date(2024, 1, n)] for n in range(1, 21)]})
+    days = pa.table({"x": [[float(day.toordinal()) for day in each] for each in dates["x"].to_pylist()]})
+    y = np.arange(20.0)
+    of_numbers = save(SetRegressor("k1", max_epochs=1, random_state=0).fit(days, y), tmp_path / "numbers")
+    with pytest.raises(ValueError, match="'x' expects numbers, as in training; got dates"):
+        SetPredictor(of_numbers)(dates)
+    told = SetRegressor("k1", numeric="x", max_epochs=1, random_state=0).fit(dates, y)
+    found = SetPredictor(save(told, tmp_path / "told"))(dates)["prediction"].to_numpy()
+    assert np.array_equal(found, told.predict(dates))

@@ -55,7 +55,7 @@ def lists(prices: list, items: list) -> dict[str, list]:
 TABLES = {
     "no such file": ([], ["t.csv"], "there is no file t.csv"),
     "a folder": ([lambda: Path("t.csv").mkdir()], ["t.csv"], "t.csv is not a file"),
-    "another kind": ([lambda: write_text("t.xlsx", "x")], ["t.xlsx"], "t.xlsx: expected a file in .parquet"),
+    "another kind": ([lambda: write_text("t.hdf5", "x")], ["t.hdf5"], "t.hdf5: expected a file in .parquet"),
     "empty": ([lambda: write_text("t.csv", "")], ["t.csv"], "t.csv is empty."),
     "no rows": ([lambda: write_text("t.csv", "order,returned\n")], ["t.csv"], "t.csv has columns but no rows."),
     "cut Parquet": (

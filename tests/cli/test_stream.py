@@ -37,6 +37,17 @@ def test_a_fit_of_a_folder(sets):
     assert code == 2 and "saved holds a checkpoint of another fit" in err
 
 
+def test_several_classes(janossy):
+    table = orders(80)
+    table["size"] = ["many" if table["order"].count(order) > 3 else "few" for order in table["order"]]
+    write("rows.parquet", table)
+    command = ("fit", "rows.parquet", *FIT, "--target", "size", "--task", "classification", "--max-epochs", "2")
+    code, out, err = janossy(*command, "--balanced", "--out", "model")
+    assert (code, err) == (0, "") and "target returned: 2 classes" in out and "target size: 2 classes" in out
+    code, out, _ = janossy("predict", "model", "rows.parquet", "--out", "predicted.csv")
+    assert code == 0 and "probability_size_many" in out and "'returned' and 'size': accuracy" in out
+
+
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "memory"])
 def test_groups_and_weights(janossy, stream):
     """One row per element, with a weight per set and a group that is part of the id: no column of the model."""

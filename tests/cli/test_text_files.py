@@ -1,11 +1,13 @@
 """CSV and JSON lines as strangers write them: types by a rule, by options, by the model; what is not read is said."""
 
+import datetime as dt
 import gzip
 import io
 import json
 import lzma
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ from janossy.cli.workflow.delimited import Dialect
 from janossy.cli.workflow.reading import read_tables
 from janossy.cli.workflow.recipe import Read, Recipe, sets_to_fit, sets_to_predict
 from janossy.cli.workflow.text_types import Spelling, roles_of
-from janossy.tables import TableEncoder
+from janossy.tables import TableEncoder, as_sets
 from tests.cli.commands import FIT, janossy, orders, write
 from tests.tables.forms import values_of
 
@@ -87,12 +89,62 @@ def test_targets(values, task, expected):
 
 def test_a_target_of_text_that_is_numbers_has_a_way_out():
     parquet.write_table(pa.table({"id": [1, 2], "x": [1.0, 2.0], "y": ["1.5", "2.5"]}), "t.parquet")
-    for options in ({"task": "regression"},):
-        found = sets_to_fit([Path("t.parquet")], Recipe(("id",), ("y",)), **options)
+    for recipe, task in ((Recipe(("id",), ("y",)), "regression"), (Recipe(("id",), ("y",), numeric=("y",)), None)):
+        found = sets_to_fit([Path("t.parquet")], recipe, task)
         assert found.targets.tolist() == [1.5, 2.5]
+    found = sets_to_fit([Path("t.parquet")], Recipe(("id",), ("y",), categorical=("y",)))
+    assert found.targets.tolist() == ["1.5", "2.5"]
     parquet.write_table(pa.table({"id": [1, 2], "x": [1.0, 2.0], "y": ["1.5", "much"]}), "t.parquet")
     with pytest.raises(BadArgument, match="the target 'y' is text, which a regression cannot predict"):
         sets_to_fit([Path("t.parquet")], Recipe(("id",), ("y",)), "regression")
+
+
+OTHER_WAYS = {
+    "apostrophes": "1'234 22'345",
+    "signs or units": "5_kg 7.5_kg 8",
+    "signs or units, as accountants write": "(5) 7 −3",
+    "dates in words": "31_Jan_2024 1_Feb_2024",
+    "years of two digits": "31/01/24 01/02/24",
+    "lists": "1_2_3 4_5",
+    "lists, of words": "milk,tea tea,eggs",
+}
+"""Values as people write them, with _ for a space, and the beginning of what is said of them."""
+
+
+@pytest.mark.parametrize("said", OTHER_WAYS)
+def test_other_ways_of_writing_are_said(said):
+    values = [value.replace("_", " ") for value in OTHER_WAYS[said].split(" ")]
+    text_file("t.csv", "id;x", *(f"{n};{value}" for n, value in enumerate(values)))
+    found = sets_to_fit([Path("t.csv")], Recipe(("id",)), None, Dialect(delimiter=";"))
+    assert found.sets.elements["x"].kind == "categorical"
+    assert any(said.split(",")[0] in note for note in found.notes), found.notes
+    codes = text_file(
+        "c.csv", "id;x", *(f"{n};{value}" for n, value in enumerate(["A1", "b-2", "two words", "10.192.45.6"]))
+    )
+    assert not sets_to_fit([codes], Recipe(("id",)), None, Dialect(delimiter=";")).notes
+
+
+@pytest.mark.parametrize("rows", ["lists", "elements"])
+def test_dates_where_training_had_numbers(rows):
+    """Refused, unless --numeric named the column in the fit."""
+    days = [dt.date(2024, 1, 31), dt.date(2024, 2, 1)]
+    columns = {"x": [days]} if rows == "lists" else {"id": [1, 1], "x": days}
+    recipe = Recipe(() if rows == "lists" else ("id",))
+    parquet.write_table(pa.table(columns), "t.parquet")
+    encoder = TableEncoder().fit(as_sets({"x": [[1.0, 2.0]]}))
+    with pytest.raises((BadArgument, ValueError), match="'x' expects numbers, as in training; got"):
+        encoder.transform(sets_to_predict([Path("t.parquet")], encoder, recipe).sets)
+    found = sets_to_predict([Path("t.parquet")], encoder, replace(recipe, numeric=("x",)))
+    assert values_of(found.sets.elements["x"]) == [19753, 19754]
+
+
+def test_text_in_files_with_types_is_said():
+    columns = {"numbers": ["0.5", "1.5"], "dates": ["2024-01-31", "2024-02-01"], "lists": ["[1, 2]", "[3]"]}
+    quiet = {"codes": ["007", "7"], "words": ["tea", "NA"]}
+    parquet.write_table(pa.table({"id": [1, 2]} | columns | quiet), "t.parquet")
+    found = sets_to_fit([Path("t.parquet")], Recipe(("id",)))
+    assert [note.split("'")[1] for note in found.notes] == list(columns)
+    assert not sets_to_predict([Path("t.parquet")], TableEncoder().fit(found.sets), Recipe(("id",))).notes
 
 
 # The model's types
@@ -208,6 +260,11 @@ def test_lists_in_cells():
     text_file("t.csv", "name;x;w;y", 'a;[1, 2, 3];"[""u"", ""v"", ""u""]";1', "b;[];[];0", "c;[4];['it''s'];0")
     sets = sets_to_fit([Path("t.csv")], Recipe(("name",), ("y",))).sets
     assert sets.sizes.tolist() == [3, 0, 1] and values_of(sets.elements["x"]) == [1, 2, 3, 4]
+    text_file("t.csv", "name;x;w;y", 'a;(1, 2, 3);{"u","v","u"};1', "b;(4, 5);{};0", "c;(6, );{'it''s'};0")
+    with pytest.raises(BadArgument, match="expect lists of one length in each row"):
+        sets_to_fit([Path("t.csv")], Recipe(("name",), ("y",)))
+    sets = sets_to_fit([Path("t.csv")], Recipe(("name",), ("y",), drop=("x",))).sets
+    assert sets.sizes.tolist() == [3, 0, 1] and values_of(sets.elements["w"]) == ["u", "v", "u", "its"]
     text_file("t.csv", "name,x,w,y", "a,1;2;3,u;v;w,1", "b,,,0", "c,4,x,0")
     read_by = Dialect(Spelling(list_separator=";"))
     sets = sets_to_fit([Path("t.csv")], Recipe(("name",), ("y",)), dialect=read_by).sets
@@ -257,8 +314,12 @@ def test_files_are_known_by_their_content():
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("folder/inner.csv", text)
-    Path("t.csv.zip").write_bytes(packed.getvalue())
-    for name in ("parquet.csv", "arrow.csv", "gz.csv", "t.csv.xz", "t.csv.zip"):
+        archive.writestr("__MACOSX/folder/._inner.csv", "of the archiver")
+    for name in ("t.csv.zip", "t.zip"):
+        Path(name).write_bytes(packed.getvalue())
+    Path("t.gz").write_bytes(gzip.compress(text.encode()))
+    Path("t.txt").write_text(text)
+    for name in ("parquet.csv", "arrow.csv", "gz.csv", "t.csv.xz", "t.csv.zip", "t.zip", "t.gz", "t.txt"):
         assert read_tables([Path(name)]).table.to_pydict() == table.to_pydict(), name
     with zipfile.ZipFile("t.csv.zip", "w") as archive:
         archive.writestr("a.csv", text)
@@ -275,6 +336,12 @@ def test_json_lines():
     assert table["x"].to_pylist() == [[1, 2.5], [], [4]] and table["c"].to_pylist() == ["007", None, None]
     Path("t.ndjson.gz").write_bytes(gzip.compress(Path("t.jsonl").read_bytes()))
     assert read_tables([Path("t.ndjson.gz")]).table == table
+    text_file("t.jsonl", '{"id": 9007199254740993}', '{"id": 9007199254740992}', '{"id": 0.5}')
+    assert [str(x) for x in read_tables([Path("t.jsonl")]).table["id"].to_pylist()] == [
+        "9007199254740993.0",
+        "9007199254740992.0",
+        "0.5",
+    ]
     text_file("t.jsonl", '{"a": 1}', '{"a": ')
     with pytest.raises(BadArgument, match=r"t[.]jsonl, line 2: "):
         read_tables([Path("t.jsonl")])
@@ -310,6 +377,8 @@ def test_columns_that_count_are_told_and_left_out_by_an_option():
             "nth": np.arange(2 * num) + 7,
             "of_set": np.repeat(np.arange(num) + 100, 2),
             "key": [f"k{n * 37 % 48}" for n in range(2 * num)],
+            "shuffled": [n * 37 % 48 for n in range(2 * num)],
+            "down": np.repeat(1000 - 3 * np.arange(num), 2),
         }
     )
     frame.to_csv("t.csv", index=False)
@@ -318,11 +387,13 @@ def test_columns_that_count_are_told_and_left_out_by_an_option():
         ("nth", "counts the rows"),
         ("of_set", "counts the sets"),
         ("key", "has another value in each row"),
+        ("shuffled", "numbers the rows, in another order"),
+        ("down", "counts the sets"),
     ):
         assert any(f"column '{name}' {why}" in note and "--drop-ids" in note for note in found.notes), name
     assert not any("'x'" in note for note in found.notes)
     found = sets_to_fit([Path("t.csv")], Recipe(("id",)), drop_ids=True)
-    assert list(found.sets.elements) == ["x"] and found.recipe.drop == ("nth", "of_set", "key")
+    assert list(found.sets.elements) == ["x"] and found.recipe.drop == ("nth", "of_set", "key", "shuffled", "down")
     frame.rename(columns={"x": "Unnamed: 0"}).to_csv("u.csv", index=False)
     assert any("'Unnamed: 0' is the index" in note for note in sets_to_fit([Path("u.csv")], Recipe(("id",))).notes)
 

@@ -20,7 +20,13 @@ WITHOUT_COMMAND = (
     *("> 0, or None; got", "requires y to be passed", "a SetStream names its columns itself", "accelerate launch"),
     *("save expects a SetClassifier", "build_network expects", "expects amounts among", "TableEncoder.from_state"),
     *("expected an array (B, d)", "expected a list of arrays", "expected a Ragged", "while a minimum of 1"),
-    *("SetTable is ", "SetTable expects", "on_dask expects", "expected a pyarrow.Table"),
+    *(
+        "SetTable is ",
+        "SetTable expects",
+        "on_dask expects",
+        "expected a pyarrow.Table",
+        "for several columns of classes",
+    ),
 )
 """Parts of errors that no command raises: of forms that no file has, of calls that a command does not make."""
 

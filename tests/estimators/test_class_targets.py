@@ -1,5 +1,8 @@
 """Several classes per set, labels and ordered classes: losses against plain sums, and fits that find what is there."""
 
+from decimal import Decimal
+from uuid import UUID
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -7,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 from scipy.special import expit
 from sklearn.utils.multiclass import type_of_target
 
@@ -14,7 +18,7 @@ from janossy.estimators import SetClassifier, load, save
 from janossy.estimators.class_targets import ClassTargets
 from janossy.estimators.predictions import prediction_schema, predictions
 from janossy.estimators.tasks import Classification
-from janossy.tables import as_sets
+from janossy.tables import SetStream, as_sets
 
 QUICK = {"max_epochs": 12, "validation": 0.2, "random_state": 0}
 
@@ -97,6 +101,71 @@ def test_columns_of_classes(tmp_path):
     assert (again.predict(sets) == said).all() and again.task_ == model.task_
     with pytest.raises(AttributeError, match="one class per set"):
         model.change_probability(sets)
+
+
+@pytest.mark.parametrize("rows", ["lists", "elements"])
+def test_columns_of_classes_in_files(tmp_path, rows):
+    """Codes and weights are those of the table in memory, and so are classes and probabilities of a model's."""
+    sets, a, b = bags()
+    classes = {"sign": np.where(a > 0, "plus", "minus"), "third": np.digitize(b, [-0.5, 0.5])}
+    if rows == "lists":
+        table = pa.table({"x0": [each[:, 0] for each in sets], "x1": [each[:, 1] for each in sets]} | classes)
+        options = {}
+    else:
+        number = np.repeat(np.arange(len(sets)), list(map(len, sets)))
+        of_rows = {name: values[number] for name, values in classes.items()}
+        table = pa.table({"id": number, "x0": np.concatenate(sets)[:, 0], "x1": np.concatenate(sets)[:, 1]} | of_rows)
+        options = {"set_id": "id"}
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=100)
+    stream = SetStream(tmp_path / "t.parquet", ["sign", "third"], **options)
+    model = SetClassifier("k1", class_weight="balanced", **QUICK).fit(stream)
+    assert [each.tolist() for each in model.classes_] == [["minus", "plus"], [0, 1, 2]]
+    said, (sign, third) = model.predict(stream), model.predict_proba(stream)
+    assert (said == pd.DataFrame(classes).to_numpy()).mean() > 0.8
+    assert (said[:, 1] == third.argmax(1)).all() and (said[:, 0] == model.classes_[0][sign.argmax(1)]).all()
+    targets = model._targets(model.scan_)  # noqa: SLF001
+    given = stream.read(0).targets
+    of_memory = ClassTargets.of(pd.DataFrame(classes).iloc[: len(given)])[2]
+    assert torch.equal(targets.encode(given), of_memory)
+    counts = [np.array(each) for each in model.scan_.counts]
+    expected = np.prod(
+        [(sum(n) / (len(n) * n))[codes] for n, codes in zip(counts, of_memory.T.numpy(), strict=True)], 0
+    )
+    assert targets.weigh(of_memory).numpy() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_class_of_validation_sets_alone(tmp_path):
+    """It has a code of its own, and no weight of other classes."""
+    x = [[float(n)] for n in range(40)]
+    for rare in range(40):
+        y = ["b" if n == rare else "ac"[n % 2] for n in range(40)]
+        parquet.write_table(pa.table({"x": x, "y": y}), tmp_path / "t.parquet")
+        model = SetClassifier("k1", max_epochs=1, class_weight="balanced", validation=0.5, random_state=0)
+        model.fit(str(tmp_path / "t.parquet"), "y")
+        if model.scan_.counts[0][1] == 0:
+            break
+    assert model.classes_.tolist() == ["a", "b", "c"] and model.scan_.counts[0][1] == 0
+    assert model.predict_proba(str(tmp_path / "t.parquet")).shape == (40, 3)
+
+
+CLASSES = {
+    "UUIDs": (UUID(int=1), UUID(int=2)),
+    "bytes": (b"a", b"\xff"),
+    "decimals": (Decimal(1), Decimal(2)),
+    "long decimals": (Decimal(10**30), Decimal(10**30 + 1)),
+    "long whole numbers": (2**70, 2**70 + 1),
+    "truth values": (True, False),
+    "text": ("a", "b"),
+}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("make", [list, lambda y: np.array(y, object), pd.Series], ids=["list", "objects", "Series"])
+def test_classes_of_any_type(kind, make):
+    y = make([CLASSES[kind][n % 2] for n in range(8)])
+    known, given, codes = ClassTargets.of(y)
+    assert known.kind == "one" and len(known.classes[0]) == 2 and len(set(codes[::2].tolist())) == 1
+    assert known.decoded(codes[:, None].numpy()).tolist() == given.tolist() and codes[0] != codes[1]
 
 
 def test_flags_are_those_of_scikit_learn(tmp_path):

@@ -1,7 +1,8 @@
 """Random tables against an oracle of plain Python, through every entry: which rows are a set, which values a category.
 
-``python -m tests.tables.fuzz --tables 100000 --seed 0`` checks that many tables, and prints the seeds of differences. A
-table goes through Arrow's entry and some others, chosen at random. The end reports the number of tables per entry.
+``python -m tests.tables.fuzz --tables 100000 --seed 0`` checks that many tables, and prints the seeds of differences.
+``--minutes 8`` ends it before. A table goes through Arrow's entry and some others, chosen at random. The end reports
+the number of tables per entry.
 """
 
 import argparse
@@ -14,10 +15,13 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from typing import Any
+from unittest import mock
 from uuid import UUID
 
 import duckdb
@@ -26,9 +30,12 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import ipc, parquet
 
+from janossy.batch import SetPredictor
+from janossy.cli.errors import BadArgument
 from janossy.cli.workflow import grouping
 from janossy.cli.workflow.recipe import Recipe, sets_to_fit, sets_to_predict
 from janossy.tables import SetStream, SetTable, TableEncoder, as_sets
+from janossy.tables.columns import without_views
 
 NEAR = 2**53
 """The number around which float64 begins to confuse whole numbers."""
@@ -92,7 +99,8 @@ OF_CSV = ("int8", "int64", "decimal128", "string", "large_string", "bool", "uuid
 def column(rng: random.Random, name: str, num: int, nulls: float) -> pa.Array:
     kind, draw = TYPES[name]
     pool = [draw(rng) for _ in range(rng.randint(1, 6))]
-    values = [None if rng.random() < nulls else rng.choice(pool) for _ in range(num)]
+    absent = (None, float("nan")) if pa.types.is_floating(kind) else (None,)
+    values = [rng.choice(absent) if rng.random() < nulls else rng.choice(pool) for _ in range(num)]
     if isinstance(kind, pa.DictionaryType):
         return pa.array(values, kind.value_type).dictionary_encode()
     return pa.array(values, kind)
@@ -194,6 +202,10 @@ def check(seed: int, folder: Path, counts: Counter[str] | None = None, every: bo
     table = pa.table(columns)
     ids, values = [keys(columns[name]) for name in names], keys(columns["code"])
     expected = grouped(ids)
+    if doors.through("missing ids", 0.05):
+        check_missing_ids(rng, table, names, folder)
+    if doors.through("targets", 0.2):
+        check_targets(rng, table, names, expected, folder)
     for door, frame in frames(table).items():
         if door == "pandas" and (of_code.startswith(("int", "uint")) and columns["code"].null_count):
             continue  # pandas has turned these into floats
@@ -206,6 +218,30 @@ def check(seed: int, folder: Path, counts: Counter[str] | None = None, every: bo
     check_files(rng, doors, table, names, kinds, expected, values, folder)
     if of_code in OF_CSV and all(kind in OF_CSV for kind in kinds) and doors.through("CSV", 0.3):
         check_csv(rng, table, names, folder)
+
+
+def check_missing_ids(rng: random.Random, table: pa.Table, names: list[str], folder: Path) -> None:
+    """A row without an id is an error at every door, and never a set of its own."""
+    rows = list(range(len(table)))
+    rows[rng.randrange(len(table))] = None  # type: ignore[call-overload]
+    place = rng.randrange(len(names))
+    ids = without_views(table.select([names[place]])).take(pa.array(rows, pa.int64()))[0]
+    lacking = table.set_column(place, names[place], ids)
+    file = folder / "lacking.arrow"
+    with ipc.new_file(str(file), lacking.schema) as writer:
+        writer.write_table(lacking)
+    doors: list[Callable[[], Any]] = [
+        lambda: as_sets(lacking, set_id=names),
+        lambda: sets_to_fit([file], Recipe(set_id=tuple(names))),
+    ]
+    if not any(mark in str(table.schema) for mark in ("halffloat", "decimal256", "duration")):
+        doors.append(lambda: grouping.group([str(file)], names, [], folder / "never.parquet"))
+    for door in doors:
+        try:
+            door()
+        except (ValueError, BadArgument):
+            continue
+        raise AssertionError(f"a missing id was taken: {lacking}")
 
 
 def check_lists(rng: random.Random, table: pa.Table, values: list[Any]) -> None:
@@ -246,7 +282,10 @@ def check_files(
             writer.write_table(table)
     if by_fit:
         recipe = Recipe(set_id=tuple(names), categorical=("code",))
-        check_sets(sets_to_fit([file], recipe).sets, expected, values, "fit", True)
+        sets = sets_to_fit([file], recipe).sets
+        check_sets(sets, expected, values, "fit", True)
+        if "halffloat" not in str(table.schema):
+            check_predictions(rng, table, names, values, folder)
     if not by_group:
         return
     if any("float16" in str(field.type) or "halffloat" in str(field.type) for field in table.schema):
@@ -260,6 +299,84 @@ def check_files(
     stream = SetStream(out, set_id=names)
     for i in range(len(stream.pieces)):
         check_sets(stream.read(i, ids=True).sets, expected, values, "stream", False)
+
+
+def check_predictions(rng: random.Random, table: pa.Table, names: list[str], values: list[Any], folder: Path) -> None:
+    """A model of some rows, asked for all: known values have the codes of training, and new ones are unknown."""
+    learnt = sorted(rng.sample(range(len(table)), rng.randint(1, len(table))))
+    with warnings.catch_warnings(action="ignore"):
+        sets = as_sets(without_views(table).take(pa.array(learnt)), set_id=names, categorical="code")
+        encoder = TableEncoder().fit(sets)
+        codes = dict(zip(learnt_keys(sets, values), coded(encoder, sets), strict=True))
+        file = folder / "new.arrow"
+        with ipc.new_file(str(file), table.schema) as writer:
+            writer.write_table(table)
+        found = {"predict": sets_to_predict([file], encoder, Recipe(set_id=tuple(names))).sets}
+        offsets = pa.array([0, *range(1, len(table) + 1)], pa.int32())
+        lists = {name: pa.ListArray.from_arrays(offsets, table[name].combine_chunks()) for name in ("code", "row")}
+        model = Model(encoder)
+        with (
+            mock.patch("janossy.batch.predictor.load_once", return_value=model),
+            mock.patch("janossy.batch.predictor.digest", return_value=""),
+            mock.patch("janossy.batch.predictor.prediction_schema", return_value=pa.schema([])),
+            mock.patch("janossy.batch.predictor.predictions", side_effect=model.predictions),
+        ):
+            SetPredictor("model")(pa.table(lists))
+        assert model.asked is not None
+        found["SetPredictor"] = model.asked
+        for door, new in found.items():
+            there = zip(learnt_keys(new, values), coded(encoder, new), strict=True)
+            for value, code in there:
+                assert code == codes.get(value, 0.0) and (code != 0 or value not in codes), (door, value, code, codes)
+
+
+@dataclass
+class Model:
+    """An encoder where a model is expected, and the sets that were to be predicted with it."""
+
+    encoder_: TableEncoder
+    numeric: tuple[str, ...] = ()
+    asked: SetTable | None = None
+
+    def predictions(self, _: "Model", sets: SetTable, *__: Any) -> pa.Table:
+        self.asked = sets
+        return pa.table({})
+
+
+def learnt_keys(sets: SetTable, values: list[Any]) -> list[Any]:
+    return [values[int(row)] for row in sets.elements["row"].values]
+
+
+def coded(encoder: TableEncoder, sets: SetTable) -> list[float]:
+    place = encoder.element_names.index("code")
+    found: list[float] = encoder.transform(sets).elements.values[:, place].tolist()
+    return found
+
+
+def check_targets(
+    rng: random.Random, table: pa.Table, names: list[str], expected: dict[tuple, list[int]], folder: Path
+) -> None:
+    """One class for each value of a target that is constant in each set, by name and by a file."""
+    of_target = rng.choice(list(TYPES))
+    of_set = column(rng, of_target, len(expected), 0.0)
+    place = {row: b for b, rows in enumerate(expected.values()) for row in rows}
+    of_row = without_views(pa.table({"target": of_set})).take(pa.array([place[row] for row in range(len(table))]))
+    whole = table.append_column("target", of_row["target"])
+    values = keys(of_set)
+    with warnings.catch_warnings(action="ignore"):
+        if of_target not in ROUNDED:
+            same_partition(as_sets(whole, "target", set_id=names)[1].tolist(), values, "as_sets: targets")
+        file = folder / "targets.arrow"
+        with ipc.new_file(str(file), whole.schema) as writer:
+            writer.write_table(whole)
+        recipe = Recipe(set_id=tuple(names), target=("target",), categorical=("code",))
+        read = sets_to_fit([file], recipe, "classification")
+        assert read.targets is not None
+        same_partition(read.targets.tolist(), values, "fit: targets")
+
+
+ROUNDED = ("decimal128", "decimal128, two places", "decimal256", "duration")
+"""Types whose values are floats as targets of ``as_sets``, which warns where that takes two for one."""
 
 
 def check_csv(rng: random.Random, table: pa.Table, names: list[str], folder: Path) -> None:
@@ -310,17 +427,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
     asked = parser.parse_args()
     counts: Counter[str] = Counter()
+    num, end = 0, monotonic() + 60 * asked.minutes
     with tempfile.TemporaryDirectory() as name, one_database():
         for seed in range(asked.seed, asked.seed + asked.tables):
+            if monotonic() > end:
+                break
+            num += 1
             try:
                 check(seed, Path(name), counts, every=False)
             except Exception as error:
                 print(f"seed {seed}: {type(error).__name__}: {str(error)[:400]}", file=sys.stderr)
                 raise
     doors = ", ".join(f"{number:,} {door}" for door, number in counts.items())
-    print(f"{asked.tables:,} tables from seed {asked.seed}, no difference: {doors}")
+    print(f"{num:,} tables from seed {asked.seed}, no difference: {doors}")
 
 
 if __name__ == "__main__":

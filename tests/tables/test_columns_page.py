@@ -47,8 +47,16 @@ ROWS = (
         (dt.datetime(2024, 1, 31, 12), dt.datetime(2024, 1, 31, 18)),
         lambda x: (x - DAY).total_seconds() / 86_400,
     ),
+    Row(
+        "dates with times and a zone",
+        pa.timestamp("us", "Europe/Paris"),
+        (dt.datetime(2024, 1, 31, 12, tzinfo=dt.UTC), dt.datetime(2024, 1, 31, 18, tzinfo=dt.UTC)),
+        lambda x: (x.astimezone(dt.UTC).replace(tzinfo=None) - DAY).total_seconds() / 86_400,
+    ),
     Row("times of day", pa.time64("us"), (dt.time(1, 0, 5), dt.time(2)), lambda x: x.hour * 3600 + x.second),
     Row("durations", pa.duration("s"), (dt.timedelta(0, 5), dt.timedelta(1)), lambda x: x.total_seconds()),
+    Row("structs", pa.struct([("a", pa.int64())]), ({"a": 1}, {"a": 2}), None),
+    Row("maps", pa.map_(pa.string(), pa.int64()), ([("a", 1)], [("a", 2)]), None),
     Row("lists of lists", pa.list_(pa.list_(pa.float64())), ([[1.0], [2.0, 3.0]], [[4.0]]), None),
 )
 ROLES = ("unnamed", "id", "category", "number", "target")

@@ -3,7 +3,7 @@
 import datetime as dt
 import uuid
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from decimal import Decimal
 
 import awkward as ak
@@ -228,10 +228,34 @@ def test_sets_counters_and_generators():
     counted = as_sets([Counter(tea=2, milk=1), Counter()])
     assert values_of(counted.elements["x"]) == ["milk", "tea", "tea"] and counted.sizes.tolist() == [3, 0]
     assert as_sets(np.full((n, 1), n) for n in range(1, 4)).sizes.tolist() == [1, 2, 3]
+    days = [[np.datetime64("2024-01-31")], [np.datetime64("2024-02-01T12:00"), np.datetime64("2024-02-02")]]
+    assert as_sets({"x": days}).elements["x"].kind == "date" and as_sets(days).sizes.tolist() == [1, 2]
+    iterables = [range(3), deque([4, 5]), iter([6]), {7: 0, 8: 0}.keys(), {"a": 9}.values()]
+    assert values_of(as_sets(iterables).elements["x"]) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    arrays = pd.Series([np.ones((2, 3)), np.zeros((1, 3))], index=[5, 6])
+    assert as_sets(arrays).sizes.tolist() == as_sets(dict(enumerate(arrays)).values()).sizes.tolist() == [2, 1]
     with pytest.raises(ValueError, match="counts that are whole numbers"):
         as_sets([Counter(a=-1)])
     with pytest.raises(TypeError, match="pass a dict of counts as a Counter"):
         as_sets([{"a": 1}, np.ones(2)])
+
+
+def test_lists_whose_common_dtype_is_a_float():
+    """Whole numbers of uint64 and int64, or beside others: apart, or an error; never one category."""
+    long = [[2**63 + 1, 2**63 + 3], [5]]
+    for sets in (long, [np.array(long[0], np.uint64), np.array(long[1])]):
+        assert as_sets(sets, categorical="x").elements["x"].categories == (2**63 + 1, 2**63 + 3, 5)
+    assert values_of(as_sets([[1, 2], [0.5]]).elements["x"]) == [1, 2, 0.5]
+    for sets in ([[2**53 + 1, 2**53 + 3], [0.5]], [[2**53 + 1, 0.5]], [[2**63, -1]]):
+        with pytest.raises(TypeError, match="expects"):
+            as_sets(sets, categorical="x")
+
+
+def test_positions_are_not_names():
+    frame = pd.DataFrame(np.arange(6).reshape(2, 3))
+    assert list(as_sets(frame, set_id=0, drop=[2]).elements) == ["1"]
+    with pytest.raises(ValueError, match="drop expects names of columns; got the position -1"):
+        as_sets(frame, set_id=0, drop=[-1])
 
 
 def test_the_index_of_a_frame_is_no_feature(tmp_path):

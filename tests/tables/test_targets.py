@@ -1,6 +1,7 @@
 """Targets, however they are told, come in the order of the sets."""
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
+from janossy.cli.workflow.recipe import Recipe, sets_to_fit
 from janossy.estimators import GroupRows
 from janossy.tables import as_sets
 
@@ -153,3 +156,14 @@ def test_what_is_wrong_with_ids_of_several_columns():
         ValueError, match=r"set_id=\['run', 'event'\] expects a different id .* got \(1, a\) twice, first in row 0"
     ):
         as_sets(lists, set_id=["run", "event"])
+
+
+def test_long_decimals_as_targets_are_said_or_stay_apart(tmp_path):
+    """Numbers are floats, of which two may be equal; classes are text."""
+    long = [Decimal(10**29), Decimal(10**29 + 1)]
+    table = pa.table({"x": [[1.0], [2.0]] * 2, "y": pa.array(long * 2, pa.decimal128(38, 0))})
+    with pytest.warns(UserWarning, match="'y' holds targets with more digits than float64 has"):
+        as_sets(table, "y")
+    parquet.write_table(table, tmp_path / "t.parquet")
+    found = sets_to_fit([tmp_path / "t.parquet"], Recipe(target=("y",)), "classification")
+    assert found.targets is not None and found.targets.tolist() == [str(x) for x in long] * 2

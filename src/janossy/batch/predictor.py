@@ -17,6 +17,7 @@ from janossy.estimators.networks import SEED
 from janossy.estimators.predictions import beside_ids, num_target_names, prediction_schema, predictions
 from janossy.saving import SavedModelError, digest
 from janossy.tables import as_sets
+from janossy.tables.forms import names_of
 from janossy.tables.lists import holds_lists, leaf_names
 
 
@@ -105,7 +106,7 @@ class SetPredictor:
         sets = as_sets(
             table.select(read),
             set_columns=[code.name for code in self._loaded.encoder_.context],
-            numeric=[name for name, kind in kinds.items() if kind == "numeric"],
+            numeric=[name for name in map(str, names_of(self._loaded.numeric)) if name in kinds],
             categorical=[name for name, kind in kinds.items() if kind == "categorical"],
         )
         predicted = predictions(self._loaded, sets, self.targets, self.seed)

@@ -67,6 +67,10 @@ Encoding = Annotated[
         show_default=False,
     ),
 ]
+Sheet = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The sheet of Excel workbooks; by default the first.", show_default=False),
+]
 ListSeparator = Annotated[
     str,
     typer.Option(
@@ -84,6 +88,7 @@ def dialect(
     null_values: Sequence[str],
     encoding: str | None,
     list_separator: str,
+    sheet: str | None,
 ) -> "Dialect":
     """Returns the dialect of CSV files. Raises: BadArgument for marks or an encoding that do not exist."""
     if delimiter in ("tab", "\\t"):
@@ -102,12 +107,19 @@ def dialect(
     from janossy.cli.workflow.delimited import Dialect
     from janossy.cli.workflow.text_types import Spelling
 
-    return Dialect(Spelling(decimal, thousands, names(null_values), list_separator), delimiter, encoding)
+    return Dialect(Spelling(decimal, thousands, names(null_values), list_separator), delimiter, encoding, sheet)
 
 
-def check_tables(tables: Sequence[Path]) -> None:
-    """Raises a BadArgument if a table is not a file."""
+def places(tables: Sequence[str]) -> list[Path | str]:
+    """Returns the paths of local tables; addresses, such as s3://bucket/table.csv, stay text."""
+    return [table if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", table) else Path(table) for table in tables]
+
+
+def check_tables(tables: Sequence[Path | str]) -> None:
+    """Raises a BadArgument if a local table is not a file."""
     for table in tables:
+        if isinstance(table, str):
+            continue
         if not table.exists():
             raise BadArgument(f"there is no file {table}.")
         if not table.is_file():

@@ -11,6 +11,7 @@ from io import TextIOWrapper
 
 EXTRAS = {
     "cli": ("typer", "rich", "jinja2", "matplotlib", "duckdb"),
+    "excel": ("openpyxl",),
     "estimators": ("msgspec", "pyarrow", "sklearn", "safetensors"),
     "graph": ("torch_geometric",),
     "ray": ("ray",),

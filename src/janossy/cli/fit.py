@@ -11,11 +11,13 @@ from janossy.cli.arguments import (
     Encoding,
     ListSeparator,
     NullValues,
+    Sheet,
     Thousands,
     check_new,
     check_tables,
     dialect,
     names,
+    places,
     seconds,
 )
 from janossy.cli.door import loading
@@ -48,12 +50,12 @@ PRESETS = {"fast": 30.0, "balanced": 600.0, "best": 3600.0}
 
 def fit(
     tables: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="TABLE",
-            help="Files with the same columns: Parquet, CSV, Arrow or JSON lines. They have one row per element, or "
-            "one row per set with lists. With --stream: Parquet files, folders of them, or patterns such as "
-            "'part-*.parquet'.",
+            help="Files with the same columns: Parquet, CSV, Arrow, Excel or JSON lines, or addresses such as "
+            "s3://bucket/table.csv. They have one row per element, or one row per set with lists. With --stream: "
+            "Parquet files, folders of them, or patterns such as 'part-*.parquet'.",
             show_default=False,
         ),
     ],
@@ -200,6 +202,7 @@ def fit(
     null_values: NullValues = [],  # noqa: B006
     encoding: Encoding = None,
     list_separator: ListSeparator = "",
+    sheet: Sheet = None,
     drop_ids: Annotated[
         bool, typer.Option("--drop-ids", help="Leave out columns that only number or identify the rows or sets.")
     ] = False,
@@ -249,11 +252,12 @@ def fit(
             of_numbers["quantiles"] = _levels(quantiles)
     if out.suffix == ".zip":
         raise BadArgument(f"--out is a folder, as a report goes with the model; got {out}.")
+    files = places(tables)
     if stream:
         if isinstance(settings["validation"], int):
             raise BadArgument("--stream leaves out a part of the sets, such as --validation 0.1, and no folds.")
     else:
-        check_tables(tables)
+        check_tables(files)
     check_new(out)
     if len(target) > 1 and ordinal:
         raise BadArgument("--ordinal expects one --target; fit several one by one.")
@@ -265,10 +269,10 @@ def fit(
         from janossy.cli.workflow.fitting import Request, fit
         from janossy.cli.workflow.record import Recipe
 
-    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator)
+    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator, sheet)
     columns.append(how.spelling.null_values)
     recipe = Recipe(*columns, *((() if name is None else (name,)) for name in (weight, groups, event)))
-    fit(Request(tuple(tables), recipe, out, task, balanced, settings, stream, how, drop_ids, of_numbers, ordinal))
+    fit(Request(tuple(files), recipe, out, task, balanced, settings, stream, how, drop_ids, of_numbers, ordinal))
 
 
 def _strategy(text: str) -> str | list[str]:

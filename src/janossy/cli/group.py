@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from janossy.cli.arguments import Decimal, Delimiter, Encoding, NullValues, Thousands, check_new, dialect, names
+from janossy.cli.arguments import Decimal, Delimiter, Encoding, NullValues, Sheet, Thousands, check_new, dialect, names
 from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
 
@@ -15,8 +15,8 @@ def group(
         list[str],
         typer.Argument(
             metavar="TABLE",
-            help="Files with one row per element: Parquet, Arrow or CSV. Folders of such files, or patterns such as "
-            "'part-*.parquet'.",
+            help="Files with one row per element: Parquet, Arrow, CSV, Excel or JSON lines. Folders of such files, "
+            "patterns such as 'part-*.parquet', or addresses such as s3://bucket/folder.",
             show_default=False,
         ),
     ],
@@ -51,6 +51,7 @@ def group(
     delimiter: Delimiter = None,
     null_values: NullValues = [],  # noqa: B006
     encoding: Encoding = None,
+    sheet: Sheet = None,
 ) -> None:
     """Turn tables with one row per element into one row per set.
 
@@ -67,6 +68,6 @@ def group(
     with loading():
         from janossy.cli.workflow.grouping import group
 
-    how = dialect(decimal, thousands, delimiter, null_values, encoding, "")
+    how = dialect(decimal, thousands, delimiter, null_values, encoding, "", sheet)
     num_sets = group(tables, tuple(dict.fromkeys(set_id)), of_sets, out, memory, how, print)
     print(f"wrote {out}: {num_sets:,} sets")

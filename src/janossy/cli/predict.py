@@ -11,11 +11,13 @@ from janossy.cli.arguments import (
     Encoding,
     ListSeparator,
     NullValues,
+    Sheet,
     Thousands,
     check_model,
     check_new,
     check_tables,
     dialect,
+    places,
 )
 from janossy.cli.door import loading
 from janossy.cli.errors import BadArgument
@@ -28,11 +30,11 @@ def predict(
         Path, typer.Argument(metavar="MODEL", help="A folder that janossy fit wrote.", show_default=False)
     ],
     tables: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="TABLE",
-            help="Files that have the columns of training, in any order. If --out is a folder: Parquet files with one "
-            "row per set, folders of them, or patterns such as 'part-*.parquet'.",
+            help="Files that have the columns of training, in any order, or their addresses. If --out is a folder: "
+            "Parquet files with one row per set, folders of them, or patterns such as 'part-*.parquet'.",
             show_default=False,
         ),
     ],
@@ -76,6 +78,7 @@ def predict(
     null_values: NullValues = [],  # noqa: B006
     encoding: Encoding = None,
     list_separator: ListSeparator = "",
+    sheet: Sheet = None,
     engine: Annotated[
         Literal["local", "ray"],
         typer.Option(
@@ -97,7 +100,7 @@ def predict(
     Probabilities of the classes are written too, and how much random orders matter. If the tables hold the target, the
     score is printed. A folder as --out is for many files; no score is printed for it.
     """
-    ids = tuple(dict.fromkeys(set_id))
+    ids, files = tuple(dict.fromkeys(set_id)), places(tables)
     if not out.suffix:
         if mark_far:
             raise BadArgument(f"--mark-far expects an --out that is a file; got {out}.")
@@ -105,17 +108,17 @@ def predict(
         with loading():
             from janossy.cli.workflow.predicting_parts import predict_parts
 
-        predict_parts(model, tables, out, ids, num_permutations, engine, workers)
+        predict_parts(model, files, out, ids, num_permutations, engine, workers)
         return
     if engine != "local" or workers > 1:
         raise BadArgument(f"--engine and --workers expect an --out that is a folder; got {out}.")
     if out.suffix not in ENDINGS:
         raise BadArgument(f"--out expects a file in {', '.join(ENDINGS)}, or a folder; got {out}.")
     check_model(model)
-    check_tables(tables)
+    check_tables(files)
     check_new(out)
     with loading():
         from janossy.cli.workflow.predicting import predict
 
-    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator)
-    predict(model, tables, out, ids, num_permutations, how, mark_far)
+    how = dialect(decimal, thousands, delimiter, null_values, encoding, list_separator, sheet)
+    predict(model, files, out, ids, num_permutations, how, mark_far)

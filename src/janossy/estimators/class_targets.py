@@ -13,6 +13,7 @@ from torch import Tensor
 
 from janossy.estimators.description import ClassKind
 from janossy.estimators.tasks import Classification
+from janossy.tables.columns import category_of
 from janossy.tables.targets import check_none_missing
 
 EXPECTED = "SetClassifier expects two classes or more in y"
@@ -52,7 +53,7 @@ class ClassTargets:
             found = [_coded(column, f", column {j}") for j, column in enumerate(columns)]
             codes = np.stack([each for _, each in found], 1)
             return ClassTargets("columns", [classes for classes, _ in found]), table, torch.from_numpy(codes)
-        y = column_or_1d(y, warn=True)
+        y = plain_classes(column_or_1d(y, warn=True))
         classes, codes = _coded(y)
         return ClassTargets("one", [classes]), y, torch.from_numpy(codes)
 
@@ -100,6 +101,17 @@ class ClassTargets:
         sizes = self.task(False).sizes
         parts = np.split(numbers, np.cumsum(sizes)[:-1], axis=1)
         return np.stack([part[:, 1] for part in parts], 1) if self.are_flags else parts
+
+
+def plain_classes(y: np.ndarray) -> np.ndarray:
+    """Returns classes (B,) that are UUIDs, bytes, decimals or whole numbers beyond 64 bits as numbers or text."""
+    if y.ndim != 1 or y.dtype.kind not in "OS" or not len(y) or isinstance(y[0], str):
+        return y
+    check_none_missing(y)
+    found = [category_of(x) for x in y.tolist()]
+    if any(isinstance(x, str) or (isinstance(x, int) and not -(2**63) <= x < 2**63) for x in found):
+        return np.array([str(x) for x in found])
+    return np.array(found) if len({type(x) for x in found}) == 1 else y
 
 
 def _labels_of(y: Any) -> list[list[Any]] | None:

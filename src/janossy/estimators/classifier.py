@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from janossy.estimators.batches import Examples
-from janossy.estimators.class_targets import EXPECTED, ClassTargets
+from janossy.estimators.class_targets import EXPECTED, ClassTargets, plain_classes
 from janossy.estimators.ensemble import temperature
 from janossy.estimators.fit_settings import Strategy
 from janossy.estimators.inputs import check_targets_given, groups_of, stream_of, weights_of
@@ -33,7 +33,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     embedded by the training sets.
 
     X may also name Parquet files that exceed the memory: a path, a pattern or a ``SetStream``. y is then the name of a
-    column. One network learns from a piece at a time, in as many processes as torchrun has started.
+    column, or several. One network learns from a piece at a time, in as many processes as torchrun has started.
 
     There are two uncertainties. ``predict_proba`` is confidence in the label: an average over networks, calibrated by
     a temperature on validation sets. ``return_std=True`` adds a standard error over the random orders that strategies
@@ -161,10 +161,6 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         training and in validation. For files, both are names of columns.
         """
         if (stream := stream_of(X, self._columns(), y, sample_weight, groups)) is not None:
-            if stream.y is not None and not isinstance(stream.y, str):
-                raise ValueError(
-                    f"SetClassifier expects one column y of sets in files; got {list(stream.y)}. Read them into memory."
-                )
             self._fit_stream(stream, True, self._targets)
             return self
         check_targets_given(y, self)
@@ -183,19 +179,28 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         self._class_targets, self.classes_ = known, known.public
 
     def _targets(self, scan: Scan) -> Targets:
-        classes = np.array(scan.labels)
-        if len(classes) < 2:
-            raise ValueError(f"{EXPECTED}; got one class, {classes[0]!r}. Is y the right column?")
-        self._use(ClassTargets("one", [classes]))
-        counts, given = np.array(scan.counts), self.class_weight
-        each = 1 / counts if given == "balanced" else np.array([(given or {}).get(label, 1.0) for label in scan.labels])
-        weights = torch.from_numpy(each * counts.sum() / (each * counts).sum()).float()
+        columns = [np.array(labels) for labels in scan.labels]
+        one = len(columns) == 1
+        for j, classes in enumerate(columns):
+            if len(classes) < 2:
+                where = "" if one else f", column {j}"
+                raise ValueError(f"{EXPECTED}{where}; got one class, {classes[0]!r}. Is y the right column?")
+        self._use(ClassTargets("one" if one else "columns", columns))
+        if isinstance(self.class_weight, Mapping) and not one:
+            raise ValueError("class_weight expects 'balanced' for several columns of classes in files; got a dict.")
+        counted = zip(scan.labels, scan.counts, strict=True)
+        weights = [_class_weights(self.class_weight, labels, np.array(counts)) for labels, counts in counted]
 
         def encode(targets: np.ndarray) -> Tensor:
-            codes = np.searchsorted(self.classes_, targets.astype(self.classes_.dtype))
-            return torch.from_numpy(codes.astype(np.int64))
+            given = zip(columns, targets.reshape(len(targets), -1).T, strict=True)
+            codes = [np.searchsorted(classes, column.astype(classes.dtype)) for classes, column in given]
+            return torch.from_numpy((codes[0] if one else np.stack(codes, 1)).astype(np.int64))
 
-        return Targets(self._class_targets.task(self.ordinal), encode, lambda codes: weights[codes])
+        def weigh(codes: Tensor) -> Tensor:
+            given = zip(weights, codes.reshape(len(codes), -1).T, strict=True)
+            return torch.stack([weight[column] for weight, column in given]).prod(0)
+
+        return Targets(self._class_targets.task(self.ordinal), encode, weigh)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
@@ -237,7 +242,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
         """Returns the fraction of the sets whose class is right, or whose classes or labels are all right."""
         check_is_fitted(self)
         if self._class_targets.kind == "one":
-            return float(super().score(X, y, sample_weight))
+            return float(super().score(X, plain_classes(np.asarray(y)), sample_weight))
         said = self.predict(X)
         if self._class_targets.kind == "labels":
             right = np.array([set(each) == set(labels) for each, labels in zip(y, said, strict=True)])
@@ -287,3 +292,14 @@ class SetClassifier(ClassifierMixin, SetEstimator):
     def _calibrate(self, folds: Sequence[Fold], examples: Examples) -> None:
         self.temperature_ = temperature(folds, examples, self.task_)
         self.ensemble_.temperature = self.temperature_
+
+
+def _class_weights(
+    given: Literal["balanced"] | Mapping[Any, float] | None, labels: list[Any], counts: np.ndarray
+) -> Tensor:
+    """Returns the weight of each class (C,), whose mean over the sets to learn from is 1."""
+    if given == "balanced":
+        each = 1 / np.maximum(counts, 1)
+    else:
+        each = np.array([(given or {}).get(label, 1.0) for label in labels])
+    return torch.from_numpy(each * counts.sum() / (each * counts).sum()).float()

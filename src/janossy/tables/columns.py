@@ -87,6 +87,10 @@ class Column:
         names[:-1] = self.categories
         return cast(np.ndarray, names[self.values])
 
+    def is_rounded(self) -> bool:
+        """Returns True if float64 makes two different values equal."""
+        return self.exact is not None and len(np.unique(self.values)) < len(pc.unique(self.exact.drop_null()))
+
     def followed_by_missing(self, num: int) -> "Column":
         """Returns the column with ``num`` missing values appended."""
         exact = None if self.exact is None else pa.concat_arrays([self.exact, pa.nulls(num, self.exact.type)])
@@ -376,7 +380,8 @@ def _inferred(values: np.ndarray, name: str) -> pa.Array:
         inferred = pa.array(values, pa.duration("ns"), from_pandas=True)
     if pa.types.is_nested(inferred.type):
         raise TypeError(
-            f"column {name!r} expects one value per row, each a string or a number; got Arrow's {inferred.type}."
+            f"column {name!r} expects one value per row, each a string or a number; got Arrow's {inferred.type}. Dicts "
+            "of counts are Counters; of others make columns."
         )
     return inferred
 

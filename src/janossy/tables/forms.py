@@ -1,6 +1,7 @@
 """as_sets: the single entry for data of every form."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from typing import Any, overload
 
@@ -19,7 +20,7 @@ from janossy.tables.lists import (
     lists_from_ragged,
     to_numpy,
 )
-from janossy.tables.sources import Source, list_column, named_columns
+from janossy.tables.sources import Source, is_of, list_column, named_columns
 from janossy.tables.table import SetTable
 from janossy.tables.targets import (
     Targets,
@@ -120,9 +121,13 @@ def as_sets(
     """
     if hasattr(X, "toarray"):  # before Mapping: scipy has a sparse matrix that is a dict
         raise TypeError(f"as_sets expects dense elements; got a sparse {type(X).__name__}. Call its toarray().")
-    if isinstance(X, Iterator) and not hasattr(X, "__arrow_c_stream__"):
+    if isinstance(X, Iterator | KeysView | ValuesView | deque) and not hasattr(X, "__arrow_c_stream__"):
         X = list(X)
+    if is_of("pandas", X) and str(getattr(X, "dtype", "")) == "object":  # a Series or an index of lists or arrays
+        X = X.tolist()
     kinds = _kinds(numeric, categorical)
+    if behind := [name for name in names_of(drop) if isinstance(name, int) and name < 0]:
+        raise ValueError(f"drop expects names of columns; got the position {behind[0]}. Name the column.")
     dropped = {str(name) for name in names_of(drop)} - {str(y) if isinstance(y, str | int | np.integer) else None}
     ids = tuple(str(name) for name in names_of(set_id))
     columns = (

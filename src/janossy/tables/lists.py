@@ -1,8 +1,8 @@
 """Columns of lists, one list per set: the elements of all sets end to end, with the offsets of the sets."""
 
 import re
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, KeysView, Sequence, ValuesView
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from janossy.sets import Ragged
-from janossy.tables.columns import UUIDS, Column, Where, from_arrow, from_numpy, one_chunk
+from janossy.tables.columns import FLOAT_WHOLE, UUIDS, Column, Where, from_arrow, from_numpy, one_chunk
 from janossy.tables.table import offsets_of
 
 LIST_TYPES = (
@@ -211,19 +211,32 @@ def lists_from_python(sets: Sequence[Any], name: str) -> Lists:
                 "Convert it."
             )
     offsets = offsets_of(np.array([len(x) for x in parts]))
-    return Lists(offsets, array_columns(np.concatenate(parts) if len(parts) > 1 else parts[0], name))
+    return Lists(offsets, array_columns(_together(parts), name))
+
+
+def _together(parts: list[np.ndarray]) -> np.ndarray:
+    """Returns all elements. They are objects if their common dtype is a float that does not hold them."""
+    if len(parts) == 1:
+        return parts[0]
+    values = np.concatenate(parts)
+    integers = [x for x in parts if x.dtype.kind in "iu" and x.size]
+    if values.dtype.kind == "f" and any(x.max() > FLOAT_WHOLE or x.min() < -FLOAT_WHOLE for x in integers):
+        return np.concatenate([x.astype(object) for x in parts])
+    return values
 
 
 def _listed(x: Any) -> Any:
-    """Returns Python's sets, counters and awkward arrays as lists, and anything else unchanged."""
+    """Returns awkward arrays, and Python's sets, counters, ranges, generators and their like, as lists."""
     if isinstance(x, Counter):
         if any(not isinstance(num, int) or num < 0 for num in x.values()):
             raise ValueError(f"a Counter expects counts that are whole numbers >= 0; got {dict(x)!r:.60}.")
         x = list(x.elements())
     elif isinstance(x, set | frozenset):
         x = list(x)
+    elif type(x).__module__.partition(".")[0] == "awkward":
+        return x.to_list()
     else:
-        return x.to_list() if type(x).__module__.partition(".")[0] == "awkward" else x
+        return list(x) if isinstance(x, range | deque | Iterator | KeysView | ValuesView) else x
     try:
         return sorted(x)  # the iteration order of a set of words differs between runs
     except TypeError:
@@ -269,10 +282,12 @@ def _array(x: Any, b: int) -> np.ndarray | None:
     """Returns a set as an array, or None for a list of anything but numbers, which Arrow reads."""
     if isinstance(x, list | tuple):
         try:
-            x = np.asarray(x) if len(x) else np.zeros(0)
+            array = np.asarray(x) if len(x) else np.zeros(0)
         except ValueError:
             return None
-        return x if x.dtype.kind in "biuf" else None
+        if array.dtype.kind == "f" and (np.abs(array) >= FLOAT_WHOLE).any():
+            return None if any(isinstance(each, int) for each in np.array(x, object).ravel()) else array
+        return array if array.dtype.kind in "biufmM" else None
     if isinstance(x, Tensor):
         x = to_numpy(x)
     if hasattr(x, "dims") and hasattr(x, "__array__"):  # an array of xarray

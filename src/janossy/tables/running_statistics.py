@@ -66,7 +66,8 @@ class RunningStatistics:
     elements: dict[str, Numbers | Categories] = field(default_factory=dict)
     context: dict[str, Numbers | Categories] = field(default_factory=dict)
     targets: list[Numbers] = field(default_factory=list)
-    classes: Counter[Any] = field(default_factory=Counter)
+    classes: list[Counter[Any]] = field(default_factory=list)
+    """The number of sets of each class, per column of the targets."""
     num_sets: int = 0
     num_elements: int = 0
     smallest: int = 0
@@ -82,7 +83,7 @@ class RunningStatistics:
                 {name: _statistics_of(column, name, sets.place) for name, column in sets.elements.items()},
                 {name: _statistics_of(column, name, sets.place_of_set) for name, column in sets.context.items()},
                 [] if classes else _spreads(targets, where),
-                Counter(dict(zip(*_counted(targets), strict=True))) if classes else Counter(),
+                _counted(targets) if classes else [],
                 len(sets),
                 sets.num_elements,
                 int(sizes.min()),
@@ -105,15 +106,27 @@ class RunningStatistics:
         else:
             self.elements, self.context, self.targets = other.elements, other.context, other.targets
             self.smallest = other.smallest
-        self.classes.update(other.classes)
+        self._join_classes(other.classes)
         self.num_sets += other.num_sets
         self.num_elements += other.num_elements
         self.weight += other.weight
         self.largest = max(self.largest, other.largest)
-        if len(self.classes) > MAX_CLASSES:
-            raise ValueError(
-                f"classes expect at most {MAX_CLASSES:,} different values of y; got more. SetRegressor takes numbers."
-            )
+
+    def know_classes(self, targets: np.ndarray) -> None:
+        """Adds the classes of sets that are not learnt from, which count as none."""
+        self._join_classes([Counter(dict.fromkeys(counts, 0)) for counts in _counted(targets)])
+
+    def _join_classes(self, others: list[Counter[Any]]) -> None:
+        """Adds up counts. Raises: ValueError for targets of too many values to be classes."""
+        if others and not self.classes:
+            self.classes = [Counter() for _ in others]
+        for mine, theirs in zip(self.classes, others, strict=bool(others)):
+            mine.update(theirs)
+            if len(mine) > MAX_CLASSES:
+                raise ValueError(
+                    f"classes expect at most {MAX_CLASSES:,} different values of y; got more. SetRegressor takes "
+                    "numbers."
+                )
 
     def encoder(self) -> TableEncoder:
         """Returns the encoder that ``TableEncoder().fit`` would learn from all these sets, except for rounding."""
@@ -149,6 +162,10 @@ def _spreads(targets: np.ndarray, where: Where) -> list[Numbers]:
     return [Numbers.of(Column("numeric", column), "y", where) for column in columns]
 
 
-def _counted(targets: np.ndarray) -> tuple[list[Any], list[int]]:
-    values, counts = np.unique(targets, return_counts=True)
-    return values.tolist(), counts.tolist()
+def _counted(targets: np.ndarray) -> list[Counter[Any]]:
+    """Returns the number of sets of each class, per column."""
+    columns = list(targets.reshape(len(targets), -1).T)
+    if targets.dtype == object:  # columns of several types
+        columns = [np.array(column.tolist()) for column in columns]
+    uniques = (np.unique(column, return_counts=True) for column in columns)
+    return [Counter(dict(zip(values.tolist(), counts.tolist(), strict=True))) for values, counts in uniques]

@@ -67,7 +67,11 @@ class FileIds:
 
     def _groups(self) -> Iterator[pa.Table]:
         for group in range(self.fragment.num_row_groups):
-            table = self.fragment.subset(row_group_ids=[group]).to_table(self.schema, columns=self.set_id)
+            try:
+                table = self.fragment.subset(row_group_ids=[group]).to_table(self.schema, columns=self.set_id)
+                table.validate(full=True)
+            except (pa.ArrowException, OSError) as error:
+                raise ValueError(f"{self.fragment.path} cannot be read: {str(error).splitlines()[0][:200]}") from error
             yield pa.table({name: _plain(table[name]) for name in self.set_id})
 
     def sets(self) -> Iterator[tuple[tuple[Any, ...], str]]:

@@ -133,6 +133,13 @@ def with_targets(sets: SetTable, targets: Targets, add: bool, where: Where) -> t
         if column.missing().any():
             b = int(column.missing().argmax())
             raise without_target(ids[b], where(b) if targets.ids is None else None)
+    for name, column in columns.items():
+        if column.is_rounded():
+            warn(
+                f"column {name!r} holds targets with more digits than float64 has, and some that differ become equal. "
+                "Convert the column to text if they are classes.",
+                stacklevel=3,
+            )
     arrays = [column.decoded() for column in columns.values()]
     return sets, arrays[0] if targets.flat else np.stack(arrays, 1)
 

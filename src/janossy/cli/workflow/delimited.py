@@ -2,6 +2,7 @@
 
 import csv as standard
 import lzma
+import re
 import zipfile
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, lookup
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +58,7 @@ def _expanded(codec: str, file: Path) -> Any:
 
 def _zipped(file: Path) -> IO[bytes]:
     archive = zipfile.ZipFile(file)
-    names = [name for name in archive.namelist() if not name.endswith("/")]
+    names = [name for name in archive.namelist() if not re.search(r"/$|(^|/)(\.|__MACOSX/)", name)]
     if len(names) != 1:
         raise BadArgument(f"{file} expects one file in the archive; got {len(names)}. Unpack it.")
     return archive.open(names[0])
@@ -76,11 +77,15 @@ COMPRESSIONS: dict[bytes, Callable[[Path], Any]] = {
 
 @dataclass(frozen=True)
 class Dialect:
-    """The convention of CSV files. A ``delimiter`` or ``encoding`` of None is detected."""
+    """The convention of CSV files, and the sheet of workbooks.
+
+    A ``delimiter`` or ``encoding`` of None is detected. A ``sheet`` of None is the first.
+    """
 
     spelling: Spelling = field(default_factory=Spelling)
     delimiter: str | None = None
     encoding: str | None = None
+    sheet: str | None = None
 
 
 def plain_text(file: Path, encoding: str | None, kept: ExitStack) -> Path:

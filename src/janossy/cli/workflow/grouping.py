@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,9 +13,23 @@ from pyarrow import parquet
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect, interruptible, open_csv
+from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
+from janossy.cli.workflow.local_copies import local_copy
+from janossy.cli.workflow.reading import LINES, read_tables
+from janossy.cli.workflow.text_types import Role
 from janossy.cli.workflow.wording import in_options
 from janossy.files.atomic import beside
-from janossy.tables.files import COMPRESSED, FORMATS, Files, check_alike, ending_of, found_files, open_files
+from janossy.tables.files import (
+    COMPRESSED,
+    FORMATS,
+    Files,
+    check_alike,
+    ending_of,
+    found_files,
+    is_address,
+    open_files,
+    stored_files,
+)
 from janossy.tables.sorted_ids import begins
 
 try:
@@ -25,7 +39,8 @@ except ImportError as error:
 
 READ = {**FORMATS, ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
 CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *COMPRESSED)}
-"""The formats of files that are read, by the endings of their names."""
+WHOLE = dict.fromkeys((*WORKBOOKS, *(inner + ending for inner in LINES for ending in ("", *COMPRESSED))), "whole")
+"""The formats of files that are read piece by piece, and of those read whole, by the endings of their names."""
 
 ROW = "janossy_row"
 """The column of row numbers, which keeps the order of the rows of a set."""
@@ -63,26 +78,61 @@ def group(
         return _group(files, set_id, set_columns, out, memory, tell)
 
 
+@dataclass(frozen=True, eq=False)
+class _InMemory:
+    """A file whose rows are in memory, read batch by batch as ``pyarrow.dataset`` reads other files."""
+
+    path: str
+    table: pa.Table
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        return self.table.schema
+
+    def to_batches(self, schema: pa.Schema, batch_size: int, **_: Any) -> list[pa.RecordBatch]:
+        """Returns the rows, with the columns of a schema, in its order."""
+        return cast("list[pa.RecordBatch]", self.table.select(schema.names).cast(schema).to_batches(batch_size))
+
+
 def _open(
     paths: Sequence[str], set_id: Sequence[str], dialect: Dialect, kept: ExitStack, tell: Callable[[str], None]
 ) -> Files:
-    """Returns all files, CSV or not, of one schema.
-
-    Raises: BadArgument or ValueError for files that differ or cannot be read.
-    """
-    matches = [found_files(path, READ | CSV)[1] for path in paths]
-    of_text = [file for files in matches for file in files if ending_of(file) in CSV]
-    others = [
-        path for path, files in zip(paths, matches, strict=True) if any(ending_of(file) in READ for file in files)
-    ]
-    if not of_text:
+    """Returns all files, of whatever kinds, of one schema."""
+    others: list[str] = []
+    copied: list[Path] = []
+    for path in paths:
+        every = READ | CSV | WHOLE
+        store, _, files = stored_files(path, every) if is_address(path) else (None, *found_files(path, every))
+        if any(ending_of(file) in READ for file in files):
+            others.append(path)
+        for file in files:
+            if ending_of(file) not in READ:
+                copied.append(
+                    Path(file)
+                    if store is None
+                    else kept.enter_context(local_copy(store, file, f"{path.split('://')[0]}://{file}"))
+                )
+    if not copied:
         return open_files(others, READ)
-    if len({file.resolve() for file in of_text}) < len(of_text):
-        raise BadArgument(f"expected different files of one table; got {', '.join(map(str, of_text))}.")
-    fragments, taken = open_csv(of_text, dialect, {name: "id" for name in set_id}, kept)
-    for name, each in taken.items():
-        if each.note:
-            tell(f"column {name!r} {each.note}.")
+    if len({file.resolve() for file in copied}) < len(copied):
+        raise BadArgument(f"expected different files of one table; got {', '.join(map(str, copied))}.")
+    roles: dict[str, Role] = {name: "id" for name in set_id}
+    of_text = [file for file in copied if ending_of(file) in CSV]
+    fragments: list[Any] = []
+    if of_text:
+        fragments, taken = open_csv(of_text, dialect, roles, kept)
+        for name, each in taken.items():
+            if each.note:
+                tell(f"column {name!r} {each.note}.")
+    if whole := [file for file in copied if ending_of(file) in WHOLE]:
+        rows = read_tables(whole, roles, dialect)
+        for note in rows.notes:
+            tell(note)
+        firsts = (0, *rows.ends[:-1])
+        fragments += [
+            _InMemory(str(file), rows.table.slice(begin, end - begin))
+            for file, begin, end in zip(rows.files, firsts, rows.ends, strict=True)
+        ]
     opened = open_files(others, READ) if others else None
     together = (*(opened.fragments if opened else ()), *fragments)
     schema = opened.schema if opened else fragments[0].physical_schema
@@ -140,8 +190,7 @@ class _Rows:
         row = 0
         for fragment in self.files.fragments:
             begin = row
-            for batch in fragment.to_batches(self.files.schema, batch_size=BATCH, batch_readahead=2):
-                self._check(batch, fragment.path)
+            for batch in self._read(fragment):
                 for name in self.set_id:
                     if (missing := pc.is_null(batch.column(name), nan_is_null=True)).true_count:
                         at = row - begin + int(missing.to_numpy(zero_copy_only=False).argmax())
@@ -153,12 +202,18 @@ class _Rows:
                 row += len(batch)
             self.ends.append(row)
 
-    def _check(self, batch: pa.RecordBatch, path: str) -> None:
-        """Raises a BadArgument for damaged offsets or text, which would crash the process."""
+    def _read(self, fragment: Any) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a file.
+
+        Raises: BadArgument for a damaged one, whose offsets or text would end the process.
+        """
         try:
-            batch.validate(full=True)
-        except pa.ArrowException as error:
-            self.wrong = BadArgument(f"{path} cannot be read: it is damaged ({str(error).splitlines()[0][:150]}).")
+            for batch in fragment.to_batches(self.files.schema, batch_size=BATCH, batch_readahead=2):
+                batch.validate(full=True)
+                yield batch
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0][:150]
+            self.wrong = BadArgument(f"{fragment.path} cannot be read: it is damaged ({reason}).")
             raise self.wrong from None
 
     def place(self, row: int) -> str:

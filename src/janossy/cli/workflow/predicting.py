@@ -11,6 +11,7 @@ from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
 from janossy.cli.workflow.display import say, screen, warnings_said
 from janossy.cli.workflow.evaluation import Estimator, label_flags, scores, task_of
+from janossy.cli.workflow.reading import File
 from janossy.cli.workflow.recipe import sets_to_predict
 from janossy.cli.workflow.record import Recipe, Record, in_words
 from janossy.cli.workflow.wording import in_options
@@ -38,7 +39,7 @@ WRITERS = {
 
 def predict(
     folder: Path,
-    files: Sequence[Path],
+    files: Sequence[File],
     out: Path,
     set_id: tuple[str, ...],
     num_permutations: int | None,

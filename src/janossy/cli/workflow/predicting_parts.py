@@ -76,7 +76,7 @@ class FilePart:
             for batch in self.fragment.to_batches(self.schema, batch_size=BATCH, batch_readahead=1, use_threads=False):
                 yield self.predictor(batch)
                 row += len(batch)
-        except (TypeError, ValueError, pa.ArrowException) as error:
+        except (TypeError, ValueError, OSError, pa.ArrowException) as error:
             raise ValueError(f"{self.fragment.path}, after row {row:,}: {in_options(error)}") from error
 
 
@@ -129,13 +129,14 @@ def begin(planned: Sequence[FilePart], out: Path) -> list[FilePart]:
 def _plan(planned: Sequence[FilePart]) -> dict[str, Any]:
     """Returns the plan. Commands have equal plans if they write the same predictions, to the last bit."""
     predictor = planned[0].predictor
-    files = {part.fragment.path: os.stat(part.fragment.path) for part in planned}
+    fragments = {part.fragment.path: part.fragment for part in planned}
+    files = {path: fragment.filesystem.get_file_info(path) for path, fragment in fragments.items()}
     return {
         "model": predictor.digest,
         "keep": predictor.keep,
         "num_permutations": predictor.num_permutations,
         "seed": predictor.seed,
-        "files": [[path, status.st_size, status.st_mtime_ns] for path, status in files.items()],
+        "files": [[path, about.size, about.mtime_ns] for path, about in files.items()],
         "parts": [[part.out.name, part.fragment.path, part.first_row, part.num_rows] for part in planned],
     }
 
@@ -155,7 +156,7 @@ def work_here(jobs: Sequence[FilePart], num_workers: int) -> Iterator[Event[File
 
 def predict_parts(
     model: Path,
-    paths: Sequence[Path],
+    paths: Sequence[Path | str],
     out: Path,
     set_id: tuple[str, ...],
     num_permutations: int | None,
@@ -173,7 +174,8 @@ def predict_parts(
     targets = record.recipe.target if record is not None and len(record.recipe.target) > 1 else ()
     try:
         predictor = SetPredictor(model, keep=set_id or None, targets=targets, num_permutations=num_permutations)
-        files = open_files([path.absolute() for path in paths])  # workers may have another working directory
+        # Workers may have another working directory.
+        files = open_files([path.absolute() if isinstance(path, Path) else path for path in paths])
         schema = predictor.schema(files.schema)
     except (SavedModelError, ValueError, FileNotFoundError) as error:
         raise BadArgument(in_options(error)) from error

@@ -1,9 +1,10 @@
-"""Tables from files: Parquet, Arrow, CSV and JSON lines. Several files with one schema are one table."""
+"""Tables from files: Parquet, Arrow, CSV, Excel and JSON lines. Several files with one schema are one table."""
 
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,26 @@ from pyarrow import ipc, parquet
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, CsvFile, Dialect, plain_text
-from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, cast, taken_as_type
+from janossy.cli.workflow.excel import ENDINGS as WORKBOOKS
+from janossy.cli.workflow.excel import as_text, is_workbook, read_sheet
+from janossy.cli.workflow.local_copies import local_copy
+from janossy.cli.workflow.text_types import Facts, Role, Spelling, Taken, cast, look_of_text, taken_as_type
 from janossy.tables.columns import index_columns, is_text, one_chunk, without_views
-from janossy.tables.files import COMPRESSED
+from janossy.tables.files import COMPRESSED, stored_files
 
-PARQUET, ARROW = b"PAR1", b"ARROW1"
+File = Path | str
+"""A local file, or the address of one in a store."""
+
+PARQUET, ARROW, ZIP = b"PAR1", b"ARROW1", b"PK\x03\x04"
 """The first bytes of these formats, whatever the files are called."""
 
-CSV = (".csv", ".tsv")
+CSV = (".csv", ".tsv", ".tab", ".txt")
 LINES = (".jsonl", ".ndjson")
-ENDINGS = (".parquet", ".pq", *CSV, *LINES, ".arrow", ".feather", ".ipc")
+ENDINGS = (".parquet", ".pq", *CSV, *LINES, ".arrow", ".feather", ".ipc", *WORKBOOKS)
+
+
+SHEETS = (".xls", ".xlsb", ".ods")
+"""Endings of workbooks that are not read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +46,7 @@ class Rows:
     """
 
     table: pa.Table
-    files: tuple[Path, ...]
+    files: tuple[File, ...]
     ends: np.ndarray
     taken: Mapping[str, Taken] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -61,21 +72,21 @@ class _SomeRows(Rows):
         return super().place(int(self.numbers[row]))
 
 
-def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, dialect: Dialect = ANY) -> Rows:
+def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, dialect: Dialect = ANY) -> Rows:
     """Returns the rows of these files, whose formats are known from their first bytes and their names.
 
     The files must have the same columns, in any order. Whole numbers and other numbers can be mixed; text and numbers
     cannot. A column has one type in all CSV files. It follows from ``roles`` and from all values, or from Parquet and
-    Arrow files beside them.
+    Arrow files beside them. Text in workbooks is like that of CSV files.
 
     Raises: BadArgument, naming the file, for one that does not exist, or is empty, damaged or of another format. For
     two
         columns of one name, and for schemas that differ, it also names the column.
     """
     roles = roles or {}
-    if len({file.resolve() for file in files}) < len(files):
+    if len({file.resolve() if isinstance(file, Path) else file for file in files}) < len(files):
         raise BadArgument(f"expected tables in different files; got {', '.join(map(str, files))}.")
-    read = [_read(file, dialect) for file in files]
+    read = [_read_stored(file, dialect) if isinstance(file, str) else _read(file, dialect) for file in files]
     tables, notes = [table for table, _ in read], []
     for number, table in enumerate(tables):
         if left := [name for name in index_columns(table.schema) if name not in roles]:
@@ -96,11 +107,14 @@ def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, 
         if table.num_rows == 0:
             raise BadArgument(f"{file} has columns but no rows.")
     tables = [table.select(first) for table in tables]
-    of_text = [is_csv for _, is_csv in read]
     taken: dict[str, Taken] = {}
     for name in first:
+        untyped = [is_untyped for _, is_untyped in read]
+        of_text = _texts_of_cells(tables, name, untyped, roles.get(name) in ("text", "text id"))
         if any(of_text):
             taken[name] = _typed(tables, name, of_text, roles.get(name), dialect.spelling)
+        elif roles.get(name, "target") == "target" and (note := _look(tables, name)):
+            notes.append(f"column {name!r} {note}.")
         if roles.get(name) in ("id", "text id"):
             _make_alike(tables, name, of_text, roles[name] == "text id")
     notes += [f"column {name!r} {each.note}." for name, each in taken.items() if each.note]
@@ -113,14 +127,33 @@ def read_tables(files: Sequence[Path], roles: Mapping[str, Role] | None = None, 
 
 
 def ending_of(file: Path) -> str:
-    """Returns the ending that shows the format: .csv for a .csv.gz."""
+    """Returns the ending that shows the format: .csv for a .csv.gz, and for a .gz of no other."""
     ending = file.suffix.lower()
     inner = Path(file.stem).suffix.lower()
-    return inner if ending in COMPRESSED and inner in (*CSV, *LINES) else ending
+    if ending not in COMPRESSED or inner in set(ENDINGS) - {*CSV, *LINES}:
+        return ending
+    return inner if inner in LINES else ".csv"
+
+
+def _read_stored(address: str, dialect: Dialect) -> tuple[pa.Table, bool]:
+    """Reads a file in a store as ``_read`` does a local one."""
+    try:
+        store, folder, files = stored_files(address, dict.fromkeys(_compressed(ENDINGS), ""))
+        if folder is not None:
+            raise BadArgument(f"{address} is not a file. Name the files in it.")
+        with local_copy(store, files[0], address) as copy:
+            return _read(copy, dialect)
+    except (ValueError, OSError) as error:
+        raise BadArgument(str(error)) from None
+
+
+def _compressed(endings: Sequence[str]) -> list[str]:
+    """Returns these endings, and those of compressed text."""
+    return [*endings, *COMPRESSED, *(inner + outer for inner in (*CSV, *LINES) for outer in COMPRESSED)]
 
 
 def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
-    """Returns the table, and True if its columns are text whose types are not known yet."""
+    """Returns the table, and True if its columns of text have types that are not known yet."""
     if not file.exists():
         raise BadArgument(f"there is no file {file}.")
     if not file.is_file():
@@ -129,7 +162,7 @@ def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
     if ending not in ENDINGS:
         raise BadArgument(
             f"{file}: expected a file in {', '.join(ENDINGS)}, or a CSV file in {', '.join(COMPRESSED)}; got "
-            f"{ending or 'no such ending'}."
+            f"{ending or 'no such ending'}.{' Save it as .xlsx or CSV.' if ending in SHEETS else ''}"
         )
     with file.open("rb") as opened:
         start = opened.read(len(ARROW))
@@ -138,10 +171,12 @@ def _read(file: Path, dialect: Dialect) -> tuple[pa.Table, bool]:
     try:
         if start.startswith(PARQUET) or ending in (".parquet", ".pq"):
             return _validated(_parquet(file)), False
-        if start == ARROW or ending not in (*CSV, *LINES):
+        if start == ARROW or ending not in (*CSV, *LINES, *WORKBOOKS):
             return _validated(_arrow(file, start == ARROW)), False
         if ending in LINES:
             return _json_lines(file, dialect), False
+        if ending in WORKBOOKS or (start.startswith(ZIP) and is_workbook(file)):
+            return read_sheet(file, dialect.sheet, dialect.spelling.null_values), True
         with CsvFile(file, dialect) as opened_csv:
             return opened_csv.table(), True
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
@@ -197,6 +232,10 @@ def _json_column(values: list[Any]) -> pa.Array:
         return pa.array(values)
     except OverflowError:  # codes of more than 64 bits
         return pa.array([None if x is None else str(x) for x in values])
+    except pa.ArrowInvalid:
+        if not all(isinstance(x, int | float | None) for x in values):
+            raise
+        return pa.array([None if x is None else Decimal(repr(x)) for x in values])  # whole numbers beyond floats
 
 
 def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Role | None, spelling: Spelling) -> Taken:
@@ -227,6 +266,34 @@ def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Rol
     return taken
 
 
+SAMPLE = 2**16
+"""Rows by which the look of a column of text is known."""
+
+
+def _look(tables: Sequence[pa.Table], name: str) -> str:
+    """Describes values of a column of text that look like numbers, dates or lists; empty for any others."""
+    column = tables[0][name].slice(0, SAMPLE)
+    if not _is_words(column.type):
+        return ""
+    facts = Facts()
+    facts.add(one_chunk(column).cast(pa.large_string()).unique(), Spelling())
+    return look_of_text(facts)
+
+
+def _texts_of_cells(tables: list[pa.Table], name: str, untyped: Sequence[bool], text: bool) -> list[bool]:
+    """Makes text, in place, of the cells of workbooks that are text in another one, or are to be.
+
+    Returns, for each table, True where the column is text that has no type yet.
+    """
+    kinds = [table.schema.field(name).type for table in tables]
+    text = text or any(each and is_text(kind) for each, kind in zip(untyped, kinds, strict=True))
+    place = tables[0].column_names.index(name)
+    for number, kind in enumerate(kinds):
+        if untyped[number] and text and not is_text(kind):
+            tables[number] = tables[number].set_column(place, name, as_text(tables[number][name]))
+    return [each and text for each in untyped]
+
+
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
@@ -245,7 +312,7 @@ def _make_alike(tables: list[pa.Table], name: str, from_csv: Sequence[bool], tex
         tables[number] = table.set_column(place, name, table[name].cast(pa.large_string()))
 
 
-def _differing(files: Sequence[Path], tables: Sequence[pa.Table]) -> BadArgument:
+def _differing(files: Sequence[File], tables: Sequence[pa.Table]) -> BadArgument:
     """Returns the error for the first column whose type differs from that in the first file."""
     for file, table in zip(files, tables, strict=True):
         for ours, theirs in zip(table.schema, tables[0].schema, strict=True):

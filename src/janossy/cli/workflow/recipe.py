@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 
 from janossy.cli.errors import BadArgument
 from janossy.cli.workflow.delimited import ANY, Dialect
-from janossy.cli.workflow.reading import Rows, read_tables
+from janossy.cli.workflow.reading import File, Rows, read_tables
 from janossy.cli.workflow.record import Recipe
 from janossy.cli.workflow.text_types import Role, roles_of
 from janossy.cli.workflow.values import check_numbers, check_values, id_like
@@ -59,7 +58,7 @@ class Read:
 
 
 def sets_to_fit(
-    files: Sequence[Path],
+    files: Sequence[File],
     recipe: Recipe,
     task: str | None = None,
     dialect: Dialect = ANY,
@@ -77,6 +76,8 @@ def sets_to_fit(
     roles = roles_of((*recipe.set_id, *recipe.groups), (), recipe.categorical, (*numeric, *recipe.weight), (), False)
     targets = {name: "class" if classes else roles.get(name, "target") for name in recipe.targets}
     rows = read_tables(files, {**roles_of((), targets=recipe.targets), **roles, **targets}, dialect)
+    if classes:
+        rows = _exact_classes(rows, recipe.target)
     known = rows.table.column_names
     leaves = [leaf for each in rows.table.schema for leaf in leaf_names(each, _all(named)) if leaf not in known]
     for option, names in named.items():
@@ -100,7 +101,8 @@ def sets_to_fit(
     if num_skipped:
         notes.append(f"{num_skipped:,} sets have no target, and are left out.")
     read = _sets(rows, recipe)
-    if task == "regression" and read.targets is not None and read.targets.dtype.kind in "OU":
+    asked = task == "regression" or (not classes and set(recipe.target) <= set(recipe.numeric))
+    if asked and read.targets is not None and read.targets.dtype.kind in "OU":
         read = replace(read, targets=_as_numbers(rows, recipe, read.targets))
     reasons = {name: taken.reason for name, taken in rows.taken.items()}
     return replace(read, notes=tuple(notes), reasons=reasons, recipe=recipe)
@@ -108,6 +110,18 @@ def sets_to_fit(
 
 def _all(named: Mapping[str, Sequence[str]]) -> list[str]:
     return [name for names in named.values() for name in names]
+
+
+def _exact_classes(rows: Rows, targets: Sequence[str]) -> Rows:
+    """Returns the rows with classes that are decimals or durations as text: as numbers, some could become equal."""
+    for name in targets:
+        place = rows.table.schema.get_field_index(name)
+        if place >= 0 and (
+            pa.types.is_decimal(kind := rows.table.schema.field(name).type) or pa.types.is_duration(kind)
+        ):
+            values = rows.table[name].cast(pa.int64()) if pa.types.is_duration(kind) else rows.table[name]
+            rows = replace(rows, table=rows.table.set_column(place, name, values.cast(pa.large_string())))
+    return rows
 
 
 def _as_numbers(rows: Rows, recipe: Recipe, targets: np.ndarray) -> np.ndarray:
@@ -157,7 +171,7 @@ def _grouped(rows: Rows, set_id: Sequence[str]) -> Grouping:
         raise BadArgument(in_options(error)) from None
 
 
-def stream_to_fit(paths: Sequence[Path], recipe: Recipe) -> Read:
+def stream_to_fit(paths: Sequence[File], recipe: Recipe) -> Read:
     """Returns the sets of Parquet files as a stream that is read piece by piece.
 
     Raises: BadArgument for errors that the first piece shows.
@@ -190,7 +204,7 @@ def check_apart(recipe: Recipe) -> None:
 
 
 def sets_to_predict(
-    files: Sequence[Path],
+    files: Sequence[File],
     encoder: TableEncoder,
     recipe: Recipe,
     set_id: tuple[str, ...] = (),
@@ -209,7 +223,11 @@ def sets_to_predict(
     if recipe.null_values and not dialect.spelling.null_values:
         dialect = replace(dialect, spelling=replace(dialect.spelling, null_values=recipe.null_values))
     rows = read_tables(files, roles, dialect)
+    if classes:
+        rows = _exact_classes(rows, recipe.targets)
     kinds = {code.name: code.kind for code in (*encoder.elements, *encoder.context)}
+    told = tuple(f"column {name!r} " for name in kinds)
+    rows = replace(rows, notes=tuple(x for x in rows.notes if x.startswith(told) or not x.startswith("column ")))
     fields = [field for field in rows.table.schema if kinds.keys() & set(leaf_names(field, kinds))]
     found = {name for field in fields for name in leaf_names(field, kinds)}
     known = rows.table.column_names
@@ -220,6 +238,7 @@ def sets_to_predict(
         set_id = recipe.set_id
     for name in set_id:
         _check_known(name, known, "set_id", files[0])
+    as_numbers = tuple(name for name in recipe.numeric if kinds.get(name) == "numeric")
     has_targets = bool(recipe.target) and all(name in known for name in recipe.targets)
     has_targets = has_targets and bool(_there(rows.table, recipe.targets).any())
     recipe = Recipe(
@@ -234,7 +253,9 @@ def sets_to_predict(
     rows = replace(rows, table=rows.table.select(list(dict.fromkeys(names))))
     check_values(rows, recipe.numeric, (*recipe.categorical, *recipe.set_id, *recipe.targets), of_model=True)
     for name, kind in kinds.items():
-        _check_of_model(rows, name, kind)
+        if name not in as_numbers:
+            _check_of_model(rows, name, kind)
+    recipe = replace(recipe, numeric=as_numbers)  # the encoder makes numbers of other columns, but for dates
     if has_targets:
         labelled, num_skipped = _with_targets(rows, recipe)
         if num_skipped:
@@ -309,8 +330,8 @@ def _sets(rows: Rows, recipe: Recipe) -> Read:
             set_id=recipe.set_id,
             # If there are lists, all other columns belong to the sets unless options name some.
             set_columns=recipe.set_columns if recipe.set_columns or not has_lists else None,
-            numeric=recipe.numeric,
-            categorical=recipe.categorical,
+            numeric=[name for name in recipe.numeric if name not in recipe.targets],
+            categorical=[name for name in recipe.categorical if name not in recipe.targets],
             drop=recipe.drop,
             where=rows.place,
         )
@@ -380,7 +401,7 @@ def _has_lists(table: pa.Table) -> bool:
     return any(holds_lists(field.type) for field in table.schema)
 
 
-def _check_known(name: str, known: Sequence[str], option: str, file: Path) -> None:
+def _check_known(name: str, known: Sequence[str], option: str, file: File) -> None:
     if name not in known:
         raise _unknown(name, _option(option), known, file)
 
@@ -389,7 +410,7 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _unknown(name: str, owner: str, known: Sequence[str], file: Path) -> BadArgument:
+def _unknown(name: str, owner: str, known: Sequence[str], file: File) -> BadArgument:
     near = get_close_matches(name, known, 1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     names = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")

@@ -34,15 +34,28 @@ YEAR_FIRST = rf"^\d{{4}}[/.]\d{{1,2}}[/.]\d{{1,2}}{CLOCK}$"
 YEAR_LAST = rf"^\d{{1,2}}[/.-]\d{{1,2}}[/.-]\d{{4}}{CLOCK}$"
 DAY_FIRST = r"^(1[3-9]|2\d|3[01])[/.-]|^\d{1,2}[.]"
 MONTH_FIRST = r"^\d{1,2}[/-](1[3-9]|2\d|3[01])[/-]"
-LIST = r"(?s)^\s*\[.*\]\s*$"
+LIST = r"(?s)^\s*(\[.*\]|\([^()]*,[^()]*\)|\{[^{}:]*\})\s*$"
 
 OTHER_NUMBERS = {
     "decimal commas": (r"^[+-]?\d*,\d+$", "--decimal ,"),
     "separators of thousands": (r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$", "--thousands ,"),
     "separators of thousands and decimal commas": (r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$", "--thousands . --decimal ,"),
+    "apostrophes between thousands": (r"^[+-]?\d{1,3}('\d{3})+(\.\d+)?$", '--thousands "\'"'),
     "spaces between thousands": ("^[+-]?\\d{1,3}([ \u00a0\u202f]\\d{3})+([.,]\\d+)?$", "--thousands ' '"),
     "per cent or currencies": (r"^[$€£¥]\s?[+-]?[\d.,]+$|^[+-]?[\d.,]+\s?[%$€£¥]$", "numbers without them"),
-    "lists": (r"^[^;|\s]+([;|][^;|\s]+)+$", "--list-separator"),
+    "lists": (
+        r"^[^;|\s]+([;|][^;|\s]+)+$|^[+-]?[\d.]+([, ]\s*[+-]?[\d.]+)+$|^[^,\s]+(,[^,\s]+)+$",
+        "--list-separator",
+    ),
+    "numbers with signs or units beside them": (
+        r"^[(<>≤≥~±−–]\s?\d[\d.,]*\)?$|^[+-]?\d[\d.,]*(\s[a-zA-Zµ°/²³]{1,6}|[µ°])$|^[+-]?\d+(\.\d+)?$",
+        "numbers without them",
+    ),
+    "dates in words, or with years of two digits": (
+        r"^(\pL{3,9}\.?,? )?\d{1,2}[ ./-]\pL{3,9}\.?,?[ ./-]\d{2,4}\b|^[A-Z][a-z]{2,8}\.? \d{1,2},? \d{4}\b"
+        r"|^\d{1,2}[/.-]\d{1,2}[/.-]\d{2}$|\d{1,2}:\d{2}(:\d{2})? ?[AaPp]\.?[Mm]\.?$",
+        "dates as 2024-01-31",
+    ),
     "dates whose day and month cannot be told apart": (YEAR_LAST, "dates as 2024-01-31"),
 }
 """Spellings of numbers, lists and dates that only an option reads, with the option or another remedy."""
@@ -176,6 +189,17 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
     return Taken("text", "text", _note(facts))
 
 
+def look_of_text(facts: Facts) -> str:
+    """Describes the look of a column of text in a file with types; empty where values look like words or codes."""
+    if facts.all("number"):
+        return "" if facts.counts.get("code", 0) else "is text that spells numbers: --numeric takes it as such"
+    if facts.all("iso") or facts.all("year first") or facts.all("year last"):
+        return "is text that looks like dates, and is taken as categories: convert it to dates"
+    if facts.all("list"):
+        return "is text that looks like lists, and is taken as categories: convert it to lists"
+    return _note(facts) if any(facts.share(name) >= MOSTLY for name in OTHER_NUMBERS) else ""
+
+
 def _note(facts: Facts) -> str:
     """Returns a note on values that are read as text but look like something else."""
     if facts.share("list") >= MOSTLY:
@@ -238,11 +262,13 @@ def _lists(values: pa.Array) -> pa.Array:
 
 
 def _list(text: str) -> list[Any]:
+    text = text.strip()
+    text = f"[{text[1:-1]}]"  # of a tuple or a set of Python, or an array of PostgreSQL
     try:
         items: list[Any] = json.loads(text)
     except ValueError:
         try:
-            items = ast.literal_eval(text.strip())
+            items = ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             raise pa.ArrowInvalid(f"no list: {text[:40]}") from None
     return items

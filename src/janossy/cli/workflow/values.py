@@ -159,6 +159,11 @@ def taken_as(targets: np.ndarray) -> TakenTarget:
     return TakenTarget("regression", f"because it has {different:,} different numbers")
 
 
+def _constant(values: np.ndarray, firsts: np.ndarray) -> bool:
+    """Returns True for values that are one in each set, whose rows follow each other."""
+    return np.array_equal(values, np.repeat(values[firsts], np.diff(np.append(firsts, len(values)))))
+
+
 FEWEST_IDS = 20
 """The number of values below which all may differ by chance."""
 
@@ -174,12 +179,17 @@ def id_like(columns: pa.Table, ids: pa.Table) -> dict[str, str]:
             continue
         elif pa.types.is_integer(column.type):
             values = column.to_numpy()
-            if (values[1:] - values[:-1] == 1).all():
+            in_order = np.diff(values[firsts]) if len(firsts) else values[:0]
+            if (np.diff(values) == 1).all():
                 reasons[name] = "counts the rows"
-            elif len(firsts) >= FEWEST_IDS and np.array_equal(
-                values - values[0], np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(values))))
+            elif (
+                len(firsts) >= FEWEST_IDS
+                and _constant(values, firsts)
+                and ((in_order > 0).all() or (in_order < 0).all())
             ):
                 reasons[name] = "counts the sets in the order of the file"
+            elif len(np.unique(values)) == len(values) and int(values.max()) - int(values.min()) < 2 * len(values):
+                reasons[name] = "numbers the rows, in another order"
             elif re.search(r"(?i)(^|_)id$", name) and len(np.unique(values)) == len(values):
                 reasons[name] = "has another value in each row, as ids have"
         elif is_text(column.type) and pc.count_distinct(column).as_py() == len(column):

@@ -18,7 +18,7 @@ from janossy.tables.stream import SetStream
 class Scan:
     """The findings of a pass. All are plain data except the rows.
 
-    - ``labels`` and ``counts``: the classes and their counts.
+    - ``labels`` and ``counts``: the classes and their counts, per column of the targets.
     - ``means`` and ``scales``: those of targets that are numbers. ``flat`` is True for one target that is not a list.
     - ``mean_weight``: the mean weight of the training sets.
     - ``validation_sets`` and ``sample``: the rows of some sets, as in the files.
@@ -26,8 +26,8 @@ class Scan:
 
     encoder: dict[str, Any]
     flat: bool
-    labels: list[Any]
-    counts: list[int]
+    labels: list[list[Any]]
+    counts: list[list[int]]
     means: list[float]
     scales: list[float]
     num_sets: int
@@ -81,6 +81,8 @@ def scan(stream: SetStream, classes: bool, validation: np.ndarray, sample: np.nd
             if len(learnt):
                 statistics.add(part.sets[learnt], part.targets[learnt], classes, stream.where(i))
                 statistics.weight += len(learnt) if part.weights is None else float(part.weights[learnt].sum())
+            if classes and len(chosen["validation_sets"]):
+                statistics.know_classes(part.targets[chosen["validation_sets"]])
             for name, numbers in chosen.items():
                 if len(numbers):
                     rows[name][i] = stream.rows(table, numbers)
@@ -100,12 +102,12 @@ def scan(stream: SetStream, classes: bool, validation: np.ndarray, sample: np.nd
         joined[name] = pa.concat_tables([pieces[i] for i in sorted(pieces)]) if pieces else None
     assert joined["validation_sets"] is not None
     spreads = [numbers.fitted() for numbers in together.targets]
-    labels = sorted(together.classes)
+    labels = [sorted(counts) for counts in together.classes]
     return Scan(
         together.encoder().state(),
         isinstance(stream.y, str),
         labels,
-        [together.classes[label] for label in labels],
+        [[counts[label] for label in each] for counts, each in zip(together.classes, labels, strict=True)],
         [spread.mean for spread in spreads],
         [spread.scale for spread in spreads],
         together.num_sets,
