@@ -105,6 +105,6 @@ def cases(device: str) -> Iterator[Case]:
         yield Case(f"B={num_sets} n={n} d={d} H={H} k={orderings.k} {kind} {activation}", f, orderings, x)
     for num_sets, n, f, orderings in RECURRENT:
         x = torch.randn(num_sets * n, f.in_features).unflatten(0, (num_sets, n)).to(device).requires_grad_()
-        name = f"{type(f).__name__}({f.extra_repr().split(', num')[0]})"
+        name = f"{type(f).__name__}({f.in_features}, {f.hidden_features})"
         named = f"B={num_sets} n={n} {name} {type(orderings).__name__}({getattr(orderings, 'num_permutations', '')})"
         yield Case(named, f.to(device), orderings, x)

@@ -3,29 +3,51 @@
 Forward and backward, float32: the grid of benchmarks/auto.py, and k = 1 and pairs on sets of different sizes. Each
 evaluator that applies runs each case on one thread and on two, unless it is expected to take more than 0.1 s. The
 fastest of three runs is compared with the seconds that ``explain`` gives. The goal is a factor of two, either way.
+
+``python -m benchmarks.costs --fit`` fits the rates to the table that is there: per group of evaluators an overhead,
+that of the quickest call, and three speeds, which are the same for any number of threads.
 """
 
 import json
 import statistics
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.optimize import least_squares
 from torch import Tensor, nn
 
 from benchmarks.auto import cases
 from benchmarks.harness import about_here, backward
 from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
 from janossy.evaluate import Evaluator, Problem, candidates
+from janossy.evaluate.cost import Cost
 from janossy.evaluate.problem import Function
 from janossy.orderings import Orderings
 
 RESULTS = Path(__file__).parent / "results"
 MAX_SECONDS = 0.1
 RUNS = 3
+
+GROUPS = [
+    ("fused",),
+    ("spectral",),
+    ("projected", "distinct"),
+    ("gather", "elementwise"),
+    ("packed", "shared_prefixes"),
+]
+"""Evaluators that share their rates."""
+
+LIMITS = {
+    "flops_per_second": (1e8, 1e11),
+    "bytes_per_second": (1e8, 5e10),
+    "activations_per_second": (1e7, 1e10),
+}
 
 
 class Measured(NamedTuple):
@@ -44,7 +66,10 @@ class Measured(NamedTuple):
 
 
 def main() -> None:
-    """Measures all cases, prints the table and writes it as results/costs.json and .md."""
+    """Measures all cases, prints the table and writes it as results/costs.json and .md; or fits the rates to it."""
+    if sys.argv[1:] == ["--fit"]:
+        print_fits()
+        return
     torch.manual_seed(0)
     before = torch.get_num_threads()
     found = []
@@ -67,6 +92,38 @@ def measured(num_threads: int) -> Iterator[Measured]:
                 continue
             seconds = _fastest(f, orderings, candidate.evaluator, sets)
             yield Measured(name, candidate.evaluator.name, num_threads, candidate.cost.seconds, seconds)
+
+
+def print_fits() -> None:
+    """Prints the rates of each group that explain the last table best, and how far off they are."""
+    torch.manual_seed(0)
+    costs = {
+        (name, each.evaluator.name): each.cost
+        for name, f, orderings, sets in _cases()
+        for each in candidates(Problem(f, orderings, sets))
+    }
+    found = [Measured(**row) for row in json.loads((RESULTS / "costs.json").read_text())["rows"]]
+    for group in GROUPS:
+        rows = [each for each in found if each.evaluator in group]
+        print(group, *fit([costs[each.case, each.evaluator] for each in rows], [each.seconds for each in rows]))
+
+
+def fit(costs: Sequence[Cost], seconds: Sequence[float]) -> tuple[dict[str, float], str]:
+    """Returns the rates that explain these times best, by the fourth powers of errors in logarithms; and the errors."""
+    work = np.array([[each.flops, each.bytes, each.activations] for each in costs])
+    calls, low, high = np.array([each.calls for each in costs]), *np.log(list(zip(*LIMITS.values(), strict=True)))
+    overhead = max(0.0, float(np.min(np.array(seconds) - calls)))  # of the call with the least to do
+
+    def off(rates: np.ndarray) -> np.ndarray:
+        return np.log((overhead + calls + work @ np.exp(-rates)) / seconds)
+
+    near = least_squares(off, (low + high) / 2, bounds=(low, high)).x
+    rates = least_squares(lambda x: off(x) ** 2, near, bounds=(low, high)).x
+    ratios = np.exp(off(rates))
+    inside = np.count_nonzero((ratios >= 0.5) & (ratios <= 2))
+    said = f"{inside} of {len(ratios)} within a factor of two, {ratios.min():.2f} to {ratios.max():.2f}"
+    speeds = dict(zip(LIMITS, np.exp(rates), strict=True))
+    return {name: float(f"{x:.2g}") for name, x in {"overhead": overhead, **speeds}.items()}, said
 
 
 def table(data: dict) -> str:

@@ -38,6 +38,10 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     ),
     "`Tuples(2)`, `TupleProduct`": lambda: JanossyPooling(TupleProduct(2, D, 3), Tuples(2)),
     "`Tuples(2)`, deep `TupleMLP`": lambda: JanossyPooling(TupleMLP(2, D, (3, 3)), Tuples(2)),
+    '`Combinations(2)`, any module, `reduce="max"`': lambda: JanossyPooling(
+        SumOfSquares(), Combinations(2), reduce="max"
+    ),
+    '`Tuples(1)`, `reduce="std"`': lambda: JanossyPooling(nn.Linear(D, 3), Tuples(1), reduce="std"),
     "`AllPermutations`, `GRU`": lambda: JanossyPooling(GRU(D, 3), AllPermutations()),
     "`Canonical`, `GRU`": lambda: JanossyPooling(GRU(D, 3), Canonical()),
     "`Sampled`, any module": lambda: JanossyPooling(SumOfSquares(), Sampled(2)),
@@ -70,7 +74,8 @@ def gradients(outputs, sets, layer):
     return [values, *torch.autograd.grad(values.square().sum(), [sets.values, *parameters])]
 
 
-EVERY_TIME = ("`Tuples(1)`, any module", "`Canonical`, `GRU`", "`JanossyNetwork` over `Tuples(2)`")
+EVERY_TIME = ("`Tuples(1)`, any module", "`Tuples(2)`, deep `TupleMLP`", "`Canonical`, `GRU`")
+EVERY_TIME += ("`JanossyNetwork` over `Tuples(2)`",)
 
 
 @pytest.mark.parametrize(
@@ -92,5 +97,18 @@ def test_other_sizes(name):
                 got = gradients(compiled(sets), sets, layer)
             for x, y in zip(got, gradients(layer(sets), sets, layer), strict=True):
                 close(x, y)
+    finally:
+        torch.compiler.reset()
+
+
+def test_rows_beyond_the_budget_are_told():
+    torch.compiler.reset()
+    layer = JanossyPooling(TupleMLP(2, D, (3, 3)), Tuples(2), memory_budget=2000)
+    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="eager")
+    few, many = (Ragged.from_sizes(torch.randn(n, D), [n]) for n in (2, 9))
+    try:
+        close(compiled(few), layer(few))
+        with pytest.raises(RuntimeError, match=r"expects at most .* rows, by its memory_budget"):
+            compiled(many)
     finally:
         torch.compiler.reset()

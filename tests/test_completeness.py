@@ -42,8 +42,9 @@ EXAMPLES = {
     "evaluate": {type(evaluator).__name__ for evaluator in examples.EVALUATORS.values()},
 }
 
-NO_STRATEGY = {"Drawn", "Orderings", "RandomOrderings", "Drawing"}
-"""The rows that an ordering has drawn, and the base classes of orderings."""
+NO_STRATEGY = {"Drawn", "Orderings", "RandomOrderings", "Drawing", "OfAnySizes"}
+"""The rows that an ordering has drawn, the base classes of orderings, and what "auto" takes under torch.compile only
+(tests/test_compile_once.py)."""
 
 MARK = {"orderings": "enumerate", "functions": "forward", "evaluate": "why_not_applicable"}
 """The method that makes a public class a strategy: it, or a class of its file that it inherits from, defines it."""

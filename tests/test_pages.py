@@ -12,11 +12,20 @@ PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 EXPORTING = pytest.param("exporting", marks=pytest.mark.only_all)
 
 
-@pytest.mark.parametrize("page", ["layers", "ragged", "transforms", "encoders", "pyg", EXPORTING, "with-lightning"])
+NEEDS = {
+    "pyg": "torch_geometric",
+    "exporting": "onnx",
+    "with-accelerate": "accelerate",
+    "with-lightning": "lightning",
+}
+"""The package that a page imports beside torch."""
+
+
+@pytest.mark.parametrize(
+    "page", ["layers", "ragged", "transforms", "encoders", "pyg", EXPORTING, "with-accelerate", "with-lightning"]
+)
 def test_the_page_runs(page, tmp_path, monkeypatch):
-    pytest.importorskip(
-        {"pyg": "torch_geometric", "exporting": "onnx", "with-lightning": "lightning"}.get(page, "torch")
-    )
+    pytest.importorskip(NEEDS.get(page, "torch"), reason=f"needs {NEEDS.get(page)}, which no extra installs")
     monkeypatch.chdir(tmp_path)
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     program = "".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))

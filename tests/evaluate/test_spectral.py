@@ -191,7 +191,7 @@ def test_by_name(evaluator):
     f = TupleProduct(2, D, 3) if evaluator == "permanent" else TupleMLP(2, D, 3)
     layer, sets = JanossyPooling(f, Tuples(2), evaluate=evaluator), distinct_sets()
     assert layer.explain(sets).startswith(f"{evaluator} (as asked)")
-    assert f"evaluate={evaluator}" in repr(layer)
+    assert f"evaluate={evaluator!r}" in repr(layer)
     close(layer(sets), JanossyPooling(f, Tuples(2), evaluate="gather")(sets))
 
 

@@ -238,4 +238,4 @@ def test_errors():
 
 
 def test_repr():
-    assert "BalancedTree(\n  2, 3\n" in repr(BalancedTree(2, 3))
+    assert "BalancedTree(\n  in_features=2, hidden_features=3\n" in repr(BalancedTree(2, 3))

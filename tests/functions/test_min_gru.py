@@ -162,7 +162,7 @@ def test_errors():
 
 
 def test_repr():
-    assert "2, 3, num_layers=1, dropout=0.0" in repr(MinGRU(2, 3))
+    assert "in_features=2, hidden_features=3\n" in repr(MinGRU(2, 3))
 
 
 @given(

@@ -125,4 +125,4 @@ def test_errors(ours, torchs):
         ours(2, 3)(torch.zeros(4, 3))
     with pytest.raises(ValueError, match=r"got \(4, 3, 5\)"):
         ours(2, 3)(torch.zeros(4, 3, 5))
-    assert "2, 3, num_layers=1, bidirectional=False" in repr(ours(2, 3))
+    assert "in_features=2, hidden_features=3)" in repr(ours(2, 3))

@@ -66,7 +66,7 @@ def test_rows_that_do_not_fit(shape):
 
 
 def test_repr():
-    assert "k=2, activation=sine" in repr(TupleMLP(2, 2, 3, activation="sine"))
+    assert "k=2, in_features=2, hidden_features=[3], activation='sine'" in repr(TupleMLP(2, 2, 3, activation="sine"))
 
 
 @pytest.mark.parametrize("hidden", [4, (5, 4)])
@@ -78,7 +78,7 @@ def test_norms_and_dropout(hidden):
     torch.testing.assert_close(f.eval()(x), f.output(y))
     f.train()
     assert not torch.equal(f(x), f(x))
-    assert {"dropout=0.5", "norm=layer"} <= set(f.extra_repr().split(", "))
+    assert {"dropout=0.5", "norm='layer'"} <= set(f.extra_repr().split(", "))
     assert TupleMLP(**f.config()).state_dict().keys() == f.state_dict().keys()
 
 

@@ -163,7 +163,7 @@ def test_networks_of_another_rank():
 
 
 def test_repr():
-    assert "k=2, rank=3" in repr(TupleProduct(2, 2, 3))
+    assert "k=2, in_features=2, rank=3" in repr(TupleProduct(2, 2, 3))
 
 
 def test_reset_parameters_draws_factors_about_one_again():

@@ -7,15 +7,38 @@ import pytest
 import torch
 from torch import nn
 
-from janossy import GRU, LSTM, RNN, JanossyNetwork, JanossyPooling, Sampled, TupleMLP, TupleProduct, Tuples, functions
+from janossy import (
+    GRU,
+    LSTM,
+    RNN,
+    JanossyNetwork,
+    JanossyPooling,
+    Sampled,
+    TupleMLP,
+    TupleProduct,
+    Tuples,
+    density,
+    functions,
+)
 from janossy import nn as layers
+from janossy.density import (
+    Autoregressive,
+    CategoricalSizes,
+    ExchangeableDensity,
+    IidMixture,
+    NegativeBinomialSizes,
+    Normals,
+)
 from janossy.functions import BalancedTree, FeaturedMLP, GatedAttention, MinGRU, MonotoneLattice, TupleFeatures
 from janossy.nn import (
+    BesidePooled,
+    CachedMean,
     ColumnEmbedding,
     InducedAttention,
     JanossyEquivariant,
     PooledNorm,
     Readout,
+    Relations,
     Residual,
     SeedAttention,
     SelfAttention,
@@ -43,12 +66,20 @@ MADE: dict[str, Callable[..., nn.Module]] = {
     "InducedAttention": lambda **where: InducedAttention(D, num_points=2, **where),
     "SetNorm": lambda **where: SetNorm(D, **where),
     "PooledNorm": lambda **where: PooledNorm(D, **where),
+    "Autoregressive": lambda **where: Autoregressive(GRU(D, 3, per_position=True), Normals(D), **where),
+    "IidMixture": lambda **where: IidMixture(Normals(D), num_components=2, **where),
+    "CategoricalSizes": lambda **where: CategoricalSizes(4, **where),
+    "NegativeBinomialSizes": NegativeBinomialSizes,
     "Readout": lambda **where: Readout(D, (5,), 2, **where),
     "ColumnEmbedding": lambda **where: ColumnEmbedding([3, 4], num_numbers=1, scaled=True, **where),
 }
 COMPOSED: dict[str, Callable[[], nn.Module]] = {
     "JanossyPooling": lambda: JanossyPooling(MADE["TupleMLP"](), Tuples(2)),
     "JanossyEquivariant": lambda: JanossyEquivariant(GRU(D, 3, per_position=True), AsGiven()),
+    "Relations": lambda: Relations(MADE["TupleMLP"]()),
+    "BesidePooled": lambda: BesidePooled(JanossyPooling(MADE["TupleMLP"](), Tuples(2))),
+    "CachedMean": lambda: CachedMean(nn.Linear(D, 3), num_elements=5, out_features=3),
+    "ExchangeableDensity": lambda: ExchangeableDensity(MADE["Autoregressive"](), sizes=CategoricalSizes(3)),
     "JanossyNetwork": lambda: JanossyNetwork(
         nn.Linear(D, D),
         JanossyPooling(GRU(D, 3), Sampled(1)),
@@ -63,7 +94,7 @@ def test_every_layer_with_weights_is_here():
     without = {"Recurrence", "CachedMean", "PowerMean", "SoftmaxMean"}
     with_device = {
         name
-        for room in (functions, layers)
+        for room in (functions, layers, density)
         for name in room.__all__
         if isinstance(kind := getattr(room, name), type)
         and issubclass(kind, nn.Module)

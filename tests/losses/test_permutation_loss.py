@@ -486,7 +486,7 @@ def test_estimates():
     assert isinstance(penalised, Estimand) and penalised.of == "J̄ − 0.5·D" and penalised.unbiased
     assert "− 0.5 times the mean squared difference" in penalised.text
     shown = repr(PermutationLoss(nn.NLLLoss(reduction="none"), objective="average_output", penalty=2, link="softmax"))
-    assert "num_permutations=2, penalty=2, link='softmax', estimates L̄ + 2·D (biased)" in shown
+    assert "penalty=2, link='softmax', estimates L̄ + 2·D (biased)" in shown
     assert "estimates J̄ (unbiased)" in repr(PermutationLoss())
 
 

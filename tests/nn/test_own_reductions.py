@@ -60,7 +60,7 @@ def test_numbers_that_are_learnt_are_the_layer_s_and_are_saved(tmp_path):
     assert reduce[1].t.item() != 0.5
     loaded = load(save(network, tmp_path / "network"))
     close(loaded(sets), network(sets), atol=0, rtol=0)
-    assert "reduce=('mean', 'SoftmaxMean(learn=True)', 'PowerMean(p=3)', 'Quantile(q=0.25)')" in repr(loaded)
+    assert "reduce=('mean', SoftmaxMean(t=0.5, learn=True), PowerMean(p=3), Quantile(q=0.25))" in repr(loaded)
     with pytest.raises(RuntimeError, match="reduce"):
         network.pooling.load_state_dict(LAYERS["pairs"](("mean", SoftmaxMean(learn=True), "max")).state_dict())
 

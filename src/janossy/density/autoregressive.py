@@ -8,6 +8,8 @@ from torch.distributions import Distribution
 
 from janossy.checks import check_integer
 from janossy.density.contract import Head, SequenceDensity
+from janossy.functions.shown import arguments_shown
+from janossy.functions.weights import draw_anew
 from janossy.nn.modes import untouched
 
 REMEDY = (
@@ -25,6 +27,7 @@ class Autoregressive(SequenceDensity):
             causal mask.
         head: the distribution of an element, by ``num_parameters`` numbers that are affine in the state.
         k: q(x_t | …) depends on the k − 1 elements before x_t only; None for all. k = 1 is ``IidMixture``.
+        device, dtype: of all weights, those of the parts too; as they are if not given.
 
     Shapes: rows (T, L, *event_shape) -> (T, 1).
     Raises:
@@ -41,7 +44,15 @@ class Autoregressive(SequenceDensity):
 
     symmetric = False
 
-    def __init__(self, reader: nn.Module, head: Head, *, k: int | None = None) -> None:
+    def __init__(
+        self,
+        reader: nn.Module,
+        head: Head,
+        *,
+        k: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         if not isinstance(head, Head):
             raise TypeError(f"Autoregressive expects a head, such as Normals(2); got {head!r}.")
@@ -61,6 +72,14 @@ class Autoregressive(SequenceDensity):
         self.readout = nn.Linear(_state_width(reader, head), head.num_parameters)
         with torch.no_grad():
             self.readout.bias.copy_(head.initial())
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew, and those of its parts."""
+        draw_anew(self)
+        with torch.no_grad():
+            self.start.copy_(self.head.initial())
+            self.readout.bias.copy_(self.head.initial())
 
     def forward(self, rows: Tensor) -> Tensor:
         return self.log_conditionals(rows).sum(1, keepdim=True)
@@ -98,7 +117,7 @@ class Autoregressive(SequenceDensity):
         return torch.cat((first, later), 1)
 
     def extra_repr(self) -> str:
-        return "" if self.k is None else f"k={self.k}"
+        return arguments_shown(self)
 
 
 def _state_width(reader: nn.Module, head: Head) -> int:

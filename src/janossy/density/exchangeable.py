@@ -15,6 +15,8 @@ from janossy.density.contract import SequenceDensity
 from janossy.density.estimate import Estimate, log_mean_exp
 from janossy.density.sizes import Sizes, whole_sizes
 from janossy.evaluate.problem import MEMORY_BUDGET
+from janossy.functions.shown import arguments_shown
+from janossy.functions.weights import draw_anew
 from janossy.nn.modes import evaluating
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import AllPermutations, Sampled
@@ -87,6 +89,10 @@ class ExchangeableDensity(nn.Module):
         self.q = q
         self.sizes = sizes
         self.pooling = JanossyPooling(q, orderings, evaluate="gather", reduce="logmeanexp", memory_budget=memory_budget)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of its parts anew."""
+        draw_anew(self)
 
     def forward(self, sets: Ragged, *, generator: torch.Generator | None = None) -> Tensor:
         check_elements(self.q, sets, "ExchangeableDensity")
@@ -212,6 +218,9 @@ class ExchangeableDensity(nn.Module):
     def _bound(self, sets: Ragged, sampled: Sampled, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         rows = self.pooling.rows(sets, sampled, generator=generator)
         return log_mean_exp(rows, sampled.exhausting(), sets.sizes)
+
+    def extra_repr(self) -> str:
+        return arguments_shown(self, orderings=self.pooling.orderings, memory_budget=self.pooling.memory_budget)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from torch.nn.functional import one_hot, softplus
 
 from janossy.density.contract import Head
 from janossy.functions.checks import check_widths
+from janossy.functions.shown import arguments_shown
 
 MIN_SCALE = 1e-3
 """The smallest standard deviation, so that densities stay bounded on elements that coincide."""
@@ -56,6 +57,9 @@ class Normals(Head):
 
     def initial(self) -> Tensor:
         return _initial(self, torch.randn(self.num_components, *self.event_shape))
+
+    def extra_repr(self) -> str:
+        return arguments_shown(self, num_columns=self.event_shape[0])
 
 
 class Bounded(Head):
@@ -113,6 +117,9 @@ class Bounded(Head):
     def initial(self) -> Tensor:
         return _initial(self, torch.randn(self.num_components, *self.event_shape))
 
+    def extra_repr(self) -> str:
+        return arguments_shown(self, low=self.low.tolist(), high=self.high.tolist())
+
 
 class VonMises(Head):
     """A mixture of von Mises distributions, independent in each column, of angles (num_columns,) in [−π, π].
@@ -144,6 +151,9 @@ class VonMises(Head):
     def initial(self) -> Tensor:
         return _initial(self, pi * (2 * torch.rand(self.num_components, *self.event_shape) - 1))
 
+    def extra_repr(self) -> str:
+        return arguments_shown(self, num_columns=self.event_shape[0])
+
 
 class Categories(Head):
     """A categorical distribution of ids 0 … num_categories − 1.
@@ -171,6 +181,9 @@ class Categories(Head):
 
     def holds(self, x: Tensor) -> Tensor:
         return (x >= 0) & (x < self.num_parameters)
+
+    def extra_repr(self) -> str:
+        return arguments_shown(self, num_categories=self.num_parameters)
 
 
 def _parts(head: Normals | Bounded | VonMises, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:

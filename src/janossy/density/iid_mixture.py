@@ -6,6 +6,7 @@ from torch.distributions import Categorical, Distribution, MixtureSameFamily
 
 from janossy.density.contract import Head, SequenceDensity
 from janossy.functions.checks import check_widths
+from janossy.functions.shown import arguments_shown
 
 
 class IidMixture(SequenceDensity):
@@ -20,15 +21,30 @@ class IidMixture(SequenceDensity):
     Raises: TypeError for another head; TypeError or ValueError unless num_components is an integer >= 1.
     """
 
-    def __init__(self, head: Head, *, num_components: int = 1) -> None:
+    def __init__(
+        self,
+        head: Head,
+        *,
+        num_components: int = 1,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         if not isinstance(head, Head):
             raise TypeError(f"IidMixture expects a head, such as Normals(2); got {head!r}.")
         check_widths(self, num_components=num_components)
         self.head = head
-        self.logits = nn.Parameter(torch.zeros(num_components))
-        alike = torch.stack([head.initial() for _ in range(num_components)])
-        self.each = nn.Parameter(alike + 0.3 * torch.randn(alike.shape))
+        self.logits = nn.Parameter(torch.empty(num_components))
+        self.each = nn.Parameter(torch.empty(num_components, head.num_parameters))
+        self.reset_parameters()
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the components anew, which weigh alike."""
+        alike = torch.stack([self.head.initial() for _ in self.logits])
+        with torch.no_grad():
+            self.logits.zero_()
+            self.each.copy_(alike + 0.3 * torch.randn(alike.shape))
 
     def forward(self, rows: Tensor) -> Tensor:
         return self._joint(rows).logsumexp(-1, keepdim=True)
@@ -45,3 +61,6 @@ class IidMixture(SequenceDensity):
         if rows.shape[1] == 0:  # torch's mixtures do not take empty rows
             return of_kinds.expand(len(rows), -1)
         return of_kinds + self.head.distribution(self.each).log_prob(rows.unsqueeze(2)).sum(1)
+
+    def extra_repr(self) -> str:
+        return arguments_shown(self, num_components=len(self.logits))

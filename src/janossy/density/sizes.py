@@ -11,6 +11,7 @@ from torch.distributions import Categorical, NegativeBinomial
 from torch.nn.functional import softplus
 
 from janossy.checks import check_integer, check_number
+from janossy.functions.shown import arguments_shown
 
 
 class CategoricalSizes(nn.Module):
@@ -24,11 +25,17 @@ class CategoricalSizes(nn.Module):
         tensor([0.4286], grad_fn=<ExpBackward0>)
     """
 
-    def __init__(self, max_size: int) -> None:
+    def __init__(
+        self, max_size: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
         super().__init__()
         check_integer("CategoricalSizes", "max_size", max_size, 0, "elements")
         self.max_size = max_size
-        self.logits = nn.Parameter(torch.zeros(max_size + 1))
+        self.logits = nn.Parameter(torch.zeros(max_size + 1, device=device, dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        """Makes all sizes as likely as each other."""
+        nn.init.zeros_(self.logits)
 
     @classmethod
     def fitted(cls, sizes: Sequence[int], *, max_size: int | None = None, pseudo_count: float = 1.0) -> Self:
@@ -61,6 +68,9 @@ class CategoricalSizes(nn.Module):
         """Draws sizes (num,), int64, from torch's global generator."""
         return cast(Tensor, Categorical(logits=self.logits.detach()).sample((num,)))
 
+    def extra_repr(self) -> str:
+        return arguments_shown(self)
+
 
 class NegativeBinomialSizes(nn.Module):
     """A negative binomial P(n) over all n >= 0, which is a Poisson number with gamma-distributed mean.
@@ -77,7 +87,14 @@ class NegativeBinomialSizes(nn.Module):
 
     max_size = None
 
-    def __init__(self, mean: float = 5.0, dispersion: float = 2.0) -> None:
+    def __init__(
+        self,
+        mean: float = 5.0,
+        dispersion: float = 2.0,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         check_number("NegativeBinomialSizes", "mean", mean, 5.0)
         check_number("NegativeBinomialSizes", "dispersion", dispersion, 2.0)
@@ -86,10 +103,20 @@ class NegativeBinomialSizes(nn.Module):
                 f"NegativeBinomialSizes expects mean > 0 and dispersion > 1; got {mean} and {dispersion}. Sizes that "
                 "vary less than a Poisson number are CategoricalSizes."
             )
+        self._first = float(mean), float(dispersion)
+        self.logit = nn.Parameter(torch.empty(()))
+        self.raw_count = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+        self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Sets the first mean and dispersion again."""
+        mean, dispersion = self._first
         # dispersion = 1 + exp(logit), mean = r·exp(logit) for r failures.
-        odds = torch.tensor(float(dispersion)) - 1
-        self.logit = nn.Parameter(odds.log())
-        self.raw_count = nn.Parameter(_inverse_softplus(mean / odds))
+        odds = torch.tensor(dispersion) - 1
+        with torch.no_grad():
+            self.logit.copy_(odds.log())
+            self.raw_count.copy_(_inverse_softplus(mean / odds))
 
     @classmethod
     def fitted(cls, sizes: Sequence[int]) -> Self:
@@ -109,6 +136,9 @@ class NegativeBinomialSizes(nn.Module):
 
     def _distribution(self) -> NegativeBinomial:
         return NegativeBinomial(softplus(self.raw_count), logits=self.logit, validate_args=False)
+
+    def extra_repr(self) -> str:
+        return arguments_shown(self, mean=self._first[0], dispersion=self._first[1])
 
 
 Sizes = CategoricalSizes | NegativeBinomialSizes

@@ -12,6 +12,7 @@ from janossy.evaluate.elementwise import Elementwise
 from janossy.evaluate.fused import Fused
 from janossy.evaluate.gather import Gather
 from janossy.evaluate.gpu import gpu_of
+from janossy.evaluate.of_any_sizes import OfAnySizes
 from janossy.evaluate.packed import Packed
 from janossy.evaluate.permanent import Permanent
 from janossy.evaluate.problem import Problem
@@ -60,10 +61,13 @@ EVALUATORS: tuple[Evaluator, ...] = (
 )
 """The evaluators that ``evaluate=name`` chooses from, and ``evaluate="auto"``."""
 
-OF_ANY_SIZES: tuple[Evaluator, ...] = (Elementwise(), Permanent(), Spectral(), Fused())
-"""The evaluators of means under torch.compile, which takes the first that applies.
+OF_ANY_SIZES: tuple[Evaluator, ...] = (Elementwise(), Permanent(), Spectral(), Fused(), OfAnySizes())
+"""The evaluators under torch.compile, which takes the first that applies.
 
 Costs depend on sizes. These evaluators look at no sizes, so they are not compiled anew for others."""
+
+OF_MEANS = ("permanent", "spectral", "fused")
+"""Names of evaluators that look at sizes after all for sums."""
 
 PARTS = ("name", "why_not_applicable", "cost")
 """The attributes by which a user's own evaluator is recognised."""
@@ -84,8 +88,10 @@ def cheapest(problem: Problem) -> Evaluator:
     Under torch.compile it is one that is compiled once for all sizes, if there is one. This runs in every forward pass,
     so costs are estimated only if several evaluators apply.
     """
-    if torch.compiler.is_compiling() and problem.reduce == "mean":
+    if torch.compiler.is_compiling() and problem.reduce is not None:
         for evaluator in OF_ANY_SIZES:
+            if problem.reduce != "mean" and evaluator.name in OF_MEANS:
+                continue
             if evaluator.why_not_applicable(problem) is None:
                 return evaluator
     applicable = [evaluator for evaluator in EVALUATORS if evaluator.why_not_applicable(problem) is None]
@@ -133,6 +139,11 @@ class Choice:
     @property
     def name(self) -> str:
         return "auto" if self.asked is None else self.asked.name
+
+    @property
+    def said(self) -> str | Evaluator:
+        """The name, or the evaluator if it has settings of its own."""
+        return self.asked if isinstance(self.asked, Spectral) and self.asked != Spectral() else self.name
 
     def __call__(self, problem: Problem) -> Evaluator:
         """Returns the evaluator that computes this problem.

@@ -32,7 +32,7 @@ OCCURRENCE_BYTES = 32
 COUNT, ADD = 3e-8, 1e-8
 """The seconds to count an occurrence, and to add it up, forward and backward, at some 30 numbers per row."""
 
-OVERHEAD = 6e-4
+OVERHEAD = 2e-4
 """The seconds of a call with next to nothing to count."""
 
 SORTED_BYTES, WAITED = 200, 400

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from janossy.evaluate.cost import Cost, as_float
 from janossy.evaluate.problem import Problem
-from janossy.evaluate.reduce import HALF, reduce_segments, widened
+from janossy.evaluate.reduce import HALF, reduce_between, reduce_segments, widened
 from janossy.evaluate.rows.pool import pool_rows
 from janossy.evaluate.rows.steps import cost_of_elements, of_elements
 from janossy.evaluate.tuples.every_tuple import in_place
@@ -62,19 +62,17 @@ class Elementwise:
 def _of_any_sizes(problem: Problem) -> bool:
     """Returns True under torch.compile if the sizes, for which it would compile anew, are not needed."""
     plain = problem.table is None and cast(EveryTuple, problem.orderings).order(problem.keys) is None
-    return torch.compiler.is_compiling() and plain and problem.reduce in ("mean", "sum")
+    return torch.compiler.is_compiling() and plain and problem.reduce is not None
 
 
 def _reduced_at_once(problem: Problem) -> Tensor:
-    """Returns the mean or sum of f over each set, and f of the zero vector for empty sets."""
+    """Returns the reduction of f over each set, and of f of the zero vector for empty sets."""
     if len(problem.values) > problem.orderings.max_rows:
         problem.check_rows()
-    results = widened(_of_each(problem))
-    counts, owners = problem.elements.offsets.diff(), problem.elements.to_index()[1]
-    total = results.new_zeros(len(problem.elements), results.shape[1]).index_add(0, owners, results[:-1])
-    if problem.reduce == "mean":
-        total = total / counts.clamp(min=1)[:, None]
-    reduced = torch.where((counts == 0)[:, None], results[-1], total)
+    results, offsets, reduce = _of_each(problem), problem.elements.offsets, cast(str, problem.reduce)
+    reduced = reduce_between(reduce, results[:-1], offsets)
+    of_zero = torch.zeros_like(results[-1]) if reduce == "std" else results[-1]
+    reduced = torch.where((offsets.diff() == 0)[:, None], widened(of_zero), reduced)
     return reduced.to(problem.values.dtype) if problem.values.dtype in HALF else reduced
 
 

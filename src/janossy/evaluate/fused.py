@@ -18,8 +18,8 @@ from janossy.functions.structure import Additive
 from janossy.kernels.limits import num_tuples
 from janossy.sets.transfer import constant_when_compiled
 
-# Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/auto.py.
-RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=4e9, overhead=3.5e-4)
+# Fitted, float32, forward and backward, on two cores of an AMD EPYC: python -m benchmarks.costs --fit.
+RATES = Rates(flops_per_second=1e11, bytes_per_second=1.7e9, activations_per_second=3.6e9, overhead=3.3e-4)
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=2e8, overhead=6e-4)
 
 SORTED_PAIR = 100.0

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
+from janossy.evaluate.loading import LOADING
 from janossy.functions.structure import Recurrent
 from janossy.kernels import KernelsOnCuda, load
 from janossy.kernels.compilation import NotCompiled, waiting
@@ -26,7 +27,9 @@ def lanes(x: Tensor) -> int:
 
 def on_kernels(x: Tensor) -> bool:
     """Returns True if the compiled kernels for the CPU take these numbers."""
-    return x.device.type == "cpu" and x.dtype in _LANES and _loaded()
+    if x.device.type != "cpu" or x.dtype not in _LANES:
+        return False
+    return _loaded() if torch.compiler.is_compiling() else LOADING.begins() or load() is not None
 
 
 def on_kernels_eagerly(x: Tensor) -> bool:
@@ -77,6 +80,7 @@ def means_and_slopes(name: str, p: Tensor, offsets: Tensor, *parameters: Any) ->
 
 @constant_when_compiled
 def _loaded() -> bool:
+    LOADING.wait()
     return load() is not None
 
 
@@ -102,7 +106,7 @@ def is_new_enough(device: int) -> bool:
 
 
 def unless_compiling() -> suppress:
-    """Returns a context that ends, without an error, at a kernel which another process compiles.
+    """Returns a context that ends, without an error, at a kernel that another process compiles, or a thread loads.
 
     Torch operations that stand behind the context then take the place of those inside.
     """
@@ -112,10 +116,13 @@ def unless_compiling() -> suppress:
 def on_threads(name: str, *arguments: Any) -> Any:
     """Calls the kernels' function ``name`` on as many threads as torch has.
 
-    Raises: NotCompiled while another process compiles the kernel, unless torch is to be deterministic.
+    Raises: NotCompiled while a process compiles the kernel, or a thread loads it, unless torch is to be deterministic.
     """
     num_threads = torch.get_num_threads()
     with waiting() if torch.are_deterministic_algorithms_enabled() else nullcontext():
+        if LOADING.goes_without():
+            raise NotCompiled(name)
+        LOADING.wait()
         result = getattr(load(), name)(*arguments, num_threads)
     if torch.get_num_threads() != num_threads:  # numba's OpenMP may be torch's, and sets the number as it starts
         torch.set_num_threads(num_threads)

@@ -56,33 +56,38 @@ def reduce_segments(reduce: str, rows: Ragged) -> Tensor:
 
     ``reduce`` is one of ``OF_ROWS``, and each set has at least one row.
     """
-    sizes = rows.sizes
+    of_one_size = len(set(rows.sizes)) == 1
+    return reduce_between(reduce, rows.values, rows.offsets, rows.sizes[0] if of_one_size else None)
+
+
+def reduce_between(reduce: str, rows: Tensor, offsets: Tensor, size: int | None = None) -> Tensor:
+    """Returns the same for rows (T, c) of sets between offsets (B + 1,); ``size`` is that of all sets, or None."""
+    num_sets = len(offsets) - 1
     if reduce == "min":
-        return -reduce_segments("max", rows.map(torch.neg))
+        return -reduce_between("max", -rows, offsets, size)
+    if reduce in REDUCTIONS and size is not None:
+        each = rows.unflatten(0, (num_sets, size))
+        return REDUCTIONS[reduce].finish(REDUCTIONS[reduce].start(each), size).squeeze(1)
+    values, counts = widened(rows), offsets.diff()
+    owners = torch.arange(num_sets, device=rows.device).repeat_interleave(counts, output_size=len(rows))
     if reduce == "std":
-        rows = rows.map(widened)
-        means = reduce_segments("mean", rows)[rows.to_index()[1]]
-        variances = reduce_segments("mean", rows.map(lambda x: (x - means).square()))
+        means = reduce_between("mean", values, offsets, size)[owners]
+        variances = reduce_between("mean", (values - means).square(), offsets, size)
         positive = variances > 0  # there the root has a gradient
         return torch.where(positive, torch.where(positive, variances, 1).sqrt(), 0)
-    if not torch.compiler.is_compiling() and len(set(sizes)) == 1:
-        each = rows.values.unflatten(0, (len(sizes), sizes[0]))
-        return REDUCTIONS[reduce].finish(REDUCTIONS[reduce].start(each), sizes[0]).squeeze(1)
-    values, owners = widened(rows.values), rows.to_index()[1]
 
     def total(x: Tensor) -> Tensor:
-        return x.new_zeros(len(sizes), x.shape[1]).index_add(0, owners, x)
+        return x.new_zeros(num_sets, x.shape[1]).index_add(0, owners, x)
 
     if reduce == "sum":
         return total(values)
-    counts = rows.offsets.diff()[:, None].to(values.dtype)
     if reduce == "mean":
-        return total(values) / counts
-    lowest = values.new_full((len(sizes), values.shape[1]), -torch.inf)
+        return total(values) / counts[:, None].to(values.dtype)
+    lowest = values.new_full((num_sets, values.shape[1]), -torch.inf)
     columns = owners[:, None].expand_as(values)
     largest = lowest.scatter_reduce(0, columns, values.detach(), "amax")
     if reduce == "max":  # elements that tie share the gradient
         is_largest = (values == largest[owners]).to(values.dtype)
         return total(torch.where(is_largest > 0, values, 0)) / total(is_largest)
     shift = torch.where(largest.isfinite(), largest, 0)
-    return shift + (total((values - shift[owners]).exp()) / counts).log()
+    return shift + (total((values - shift[owners]).exp()) / counts[:, None].to(values.dtype)).log()

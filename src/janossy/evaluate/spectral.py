@@ -19,6 +19,7 @@ from janossy.evaluate.tuples.series_means import series_means
 from janossy.functions.structure import Additive
 from janossy.kernels.expansions import EXPANSIONS, SMALLEST_BOUND, TYPICAL_BOUND, num_harmonics
 from janossy.kernels.limits import enumerated, num_tuples, series_cost
+from janossy.orderings.contract import fields_shown
 from janossy.sets.transfer import constant_when_compiled
 
 MAX_K = 6
@@ -27,7 +28,7 @@ TOLERANCE, TOLERANCE_IN_FLOAT64 = 1e-5, 1e-10
 """The default tolerances of an average: for elements in float32, and in float64."""
 
 # Fitted, float32, forward and backward, on two cores of an AMD EPYC: benchmarks/auto.py.
-RATES = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=4e9, overhead=3.8e-4)
+RATES = Rates(flops_per_second=3.9e10, bytes_per_second=2.7e9, activations_per_second=2.1e9, overhead=3.9e-4)
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=1e11, bytes_per_second=1e10, activations_per_second=5e7, overhead=3e-3)
 
 
@@ -73,6 +74,9 @@ class Spectral:
                 "Spectral expects enumerate_up_to >= 0, or -1 to enumerate where it is cheaper; "
                 f"got {self.enumerate_up_to!r}."
             )
+
+    def __repr__(self) -> str:
+        return fields_shown(self)
 
     def why_not_applicable(self, problem: Problem) -> str | None:
         reason = why_not(problem)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_mask, check_sequences, check_widths
+from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 
 
@@ -130,7 +131,7 @@ class BalancedTree(nn.Module):
         }
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, {self.hidden_features}"
+        return arguments_shown(self)
 
 
 class _GatedCell(nn.Module):

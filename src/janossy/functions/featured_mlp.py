@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from janossy.functions.checks import check_dtype, check_rows, check_widths
 from janossy.functions.meaning import StatesItsMeaning
+from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import ACTIVATIONS
 from janossy.functions.tuple_function import TupleFunction
 from janossy.functions.weights import draw_anew
@@ -113,7 +114,7 @@ class FeaturedMLP(TupleFunction, StatesItsMeaning):
         }
 
     def extra_repr(self) -> str:
-        return f"k={self.k}, activation={self.activation}"
+        return arguments_shown(self)
 
 
 def _layers(in_features: int, widths: Sequence[int]) -> nn.ModuleList:

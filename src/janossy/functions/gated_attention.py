@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_widths
+from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 
 MOST = 10.0
@@ -74,4 +75,4 @@ class GatedAttention(nn.Module):
         return torch.cat((weighted.flatten(1), weights), dim=1)
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, num_heads={self.num_heads}"
+        return arguments_shown(self)

@@ -9,6 +9,7 @@ from torch._higher_order_ops.scan import scan
 from torch.nn.functional import dropout, pad
 
 from janossy.functions.checks import check_dropout, check_mask, check_sequences, check_widths
+from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 
 
@@ -93,7 +94,7 @@ class MinGRU(nn.Module):
         return 1 - z, z * self.candidates[layer](x)
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, {self.hidden_features}, num_layers={self.num_layers}, dropout={self.dropout}"
+        return arguments_shown(self)
 
 
 def _last_state(a: Tensor, b: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from janossy.functions.checks import check_dtype, check_widths
+from janossy.functions.shown import arguments_shown
 
 MAX_INPUTS = 12
 """The most inputs: a lattice then has 2^12 corners."""
@@ -117,7 +118,7 @@ class MonotoneLattice(nn.Module):
         return corners[places]
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, increasing={list(self.increasing)}"
+        return arguments_shown(self)
 
 
 @lru_cache(maxsize=256)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_dropout, check_flags, check_sequences, check_widths
+from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import Direction, Recurrent, State, hooked, overridden
 
 NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -178,9 +179,7 @@ class Recurrence(nn.Module):
         return torch.stack(outputs[::-1] if weights.reverse else outputs, dim=1), state[0]
 
     def extra_repr(self) -> str:
-        layers = f"num_layers={self.num_layers}, bidirectional={self.bidirectional}"
-        outputs = ", per_position=True" if self.per_position else ""
-        return f"{self.in_features}, {self.hidden_features}, {layers}{outputs}"
+        return arguments_shown(self)
 
 
 def _is_refused(kernel: Callable[..., tuple[Tensor, ...]], x: Tensor) -> bool:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_rows, check_widths
+from janossy.functions.shown import arguments_shown
 
 
 class TupleFeatures(nn.Module):
@@ -141,7 +142,7 @@ class TupleFeatures(nn.Module):
         return dict(zip(columns, map(float, numbers.values()), strict=True))
 
     def extra_repr(self) -> str:
-        return f"k={self.k}, in_features={self.in_features}, out_features={self.out_features}"
+        return arguments_shown(self)
 
 
 def _is_whole(column: Any) -> bool:

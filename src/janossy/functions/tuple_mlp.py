@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from janossy.functions.checks import check_dropout, check_dtype, check_elements, check_rows, check_widths
 from janossy.functions.meaning import StatesItsMeaning
+from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import ACTIVATIONS, Additive, hooked, overridden, project
 from janossy.functions.tuple_function import TupleFunction
 
@@ -150,5 +151,4 @@ class TupleMLP(TupleFunction, StatesItsMeaning):
         }
 
     def extra_repr(self) -> str:
-        dropout = f", dropout={self.dropout}" if self.dropout else ""
-        return f"k={self.k}, activation={self.activation}{dropout}" + (f", norm={self.norm}" if self.norm else "")
+        return arguments_shown(self)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_dtype, check_elements, check_rows, check_widths
+from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import Product, hooked, mixes_or_draws, overridden
 from janossy.functions.tuple_function import TupleFunction
 from janossy.functions.weights import draw_anew
@@ -147,7 +148,7 @@ class TupleProduct(TupleFunction):
         }
 
     def extra_repr(self) -> str:
-        return f"k={self.k}, rank={self.rank}"
+        return arguments_shown(self)
 
 
 class _AboutOne(nn.Linear):

@@ -145,15 +145,21 @@ class JanossyAggregation(Aggregation):
     def __repr__(self) -> str:
         # A layer keeps this as its attribute `aggr`, so it stays one line, whatever f is.
         pooling = self.pooling
-        f = getattr(pooling.f, "__name__", type(pooling.f).__name__)
-        evaluation = "" if self.orderings_eval is None else f", {_named(self.orderings_eval, '_eval')}"
-        return f"{type(self).__name__}({f}, {_named(pooling.orderings)}{evaluation}, reduce={pooling.reduce!r})"
+        shown = [getattr(pooling.f, "__name__", type(pooling.f).__name__), *_named(pooling.orderings)]
+        if self.orderings_eval is not None:
+            shown += _named(self.orderings_eval, "_eval")
+        if pooling.choice.asked is not None:
+            shown.append(f"evaluate={pooling.choice.said!r}")
+        if pooling.reduce != "mean":
+            shown.append(f"reduce={pooling.reduce!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _named(orderings: Orderings, mode: str = "") -> str:
-    if isinstance(orderings, Sampled) and orderings == Sampled(orderings.num_permutations):
-        return f"num_permutations{mode}={orderings.num_permutations}"
-    return f"orderings{mode}={orderings}"
+def _named(orderings: Orderings, mode: str = "") -> list[str]:
+    if not isinstance(orderings, Sampled) or orderings != Sampled(orderings.num_permutations):
+        return [f"orderings{mode}={orderings}"]
+    is_default = not mode and orderings.num_permutations == 1
+    return [] if is_default else [f"num_permutations{mode}={orderings.num_permutations}"]
 
 
 def _neighbourhoods(x: Tensor, index: Tensor | None, ptr: Tensor | None, dim_size: int | None) -> Ragged:

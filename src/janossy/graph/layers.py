@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate import Gather, Packed, Problem
+from janossy.evaluate.loading import LOADING
 from janossy.functions import GRU, LSTM, TupleMLP
 from janossy.nn.pooling import JanossyPooling
 from janossy.orderings import Tuples
@@ -90,6 +91,7 @@ class InOrder(nn.Module):
         problem = Problem(
             self.f, rows, sets.with_values(places), keys=sets, memory_budget=self.memory_budget, table=table
         )
+        LOADING.called(self.f)
         if Packed().why_not_applicable(problem) is None:
             return cast(Tensor, Packed()(problem))
         return cast(Tensor, Gather()(replace(problem, table=_dense(table))))

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from janossy.evaluate.cost import check_memory_budget
 from janossy.functions.checks import check_dtype, check_widths
+from janossy.functions.shown import arguments_shown
+from janossy.functions.weights import draw_anew
 from janossy.graph.layers import GCNLayer, MeanLayer, PoolingLayer, linear
 from janossy.graph.neighbourhoods import Neighbourhoods, TwoHops, check_graph, two_hops
 
@@ -74,7 +76,10 @@ class GraphSAGE(nn.Module):
             )
         check_memory_budget("GraphSAGE", memory_budget)
         self.in_features = in_features
+        self.num_classes = num_classes
         self.aggregation = aggregation
+        self.hidden_features = hidden_features
+        self.memory_budget = memory_budget
         last = hidden_features if aggregation not in MEANS else hidden_features // 2
         if aggregation == "mean":
             self.layer_one: nn.Module = MeanLayer(in_features, last)
@@ -86,6 +91,10 @@ class GraphSAGE(nn.Module):
             self.layer_one = PoolingLayer(in_features, hidden_features, aggregation, memory_budget)
             self.layer_two = PoolingLayer(hidden_features, hidden_features, aggregation, memory_budget)
         self.rho = linear(last, num_classes)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of its parts anew."""
+        draw_anew(self)
 
     def forward(
         self,
@@ -127,4 +136,4 @@ class GraphSAGE(nn.Module):
         return cast(Tensor, self.rho(outputs))
 
     def extra_repr(self) -> str:
-        return f"aggregation={self.aggregation!r}"
+        return arguments_shown(self)

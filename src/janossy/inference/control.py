@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from janossy.checks import check_generator, check_integer, check_number
 from janossy.evaluate import Function
 from janossy.functions import TupleMLP
+from janossy.functions.shown import arguments_shown
 from janossy.inference.draws import mean_of_draws
 from janossy.inference.models import network_in
 from janossy.inference.prediction import Link, named_link
@@ -107,7 +108,7 @@ class ControlVariate(nn.Module):
         return replace(bucket, local=filled.gather(-1, places), padded=n < self.k)
 
     def extra_repr(self) -> str:
-        return f"k={self.k}"
+        return arguments_shown(self)
 
 
 def fit_control_variate(

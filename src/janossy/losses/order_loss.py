@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from janossy.checks import check_generator, check_integer, check_number
 from janossy.evaluate.validation import check_context, check_sets
+from janossy.functions.shown import arguments_shown
 from janossy.losses.permutation_loss import Loss, PermutationLoss
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import Learned
@@ -126,8 +127,7 @@ class OrderLoss(nn.Module):
         return cast(Tensor, losses.gather(1, best).mean() - by_scores.gather(1, best).mean())
 
     def extra_repr(self) -> str:
-        temperature = f", temperature={self.temperature:g}" if self.estimator == "straight_through" else ""
-        return f"estimator={self.estimator!r}, num_permutations={self.num_permutations}{temperature}"
+        return arguments_shown(self)
 
     def _each(self, outputs: Tensor, target: Tensor) -> Tensor:
         """Returns the losses (B, m) of outputs (B·m, *out)."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from janossy.checks import check_function, check_generator, check_integer, check_number
 from janossy.evaluate.validation import check_sets
+from janossy.functions.shown import arguments_shown
 from janossy.nn.network import JanossyNetwork, check_network
 from janossy.orderings import Orderings, RandomOrderings
 from janossy.orderings.contract import as_random
@@ -236,13 +237,10 @@ class PermutationLoss(nn.Module):
         return replace(estimand, of=f"{estimand.of} {sign} {size}·D", text=text)
 
     def extra_repr(self) -> str:
-        penalty = f", penalty={self.penalty:g}" if self.penalty else ""
-        link = "" if self.link is None else f", link={self.link!r}"
+        given = None if self.num_permutations == self.fewest else self.num_permutations
         bias = "unbiased" if self.estimates.unbiased else "biased"
-        return (
-            f"objective={self.objective!r}, num_permutations={self.num_permutations}{penalty}{link}, "
-            f"estimates {self.estimates.of} ({bias})"
-        )
+        shown = arguments_shown(self, num_permutations=given)
+        return ", ".join(filter(None, (shown, f"estimates {self.estimates.of} ({bias})")))
 
     def _objective(self, outputs: Tensor, target: Tensor) -> Tensor:
         m = outputs.shape[1]

@@ -6,7 +6,9 @@ from torch import Tensor, nn
 from janossy.checks import check_generator, check_integer
 from janossy.evaluate import Function
 from janossy.evaluate.validation import check_function, check_sets, errors_explained
+from janossy.functions.shown import arguments_shown
 from janossy.functions.tuple_function import TupleFunction
+from janossy.functions.weights import draw_anew
 from janossy.orderings import Sampled
 from janossy.sets import Ragged
 
@@ -64,6 +66,11 @@ class CachedMean(nn.Module):
         self.f = f
         self.num_samples = num_samples
         self.register_buffer("history", torch.zeros(num_elements, out_features))
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of f anew, and forgets its values."""
+        draw_anew(self)
+        self.history.zero_()
 
     def forward(self, sets: Ragged, ids: Ragged | Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Returns the mean of f over each set, (B, c).
@@ -125,8 +132,7 @@ class CachedMean(nn.Module):
             )
 
     def extra_repr(self) -> str:
-        num_elements, out_features = self.history.shape
-        return f"num_elements={num_elements}, out_features={out_features}, num_samples={self.num_samples}"
+        return arguments_shown(self, num_elements=len(self.history), out_features=self.history.shape[1])
 
 
 def _means(values: Tensor, counts: Tensor) -> Tensor:

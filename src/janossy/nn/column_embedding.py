@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_flags, check_widths
+from janossy.functions.shown import arguments_shown
 
 MAX_FEATURES = 50
 """The greatest width that ``embedding_width`` chooses."""
@@ -151,10 +152,7 @@ class ColumnEmbedding(nn.Module):
         }
 
     def extra_repr(self) -> str:
-        amounts = f", amounts={self.amounts}" if self.amounts else ""
-        more = f", quantiles={self.quantiles}" if self.quantiles else ""
-        more += ", by_category=True" if self.affine is not None else ""
-        return f"vocabularies={list(self.vocabularies)}, num_numbers={self.num_numbers}{amounts}{more}"
+        return arguments_shown(self, scaled=self.scales is not None, by_category=self.affine is not None)
 
 
 def _level(numbers: Tensor, knots: Sequence[float]) -> Tensor:

@@ -6,8 +6,10 @@ from torch import nn
 from janossy.checks import check_generator
 from janossy.evaluate import MEMORY_BUDGET, Function, Gather, Problem
 from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.loading import LOADING
 from janossy.evaluate.per_element import per_element
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
+from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.layer import SetLayer
 from janossy.orderings.contract import Orderings, check_orderings, modules_of
@@ -80,6 +82,7 @@ class JanossyEquivariant(SetLayer):
         problem = Problem(
             self.f, orderings, sets, keys=keys, reduce=None, generator=generator, memory_budget=self.memory_budget
         )
+        LOADING.called(self.f)
         with errors_explained("f", self.f, sets.values):
             return sets.with_values(per_element(problem))
 
@@ -89,4 +92,4 @@ class JanossyEquivariant(SetLayer):
         return Gather().cost(problem).seconds
 
     def extra_repr(self) -> str:
-        return f"orderings={self.orderings}"
+        return arguments_shown(self)

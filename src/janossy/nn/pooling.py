@@ -9,11 +9,13 @@ from torch import Tensor, nn
 from janossy.checks import check_flag, check_generator, check_integer
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Choice, Evaluator, Function, Problem
 from janossy.evaluate.cost import Cost, check_memory_budget
+from janossy.evaluate.loading import LOADING
 from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.reduce import OF_ROWS, reduce_segments
 from janossy.evaluate.rows.pool import apply
 from janossy.evaluate.validation import check_function, check_keys, check_sets, errors_explained
 from janossy.functions.meaning import StatesItsMeaning
+from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import Additive, Product, structure
 from janossy.functions.tuple_function import TupleFunction
 from janossy.functions.weights import draw_anew
@@ -321,6 +323,7 @@ class JanossyPooling(StatesItsMeaning):
         elements = self._elements(sets)
         elements, table = (elements.places, elements.table) if isinstance(elements, Lookup) else (elements, None)
         keys = sets if keys is None else keys
+        LOADING.called(self.f)
         return Problem(
             self.f,
             orderings,
@@ -361,12 +364,7 @@ class JanossyPooling(StatesItsMeaning):
         }
 
     def extra_repr(self) -> str:
-        size = f", append_size={self.append_size}" if self.append_size else ""
-        if self.largest_size is not None:
-            size += f", largest_size={self.largest_size}"
-        if self.orderings_train is not None:
-            size += f", orderings_train={self.orderings_train}"
-        return f"orderings={self.orderings}, evaluate={self.choice.name}, reduce={self._said_reduce}{size}"
+        return arguments_shown(self, evaluate=self.choice.said)
 
 
 def _each(reduce: Reduce | tuple[Reduce, ...]) -> tuple[Reduce, ...]:
@@ -379,7 +377,7 @@ def _is_average(reduce: Reduce) -> bool:
 
 
 def _said(reduce: Reduce) -> str:
-    return reduce if isinstance(reduce, str) else f"{type(reduce).__name__}({reduce.extra_repr()})"
+    return reduce if isinstance(reduce, str) else f"{type(reduce).__name__}({reduce.meaning()})"
 
 
 def _check_k(f: Function, orderings: Orderings | None) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_dropout, check_widths
+from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import ACTIVATIONS
 from janossy.functions.weights import draw_anew
 
@@ -108,7 +109,7 @@ class Readout(nn.Module):
         }
 
     def extra_repr(self) -> str:
-        return f"activation={self.activation}, dropout={self.dropout}"
+        return arguments_shown(self)
 
 
 class AttentionMean(nn.Module):
@@ -138,7 +139,7 @@ class AttentionMean(nn.Module):
         return cast(Tensor, (weighted.unflatten(1, (self.num_heads, -1)) / weights[..., None]).flatten(1))
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, num_heads={self.num_heads}"
+        return arguments_shown(self)
 
 
 class PooledNorm(nn.BatchNorm1d):

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from janossy.checks import check_flag
 from janossy.evaluate.reduce import reduce_segments, widened
+from janossy.functions.shown import arguments_shown
 from janossy.sets import Ragged
 
 SMALLEST = 1e-7
@@ -21,6 +22,10 @@ class RowReduction(nn.Module):
 
     def forward(self, rows: Ragged) -> Tensor:
         raise NotImplementedError
+
+    def meaning(self) -> str:
+        """Returns what must be equal for weights to load, as text."""
+        return self.extra_repr()
 
 
 class Quantile(RowReduction):
@@ -55,8 +60,11 @@ class Quantile(RowReduction):
         low, high = ordered[starts + below], ordered[starts + above]
         return low.lerp(high, (place - below)[:, None].to(values.dtype))
 
-    def extra_repr(self) -> str:
+    def meaning(self) -> str:
         return f"q={self.q:g}"
+
+    def extra_repr(self) -> str:
+        return arguments_shown(self)
 
 
 class PowerMean(RowReduction):
@@ -90,8 +98,11 @@ class PowerMean(RowReduction):
         """Returns the arguments of the constructor."""
         return {"p": self._first, "learn": self.learn}
 
-    def extra_repr(self) -> str:
+    def meaning(self) -> str:
         return "learn=True" if self.learn else f"p={self.p:g}"
+
+    def extra_repr(self) -> str:
+        return arguments_shown(self)
 
 
 class SoftmaxMean(RowReduction):
@@ -129,8 +140,11 @@ class SoftmaxMean(RowReduction):
         """Returns the arguments of the constructor."""
         return {"t": self._first, "learn": self.learn}
 
-    def extra_repr(self) -> str:
+    def meaning(self) -> str:
         return "learn=True" if self.learn else f"t={self.t:g}"
+
+    def extra_repr(self) -> str:
+        return arguments_shown(self)
 
 
 def _number(owner: str, name: str, value: float, learn: bool) -> Tensor | float:

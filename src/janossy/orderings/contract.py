@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from math import inf, log10
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
@@ -58,6 +58,15 @@ class Orderings:
     k: int | None = _default(None)
     max_rows: int = _default(MAX_ROWS)
     exact_last: int = _default(0)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__repr__ is Orderings.__repr__:
+            cls.__repr__ = Orderings.__repr__  # type: ignore[method-assign]  # else a dataclass would write its own
+
+    def __repr__(self) -> str:
+        """Returns the fields that are not their defaults, by name."""
+        return fields_shown(self) if is_dataclass(self) else object.__repr__(self)
 
     @property
     @abstractmethod
@@ -227,6 +236,18 @@ def averages_every_arrangement(orderings: Orderings) -> bool:
 def averages_every_tuple(orderings: Orderings) -> bool:
     """Returns True if they are an ``EveryTuple`` and no subclass has changed the rows."""
     return averages_every_arrangement(orderings) and orderings.k is not None
+
+
+def fields_shown(given: Any) -> str:
+    """Returns the text of a dataclass: its fields by name, without those that are their defaults."""
+    each = ((field, getattr(given, field.name)) for field in fields(given) if field.repr)
+    shown = ", ".join(f"{field.name}={value!r}" for field, value in each if not _is_default(field, value))
+    return f"{type(given).__name__}({shown})"
+
+
+def _is_default(field: Field[Any], value: Any) -> bool:
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return value is default or (type(value) is type(default) and not isinstance(value, Tensor) and value == default)
 
 
 def modules_of(orderings: Orderings | None) -> list[nn.Module]:

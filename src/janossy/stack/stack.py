@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.checks import check_generator
+from janossy.evaluate.loading import LOADING
 from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.validation import errors_explained
 from janossy.functions.recurrent import Recurrence
@@ -92,6 +93,7 @@ class Stack(nn.Module):
             generators: the sources of the permutations, one per network.
         """
         self._is_bound = False
+        LOADING.called(self)
         batch = as_batch(sets, len(self), joined)
         sources = self._sources(generators, batch)
         self._check_context(context, batch)

@@ -10,9 +10,8 @@ from janossy.evaluate.reduce import widened
 from janossy.functions.structure import Recurrent
 from janossy.kernels.limits import CELL_KINDS
 
-# Fitted to GRUs and LSTMs of 64 to 80 units, on single rows and on all orders of 5 to 7 elements. Float32, forward and
-# backward, on two cores of an AMD EPYC.
-RATES = Rates(flops_per_second=5.5e10, bytes_per_second=9e9, activations_per_second=1.8e9, overhead=9e-4)
+# Fitted, float32, forward and backward, on two cores of an AMD EPYC: python -m benchmarks.costs --fit.
+RATES = Rates(flops_per_second=2.9e10, bytes_per_second=6.2e9, activations_per_second=1e10, overhead=8.5e-4)
 RATES_WITHOUT_KERNELS = Rates(flops_per_second=4e10, bytes_per_second=1e10, activations_per_second=4e8, overhead=3e-3)
 
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from janossy.evaluate.cells.autograd import Cells, Projections, in_torch, unfilled
 from janossy.evaluate.cells.forest import Forest, Shape
+from janossy.evaluate.loading import LOADING
 from janossy.evaluate.on_kernels import lanes, takes_cells, unless_compiling
 from janossy.evaluate.problem import Function
 from janossy.evaluate.reduce import widened
@@ -75,6 +76,7 @@ def _run_layer(
     wide_enough = inputs.shape[1] >= num_gates * lanes(inputs)
     if wide_enough and takes_cells(structure, inputs) and weight.dtype == inputs.dtype:
         keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
+        LOADING.goes_without(lambda: shape.num_cells * len(weight))
         with unless_compiling():
             return cast(Tensor, Cells.apply(structure, shape, elements, every_state, keep, inputs, weight, bias))  # type: ignore[no-untyped-call]
     return in_torch(structure, unfilled(inputs, *weight.shape), weight, bias, elements, shape, every_state)

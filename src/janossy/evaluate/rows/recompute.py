@@ -68,6 +68,33 @@ def computed_again(run: Callable[..., Any], *arguments: Any) -> Any:
     return checkpoint(run, *arguments, use_reentrant=False, context_fn=_contexts)
 
 
+def stateless_again(run: Callable[..., Tensor], x: Tensor, *rest: Any) -> Tensor:
+    """Returns run(x, *rest), differentiable by x alone, of which backward keeps x and computes all else again.
+
+    ``run`` may depend on nothing that changes. Unlike torch's checkpoint this imports no compiler, which takes two
+    seconds.
+    """
+    if not (torch.is_grad_enabled() and x.requires_grad):
+        return run(x, *rest)
+    transformed = torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
+    if torch.compiler.is_compiling() or transformed:
+        return cast(Tensor, checkpoint(run, x, *rest, use_reentrant=False))
+    return cast(Tensor, _Again.apply(run, x, *rest))  # type: ignore[no-untyped-call]
+
+
+class _Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, run: Callable[..., Tensor], x: Tensor, *rest: Any) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.run, ctx.rest = run, rest
+        return run(x, *rest)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        by_x = gradients_again(lambda x: ctx.run(x, *ctx.rest), ctx.saved_tensors, (True,), gradient)
+        return None, *by_x, *(None,) * len(ctx.rest)
+
+
 def _contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
     return nullcontext(), _ComputingAgain()
 

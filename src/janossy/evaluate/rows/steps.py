@@ -26,9 +26,9 @@ LAUNCHES, LAUNCHES_OF_A_STEP, LAUNCHES_OF_CUDNN = 60, 40, 6
 CALL, SIZE = 2e-4, 8e-5
 """The seconds of one more call of f on a few rows, and of one more size of sets, forward and backward."""
 
-# Fitted to TupleMLPs of 8 to 100 units on up to 100,000 tuples, float32, on two cores of an AMD EPYC.
-RATES = Rates(flops_per_second=4e10, bytes_per_second=1.6e10, activations_per_second=1e9, overhead=3e-4)
-RATES_OF_PROJECTIONS = Rates(flops_per_second=1e11, bytes_per_second=5e10, activations_per_second=3e8, overhead=4.3e-4)
+# Fitted, float32, forward and backward, on two cores of an AMD EPYC: python -m benchmarks.costs --fit.
+RATES = Rates(flops_per_second=2.4e10, bytes_per_second=8.1e9, activations_per_second=1e10, overhead=3.9e-4)
+RATES_OF_PROJECTIONS = Rates(1e11, 5e10, activations_per_second=1.2e8, overhead=4.6e-4)
 
 
 def of_elements(problem: Problem, rows: Rows) -> Steps:

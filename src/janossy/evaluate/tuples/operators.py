@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
+from janossy.evaluate.loading import LOADING
 from janossy.evaluate.on_kernels import means_and_slopes
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.tuples.every_tuple import in_place
@@ -63,6 +64,8 @@ class Operator:
     """The function of ``kernel`` in torch operations."""
     means: Callable[..., Tensor]
     """(p, offsets, *parameters) -> means; differentiable."""
+    activations: Callable[..., float]
+    """(p, offsets, *parameters, with_slopes) -> the activations that torch operations would compute."""
 
     def at_places(
         self, p: Tensor, places: Tensor | None, offsets: Tensor, sizes: tuple[int, int], *rest: Any
@@ -72,6 +75,7 @@ class Operator:
         The slopes may have more hidden units than p. The caller drops these.
         """
         if self is TUPLE_MEANS:
+            LOADING.goes_without(partial(self.activations, p, offsets, *rest))
             try:
                 result = logistic_means(p, places, offsets, sizes, *rest)
             except NotCompiled:
@@ -103,11 +107,16 @@ def _operator(
         with waiting():
             return means_and_slopes(f"{name}s", p, offsets, *rest)
 
+    def all_activations(p: Tensor, offsets: Tensor, *rest: Any) -> float:
+        return activations(offsets.diff().numpy(), p.shape[1], *rest[:-1]) * p.shape[2]
+
     def eagerly(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+        if not p.is_cuda:
+            LOADING.goes_without(partial(all_activations, p, offsets, *rest))
         try:
             return means_and_slopes(f"{name}s", p, offsets, *rest)
         except NotCompiled:
-            few = activations(offsets.diff().numpy(), p.shape[1], *rest[:-1]) * p.shape[2] <= MOST_IN_TORCH
+            few = all_activations(p, offsets, *rest) <= MOST_IN_TORCH
             return in_torch(p, offsets, *rest) if few else on_tensors(p, offsets, *rest)
 
     def in_torch(p: Tensor, offsets: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
@@ -201,7 +210,7 @@ def _operator(
         apply = operator if torch.compiler.is_compiling() else differentiable.apply
         return cast(Tensor, apply(p, offsets, *parameters, torch.is_grad_enabled() and p.requires_grad)[0])
 
-    return Operator(f"{name}s", eagerly, in_torch, means)
+    return Operator(f"{name}s", eagerly, in_torch, means, all_activations)
 
 
 TUPLE_MEANS = _operator(

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from janossy.evaluate.loading import LOADING
 from janossy.evaluate.on_kernels import on_kernels_eagerly, on_threads, unless_compiling
-from janossy.evaluate.rows.recompute import gradients_again
+from janossy.evaluate.rows.recompute import gradients_again, stateless_again
 from janossy.evaluate.tuples.series_means import Series, others_mean
 from janossy.functions.structure import ACTIVATIONS
-from janossy.kernels.expansions import EXPANSIONS
+from janossy.kernels.expansions import EXPANSIONS, TYPICAL_BOUND, num_harmonics
 from janossy.sets.transfer import upload
 
 
@@ -43,6 +44,7 @@ def series_relations(
         return _by_size(p, sizes, lambda x: _by_series(x, activation, tolerance, memory_budget))
 
     if p.shape[1] <= 3 and on_kernels_eagerly(p):
+        LOADING.goes_without(lambda: 2.0 * num_harmonics(activation, tolerance, TYPICAL_BOUND) * p.numel())
         with unless_compiling():
             return cast(Tensor, _OnKernels.apply(p, offsets, activation, tolerance, in_torch))  # type: ignore[no-untyped-call]
     return in_torch(p)
@@ -106,7 +108,7 @@ def _by_series(x: Tensor, activation: str, tolerance: float, memory_budget: int)
     step = max(1, memory_budget // (16 * num_sets * n * H * 2 ** (k + 1)))
     for first in range(0, series.num, step):
         harmonics = range(first, min(series.num, first + step))
-        result = result + checkpoint(terms, angles, harmonics, use_reentrant=False)
+        result = result + stateless_again(terms, angles, harmonics)
     return result.masked_fill(lost[:, None, None], torch.nan).to(x.dtype)
 
 

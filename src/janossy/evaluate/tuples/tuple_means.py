@@ -10,8 +10,8 @@ from itertools import accumulate
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
+from janossy.evaluate.rows.recompute import stateless_again
 from janossy.functions.structure import ACTIVATIONS
 from janossy.orderings.templates import increasing_tuples, injective_tuples
 from janossy.sets.transfer import upload
@@ -59,10 +59,12 @@ def _tuple_mean(x: Tensor, increasing: bool, activation: str, memory_budget: int
             preactivation = preactivation + x[:, places[:, j], j]
         return ACTIVATIONS[activation](preactivation).sum(1)
 
-    if memory_budget is None:
+    step = len(tuples)
+    if memory_budget is not None:
+        step = max(1, memory_budget // max(1, 3 * num_sets * H * x.element_size()))
+    if len(tuples) <= step:
         return total(x, tuples) / len(tuples)
-    step = max(1, memory_budget // max(1, 3 * num_sets * H * x.element_size()))
     result = x.new_zeros(num_sets, H)
     for piece in tuples.split(step):
-        result = result + checkpoint(total, x, piece, use_reentrant=False)
+        result = result + stateless_again(total, x, piece)
     return result / len(tuples)

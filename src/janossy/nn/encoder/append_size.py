@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from janossy.checks import check_integer
+from janossy.functions.shown import arguments_shown
 from janossy.nn.encoder.layer import SetLayer
 from janossy.sets import Ragged
 
@@ -42,4 +43,4 @@ class AppendSize(SetLayer):
         return torch.log1p(sizes).to(like.dtype)
 
     def extra_repr(self) -> str:
-        return "" if self.largest_size is None else f"largest_size={self.largest_size}"
+        return arguments_shown(self)

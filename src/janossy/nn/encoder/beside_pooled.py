@@ -2,6 +2,7 @@
 
 import torch
 
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.layer import SetLayer
 from janossy.nn.pooling import JanossyPooling
 from janossy.sets import Ragged
@@ -30,6 +31,10 @@ class BesidePooled(SetLayer):
         if not isinstance(pooling, JanossyPooling):
             raise TypeError(f"BesidePooled expects a JanossyPooling; got {type(pooling).__name__}.")
         self.pooling = pooling
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of its parts anew."""
+        draw_anew(self)
 
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)

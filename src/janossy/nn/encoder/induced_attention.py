@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import outline, seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend
@@ -84,4 +85,4 @@ class InducedAttention(SetLayer):
         return self.points.seconds(sets) + seconds(self.inner, points) + weights + attended
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, num_points={self.num_points}, num_heads={self.num_heads}"
+        return arguments_shown(self)

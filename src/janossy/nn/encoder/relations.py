@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from janossy.checks import check_integer
 from janossy.evaluate import MEMORY_BUDGET, REDUCTIONS, Gather, Problem, Spectral
 from janossy.evaluate.cost import check_memory_budget
+from janossy.evaluate.loading import LOADING
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.spectral import MAX_K
 from janossy.evaluate.tuples.relation_means import (
@@ -19,8 +20,10 @@ from janossy.evaluate.tuples.relation_means import (
     series_relations,
 )
 from janossy.evaluate.validation import check_function, errors_explained
+from janossy.functions.shown import arguments_shown
 from janossy.functions.structure import Additive, Product, structure
 from janossy.functions.tuple_function import TupleFunction
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of
 from janossy.nn.encoder.layer import SetLayer
 from janossy.orderings import Tuples
@@ -121,8 +124,13 @@ class Relations(SetLayer):
                 f"reduce={reduce!r}, which takes {self._fast() or 'gather'!r}. Use evaluate='auto'."
             )
 
+    def reset_parameters(self) -> None:
+        """Draws the weights of its parts anew."""
+        draw_anew(self)
+
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)
+        LOADING.called(self.f)
         how = self._how()
         with errors_explained("f", self.f, sets.values, self.memory_budget):
             if how is None:
@@ -261,4 +269,4 @@ class Relations(SetLayer):
         return {name: getattr(self, name) for name in names}
 
     def extra_repr(self) -> str:
-        return f"k={self.k}, reduce={self.reduce}, evaluate={self.evaluate}"
+        return arguments_shown(self, k=None if getattr(self.f, "k", None) == self.k else self.k)

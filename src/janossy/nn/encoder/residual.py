@@ -3,6 +3,8 @@
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_dropout
+from janossy.functions.shown import arguments_shown
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, reads_inputs, seconds
 from janossy.sets import Ragged
 
@@ -44,6 +46,10 @@ class Residual(SetLayer):
         self.dropout = dropout
         self.reads_inputs = reads_inputs(layer)
 
+    def reset_parameters(self) -> None:
+        """Draws the weights of its parts anew."""
+        draw_anew(self)
+
     def forward(self, sets: Ragged, *, inputs: Ragged | None = None) -> Ragged:
         self.check(sets)
         inputs = sets if inputs is None else inputs
@@ -65,4 +71,4 @@ class Residual(SetLayer):
         return x + nn.functional.dropout(found, self.dropout, self.training)
 
     def extra_repr(self) -> str:
-        return f"dropout={self.dropout:g}" if self.dropout else ""
+        return arguments_shown(self)

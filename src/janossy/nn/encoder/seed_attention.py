@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.functions.checks import check_widths
+from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend, of_padded
@@ -85,7 +86,7 @@ class SeedAttention(SetLayer):
         return (self.num_seeds,) * len(sizes)
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, num_seeds={self.num_seeds}, num_heads={self.num_heads}"
+        return arguments_shown(self)
 
 
 class ConcatenatedElements(SetLayer):
@@ -125,4 +126,4 @@ class ConcatenatedElements(SetLayer):
         return (1,) * len(sizes)
 
     def extra_repr(self) -> str:
-        return f"{self.num_elements}"
+        return arguments_shown(self)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from janossy.evaluate.cost import Work
+from janossy.functions.shown import arguments_shown
 from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import seconds_by_weights, seconds_of, seconds_of_attention
 from janossy.nn.encoder.heads import Heads, attend, of_padded
@@ -105,4 +106,4 @@ class SelfAttention(SetLayer):
         return bias if mask is None else bias.masked_fill(~mask, -torch.inf)
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, num_heads={self.num_heads}"
+        return arguments_shown(self)

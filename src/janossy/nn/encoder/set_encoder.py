@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from janossy.functions.weights import draw_anew
 from janossy.nn.encoder.cost import outline
 from janossy.nn.encoder.induced_attention import InducedAttention
 from janossy.nn.encoder.layer import SetLayer, apply, apply_padded, called, keeps_sizes, reads_inputs, seconds
@@ -61,6 +62,10 @@ class SetEncoder(SetLayer):
             changed = changed or not keeps_sizes(layer)
         self.in_features = getattr(given[0], "in_features", None) if isinstance(given[0], SetLayer) else None
         self.keeps_sizes = all(map(keeps_sizes, given))
+
+    def reset_parameters(self) -> None:
+        """Draws the weights of its parts anew."""
+        draw_anew(self)
 
     def forward(self, sets: Ragged) -> Ragged:
         self.check(sets)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from janossy.checks import check_number
 from janossy.evaluate.reduce import widened
 from janossy.functions.checks import check_widths
+from janossy.functions.shown import arguments_shown
 from janossy.nn.encoder.layer import SetLayer
 from janossy.sets import Ragged
 
@@ -83,4 +84,4 @@ class SetNorm(SetLayer):
         return centred * (variance + self.eps).rsqrt() * self.weight + self.bias
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, eps={self.eps:g}"
+        return arguments_shown(self)

@@ -10,6 +10,7 @@ from janossy.evaluate.lookup import Lookup
 from janossy.evaluate.reduce import widened
 from janossy.evaluate.rows.pool import apply
 from janossy.evaluate.validation import check_sets, errors_explained
+from janossy.functions.shown import arguments_shown
 from janossy.nn.groups.group import Group
 from janossy.nn.groups.images import GroupImages
 from janossy.nn.pooling import JanossyPooling
@@ -130,6 +131,10 @@ class GroupPooling(nn.Module):
             "which holds one twice. Drop it",
         )
         return cast(Tensor, tuples)
+
+    def extra_repr(self) -> str:
+        evaluate, memory_budget = self.pooling.choice.said, self.pooling.memory_budget
+        return arguments_shown(self, evaluate=evaluate, memory_budget=memory_budget)
 
 
 def _refuse_some(wrong: Tensor, tuples: Tensor, expected: str, fault: str) -> None:

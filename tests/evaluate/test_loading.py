@@ -1,0 +1,106 @@
+"""Kernels that are loaded in the background: first calls go without them, and come to the same."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
+from janossy.evaluate import loading, on_kernels
+from janossy.evaluate.loading import MOST_FUNCTIONS, MOST_WHILE_LOADING, Loading
+from janossy.kernels import load
+from janossy.kernels.compilation import NotCompiled, waiting
+from tests.laws import close
+
+pytestmark = pytest.mark.skipif(load() is None, reason="needs numba")
+
+
+@pytest.fixture
+def new(monkeypatch):
+    """The state of a new process, whose kernels are loaded at once when they are needed."""
+    monkeypatch.setenv("JANOSSY_KERNELS", "background")
+    new = Loading()
+    for module in (loading, on_kernels):
+        monkeypatch.setattr(module, "LOADING", new)
+    for module in ("nn.pooling", "evaluate.tuples.operators"):
+        monkeypatch.setattr(sys.modules[f"janossy.{module}"], "LOADING", new)
+    return new
+
+
+def test_a_second_call_ends_the_time_without_kernels(new):
+    f, g = nn.Linear(1, 1), nn.Linear(1, 1)
+    assert new.begins() and new.goes_without()
+    for each in (f, g):
+        new.called(each)
+        assert new.begins() and new.goes_without()
+    new.called(f)
+    assert not new.goes_without() and not new.begins()
+
+
+def test_what_ends_it_besides(new):
+    assert not new.goes_without(lambda: 2 * MOST_WHILE_LOADING) and not new.goes_without()
+    several = Loading()
+    for _ in range(MOST_FUNCTIONS + 1):
+        assert several.goes_without()
+        several.called(nn.Linear(1, 1))
+    assert not several.goes_without()
+    no_reference = Loading()
+    no_reference.called(3)
+    assert not no_reference.goes_without()
+    with waiting():
+        assert not Loading().goes_without()
+
+
+def test_without_numba_nothing_is_loaded(new, monkeypatch):
+    monkeypatch.setattr(loading, "is_installed", lambda: False)
+    assert not new.begins()
+    assert all(thread.name != "janossy loads its kernels" for thread in threading.enumerate())
+
+
+def test_a_first_call_equals_a_second(new):
+    torch.manual_seed(0)
+    layer = JanossyPooling(TupleMLP(2, 3, 9), Tuples(2), evaluate="fused")
+    sets = Ragged.from_sizes(torch.randn(11, 3), [4, 2, 5])
+    used = []
+
+    def values() -> list[torch.Tensor]:
+        layer.zero_grad()
+        result = layer(sets)
+        used.append(not new.goes_without())
+        result.square().sum().backward()
+        return [result.detach(), *(p.grad.clone() for p in layer.parameters())]
+
+    with pytest.raises(NotCompiled):
+        on_kernels.on_threads("tuple_means")
+    for first, second in zip(values(), values(), strict=True):
+        close(first, second, atol=1e-5, rtol=1e-5)
+    assert used == [False, True]
+
+
+PROGRAM = """
+import os, sys, torch
+from janossy import JanossyPooling, Ragged, TupleMLP, Tuples
+layer, sets = JanossyPooling(TupleMLP(2, 3, 8), Tuples(2)), Ragged.from_sizes(torch.randn(9, 3), [4, 5])
+layer(sets).sum().backward()
+assert "numba" not in sys.modules
+FORK
+layer(sets).sum().backward()
+assert "numba" in sys.modules
+"""
+FORK = """
+if (child := os.fork()) == 0:
+    import numba
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_imports_numba_after_its_first_call():
+    """And a fork meanwhile waits for the import, whose locks it would hold for ever."""
+    environment = {**os.environ, "JANOSSY_KERNELS": "background"}
+    subprocess.run([sys.executable, "-c", PROGRAM.replace("FORK", FORK)], env=environment, check=True, timeout=120)
