@@ -170,7 +170,10 @@ def test_importance_is_the_prediction_less_that_without_the_element(recurrent, m
 def test_importance_is_drawn(classifier, tmp_path):
     pytest.importorskip("matplotlib")
     found = classifier.element_importance([np.array([[2.0, 0.0], [0.0, 0.0]])])
-    found.plot(0, labels=["high", "low"], path=tmp_path / "elements.png")
+    figure = found.plot(0, labels=["high", "low"], path=tmp_path / "elements.png")
+    (axes,), order = figure.axes, np.abs(found[0]).argsort()
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(found[0][order].tolist())
+    assert [label.get_text() for label in axes.get_yticklabels()] == [["high", "low"][i] for i in order]
     assert (tmp_path / "elements.png").stat().st_size > 1000
     with pytest.raises(ValueError, match="plot expects a label for each of the 2 elements; got 1"):
         found.plot(0, labels=["high"])

@@ -7,7 +7,7 @@ import torch
 from filelock import FileLock
 from pyarrow import parquet
 
-from janossy.estimators.processes import Processes, _Sum
+from janossy.estimators.processes import Processes, SumOverProcesses
 from tests.estimators import two_processes
 from tests.estimators.two_processes import FITS, STRATEGIES, fits, gradients, lost
 
@@ -134,5 +134,15 @@ def test_a_group_of_gpus_alone_is_told_on_gpus(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
     monkeypatch.setattr(torch.Tensor, "to", lambda x, device, **options: places.append(device) or x.clone())
     monkeypatch.setattr(torch.distributed, "all_reduce", lambda x: x.mul_(2))
-    assert _Sum.apply(torch.ones(1)).item() == 2
+    assert SumOverProcesses.apply(torch.ones(1)).item() == 2
     assert places == [torch.device("cuda", 3), torch.device("cpu")]
+
+
+@pytest.mark.parametrize(
+    ("num", "said", "raised"),
+    [(2, "[gloo] Connection closed by peer", ConnectionError), (1, "gloo", RuntimeError), (2, "shapes", RuntimeError)],
+)
+def test_a_lost_connection_says_that_another_process_has_ended(num, said, raised):
+    with pytest.raises(raised) as caught, Processes(0, num).together():
+        raise RuntimeError(said)
+    assert type(caught.value) is raised and said in str(caught.value)

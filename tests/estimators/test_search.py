@@ -23,7 +23,7 @@ from janossy.estimators.splits import folds, splits
 from janossy.estimators.strategies import build_network
 from janossy.estimators.tasks import Classification, Regression
 from janossy.estimators.training import Ending, Trained, Training
-from janossy.estimators.trials import Epoch, NothingTrained
+from janossy.estimators.trials import Epoch, NothingTrained, Progress
 from janossy.orderings import Tuples
 from janossy.sets import Ragged
 from janossy.tables.layout import Layout
@@ -445,3 +445,8 @@ def test_small_batches_are_computed_by_one_thread():
     seen = []
     search(Limits(max_epochs=1), tell=lambda progress: seen.append(torch.get_num_threads())).run(MORE[:1])
     assert set(seen) == {1} and torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(("num", "expected"), [(1, "k1, epoch"), (2, "k1, network 1 of 2, epoch")])
+def test_progress_names_a_network_among_several(num, expected):
+    assert expected in str(Progress("k1", 0, 0, num, Epoch(1, 5, 0.5, 0.6), 1.0, 9.0))

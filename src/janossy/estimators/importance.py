@@ -48,11 +48,10 @@ class ElementImportance:
 
         Rank 1 supports the prediction the most. The rank of |changes| would show what matters most, for or against.
         """
-        columns = self.changes if self.changes.ndim == 2 else self.changes[:, None]
-        ranks = np.empty(columns.shape, np.int64)
+        ranks = np.empty(self.changes.shape, np.int64)
         for begin, end in pairwise(self.offsets):
-            ranks[begin:end] = rankdata(-columns[begin:end], "min", axis=0)
-        return ranks.reshape(self.changes.shape)
+            ranks[begin:end] = rankdata(-self.changes[begin:end], "min", axis=0)
+        return ranks
 
     def plot(self, b: int = 0, labels: list[str] | None = None, path: str | PathLike[str] | None = None) -> "Figure":
         """Draws the elements of set b as bars, those that changed the most on top. Needs ``janossy[plot]``.

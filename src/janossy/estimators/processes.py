@@ -75,7 +75,7 @@ class Processes:
 
     def total(self, x: Tensor) -> Tensor:
         """Returns the sum over all processes, with a gradient."""
-        return cast(Tensor, _Sum.apply(x)) if self.num > 1 else x  # type: ignore[no-untyped-call]
+        return cast(Tensor, SumOverProcesses.apply(x)) if self.num > 1 else x  # type: ignore[no-untyped-call]
 
     def trained(self, network: nn.Module) -> nn.Module:
         """Returns the network for training: gradients are averaged over processes, and norms use all sets."""
@@ -110,7 +110,7 @@ class Processes:
                 part.total = None
 
 
-class _Sum(torch.autograd.Function):
+class SumOverProcesses(torch.autograd.Function):
     """The sum over processes. Its gradient is the sum of their gradients."""
 
     @staticmethod
@@ -121,7 +121,7 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return cast(Tensor, _Sum.apply(gradient.contiguous()))  # type: ignore[no-untyped-call]
+        return cast(Tensor, SumOverProcesses.apply(gradient.contiguous()))  # type: ignore[no-untyped-call]
 
 
 def _meeting_device(x: Tensor) -> torch.device:
