@@ -365,7 +365,9 @@ def _append(path: Path, lines: list[Any]) -> None:
 def table(results: list[Result]) -> str:
     """Returns the counts per room, and each survivor with its reason, in Markdown."""
     reasons = json.loads(SURVIVORS.read_text(encoding="utf-8")) if SURVIVORS.exists() else {}
-    lines = ["| room | mutants | killed | survive, and change nothing | survive |", "|---|---|---|---|---|"]
+    num_killed = sum(each.killed_by is not None for each in results)
+    lines = [f"`python -m tests.mutants`: {num_killed} of {len(results)} random mutants are killed.", ""]
+    lines += ["| room | mutants | killed | survive, and change nothing | survive |", "|---|---|---|---|---|"]
     for room in ROOMS:
         some = [each for each in results if each.mutant.file.startswith(f"src/janossy/{room}/")]
         alive = [each for each in some if each.killed_by is None]
