@@ -525,7 +525,7 @@ def hooked_gru():
         (JanossyPooling(GRU(2, 3), Canonical()), "expects a JanossyNetwork.*got JanossyPooling"),
         (Overriding(None, JanossyPooling(GRU(2, 3), Canonical()), None), "no forward of its own; got Overriding"),
         (JanossyNetwork(None, JanossyPooling(Transformer(), Canonical()), None), "RNN, GRU or LSTM.*got Transformer"),
-        (network(hooked_gru()), "none of its hooks; got one"),
+        (network(hooked_gru()), "without its hooks; got a hook"),
         (network(GRU(2, 3), AllPermutations()), r"Canonical.*got AllPermutations"),
         (network(TupleMLP(5, 2, 3), Tuples(5)), r"k <= 4.*got Tuples\(k=5"),
         (network(GRU(2, 3), Sampled(2, k=2)), "without k, seed and exact_last"),

@@ -166,9 +166,9 @@ def test_tolerances_follow_the_dtype():
 
 
 def test_models_that_draw():
-    with pytest.raises(ValueError, match=r"it draws\. Call eval\(\), .* pass seed="):
+    with pytest.raises(ValueError, match=r"it is random\. Call eval\(\), .* pass seed="):
         assert_invariant(draws_a_map, distinct_sets())
-    with pytest.raises(ValueError, match="it draws"):
+    with pytest.raises(ValueError, match="it is random"):
         assert_invariant(SAMPLED, distinct_sets())
     assert_invariant(draws_a_map, distinct_sets(), seed=0)
     with pytest.raises(AssertionError):

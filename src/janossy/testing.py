@@ -97,9 +97,9 @@ def assert_invariant(
             expected = outputs(sets)
             if seed is None and not torch.equal(outputs(sets).nan_to_num(), expected.nan_to_num()):
                 raise ValueError(
-                    "assert_invariant expects a model that gives the same sets the same outputs; got others in a "
-                    "second call: it draws. Call eval(), fix its permutations as Sampled(num, seed=0) does, test "
-                    "lambda sets: predict(model, sets, seed=0).mean, or pass seed= to seed torch before each call."
+                    "assert_invariant expects a model that gives the same sets the same outputs; got different ones "
+                    "in a second call: it is random. Call eval(), fix its permutations as Sampled(num, seed=0) does, "
+                    "test lambda sets: predict(model, sets, seed=0).mean, or pass seed= to seed torch before each call."
                 )
             for b in range(len(sets)):
                 check(outputs(sets[[b]])[0], expected[b], b, "alone instead of in the batch")

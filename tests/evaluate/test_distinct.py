@@ -164,9 +164,9 @@ def test_explain_says_how_many():
 
 REFUSED = {
     "max": (TupleMLP(2, 2, 3), {"reduce": "max"}, "it computes the mean and the sum, and no rows for reduce='max'"),
-    "dropout": (nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.Dropout()), {}, "Sequential draws, or mixes rows"),
-    "batch norm": (nn.Sequential(nn.Flatten(), nn.BatchNorm1d(4)), {}, "Sequential draws, or mixes rows"),
-    "dropout of a recurrence": (LSTM(2, 3, num_layers=2, dropout=0.5), {}, "LSTM draws, or mixes rows"),
+    "dropout": (nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.Dropout()), {}, "Sequential is random or mixes rows"),
+    "batch norm": (nn.Sequential(nn.Flatten(), nn.BatchNorm1d(4)), {}, "Sequential is random or mixes rows"),
+    "dropout of a recurrence": (LSTM(2, 3, num_layers=2, dropout=0.5), {}, "LSTM is random or mixes rows"),
     "memory": (
         TupleMLP(2, 2, 3),
         {"memory_budget": 1000},

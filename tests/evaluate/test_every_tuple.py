@@ -93,7 +93,7 @@ def law_refuses(evaluator, f, orderings, reason, reduce="mean"):
     assert f"\n  {evaluator}: does not apply: {reason}" in explanation
     assert not explanation.startswith(evaluator)
     if reason.startswith("f takes rows of k"):  # which the layer refuses as it is made
-        with pytest.raises(ValueError, match="expects f and orderings of one k"):
+        with pytest.raises(ValueError, match="expects the same k for f and orderings"):
             JanossyPooling(f, orderings, evaluate=evaluator, reduce=reduce or "mean")
         return
     asked = JanossyPooling(f, orderings, evaluate=evaluator, reduce=reduce or "mean")

@@ -341,7 +341,7 @@ REFUSALS = [
     ("gives a state for each position", Packed(), GRU(D, 3, per_position=True), Canonical(), "mean"),
     ("takes elements of 5 features", Packed(), GRU(5, 3), Canonical(), "mean"),
     ("does not average over all arrangements", SharedPrefixes(), GRU(D, 3), Sampled(2), "mean"),
-    ("reads rows from behind too", SharedPrefixes(), GRU(D, 3, bidirectional=True), AllPermutations(), "mean"),
+    ("also reads rows backwards", SharedPrefixes(), GRU(D, 3, bidirectional=True), AllPermutations(), "mean"),
     ("increasing tuples of equal elements", SharedPrefixes(merge_equal=True), GRU(D, 3), Combinations(2), "mean"),
     ("merged rows cannot be kept", SharedPrefixes(merge_equal=True), GRU(D, 3), AllPermutations(), None),
 ]

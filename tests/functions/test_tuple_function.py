@@ -57,7 +57,7 @@ def test_k_is_taken_once(make):
     with pytest.raises(ValueError, match=r"expects orderings of k elements for a .* without k; got AllPermutations"):
         JanossyPooling(f, AllPermutations())
     JanossyPooling(f, Tuples(2))
-    with pytest.raises(ValueError, match=r"f and orderings of one k; got .* of k=2 over Tuples\(k=3"):
+    with pytest.raises(ValueError, match=r"the same k for f and orderings; got .* of k=2 over Tuples\(k=3"):
         JanossyPooling(f, Tuples(3))
     with pytest.raises(ValueError, match=r"one k; got .* of k=2 over"):
         JanossyPooling(make(), Tuples(2), orderings_train=Sampled(2, k=3))
@@ -75,5 +75,5 @@ def test_another_k_is_told_at_construction_whatever_f_declares():
     hooked = TupleMLP(2, D, 4)
     hooked.register_forward_hook(lambda *_: None)
     for f in (featured, hooked):
-        with pytest.raises(ValueError, match=r"of k=2 over .* Give both the same k, or f none"):
+        with pytest.raises(ValueError, match=r"of k=2 over .* Give both the same k, or give f no k"):
             JanossyPooling(f, Tuples(3))

@@ -97,7 +97,7 @@ def test_evaluators_of_activations_say_why_dropout_is_not_theirs(name):
         JanossyPooling(TupleMLP(2, 2, 4, dropout=0.1), Tuples(2), evaluate=name),
         Ragged.from_sizes(torch.randn(3, 2), [3]),
     )
-    with pytest.raises(ValueError, match=r"drops activations out in training; it applies in evaluation, by \.eval"):
+    with pytest.raises(ValueError, match=r"applies dropout in training; it applies in evaluation, by \.eval"):
         layer(sets)
     gathered = JanossyPooling(layer.f, Tuples(2), evaluate="gather").eval()
     torch.testing.assert_close(layer.eval()(sets), gathered(sets), atol=1e-4, rtol=1e-4)

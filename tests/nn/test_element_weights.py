@@ -98,7 +98,7 @@ def test_of_ids_by_a_network():
             ImportanceSampled(2, k=2, weights=lambda x: x[:, 0].abs()),
             {},
             torch.ones(5),
-            "that count alike; got Importance",
+            "without row weights; got Importance",
         ),
     ],
 )

@@ -446,7 +446,7 @@ def test_onnx(tmp_path):
 
 def test_a_layer_without_a_padded_form_is_refused():
     net = network(Canonical(), encoder="equivariant")
-    with pytest.raises(ValueError, match=r"layers that say what they do to padded sets; got JanossyEquivariant"):
+    with pytest.raises(ValueError, match=r"layers with a padded form; got JanossyEquivariant"):
         PaddedNetwork(net)(*distinct_sets().to_padded())
 
 
@@ -474,8 +474,8 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
         (lambda: layers.SeedAttention(4, num_seeds=0), ValueError, "num_seeds, all >= 1; got num_seeds=0"),
         (lambda: layers.SeedAttention(8)(ELEMENTS), ValueError, r"elements \(N, 8\) .*; got \(14, 4\)"),
         (lambda: layers.SetNorm(3)(ELEMENTS), ValueError, r"this SetNorm expects elements \(N, 3\)"),
-        (lambda: layers.InducedAttention(4, inner=SEEDS), TypeError, "every point its own result, or None; got one"),
-        (lambda: layers.Residual(SEEDS), TypeError, "gives every element its own result; got one of type SetEncoder"),
+        (lambda: layers.InducedAttention(4, inner=SEEDS), TypeError, "one result per point, or None; got one"),
+        (lambda: layers.Residual(SEEDS), TypeError, "gives one result per element; got one of type SetEncoder"),
         (lambda: layers.Residual(nn.Linear(4, 3))(ELEMENTS), ValueError, r"keeps the width; got Linear from \(14, 4\)"),
         (lambda: layers.ConcatenatedElements(2)(ELEMENTS), ValueError, "sets of 2, as SeedAttention makes"),
         (lambda: layers.BesidePooled(nn.Linear(2, 2)), TypeError, "expects a JanossyPooling; got Linear"),
@@ -495,7 +495,7 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
         (
             lambda: layers.attention_blocks(4, num_points=2, bias=lambda: TupleMLP(2, 4, 4)),
             ValueError,
-            "as induced points are no elements",
+            "as induced points are not elements",
         ),
         (
             lambda: layers.SetEncoder([SEEDS, layers.Residual(layers.SelfAttention(4, bias=TupleMLP(2, 4, 4)))]),
@@ -507,7 +507,7 @@ SEEDS = layers.SetEncoder([layers.SeedAttention(WIDTH, num_seeds=2)])
         (
             lambda: layers.SetEncoder([layers.JanossyEquivariant(GRU(4, 4, per_position=True), Sampled(1))]),
             ValueError,
-            "orderings that draw nothing, as error bars do not see its draws; got Sampled",
+            "orderings that are not random, as error bars do not count its draws; got Sampled",
         ),
         (
             lambda: JanossyNetwork(pooling=JanossyPooling(GRU(4, 3), Sampled(1)), encoder=nn.Linear(4, 4)),

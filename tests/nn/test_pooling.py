@@ -179,11 +179,11 @@ def test_explain():
         for line in others[:-5]
     )
     assert others[-5:] == [
-        "  elementwise: does not apply: it takes single elements, as Tuples(1) gives them",
+        "  elementwise: does not apply: it takes single elements, such as those of Tuples(1)",
         "  permanent: does not apply: TupleMLP declares no product structure",
         "  packed: does not apply: TupleMLP declares no recurrence",
         "  shared_prefixes: does not apply: TupleMLP declares no recurrence",
-        "  sampled_prefixes: does not apply: Tuples does not average exactly over what comes last",
+        "  sampled_prefixes: does not apply: Tuples does not average exactly over its last positions",
     ]
     auto = JanossyPooling(GRU(D, 3), Tuples(2))
     assert auto.explain(sets).startswith("gather (the cheapest that applies): 19 rows")

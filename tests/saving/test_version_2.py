@@ -84,7 +84,7 @@ def test_an_orderings_k_is_bounded_before_rows_are_made(k, tmp_path):
     description = json.loads((path / DESCRIPTION).read_text())
     description["network"]["pooling"]["orderings"]["k"] = k
     resigned(path, description)
-    with pytest.raises(SavedModelError, match=r"k of at most 1024|f and orderings of one k; got TupleMLP of k=2"):
+    with pytest.raises(SavedModelError, match=r"k of at most 1024|the same k for f and orderings; got TupleMLP of k=2"):
         load(path)
 
 

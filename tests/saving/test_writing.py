@@ -77,7 +77,7 @@ def test_only_a_saved_model_is_ever_replaced(tmp_path):
     text.write_text("no zip")
     (other / DESCRIPTION_FILE).write_text('{"format": "of others"}')
     for path in (home, text, empty, other):
-        with pytest.raises(FileExistsError, match="is no saved model, which alone overwrite=True replaces"):
+        with pytest.raises(FileExistsError, match="is not a saved model; overwrite=True replaces only saved models"):
             save(network(), path, overwrite=True)
     assert (home / "thesis.txt").read_text() == "all of it" and text.read_text() == "no zip"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["empty", "home", "other", "text.zip"]

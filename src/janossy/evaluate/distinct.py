@@ -68,9 +68,11 @@ class DistinctTuples:
         if (reason := why_not_every_tuple(problem, k)) is not None:
             return reason
         if isinstance(problem.f, torch.nn.Module) and any(map(mixes_or_draws, problem.f.modules())):
-            return f"{type(problem.f).__name__} draws, or mixes rows, and would not give a tuple the same each time"
+            return (
+                f"{type(problem.f).__name__} is random or mixes rows, so its value for a tuple is not always the same"
+            )
         if torch.compiler.is_compiling():
-            return "how many tuples are distinct is not known to torch.compile"
+            return "torch.compile does not know the number of distinct tuples"
         if (len(problem.values) + 1) ** k > MAX_CODES:
             return f"{len(problem.values)} elements have too many {k}-tuples to number them"
         if (num := _occurrences(problem)) * OCCURRENCE_BYTES > problem.memory_budget:

@@ -37,7 +37,7 @@ class Elementwise:
     def why_not_applicable(self, problem: Problem) -> str | None:
         if averages_every_tuple(problem.orderings) and problem.orderings.k == 1:
             return None
-        return "it takes single elements, as Tuples(1) gives them"
+        return "it takes single elements, such as those of Tuples(1)"
 
     def check_rows(self, problem: Problem) -> None:
         problem.check_rows()

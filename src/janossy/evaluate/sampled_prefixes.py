@@ -39,11 +39,11 @@ class SampledPrefixes:
 
     def why_not_applicable(self, problem: Problem) -> str | None:
         if problem.orderings.exact_last == 0:
-            return f"{type(problem.orderings).__name__} does not average exactly over what comes last"
+            return f"{type(problem.orderings).__name__} does not average exactly over its last positions"
         if (reason := why_not(problem)) is not None:
             return reason
         if any(len(layer) > 1 for layer in problem.declared(Recurrent).layers):
-            return "f reads rows from behind too, and they share no ends"
+            return "f also reads rows backwards, and they share no ends"
         return None
 
     def check_rows(self, problem: Problem) -> None:

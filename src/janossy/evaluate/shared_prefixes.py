@@ -60,7 +60,7 @@ class SharedPrefixes:
         if (reason := why_not(problem)) is not None:
             return reason
         if any(len(layer) > 1 for layer in problem.declared(Recurrent).layers):
-            return "f reads rows from behind too, and they share no ends"
+            return "f also reads rows backwards, and they share no ends"
         if self.merge_equal and _orderings(problem).increasing:
             return "increasing tuples of equal elements are not merged; use merge_equal=False"
         if self.merge_equal and problem.reduce is None:

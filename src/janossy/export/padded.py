@@ -207,7 +207,7 @@ def _check_network(network: JanossyNetwork) -> None:
             f"{network.pooling.reduce!r}. Build the network with one of those."
         )
     if hooked(network.pooling):
-        raise ValueError("PaddedNetwork runs the parts of f and none of its hooks; got one. Remove it.")
+        raise ValueError("PaddedNetwork runs the parts of f without its hooks; got a hook. Remove it.")
     # There is one row of all elements per permutation, by noise alone.
     whole = type(orderings) is Sampled and (orderings.k, orderings.seed, orderings.exact_last) == (None, None, 0)
     if type(orderings) not in (Canonical, Tuples, Combinations) and not whole:

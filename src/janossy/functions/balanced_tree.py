@@ -87,7 +87,7 @@ class BalancedTree(nn.Module):
         check_sequences(self, x)
         if isinstance(x.shape[1], torch.SymInt):  # while torch.export traces rows of any length
             raise ValueError(
-                "BalancedTree is exported for one number of elements, as its tree has the shape of that; got a dynamic "
+                "BalancedTree is exported for one number of elements, which shapes its tree; got a dynamic "
                 "one. Export it with a fixed n, or use a MinGRU."
             )
         if mask is None:

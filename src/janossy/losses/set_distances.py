@@ -130,6 +130,6 @@ def _check_pairs(predicted: Ragged, target: Ragged, owner: str, empty: str = "")
     for b, (n, m) in enumerate(zip(predicted.sizes, target.sizes, strict=True)):
         if (n == 0) != (m == 0):
             raise ValueError(
-                f"{owner} expects no set to be empty but beside an empty one; got sizes {n} and {m} for pair {b}. "
+                f"{owner} expects both sets of a pair to be empty, or neither; got sizes {n} and {m} for pair {b}. "
                 f"An empty set has no element for {empty}: leave the pair out."
             )

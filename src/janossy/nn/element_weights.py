@@ -62,7 +62,7 @@ def check_weights(weights: Tensor, problem: Problem, owner: str) -> None:
         raise ValueError(f"{owner} expects weights >= 0; got {weights.min().item()}.")
     if orderings.k is None or orderings.weighs_rows:
         raise ValueError(
-            f"{owner} expects, with weights, orderings of k elements that count alike; got {orderings}. Over whole "
+            f"{owner} expects, with weights, orderings of k elements without row weights; got {orderings}. Over whole "
             "sets all rows weigh the same: use Tuples(k), Combinations(k) or Sampled(num, k=k)."
         )
     if problem.reduce not in ("mean", "sum"):

@@ -57,7 +57,7 @@ class JanossyEquivariant(SetLayer):
             )
         if orderings.weighs_rows:
             raise ValueError(
-                f"JanossyEquivariant expects orderings that count alike; got {type(orderings).__name__}, which weighs "
+                f"JanossyEquivariant expects orderings without row weights; got {type(orderings).__name__}, which has "
                 "them. Use Sampled(num)."
             )
         check_memory_budget("JanossyEquivariant", memory_budget)

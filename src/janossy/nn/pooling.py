@@ -396,8 +396,8 @@ def _check_k(f: Function, orderings: Orderings | None) -> None:
         return
     if declared.k != orderings.k:
         raise ValueError(
-            f"JanossyPooling expects f and orderings of one k; got {type(f).__name__} of k={declared.k} over "
-            f"{orderings}, of k={orderings.k}. Give both the same k, or f none."
+            f"JanossyPooling expects the same k for f and orderings; got {type(f).__name__} of k={declared.k} over "
+            f"{orderings}, of k={orderings.k}. Give both the same k, or give f no k."
         )
 
 

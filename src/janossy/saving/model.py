@@ -152,7 +152,9 @@ def _check_place(path: Path, overwrite: bool) -> None:
     if not overwrite:
         raise FileExistsError(f"{path} exists. Give another path, or overwrite=True to replace a saved model.")
     if path.is_dir() == (path.suffix == ".zip") or not looks_saved(path):
-        raise FileExistsError(f"{path} is no saved model, which alone overwrite=True replaces. Give another path.")
+        raise FileExistsError(
+            f"{path} is not a saved model; overwrite=True replaces only saved models. Give another path."
+        )
 
 
 def _sync(file: Path) -> None:

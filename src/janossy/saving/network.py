@@ -273,7 +273,7 @@ def _check_k(network: JanossyNetwork) -> None:
             and takes != gives
         ):
             raise SavedModelError(
-                f"a saved network expects k of f and of the orderings alike; got {takes} and {gives}."
+                f"a saved network expects the same k for f and the orderings; got {takes} and {gives}."
             )
 
 

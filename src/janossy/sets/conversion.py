@@ -62,7 +62,7 @@ def as_tensors(sets: list[Any]) -> list[Tensor]:
     others = [x for x, given in zip(tensors, sets, strict=True) if not is_empty_list(given)]
     if not others:
         raise ValueError(
-            "Ragged.from_sets needs at least one set that is no empty list, to know the feature shape; "
+            "Ragged.from_sets needs at least one set that is not an empty list, to know the feature shape; "
             f"got {len(sets)} empty lists. Give features=, or tensors (0, *features)."
         )
     if given:

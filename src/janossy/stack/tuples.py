@@ -26,7 +26,7 @@ def why_not(problem: Problem) -> str | None:
     """Returns the reason why a network's mean cannot be computed with others'; None if it can."""
     f = problem.f
     if not isinstance(f, TupleMLP) or problem.structure is None:
-        return f"{type(f).__name__} is no plain TupleMLP"
+        return f"{type(f).__name__} is not a plain TupleMLP"
     if len(f.hidden) > 1 or not problem.structure.rest_is_affine:  # type: ignore[attr-defined]
         return "TupleMLP has more than one hidden layer, norms or dropout"
     return why_not_every_tuple(problem, f.k)

@@ -31,7 +31,7 @@ def why_not(problem: Problem) -> str | None:
     structure = problem.declared(Additive)
     if not structure.rest_is_affine:
         if getattr(problem.f, "dropout", 0) and getattr(problem.f, "training", False):
-            return f"{type(problem.f).__name__} drops activations out in training; it applies in evaluation, by .eval()"
+            return f"{type(problem.f).__name__} applies dropout in training; it applies in evaluation, by .eval()"
         return (
             f"{type(problem.f).__name__} has more than one hidden layer, norms, or another output layer than nn.Linear"
         )

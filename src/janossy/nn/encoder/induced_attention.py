@@ -52,7 +52,7 @@ class InducedAttention(SetLayer):
         self.heads = Heads(self, in_features, num_heads)
         if inner is not None and (not isinstance(inner, nn.Module) or not keeps_sizes(inner)):
             raise TypeError(
-                "InducedAttention expects inner to be a module that gives every point its own result, or None; got "
+                "InducedAttention expects inner to be a module that gives one result per point, or None; got "
                 f"{called(inner)}."
             )
         self.in_features = in_features

@@ -39,7 +39,7 @@ class SetLayer(nn.Module):
         Raises: ValueError for a layer without a padded form.
         """
         raise ValueError(
-            f"PaddedNetwork expects encoder layers that say what they do to padded sets; got {type(self).__name__}. "
+            f"PaddedNetwork expects encoder layers with a padded form; got {type(self).__name__}. "
             "Give it a method padded(x, mask), or use Ragged sets."
         )
 

@@ -37,8 +37,7 @@ class Residual(SetLayer):
         for name, module in (("layer", layer), ("norm", nn.Identity() if norm is None else norm)):
             if not isinstance(module, nn.Module) or not keeps_sizes(module):
                 raise TypeError(
-                    f"Residual expects {name} to be a module that gives every element its own result; got "
-                    f"{called(module)}."
+                    f"Residual expects {name} to be a module that gives one result per element; got {called(module)}."
                 )
         check_dropout(self, dropout)
         self.layer = layer

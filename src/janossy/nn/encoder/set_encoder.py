@@ -49,7 +49,7 @@ class SetEncoder(SetLayer):
                 orderings = getattr(module, name, None)
                 if isinstance(orderings, Orderings) and orderings.draws:
                     raise ValueError(
-                        f"SetEncoder expects orderings that draw nothing, as error bars do not see its draws; got "
+                        f"SetEncoder expects orderings that are not random, as error bars do not count its draws; got "
                         f"{orderings} in a {type(module).__name__}. Use AllPermutations, Tuples or Canonical there."
                     )
         changed = False
@@ -137,7 +137,7 @@ def attention_blocks(
     encoder: list[nn.Module] = []
     if num_points is not None and bias is not None:
         raise ValueError(
-            f"attention_blocks expects a bias for self-attention, as induced points are no elements; got "
+            f"attention_blocks expects a bias for self-attention, as induced points are not elements; got "
             f"num_points={num_points} and a bias. Leave one of them out."
         )
     for _ in range(num_blocks):

@@ -106,6 +106,6 @@ class TreeEnsemble(nn.Module):
         )
         if not fits:
             raise ValueError(
-                "TreeEnsemble expects trees whose children stand behind their parents, features and leaves that there "
-                "are, and finite thresholds; got others."
+                "TreeEnsemble expects trees whose children come behind their parents, existing features and leaves, "
+                "and finite thresholds; got others."
             )
