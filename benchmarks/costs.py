@@ -4,8 +4,8 @@ Forward and backward, float32: the grid of benchmarks/auto.py, and k = 1 and pai
 evaluator that applies runs each case on one thread and on two, unless it is expected to take more than 0.1 s. The
 fastest of three runs is compared with the seconds that ``explain`` gives. The goal is a factor of two, either way.
 
-``python -m benchmarks.costs --fit`` fits the rates to the table that is there: per group of evaluators an overhead,
-that of the quickest call, and three speeds, which are the same for any number of threads.
+``python -m benchmarks.costs --fit`` fits the rates to the table that is there. Each group of evaluators has an
+overhead, that of the quickest call, and three speeds. The speeds are the same for any number of threads.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Threads of a fit: ``python -m benchmarks.threads`` measures fits by the number that is chosen, by one and by all.
 
 Every fit runs three times in a process of its own, after a short one that is not counted; the medians are given.
-Batches of few elements are trained by one thread unless ``num_threads`` says otherwise: more would wait for each other,
-and burn CPU seconds as they wait. The more so the more cores there are, and the busier they are.
+Batches of few elements are trained by one thread unless ``num_threads`` says otherwise. More threads would wait for
+each other, and use CPU seconds as they wait. The loss grows with the number of cores, and with other work on them.
 """
 
 import json

@@ -297,7 +297,7 @@ class SetClassifier(ClassifierMixin, SetEstimator):
 def _class_weights(
     given: Literal["balanced"] | Mapping[Any, float] | None, labels: list[Any], counts: np.ndarray
 ) -> Tensor:
-    """Returns the weight of each class (C,), whose mean over the sets to learn from is 1."""
+    """Returns the weight of each class (C,). Their mean over the training sets is 1."""
     if given == "balanced":
         each = 1 / np.maximum(counts, 1)
     else:

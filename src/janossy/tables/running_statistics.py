@@ -113,11 +113,11 @@ class RunningStatistics:
         self.largest = max(self.largest, other.largest)
 
     def know_classes(self, targets: np.ndarray) -> None:
-        """Adds the classes of sets that are not learnt from, which count as none."""
+        """Adds the classes of sets that are not for learning, with a count of 0."""
         self._join_classes([Counter(dict.fromkeys(counts, 0)) for counts in _counted(targets)])
 
     def _join_classes(self, others: list[Counter[Any]]) -> None:
-        """Adds up counts. Raises: ValueError for targets of too many values to be classes."""
+        """Adds up counts. Raises: ValueError for targets with too many values to be classes."""
         if others and not self.classes:
             self.classes = [Counter() for _ in others]
         for mine, theirs in zip(self.classes, others, strict=bool(others)):

@@ -49,7 +49,7 @@ def is_workbook(file: Path) -> bool:
 
 
 def read_sheet(file: Path, sheet: str | None, null_values: Collection[str] = ()) -> pa.Table:
-    """Returns the rows of a sheet, by default the first, below the first row that has a cell, which names the columns.
+    """Returns the rows of a sheet, by default the first. The first row that is not empty names the columns.
 
     A formula has the value with which the workbook was saved.
     Raises: BadArgument for a damaged or too large workbook, a sheet that is not there, and a column without a name;
@@ -61,12 +61,12 @@ def read_sheet(file: Path, sheet: str | None, null_values: Collection[str] = ())
         raise ImportError(f"{file} needs openpyxl: pip install 'janossy[excel]'", name="openpyxl") from error
     try:
         _check_size(file)
-        with file.open("rb") as opened:  # by its name openpyxl refuses some
+        with file.open("rb") as opened:  # opened here, because openpyxl refuses some names
             workbook = openpyxl.load_workbook(opened, read_only=True, data_only=True, keep_links=False)
             rows = list(_rows(file, _sheet(file, workbook, sheet), null_values))
     except BadArgument:
         raise
-    except Exception as error:  # of a damaged one openpyxl says it by many types
+    except Exception as error:  # openpyxl raises errors of many types for damaged workbooks
         reason = str(error).splitlines()[0].rstrip(".")[:200] if str(error) else type(error).__name__
         raise BadArgument(f"{file} cannot be read: it is damaged, or no workbook in .xlsx ({reason}).") from None
     if not rows:
@@ -104,12 +104,12 @@ def _sheet(file: Path, workbook: Any, name: str | None) -> Any:
     if not sheets or (name is not None and name not in sheets):
         raise BadArgument(f"{file} has no sheet {name or ''!r}; it has {', '.join(map(repr, sheets)) or 'none'}.")
     sheet = sheets[name] if name is not None else next(iter(sheets.values()))
-    sheet.reset_dimensions()  # which some programs write wrong
+    sheet.reset_dimensions()  # some programs write them wrong
     return sheet
 
 
 def _rows(file: Path, sheet: Any, null_values: Collection[str]) -> Iterator[list[Any]]:
-    """Yields the rows that have a cell with something in it, errors included."""
+    """Yields the rows that are not empty. A cell with an error is not empty."""
     absent = {*ERRORS, *null_values}
     for number, row in enumerate(sheet.iter_rows(values_only=True)):
         if number >= MAX_ROWS:

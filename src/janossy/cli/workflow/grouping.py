@@ -40,7 +40,7 @@ except ImportError as error:
 READ = {**FORMATS, ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
 CSV = {inner + ending: "csv" for inner in (".csv", ".tsv") for ending in ("", *COMPRESSED)}
 WHOLE = dict.fromkeys((*WORKBOOKS, *(inner + ending for inner in LINES for ending in ("", *COMPRESSED))), "whole")
-"""The formats of files that are read piece by piece, and of those read whole, by the endings of their names."""
+"""The formats by the endings of names: of files that are read piece by piece, and of files that are read whole."""
 
 ROW = "janossy_row"
 """The column of row numbers, which keeps the order of the rows of a set."""
@@ -80,7 +80,7 @@ def group(
 
 @dataclass(frozen=True, eq=False)
 class _InMemory:
-    """A file whose rows are in memory, read batch by batch as ``pyarrow.dataset`` reads other files."""
+    """A file whose rows are in memory. They are read batch by batch, as ``pyarrow.dataset`` reads other files."""
 
     path: str
     table: pa.Table
@@ -97,7 +97,7 @@ class _InMemory:
 def _open(
     paths: Sequence[str], set_id: Sequence[str], dialect: Dialect, kept: ExitStack, tell: Callable[[str], None]
 ) -> Files:
-    """Returns all files, of whatever kinds, of one schema."""
+    """Returns all files, of any formats, with one schema."""
     others: list[str] = []
     copied: list[Path] = []
     for path in paths:
@@ -205,7 +205,7 @@ class _Rows:
     def _read(self, fragment: Any) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a file.
 
-        Raises: BadArgument for a damaged one, whose offsets or text would end the process.
+        Raises: BadArgument for a damaged file, whose offsets or text would end the process.
         """
         try:
             for batch in fragment.to_batches(self.files.schema, batch_size=BATCH, batch_readahead=2):

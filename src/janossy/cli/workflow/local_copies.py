@@ -1,4 +1,4 @@
-"""Local copies of files in stores (s3://…), for readers that take local files alone."""
+"""Local copies of files in stores (s3://…), for readers that take only local files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from janossy.cli.errors import BadArgument
 
 @contextmanager
 def local_copy(store: fs.FileSystem, path: PathLike[str], name: str) -> Iterator[Path]:
-    """Gives a copy of a file in a store, of the same name, until the end. Errors of the commands call it ``name``."""
+    """Makes a local copy of a file in a store, inside ``with``. Errors of the commands call it ``name``."""
     with TemporaryDirectory(prefix="janossy") as folder:
         copy = Path(folder, Path(path).name)
         with store.open_input_stream(str(path), compression=None) as remote, copy.open("wb") as out:

@@ -77,7 +77,7 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
 
     The files must have the same columns, in any order. Whole numbers and other numbers can be mixed; text and numbers
     cannot. A column has one type in all CSV files. It follows from ``roles`` and from all values, or from Parquet and
-    Arrow files beside them. Text in workbooks is like that of CSV files.
+    Arrow files beside them. Columns of text in workbooks are treated like those of CSV files.
 
     Raises: BadArgument, naming the file, for one that does not exist, or is empty, damaged or of another format. For
     two
@@ -127,7 +127,7 @@ def read_tables(files: Sequence[File], roles: Mapping[str, Role] | None = None, 
 
 
 def ending_of(file: Path) -> str:
-    """Returns the ending that shows the format: .csv for a .csv.gz, and for a .gz of no other."""
+    """Returns the ending that shows the format: .csv for .csv.gz, and for .gz without another ending."""
     ending = file.suffix.lower()
     inner = Path(file.stem).suffix.lower()
     if ending not in COMPRESSED or inner in set(ENDINGS) - {*CSV, *LINES}:
@@ -136,7 +136,7 @@ def ending_of(file: Path) -> str:
 
 
 def _read_stored(address: str, dialect: Dialect) -> tuple[pa.Table, bool]:
-    """Reads a file in a store as ``_read`` does a local one."""
+    """Reads a file in a store as ``_read`` reads a local file."""
     try:
         store, folder, files = stored_files(address, dict.fromkeys(_compressed(ENDINGS), ""))
         if folder is not None:
@@ -267,11 +267,11 @@ def _typed(tables: list[pa.Table], name: str, of_text: Sequence[bool], role: Rol
 
 
 SAMPLE = 2**16
-"""Rows by which the look of a column of text is known."""
+"""The number of rows that show how a column of text looks."""
 
 
 def _look(tables: Sequence[pa.Table], name: str) -> str:
-    """Describes values of a column of text that look like numbers, dates or lists; empty for any others."""
+    """Returns a description of text that looks like numbers, dates or lists, and an empty text for any other column."""
     column = tables[0][name].slice(0, SAMPLE)
     if not _is_words(column.type):
         return ""
@@ -281,7 +281,7 @@ def _look(tables: Sequence[pa.Table], name: str) -> str:
 
 
 def _texts_of_cells(tables: list[pa.Table], name: str, untyped: Sequence[bool], text: bool) -> list[bool]:
-    """Makes text, in place, of the cells of workbooks that are text in another one, or are to be.
+    """Converts a column of workbooks to text, in place, if it is text in one of them or if ``text`` is True.
 
     Returns, for each table, True where the column is text that has no type yet.
     """

@@ -190,7 +190,7 @@ def taken_as_type(facts: Facts, role: Role) -> Taken:
 
 
 def look_of_text(facts: Facts) -> str:
-    """Describes the look of a column of text in a file with types; empty where values look like words or codes."""
+    """Returns a description of text in a file with types, or an empty text if it looks like words or codes."""
     if facts.all("number"):
         return "" if facts.counts.get("code", 0) else "is text that spells numbers: --numeric takes it as such"
     if facts.all("iso") or facts.all("year first") or facts.all("year last"):
